@@ -10,8 +10,10 @@
 //!   named `field<position>`.
 //! - A line is held in memory, so one of more than [`LINE_BYTES_MAX`] ends the input: mostly a
 //!   quote is missing, or this is no text with lines.
-//! - Input that ends within a quoted cell is cut off: an error, as with mongoimport. (The reader of
-//!   lines would take what there is for the last line.)
+//! - Input that ends within a quoted cell is cut off, and a quote that stands elsewhere than around
+//!   a cell, or twice within one that is quoted, leaves open where cells end: errors, as with
+//!   mongoimport. (The reader of lines would take what there is for the last line, and `"x"y` for
+//!   `xy`.)
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -103,26 +105,91 @@ enum Place {
 }
 
 impl Place {
-    fn after(self, byte: u8) -> Place {
-        match (self, byte) {
+    /// Where the text is behind `byte`; or what is wrong with that.
+    fn after(self, byte: u8) -> Result<Place, &'static str> {
+        Ok(match (self, byte) {
             (Place::Quoted, b'"') => Place::Quote,
             (Place::Quoted, _) | (Place::Start | Place::Before | Place::Quote, b'"') => {
                 Place::Quoted
             }
             (Place::Start, 0xef | 0xbb | 0xbf) => Place::Start,
             (_, b',' | b'\n' | b'\r') => Place::Before,
+            (Place::Quote, _) => return Err("a quoted cell goes on behind its quotes"),
+            (Place::Plain, b'"') => return Err("a quote within a cell that isn't quoted"),
             _ => Place::Plain,
-        }
+        })
     }
 }
 
-/// A reader that ends with an error once too much was read for one line, or within quotes.
+/// How far the text was read.
+#[derive(Clone, Copy, Default, Debug)]
+struct Reached {
+    lines: u64,
+    /// Characters since the line began.
+    characters: u64,
+}
+
+impl Reached {
+    fn pass(&mut self, bytes: &[u8]) {
+        let count = |bytes: &[u8], is: fn(&u8) -> bool| bytes.iter().filter(|one| is(one)).count();
+        let line = match bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => {
+                self.lines += count(&bytes[..=end], |byte| *byte == b'\n') as u64;
+                self.characters = 0;
+                &bytes[end + 1..]
+            }
+            None => bytes,
+        };
+        // Bytes that go on with a character of UTF-8 are none of their own.
+        self.characters += count(line, |byte| byte & 0xc0 != 0x80) as u64;
+    }
+}
+
+/// The quotes of CSV: what was read of them, and what is wrong.
+#[derive(Clone, Copy)]
+struct Quotes {
+    place: Place,
+    reached: Reached,
+    wrong: Option<&'static str>,
+}
+
+impl Quotes {
+    /// Goes on through `bytes`; returns how many are right.
+    fn pass(&mut self, bytes: &[u8]) -> usize {
+        let mut right = bytes.len();
+        for (position, byte) in bytes.iter().enumerate() {
+            match self.place.after(*byte) {
+                Ok(place) => self.place = place,
+                Err(wrong) => {
+                    (right, self.wrong) = (position, Some(wrong));
+                    break;
+                }
+            }
+        }
+        self.reached.pass(&bytes[..right]);
+        right
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let Some(wrong) = self.wrong else { return Ok(()) };
+        let Reached { lines, characters } = self.reached;
+        let what = format!(
+            "line {}, column {}: {wrong} (one within quotes is written twice)",
+            lines + 1,
+            characters + 1
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    }
+}
+
+/// A reader that ends with an error once too much was read for one line, within quotes, or at one
+/// that is wrong.
 struct Bounded<R> {
     reader: R,
     /// What was read since the last line that was whole.
     bytes: Arc<AtomicUsize>,
     /// `None` where quotes are letters.
-    place: Option<Place>,
+    quotes: Option<Quotes>,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -132,14 +199,18 @@ impl<R: Read> Read for Bounded<R> {
             let what = format!("a line of more than {megabytes} MB: is a quote missing?");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        let count = self.reader.read(buffer)?;
+        self.quotes.map_or(Ok(()), |quotes| quotes.check())?;
+        let mut count = self.reader.read(buffer)?;
         self.bytes.fetch_add(count, Ordering::Relaxed);
-        if let Some(place) = &mut self.place {
-            if count == 0 && *place == Place::Quoted {
+        if let Some(quotes) = &mut self.quotes {
+            if count == 0 && quotes.place == Place::Quoted {
                 let what = "a quote is not closed: the input is cut off";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
             }
-            *place = buffer[..count].iter().fold(*place, |place, byte| place.after(*byte));
+            count = quotes.pass(&buffer[..count]);
+            if count == 0 {
+                quotes.check()?;
+            }
         }
         Ok(count)
     }
@@ -166,8 +237,9 @@ impl<R: Read> CsvSource<R> {
             builder.delimiter(b'\t').quoting(false);
         }
         let bytes = Arc::new(AtomicUsize::new(0));
-        let place = (cells == Cells::Csv).then_some(Place::Start);
-        let reader = Bounded { reader, bytes: Arc::clone(&bytes), place };
+        let quotes = Quotes { place: Place::Start, reached: Reached::default(), wrong: None };
+        let quotes = (cells == Cells::Csv).then_some(quotes);
+        let reader = Bounded { reader, bytes: Arc::clone(&bytes), quotes };
         let mut reader = builder.flexible(true).from_reader(reader);
         let header = reader.headers().map_err(|error| Failure::failed(told(&error)))?.clone();
         let mut fields = Fields::default();
@@ -369,8 +441,6 @@ mod tests {
             ("a,b\n1,\"x\"\"\"\n", 1),
             ("a,b\n1,\"x\n,y\n\"", 1),
             ("a,b\n1,\"\"\n2,", 2),
-            ("a,b\n1,x\"y\n", 1),
-            ("a,b\n1,\"x\"y\"\n2,z", 2),
             ("\u{feff}\"a,\",b\n1,2", 1),
         ] {
             assert_eq!(outcome(text), Ok(expected), "{text}");
@@ -379,6 +449,39 @@ mod tests {
             let error = outcome(text).expect_err(text);
             assert!(error.contains("the input is cut off"), "{text}: {error}");
         }
+    }
+
+    /// What came before is there: only the line with the quote isn't.
+    #[test]
+    fn a_quote_where_none_may_be_is_told() {
+        let one_at_once = |text: &str| {
+            struct Slow<'a>(&'a [u8]);
+            impl Read for Slow<'_> {
+                fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                    let count = self.0.len().min(buffer.len()).min(1);
+                    self.0.read(&mut buffer[..count])
+                }
+            }
+            let source = CsvSource::open(Slow(text.as_bytes()), Cells::Csv, Blanks::Kept)?;
+            source.collect::<Result<Vec<Record>, Failure>>().map(|records| records.len())
+        };
+        for (text, before, place) in [
+            ("a,b\n1,2\n3,\"x\"y\n", 1, "line 3, column 6: a quoted cell goes on"),
+            ("a,b\n1,\"x\" \n", 0, "line 2, column 6: a quoted cell goes on"),
+            ("a,b\r\n1,äö\"y\r\n", 0, "line 2, column 5: a quote within a cell"),
+            ("a,b\n1, \"x, y\"\n", 0, "line 2, column 4: a quote within a cell"),
+            ("a,b\n\"1\n2\",\"\"\"\n\"0", 0, "line 4, column 2: a quoted cell goes on"),
+        ] {
+            let source = CsvSource::open(text.as_bytes(), Cells::Csv, Blanks::Kept).unwrap();
+            let records: Vec<Result<Record, Failure>> = source.collect();
+            assert_eq!(records.iter().filter(|record| record.is_ok()).count(), before, "{text}");
+            let error = records.into_iter().find_map(Result::err).expect(text).to_string();
+            assert!(error.contains(place), "{text}: {error}");
+            assert_eq!(one_at_once(text).expect_err(text).to_string(), error, "{text}");
+        }
+        let header = CsvSource::open("\"a\"b\n".as_bytes(), Cells::Csv, Blanks::Kept);
+        let error = header.err().expect("refused").to_string();
+        assert!(error.contains("line 1, column 4: a quoted cell goes on"), "{error}");
     }
 
     #[test]
