@@ -350,12 +350,13 @@ impl Backend for Remote {
         command: Document<'_>,
         sequences: Vec<DocumentSequence>,
     ) -> Result<DocumentBuf, Failure> {
-        // What reads is asked of whichever member of a set this is.
+        // What reads is asked of whichever member of a set this is. (A MongoDB that is followed
+        // may not know the field in a hello.)
         let mut asked = DocumentBuilder::new();
         for (name, value) in command.iter() {
             asked.append(name, value);
         }
-        if command.get("$readPreference").is_none() {
+        if command.get("$readPreference").is_none() && command.get("hello").is_none() {
             let any = document! { "mode": "primaryPreferred" };
             asked.append("$readPreference", Value::Document(any.view()));
         }

@@ -156,8 +156,8 @@ fn guess(name: &str, first: Option<u8>) -> Result<Format, Failure> {
         _ if is_json => Ok(Format::Json),
         Some(b'{' | b'[') | None => Ok(Format::Json),
         Some(_) => Err(Failure::Usage(
-            "the input begins neither as JSON nor is it called .csv: say what it is with \
-             --format json, csv, tsv, bson or parquet"
+            "the input doesn't begin as JSON, and its name doesn't say what it is: use --format json, \
+             csv, tsv, bson or parquet"
                 .to_owned(),
         )),
     }

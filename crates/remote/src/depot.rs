@@ -26,6 +26,11 @@ use crate::runtime::block_on;
 const REQUESTS_MAX: usize = 16;
 /// A request that takes so long has failed: a pack of 64 MB has to fit.
 const REQUEST_TIMEOUT: &str = "120 seconds";
+/// A put whose reply doesn't come in this time, and more for each megabyte, is lost.
+const PUT_TIME: Duration = Duration::from_secs(10);
+const TIME_A_MEGABYTE: Duration = Duration::from_secs(1);
+/// A whole object, a pack at most, is read in this time, its repetitions included.
+const LOAD_TIME: Duration = Duration::from_secs(60);
 /// Reads are repeated so often, and for so long.
 const READ_RETRIES_MAX: usize = 5;
 const READ_SECONDS_MAX: u64 = 30;
@@ -73,7 +78,9 @@ impl BucketDepot {
     }
 
     fn put(&self, name: &str, mode: PutMode, bytes: Bytes) -> Result<Answer, DepotError> {
-        block_on(self.put_once(name, mode, bytes))
+        let wait = PUT_TIME + TIME_A_MEGABYTE * (bytes.len() >> 20) as u32;
+        let put = self.put_once(name, mode, bytes);
+        block_on(async { tokio::time::timeout(wait, put).await }).unwrap_or(Ok(Answer::Unknown))
     }
 
     /// As [`Depot::swap`] whose reply nothing waits for longer than `wait`: it is lost then, or not
@@ -201,7 +208,7 @@ impl Depot for BucketDepot {
     }
 
     fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
-        block_on(async {
+        let load = async {
             let found = match self.reads.get(&self.path(name)).await {
                 Ok(found) => found,
                 Err(StoreError::NotFound { .. }) => return Ok(None),
@@ -210,7 +217,13 @@ impl Depot for BucketDepot {
             let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
             let bytes = found.bytes().await.map_err(|error| failed(name, &error))?;
             Ok(Some((bytes, version)))
-        })
+        };
+        let silent = || DepotError::Unavailable {
+            name: name.to_owned(),
+            what: "it doesn't answer".to_owned(),
+        };
+        block_on(async { tokio::time::timeout(LOAD_TIME, load).await })
+            .unwrap_or_else(|_| Err(silent()))
     }
 
     fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {

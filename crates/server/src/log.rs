@@ -7,6 +7,7 @@
 //! credentials are left out.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -128,6 +129,17 @@ pub enum LogOutput {
     StandardOutput,
     /// The end of a file.
     File(PathBuf),
+}
+
+impl fmt::Display for LogOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogOutput::Memory => f.write_str("memory"),
+            LogOutput::StandardError => f.write_str("standard error"),
+            LogOutput::StandardOutput => f.write_str("standard output"),
+            LogOutput::File(path) => path.display().fmt(f),
+        }
+    }
 }
 
 enum Sink {

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file that lines are appended to.
@@ -12,12 +13,12 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the end of a file, which is made if it isn't there.
+    /// Opens the end of a file, which is made, for its owner alone, if it isn't there.
     ///
     /// # Errors
     /// If it can't be opened.
     pub fn open(path: &Path) -> io::Result<LogFile> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         Ok(LogFile { path: path.to_owned(), file })
     }
 

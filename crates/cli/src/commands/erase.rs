@@ -10,17 +10,21 @@ use crate::failure::Failure;
 use crate::output::{array_of, count_of, counted, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
-const EXAMPLES: &str = r#"Examples:
+const EXAMPLES: &str = concat!(
+    r#"Examples:
   frond erase shop people --id 7                     a document, in every version
   frond erase shop people --id 7 --field mail        a field of it
   frond erase shop people --field mail --field 'addresses.$[].street'   fields of all documents
   frond erase shop people --id 7 --dry-run           tell what would happen
   frond erase shop --commits                         which commits took the place of which
 
-Every commit that held it is made again without it and gets another id; branches, tags and changes that
-aren't committed follow, and an old id names the new commit. Undo, reflog and dropped databases of the
-name are forgotten. Then every pack is written again without what is dead. It can't be undone.
-Clones, backups and remotes have copies of their own: erase there, too, and push with force."#;
+"#,
+    "Every commit that held it is made again without it and gets another id; branches, tags and \
+     changes that aren't committed follow, and an old id names the new commit. Undo, reflog and \
+     dropped databases of the name are forgotten. Then every pack is written again without what \
+     is dead. It can't be undone. Clones, backups and remotes have copies of their own: erase \
+     there, too, and push with force."
+);
 
 /// Take a document or a field out of all history, for good
 #[derive(clap::Args)]

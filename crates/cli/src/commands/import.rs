@@ -164,10 +164,11 @@ impl Import {
         Ok((input::open(reader, name.as_deref(), self.format, blanks)?, progress))
     }
 
-    /// Whether a file is one of Parquet, as far as its name or the option says.
+    /// Whether a file is one of Parquet: by the option, its name, or how it begins.
     fn is_parquet(&self, path: &Path) -> bool {
         let by_name = || path.extension().is_some_and(|it| it.eq_ignore_ascii_case("parquet"));
-        self.format == Format::Parquet || (self.format == Format::Auto && by_name())
+        let is_guessed = self.format == Format::Auto;
+        self.format == Format::Parquet || (is_guessed && (by_name() || begins_as_parquet(path)))
     }
 
     fn open_parquet(&self, path: &Path) -> Result<(Source, Progress), Failure> {
@@ -311,6 +312,15 @@ fn open_file(path: &Path) -> Result<(Box<dyn Read + Send>, Progress), Failure> {
 }
 
 /// Opens what is no directory, and tells its size where it has one.
+fn begins_as_parquet(path: &Path) -> bool {
+    const MAGIC: [u8; 4] = *b"PAR1";
+    let mut first = [0; MAGIC.len()];
+    // What is no file can't be read twice.
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == MAGIC
+}
+
 fn open_plain(path: &Path) -> Result<(File, Option<u64>), Failure> {
     let told = |error| Failure::file(&path.display().to_string(), &error);
     let file = File::open(path).map_err(told)?;

@@ -271,7 +271,7 @@ pub fn tell_conflicts(
     database: &str,
     answer: &DocumentBuf,
 ) -> Result<(), Failure> {
-    writeln!(terminal, "The merge waits: both sides changed the same fields.")?;
+    writeln!(terminal, "Conflicts wait to be resolved:")?;
     for conflict in documents_of(answer.view(), "conflicts") {
         let collection = plain(text_of(conflict, "collection"));
         let line = format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));

@@ -223,7 +223,7 @@ pub struct Serve {
 
     /// On how many cores one query may run that reads much, while no other needs them: a group, a
     /// sort, a count by a filter [default: all]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     query_cores: Option<usize>,
 
     /// Disk that temporary files of all sorts and groups may take together, in megabytes [default:

@@ -43,7 +43,7 @@ pub enum ServerError {
         resolved: SocketAddr,
     },
     /// The log's file can't be opened.
-    #[error("can't write the log to {output:?}: {source}")]
+    #[error("can't write the log to {output}: {source}")]
     Log {
         /// As given.
         output: LogOutput,

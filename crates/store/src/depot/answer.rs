@@ -1,12 +1,18 @@
 //! From three answers to two: puts are repeated, byte by byte the same, until what lies there tells
 //! whose it is.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{Created, Depot, DepotError, ObjectVersion, Swapped};
+use crate::io::steady_now;
 
 /// Attempts before the question is left open: some ten seconds of a store that is away.
 const ATTEMPTS_MAX: u32 = 9;
+/// Nor is there another attempt after so long: a store that takes requests and answers none holds up
+/// all that writes.
+const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Makes the object `name`, and finds out whether that worked: its version if it is this caller's,
 /// `None` if it is another's.
@@ -81,7 +87,11 @@ fn until_known(
     see: impl Fn(Option<(Bytes, ObjectVersion)>) -> Seen,
 ) -> Result<Option<ObjectVersion>, DepotError> {
     let mut last = None;
+    let begun = steady_now();
     for attempt in 0..ATTEMPTS_MAX {
+        if begun.elapsed() > TIME_MAX {
+            break;
+        }
         if attempt > 0 {
             depot.wait(attempt);
         }

@@ -1,9 +1,9 @@
 //! The real machine.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,6 +14,10 @@ use super::direct::Direct;
 use super::{Chance, Clock, Disk, DiskFile, DiskSpace};
 
 const LOCK_NAME: &str = "LOCK";
+/// What is stored is its owner's alone, whatever the process's umask says: who may read the files
+/// gets past all users and roles.
+const OF_DIRECTORIES: u32 = 0o700;
+const OF_FILES: u32 = 0o600;
 
 /// A directory of the operating system.
 pub struct SystemDisk {
@@ -23,12 +27,12 @@ pub struct SystemDisk {
 }
 
 impl SystemDisk {
-    /// Opens `path`, creating it and its parents where missing.
+    /// Opens `path`, creating it and its parents where missing, for their owner alone.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn open(path: &Path) -> io::Result<SystemDisk> {
-        std::fs::create_dir_all(path)?;
+        DirBuilder::new().recursive(true).mode(OF_DIRECTORIES).create(path)?;
         let path = path.canonicalize()?;
         match path.parent().map(File::open) {
             Some(Ok(parent)) => parent.sync_all()?,
@@ -54,7 +58,9 @@ fn may_not_write(error: &io::Error) -> bool {
 impl Disk for SystemDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let path = self.path.join(name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(OF_FILES);
+        let file = options.open(path)?;
         Ok(Arc::new(SystemFile::new(file)))
     }
 
@@ -106,7 +112,9 @@ impl Disk for SystemDisk {
 
     fn lock(&self) -> io::Result<()> {
         let path = self.path.join(LOCK_NAME);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(OF_FILES);
+        let file = options.open(path)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => io::Error::from(io::ErrorKind::WouldBlock),
             TryLockError::Error(error) => error,
@@ -270,6 +278,20 @@ mod tests {
         check(io::ErrorKind::ReadOnlyFilesystem, true);
         check(io::ErrorKind::PermissionDenied, true);
         check(io::ErrorKind::NotFound, false);
+    }
+
+    /// The tests' own umask lets all others read.
+    #[test]
+    fn what_is_made_is_its_owners_alone() {
+        let (path, disk) = temporary_disk();
+        disk.create("a").expect("a new file");
+        disk.lock().expect("no process has it");
+        let mode = |path: &Path| {
+            std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+        };
+        let modes = [mode(&path), mode(&path.join("a")), mode(&path.join(LOCK_NAME))];
+        assert_eq!(modes, [OF_DIRECTORIES, OF_FILES, OF_FILES]);
+        std::fs::remove_dir_all(&path).expect("ours");
     }
 
     #[test]

@@ -85,6 +85,9 @@ fn what_pyarrow_has_written_is_read() {
     let directory = Directory::new();
     std::fs::write(directory.path().join("x.PARQUET"), BY_PYARROW).unwrap();
     frond(&directory, "import -d shop -c items x.PARQUET --ignore-blanks").ok();
+    // Under another name, by how it begins.
+    std::fs::write(directory.path().join("x.pq"), BY_PYARROW).unwrap();
+    frond(&directory, "import -d shop -c others x.pq --ignore-blanks").ok();
     let expected = [
         r#"{"_id":1,"ns":{"$date":"2020-01-01T01:02:03.456Z"},"us":{"$date":"2020-01-01T01:02:03.456Z"},"day":{"$date":"2020-01-01T00:00:00Z"},"time":"01:02:03.000004","decimal":{"$numberDecimal":"123.45"},"list":[1,null,3],"lists":[[1],[2,3]],"struct":{"a":1,"b":{"c":"x"}},"structs":[{"a":1},{"a":2}],"map":{"k":1,"l":2},"pairs":[{"key":1,"value":1}],"u64":{"$numberDecimal":"18446744073709551615"},"float":1.5,"bytes":{"$binary":{"base64":"AAE=","subType":"00"}},"word":"x","bool":true}"#,
         r#"{"_id":2,"decimal":{"$numberDecimal":"-0.01"},"list":[],"lists":[[]],"struct":{},"structs":[],"map":{},"pairs":[],"u64":1,"float":-0.25,"bytes":{"$binary":{"base64":"","subType":"00"}},"word":"y","bool":false}"#,

@@ -88,6 +88,7 @@ fn keys_of_mongod_are_read() {
             "--memory=1GB --remote-host=a --remote-host=b",
         ),
         ("security:\nnet:\n  tls:\nsharding:\n", ""),
+        ("\u{feff}security:\nnet:\n", ""),
     ] {
         assert_eq!(of_text(file).as_deref(), Ok(expected), "{file}");
     }

@@ -39,6 +39,8 @@ type Fault = (usize, String);
 /// # Errors
 /// The line and what is wrong there: no YAML, or more of it than is read.
 pub fn read(text: &str) -> Result<Vec<Entry>, Fault> {
+    // Some editors begin a file with it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { parser: Parser::new_from_str(text), entries: Vec::new() };
     loop {
         match reader.next()? {
