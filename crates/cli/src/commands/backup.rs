@@ -65,7 +65,7 @@ pub struct Backup {
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "list", "verify", "remove"])]
     uri: Option<String>,
 
-    /// What to call it; otherwise the moment
+    /// The backup's name; otherwise the time
     #[arg(long)]
     name: Option<String>,
 

@@ -1,4 +1,4 @@
-//! `frond bisect`: the first commit after which something is otherwise, found by halving.
+//! `frond bisect`: the first commit that changed something, found by halving.
 //!
 //! 1. In question are the commits that the bad version has and the good one hasn't.
 //! 2. Each step tests the one that halves them best (`search`), by a command's exit code, as
@@ -30,10 +30,10 @@ Examples:
   frond bisect shop v1..main --uri 127.0.0.1:27017 -- \\
       mongosh --quiet mongodb://127.0.0.1:27017/{encoded} check.js
 
-A command ends with 0 where all is well, with 125 where it can't tell, and with another code up to 127 \
-where it isn't; any other ends the search. {} stands for the version as a database, {encoded} for the \
-same in a connection string. With a filter a version is bad if another number of documents matches than \
-in the good one.";
+A command exits with 0 for a good version, with 125 if it can't tell, and with another code up to 127 \
+for a bad one; any other code ends the search. {} stands for the version as a database, {encoded} for the \
+same in a connection string. With a filter, a version is bad if the number of matching documents differs \
+from that in the good one.";
 
 /// So many letters of a commit's id are shown.
 const SHORT_ID_LETTERS: usize = 10;
@@ -44,7 +44,7 @@ const CAN_NOT_TELL: i32 = 125;
 /// The largest exit code that says bad.
 const BAD_MAX: i32 = 127;
 
-/// Find the first commit after which something is otherwise
+/// Find the first commit that changed something
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(
@@ -56,7 +56,7 @@ pub struct Bisect {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// A version where all was well, and behind .. one where it isn't; otherwise the last commit
+    /// A version without the change, and behind .. one with it; otherwise the last commit
     #[arg(value_name = "GOOD..BAD")]
     range: String,
 

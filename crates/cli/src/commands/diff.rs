@@ -55,7 +55,7 @@ pub struct Diff {
     #[arg(long)]
     stat: bool,
 
-    /// One difference a line, as JSON
+    /// One difference per line, as JSON
     #[arg(long, conflicts_with_all = ["stat", "full"])]
     json: bool,
 

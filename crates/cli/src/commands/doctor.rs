@@ -52,7 +52,7 @@ const MEMORY_BYTES_MIN: u64 = 256 << 20;
 /// Bytes that are worth a collection.
 const DEAD_BYTES_MIN: u64 = 64 << 20;
 
-/// Tell how a data directory is and what to do next
+/// Report how a data directory or a server is, and what to do next
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
@@ -74,7 +74,7 @@ pub struct Doctor {
     #[arg(long, conflicts_with = "store")]
     accept_clock: bool,
 
-    /// One finding a line, as JSON
+    /// One finding per line, as JSON
     #[arg(long, conflicts_with = "accept_clock")]
     json: bool,
 }

@@ -36,7 +36,7 @@ const COMMAND_NOT_SUPPORTED_ON_VIEW: i64 = 166;
 /// How the documents are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Format {
-    /// One document a line
+    /// One document per line
     Json,
     /// One JSON array
     Array,

@@ -60,7 +60,7 @@ pub struct Follow {
     /// it names a user without a password
     source: String,
 
-    /// Database that becomes the copy, DATABASE or DATABASE@BRANCH, if it is called otherwise
+    /// Database that becomes the copy, DATABASE or DATABASE@BRANCH, if its name is another
     #[arg(long, value_name = "DATABASE")]
     into: Option<String>,
 

@@ -25,7 +25,7 @@ A server also collects by itself, without packing, when half of its disk may be 
 
 const SECONDS_A_DAY: i64 = 24 * 3600;
 
-/// Give disk space back
+/// Free disk space
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Gc {
@@ -42,13 +42,13 @@ pub struct Gc {
     #[arg(value_parser = clap::value_parser!(i64).range(0..=36_500))]
     undo_days: i64,
 
-    /// Most megabytes to read and write a second; otherwise as fast as it goes
+    /// Megabytes to read and write per second at most; otherwise as fast as possible
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     rate: Option<i64>,
 
     /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what
-    /// cut pushes left and removed backups needed goes. A push that runs meanwhile is refused at
-    /// its end
+    /// interrupted pushes left and removed backups needed is deleted. A push that runs at the same
+    /// time is refused at its end
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
     place: Option<String>,
 

@@ -40,7 +40,7 @@ pub struct History {
     #[arg(long)]
     full: bool,
 
-    /// One version a line, as JSON
+    /// One version per line, as JSON
     #[arg(long)]
     json: bool,
 

@@ -53,7 +53,7 @@ pub struct Merge {
     #[arg(long, requires = "merge_in", conflicts_with = "no_ff")]
     ff_only: bool,
 
-    /// Make a commit of one parent with all that the other side did
+    /// Make a commit with one parent, with everything that the other side did
     #[arg(long, requires = "merge_in", conflicts_with_all = ["no_ff", "ff_only"])]
     squash: bool,
 

@@ -28,7 +28,7 @@ const EXAMPLES: &str = concat!(
      $diff (changes), must pass."
 );
 
-/// Tell or set when commits are made by themselves, and what commits must pass
+/// Show or set when commits are made automatically, and which rules commits must pass
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("what").args(["set", "remove", "thin"]))]

@@ -32,7 +32,7 @@ pub struct Rebase {
     /// Database, or DATABASE@BRANCH: the branch that moves
     database: String,
 
-    /// Version to go on top of
+    /// Version on top of which the commits are replayed
     #[arg(value_name = "VERSION")]
     onto: Option<String>,
 

@@ -48,8 +48,8 @@ pub struct Restore {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what a
-    /// cut restore left, a data directory as the last one has it
+    /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what an
+    /// interrupted restore left, the data directory that was backed up last
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
     backup: Option<String>,
 

@@ -153,17 +153,17 @@ pub struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     remote_listen: Option<String>,
 
-    /// File of tokens, one a line, each with what it allows: read, write, or nothing for everything
+    /// File of tokens, one per line, each with what it allows: read, write, or nothing for all
     #[arg(long, value_name = "FILE", requires = "remote_listen")]
     remote_token_file: Option<PathBuf>,
 
-    /// Name by which clients reach that address, beside those of loopback; may be given several
+    /// Name by which clients reach that address, besides those of loopback; may be given several
     /// times. Without tokens, or with such names, requests that name another host are refused
     #[arg(long, value_name = "HOST", requires = "remote_listen")]
     remote_host: Vec<String>,
 
-    /// Refuse pushes while the data directory has so many megabytes or more: who may write can't
-    /// fill the disk then
+    /// Refuse pushes while the data directory has so many megabytes or more, so that clients that
+    /// may push can't fill the disk
     #[arg(long, value_name = "MB", requires = "remote_listen")]
     remote_disk_max: Option<u64>,
 
@@ -175,12 +175,12 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "remote_tls_cert")]
     remote_tls_key: Option<PathBuf>,
 
-    /// File of places and tokens, one pair a line (https://HOST/DATABASE TOKEN): what this server
-    /// says where it fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
+    /// File of places and tokens, one pair per line (https://HOST/DATABASE TOKEN): what this server
+    /// sends to where it fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
     #[arg(long, value_name = "FILE")]
     place_token_file: Option<PathBuf>,
 
-    /// File of certificates (PEM) to trust there, beside the system's
+    /// File of certificates (PEM) to trust there, besides the system's
     #[arg(long, value_name = "FILE")]
     place_ca_file: Option<PathBuf>,
 
@@ -206,7 +206,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     audit_path: Option<PathBuf>,
 
-    /// Events of the audit log that are told, as a query on them: '{"atype": "authenticate"}'
+    /// Events that the audit log records, as a query on them: '{"atype": "authenticate"}'
     #[arg(long, value_name = "JSON", requires = "audit_path", value_parser = parse_filter)]
     audit_filter: Option<DocumentBuf>,
 
@@ -237,9 +237,9 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
 
-    /// From when on change streams can go on where they were: from when one is first opened, which
-    /// costs nothing until then; always, so that one can begin before that, too; or off, and none
-    /// are
+    /// When the log is kept, so that change streams can resume: from when one is first opened,
+    /// which costs nothing until then; always, so that one can also begin before that; or off, and
+    /// there are none
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Changes::WhenWatched)]
     changes: Changes,
 

@@ -32,7 +32,7 @@ pub struct Tag {
     #[arg(value_name = "VERSION")]
     version: Option<String>,
 
-    /// Why: makes it an annotated tag, which also keeps who made it
+    /// Message: makes it an annotated tag, which also records its author
     #[arg(short, long, requires = "tag")]
     message: Option<String>,
 

@@ -25,7 +25,7 @@ pub struct Connection {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// File of certificates (PEM) to trust for an https:// remote, beside the system's
+    /// File of certificates (PEM) to trust for an https:// remote, besides the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Goal: `frond bisect` names the first commit after which something is otherwise.
+//! Goal: `frond bisect` names the first commit that changed something.
 //! Method: a history of ten commits in which the sixth adds a document; by filter, and by commands.
 
 use crate::{Directory, frond_with, run_words};

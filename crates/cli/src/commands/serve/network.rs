@@ -16,7 +16,7 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "HOST:PORT", default_value = ADDRESS_DEFAULT)]
     listen: Vec<String>,
 
-    /// Permissions of that socket's file, in octal: who may write may connect
+    /// Permissions of that socket's file, in octal: users who may write may connect
     #[arg(long, value_name = "MODE", default_value = "0700", value_parser = parse_permissions)]
     unix_socket_permissions: u32,
 
@@ -31,7 +31,7 @@ pub struct NetworkArguments {
     #[arg(long, value_name = "HOST:PORT")]
     pub console: Option<String>,
 
-    /// Name by which browsers reach the console, beside those of loopback; may be given several
+    /// Name by which browsers reach the console, besides those of loopback; may be given several
     /// times. Requests that name another host are refused
     #[arg(long, value_name = "HOST", requires = "console")]
     console_host: Vec<String>,
