@@ -21,7 +21,7 @@ Examples:
   frond merge shop sale --on-conflict theirs    take their side where both changed the same
   frond merge shop sale --rule items.stock=delta --rule items.tags=union
   frond merge shop --continue             end it when all conflicts are resolved
-  frond merge shop --abort                as if it had never begun
+  frond merge shop --abort                give it up
 
 Changes to different documents, and to different fields of one document, merge by themselves. The same \
 field changed on both sides is a conflict, which is kept until you decide: frond conflicts lists \

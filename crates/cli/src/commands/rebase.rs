@@ -17,7 +17,7 @@ Examples:
 
   frond rebase shop@sale --continue   when the conflicts of a commit are resolved
   frond rebase shop@sale --skip       leave the commit out that conflicts
-  frond rebase shop@sale --abort      as if it had never begun
+  frond rebase shop@sale --abort      give it up
 
 A commit that conflicts stops it (exit code 1): frond conflicts lists what, frond resolve decides it. The \
 branch moves when all is done. frond undo takes a rebase back.";
@@ -40,11 +40,11 @@ pub struct Rebase {
     #[arg(long = "continue")]
     continue_: bool,
 
-    /// Go on without the commit that waits
+    /// Continue without the commit that waits
     #[arg(long)]
     skip: bool,
 
-    /// Give up: the branch is as it was
+    /// Give up; what was written since stays
     #[arg(long)]
     abort: bool,
 
