@@ -8,9 +8,10 @@
 //!    (those of collections that aren't versioned too) what they are without the erased, forgets
 //!    what else could bring it back (the reflog, dropped databases of the name, what is remembered
 //!    of clients' last writes, where remotes' branches were if these commits hold it), and records
-//!    which commit took the place of which: an old id names the new commit from then on. Where no
-//!    version held it, what can be undone is searched ([`super::erase_past`]), and forgotten if it
-//!    did.
+//!    which commit took the place of which: an old id names the new commit from then on. What the
+//!    profiler told goes as a whole ([`profile`]): commands carry what they search for and write.
+//!    Where no version held it, what can be undone is searched ([`super::erase_past`]), and
+//!    forgotten if it did.
 //! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the
 //!    disk: every pack that holds anything dead is written again, and the log begins anew.
 //!
@@ -20,6 +21,7 @@
 //! [`Repository::erased_left`] tells. A conflict that waits holds documents, so no merge may wait.
 
 pub(crate) mod past;
+mod profile;
 pub(crate) mod rewrite;
 
 use crate::repository::Repository;
@@ -121,6 +123,7 @@ impl Repository {
                 if request.dry_run {
                     return Ok(Outcome::Discard(erased));
                 }
+                self.empty_profiles(transaction)?;
                 self.forget_the_past(transaction, &reader, &erased.branches, now)?;
                 Ok(Outcome::Commit(erased))
             })?;

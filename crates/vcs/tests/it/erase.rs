@@ -237,6 +237,48 @@ fn large_documents_collections_without_versions_and_what_cursors_hold() {
     assert_eq!(files_with_marker(&disk), Vec::<String>::new());
 }
 
+/// Commands are told with what they carry, on any branch. The profiler goes on there.
+#[test]
+fn what_the_profiler_told_of_commands_is_emptied() {
+    let disk = SimDisk::new(4);
+    let frond = open(&disk);
+    let main = shop(&frond, "");
+    insert(&main, "people", &[person(1, MARKER, 1), person(2, "b", 2)]);
+    main.commit("it comes", "ada").unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    let told = |id: i32, name: &str| document! { "_id": id, "find": "people", "name": name };
+    for branch in [&main, &side] {
+        let options = document! { "capped": true, "size": 256_i32 };
+        branch.create_collection("system.profile", options.view()).unwrap();
+        insert(branch, "system.profile", &[told(1, MARKER), told(2, MARKER)]);
+        index(branch, "system.profile", document! { "name": 1_i32 }, false);
+    }
+    let request = EraseRequest {
+        collection: "people".to_owned(),
+        documents: vec![Value::Int32(1).to_buf()],
+        ..EraseRequest::default()
+    };
+    main.erase(&EraseRequest { dry_run: true, ..request.clone() }).unwrap();
+    let absent = EraseRequest { documents: vec![Value::Int32(3).to_buf()], ..request.clone() };
+    assert_eq!(main.erase(&absent).unwrap_err().code, Code::NoSuchKey);
+    assert_eq!(all(&main, "system.profile").len(), 2, "nothing was erased yet");
+    main.erase(&request).unwrap();
+    frond_vcs::reclaim(&frond, 0, PURGE).unwrap();
+    assert_eq!(files_with_marker(&disk), Vec::<String>::new());
+    for branch in [&main, &side] {
+        assert_eq!(all(branch, "system.profile"), Vec::<DocumentBuf>::new());
+        for id in 3..20 {
+            insert(branch, "system.profile", &[told(id, "x")]);
+        }
+        let left = all(branch, "system.profile");
+        assert!((2..10).contains(&left.len()), "{left:?}");
+        let found = find(branch, "system.profile", Some(document! { "name": "x" }), Some("name_1"));
+        assert_eq!(found, left);
+    }
+    frond.engine().check().unwrap();
+}
+
 /// A client that erases has often deleted, dropped or reset before: what only undoing would bring
 /// back goes, too.
 #[test]
