@@ -12,6 +12,7 @@ pub mod compressed;
 pub mod csv;
 pub mod json;
 pub mod parquet;
+pub mod window;
 
 use std::io::{BufRead, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,6 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use frond_doc::DocumentBuf;
 
 use crate::failure::{Failure, describe};
+use crate::input::window::Window;
 
 /// Longest text of one document that must be held in memory.
 pub const DOCUMENT_TEXT_BYTES_MAX: usize = 256 << 20;
@@ -122,7 +124,7 @@ pub fn open(
     blanks: csv::Blanks,
 ) -> Result<Source, Failure> {
     let reader = compressed::plain(reader).map_err(|error| Failure::file("input", &error))?;
-    let mut reader = std::io::BufReader::with_capacity(READ_BYTES, reader);
+    let mut reader = Window::new(reader, READ_BYTES, STREAMED_TEXT_BYTES_MIN);
     let name = name.map(str::to_ascii_lowercase).unwrap_or_default();
     let name = compressed::plain_name(&name);
     if format == Format::Parquet {

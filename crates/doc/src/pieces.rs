@@ -42,6 +42,7 @@ pub use difference::{Differing, Hunk, Versions};
 pub use edit::{Edited, Element, Splice};
 pub use input::{read_bson, read_json};
 pub use item::Item;
+pub use output::json::JsonWriter;
 pub use reach::VisitReached;
 pub use read::{Found, Part};
 pub use recut::Recut;

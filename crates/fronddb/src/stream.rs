@@ -5,7 +5,7 @@ use std::io::{BufWriter, Read, Write};
 use bson::Bson;
 use frond_db::StoredDocument;
 use frond_doc::extended_json::Form;
-use frond_doc::pieces::{PiecesError, Writer, read_bson, read_json};
+use frond_doc::pieces::{JsonWriter, PiecesError, Writer, read_bson, read_json};
 
 use crate::collection::by_id;
 use crate::{Collection, Result, convert};
@@ -71,7 +71,7 @@ impl<T> Collection<T> {
     /// As there.
     pub fn write_json(&self, id: impl Into<Bson>, writer: impl Write) -> Result<bool> {
         self.write(id.into(), writer, &mut |document, out| {
-            document.write_json(Form::Canonical, out)
+            document.write_json(&mut JsonWriter::new(Form::Canonical), out)
         })
     }
 

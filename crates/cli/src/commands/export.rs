@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use frond_doc::extended_json::{self, Form};
 use frond_doc::path::Path;
+use frond_doc::pieces::JsonWriter;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
@@ -219,9 +220,10 @@ impl Export {
         let filter = filter.map_err(|error| Failure::Usage(format!("--query: {error}")))?;
         let filter = filter.as_ref().map(DocumentBuf::view);
         let database = frond.database(&self.database)?;
+        let mut json = JsonWriter::new(form);
         let done = database.export(&self.collection, filter, &mut |document| {
             between(out)?;
-            document.write_json(form, out).map_err(|error| {
+            document.write_json(&mut json, out).map_err(|error| {
                 // Output that can't be written says why once more, and whether its reader is gone.
                 out.flush().err().map_or_else(|| error.into(), Failure::from)
             })

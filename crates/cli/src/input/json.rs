@@ -9,12 +9,13 @@
 //! So one broken line of a file of JSON lines costs that line only. The text of a long object isn't
 //! gathered: the record's receiver reads it while the cutter goes on.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::sync::mpsc::SyncSender;
 
-use frond_doc::extended_json;
+use frond_doc::{DocumentBuf, extended_json};
 
 use crate::failure::Failure;
+use crate::input::window::Window;
 use crate::input::{BIT_BYTES, Carrier, Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
 
 /// A longer text gets room for all that is gathered of one at once: growing by halves it would take
@@ -46,12 +47,14 @@ enum Cut {
 
 /// Objects of a stream of JSON.
 pub struct JsonSource<R> {
-    reader: R,
+    reader: Window<R>,
     line: u64,
     place: Place,
     text: Vec<u8>,
     /// What a document is built in.
     scratch: Vec<u8>,
+    /// How long the text of the last object was that was read where it lay.
+    object_bytes: usize,
     /// Objects of more text are streamed.
     streamed_bytes_min: usize,
     /// An object that is being streamed.
@@ -67,15 +70,16 @@ struct Streamed {
     after: Place,
 }
 
-impl<R: BufRead> JsonSource<R> {
+impl<R: Read> JsonSource<R> {
     /// Reads objects from `reader`.
-    pub fn new(reader: R) -> JsonSource<R> {
+    pub fn new(reader: Window<R>) -> JsonSource<R> {
         JsonSource {
             reader,
             line: 1,
             place: Place::Start,
             text: Vec::new(),
             scratch: Vec::new(),
+            object_bytes: 0,
             streamed_bytes_min: STREAMED_TEXT_BYTES_MIN,
             streamed: None,
         }
@@ -145,13 +149,7 @@ impl<R: BufRead> JsonSource<R> {
     /// Reads an object, whose brace was seen.
     fn object(&mut self, after: Place) -> Result<Option<Record>, Failure> {
         let line = self.line;
-        let available = self.reader.fill_buf().map_err(|error| broken(line, &error))?;
-        // Mostly it lies there whole, and needn't be cut to be read.
-        let read = extended_json::parse_first(available, &mut self.scratch);
-        if let Some((document, count)) = read.filter(|(_, count)| *count <= self.streamed_bytes_min)
-        {
-            self.line += line_breaks(&available[..count]);
-            self.reader.consume(count);
+        if let Some(document) = self.whole_object()? {
             self.place = after;
             return Ok(Some(Record { line, document: Ok(Parsed::Whole(document)) }));
         }
@@ -181,6 +179,34 @@ impl<R: BufRead> JsonSource<R> {
             },
         };
         Ok(Some(Record { line, document }))
+    }
+
+    /// Reads an object where it lies; `None` if it isn't right, or too long for that.
+    ///
+    /// Objects are mostly as long as the one before: where less is there, more is read first, so
+    /// that few are begun in vain. Each attempt has twice the text of the one before.
+    fn whole_object(&mut self) -> Result<Option<DocumentBuf>, Failure> {
+        let mut wanted = self.object_bytes;
+        loop {
+            let (available, is_full) = (self.reader.available(), self.reader.is_full());
+            if wanted <= available.len() || is_full {
+                let read = extended_json::parse_first(available, &mut self.scratch);
+                if let Some((document, count)) = read {
+                    if self.streamed_bytes_min < count {
+                        return Ok(None);
+                    }
+                    self.line += line_breaks(&available[..count]);
+                    self.reader.consume(count);
+                    self.object_bytes = count;
+                    return Ok(Some(document));
+                }
+                if is_full {
+                    return Ok(None);
+                }
+                wanted = 2 * available.len();
+            }
+            self.reader.read_more().map_err(|error| broken(self.line, &error))?;
+        }
     }
 
     /// Sends the rest of an object that is being streamed.
@@ -255,7 +281,7 @@ impl<R: BufRead> JsonSource<R> {
     }
 }
 
-impl<R: BufRead> Iterator for JsonSource<R> {
+impl<R: Read> Iterator for JsonSource<R> {
     type Item = Result<Record, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -273,7 +299,9 @@ impl<R: BufRead> Iterator for JsonSource<R> {
 }
 
 fn line_breaks(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+    // Counts that fit a byte are added many at a time.
+    let few = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
+    bytes.chunks(usize::from(u8::MAX)).map(|bytes| u64::from(few(bytes))).sum()
 }
 
 fn expected(wanted: &str, found: u8) -> String {
@@ -339,7 +367,7 @@ mod tests {
     /// `a`, or a part of what is wrong.
     fn check(text: &str, expected: &[(u64, Result<i64, &str>)]) {
         for buffer_bytes in [1, 2, 7, 1000] {
-            let reader = std::io::BufReader::with_capacity(buffer_bytes, text.as_bytes());
+            let reader = Window::new(text.as_bytes(), buffer_bytes, 2 * buffer_bytes);
             let records: Vec<Record> = JsonSource::new(reader).map(Result::unwrap).collect();
             assert_eq!(records.len(), expected.len(), "{text}");
             for (record, (line, expected)) in records.iter().zip(expected) {
@@ -398,7 +426,7 @@ mod tests {
     fn long_objects_are_streamed() {
         let long = format!("{{\"b\": \"{}\"}}", "x}{".repeat(1000));
         let text = format!("[{{\"a\":1}}, {long},\n{long}, {{\"a\":2}}]");
-        let reader = std::io::BufReader::with_capacity(100, std::io::Cursor::new(text));
+        let reader = Window::new(std::io::Cursor::new(text), 100, 200);
         let source = JsonSource { streamed_bytes_min: 500, ..JsonSource::new(reader) };
         let (sender, receiver) = std::sync::mpsc::sync_channel(0);
         let reading = std::thread::spawn(move || {

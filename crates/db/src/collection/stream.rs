@@ -5,12 +5,11 @@
 //! and synced; then one transaction puts the head. So a document of a gigabyte isn't logged, and is
 //! visible as a whole or not at all. What was put is garbage if it fails.
 //!
-//! Out: a document above [`KEPT_BYTES_MAX`] is shown as its pieces, which write themselves.
+//! Out: a large document is shown as its pieces, which write themselves.
 
 use std::io::Write;
 
-use frond_doc::extended_json::{self, Form};
-use frond_doc::pieces::{Edited, LargeDocument, PiecesError, Writer};
+use frond_doc::pieces::{Edited, JsonWriter, LargeDocument, PiecesError, Writer};
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_store::ChunkStore;
@@ -24,8 +23,8 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::view;
 use crate::error::Error;
+use crate::large::damaged;
 use crate::large::gathered::Gathered;
-use crate::large::{KEPT_BYTES_MAX, damaged};
 use crate::name;
 use crate::transact::Outcome;
 
@@ -63,15 +62,11 @@ impl StoredDocument<'_> {
     ///
     /// # Errors
     /// As [`StoredDocument::write_bson`].
-    pub fn write_json(&self, form: Form, out: &mut dyn Write) -> Result<(), Error> {
+    pub fn write_json(&self, json: &mut JsonWriter, out: &mut dyn Write) -> Result<(), Error> {
         match &self.0 {
-            Stored::Whole(document) => {
-                let mut text = String::new();
-                extended_json::write(*document, form, &mut text);
-                Ok(out.write_all(text.as_bytes())?)
-            }
+            Stored::Whole(document) => Ok(json.write(*document, out)?),
             Stored::Pieces(large, store) => {
-                large.write_json(*store, form, out).map_err(|error| of_pieces(large, error))
+                json.write_pieces(large, *store, out).map_err(|error| of_pieces(large, error))
             }
         }
     }
@@ -156,7 +151,7 @@ impl Database {
         let store = self.frond().engine().store().clone();
         for row in scan {
             let row = row?;
-            if let Some(large) = row.large.filter(|large| KEPT_BYTES_MAX < large.bytes()) {
+            if let Some(large) = row.large {
                 visit(&StoredDocument(Stored::Pieces(large, &*store)))?;
                 continue;
             }

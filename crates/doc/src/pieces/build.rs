@@ -1,5 +1,7 @@
 //! From BSON to pieces: recursion follows the document's nesting, which validation has bounded.
 
+mod met;
+
 use std::collections::HashSet;
 
 use bytes::Bytes;
@@ -15,6 +17,7 @@ use crate::document::Document;
 use crate::element_type::ElementType;
 use crate::raw::{RawElement, RawElements};
 use crate::reference::Reference;
+use met::Met;
 
 /// Stores a document as pieces; `None` if it isn't large. Chunks are put, not synced. `format` is
 /// that of the tree that will hold it.
@@ -59,7 +62,7 @@ fn build_of(
         return Ok(None);
     }
     let builder = Builder { store, format: piece_format(format), refers };
-    let root = builder.container(Layout::Document, document.as_bytes())?;
+    let root = builder.container(Layout::Document, document.as_bytes(), &mut Met::default())?;
     Ok(Some(LargeDocument { root }))
 }
 
@@ -95,10 +98,16 @@ pub(super) struct Builder<'a> {
 
 impl Builder<'_> {
     /// Puts a container, given its BSON.
-    fn container(&self, layout: Layout, bson: &[u8]) -> Result<Container, TreeError> {
+    fn container<'b>(
+        &self,
+        layout: Layout,
+        bson: &'b [u8],
+        met: &mut Met<'b>,
+    ) -> Result<Container, TreeError> {
         let mut items = RawElements::new(bson).map(|element| {
             let name = if layout.has_names() { element.name } else { &[] };
-            Ok(self.item(layout, RawElement { name, ..element })?.encode(layout))
+            let element = RawElement { name, ..element };
+            Ok(self.item_among(layout, element, met)?.encode(layout))
         });
         let sequence = Sequence::build_referring(self.store, self.format, &mut items, refers)?;
         let bytes = match self.refers {
@@ -110,6 +119,16 @@ impl Builder<'_> {
 
     /// Makes the item of an element of a container of layout `around`, and puts what it refers to.
     pub(super) fn item(&self, around: Layout, element: RawElement<'_>) -> Result<Item, TreeError> {
+        self.item_among(around, element, &mut Met::default())
+    }
+
+    /// The same of a document whose containers so far are `met`.
+    fn item_among<'b>(
+        &self,
+        around: Layout,
+        element: RawElement<'b>,
+        met: &mut Met<'b>,
+    ) -> Result<Item, TreeError> {
         let RawElement { kind, name, value } = element;
         if let (ElementType::Reference, Some(reference)) = (kind, Reference::decode(value)) {
             return self.referred(around, name, reference);
@@ -120,20 +139,33 @@ impl Builder<'_> {
         };
         let body = if bytes <= around.value_bytes_max(kind) as u64 {
             Body::Here(Bytes::copy_from_slice(value))
+        } else if matches!(kind, ElementType::Document | ElementType::Array) {
+            let (layout, root) = match met.get(kind, value) {
+                Some(known) => known,
+                None => self.nested(kind, value, met)?,
+            };
+            Body::Elsewhere { layout: Some(layout), bytes, root }
         } else {
-            let layout = match kind {
-                ElementType::Document => Some(Layout::Document),
-                ElementType::Array if is_named_by_position(value) => Some(Layout::Array),
-                ElementType::Array => Some(Layout::NamedArray),
-                _ => None,
-            };
-            let root = match layout {
-                Some(layout) => self.container(layout, value)?.sequence.root,
-                None => self.slices(value)?,
-            };
-            Body::Elsewhere { layout, bytes, root }
+            Body::Elsewhere { layout: None, bytes, root: self.slices(value)? }
         };
         Ok(Item { kind, name: Bytes::copy_from_slice(name), body })
+    }
+
+    /// Puts a nested document or array that wasn't met.
+    fn nested<'b>(
+        &self,
+        kind: ElementType,
+        bson: &'b [u8],
+        met: &mut Met<'b>,
+    ) -> Result<(Layout, ChunkHash), TreeError> {
+        let layout = match kind {
+            ElementType::Document => Layout::Document,
+            _ if is_named_by_position(bson) => Layout::Array,
+            _ => Layout::NamedArray,
+        };
+        let root = self.container(layout, bson, met)?.sequence.root;
+        met.add(kind, bson, (layout, root));
+        Ok((layout, root))
     }
 
     /// Makes the item of a value that is there already. What lay by itself in an array may be short

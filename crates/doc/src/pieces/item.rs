@@ -30,7 +30,7 @@ pub(super) fn has_name(item: &[u8], name: &[u8]) -> bool {
 }
 
 /// How a container's items are laid out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Layout {
     /// With names.
     Document,

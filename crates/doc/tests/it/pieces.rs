@@ -5,8 +5,8 @@
 
 use frond_doc::extended_json::Form;
 use frond_doc::pieces::{
-    Edited, Element, HEAD_FLAG, ITEM_VALUE_BYTES_MAX, LARGE_DOCUMENT_BYTES, LargeDocument, build,
-    whole,
+    Edited, Element, HEAD_FLAG, ITEM_VALUE_BYTES_MAX, JsonWriter, LARGE_DOCUMENT_BYTES,
+    LargeDocument, build, whole,
 };
 use frond_doc::raw::RawElements;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
@@ -352,7 +352,7 @@ fn damage_is_survived() {
                 document.iter().count();
             }
             large.write_bson(store, &mut Vec::new()).ok();
-            large.write_json(store, Form::Relaxed, &mut Vec::new()).ok();
+            JsonWriter::new(Form::Relaxed).write_pieces(&large, store, &mut Vec::new()).ok();
             large.get(store, &["a", "b"]).ok();
             large.project(store, &[b"a", b"b"]).ok();
             if let Ok(shallow) = large.shallow(store, None) {

@@ -7,9 +7,11 @@ use std::io::Read;
 
 use frond_doc::extended_json::{self, Form};
 use frond_doc::pieces::{
-    Edited, LARGE_DOCUMENT_BYTES, PiecesError, Writer, build, read_bson, read_json,
+    Edited, JsonWriter, LARGE_DOCUMENT_BYTES, PiecesError, Writer, build, read_bson, read_json,
 };
-use frond_doc::{DocumentBuf, DocumentBuilder, ObjectId, Timestamp, Value, document, normalise};
+use frond_doc::{
+    Array, DocumentBuf, DocumentBuilder, ObjectId, Timestamp, Value, document, normalise,
+};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
 use frond_testkit::Random;
@@ -72,7 +74,8 @@ fn check(store: &dyn ChunkStore, format: TreeFormat, edited: Edited, document: &
             assert_eq!(bson, expected.as_bytes());
             for form in [Form::Canonical, Form::Relaxed] {
                 let (mut json, mut text) = (Vec::new(), String::new());
-                edited.write_json(store, form, &mut json).expect("it is whole");
+                let done = JsonWriter::new(form).write_pieces(&edited, store, &mut json);
+                done.expect("it is whole");
                 extended_json::write(expected.view(), form, &mut text);
                 assert_eq!(String::from_utf8(json).expect("UTF-8"), text);
             }
@@ -184,4 +187,41 @@ fn damaged_input_is_told() {
     });
     assert_met("documents taken", taken, 20);
     assert_met("documents refused", refused, 20);
+}
+
+/// One writer of many documents, whose equal parts it writes down once: as documents and as arrays,
+/// at several depths, behind others with the same items, more of them than are kept.
+#[test]
+fn equal_parts_are_written_as_unequal_ones_are() {
+    let store = MemoryStore::new();
+    let store: &dyn ChunkStore = &*store;
+    let format = TreeFormat::new(5);
+    let part = |number: usize, count: usize| {
+        let mut part = DocumentBuilder::new();
+        for field in 0..count {
+            part.append(&field.to_string(), Value::Int64(number as i64));
+        }
+        part.build()
+    };
+    for form in [Form::Canonical, Form::Relaxed] {
+        let mut json = JsonWriter::new(form);
+        for number in 0..300 {
+            let (own, shared, long) = (part(number, 800), part(3, 50), part(3, 9_000));
+            let mut document = DocumentBuilder::new();
+            document.append("_id", Value::Int64(number as i64));
+            for (name, part) in [("a", &own), ("b", &shared), ("c", &own), ("d", &long)] {
+                document.append(name, Value::Document(part.view()));
+            }
+            document.append("e", Value::Array(Array::from_validated(shared.as_bytes())));
+            document.begin_document("f").append("own", Value::Document(own.view()));
+            document.append("shared", Value::Document(shared.view())).end();
+            let document = document.build();
+            let large = build(store, format, document.view()).expect("the memory store takes it");
+            let (mut found, mut expected) = (Vec::new(), Vec::new());
+            let large = large.expect("it is large");
+            json.write_pieces(&large, store, &mut found).expect("it is whole");
+            extended_json::append(document.view(), form, &mut expected);
+            assert!(found == expected, "document {number}, {form:?}");
+        }
+    }
 }
