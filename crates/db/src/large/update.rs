@@ -14,7 +14,7 @@
 //! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements
 //!    of their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
-//! Anything else is left to the update of the whole document: `_id`, arrays that would be padded,
+//! Anything else is left to the update of the whole document: many paths, `_id`, arrays that would be padded,
 //! `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so that it
 //! fails with the same words.
 
@@ -38,6 +38,9 @@ use together::Together;
 /// Operators that do without the content of an array that is a container, or look at it piece by
 /// piece.
 const CONTAINER_OPERATORS: [&str; 5] = ["$addToSet", "$pop", "$pull", "$pullAll", "$push"];
+/// A step looks its path up from the first field on. Above so many, one pass over the whole document
+/// costs less.
+const STEPS_MAX: usize = 32;
 const SET: &str = "$set";
 const UNSET: &str = "$unset";
 const RENAME: &str = "$rename";
@@ -61,6 +64,9 @@ pub(crate) fn apply(
         return renamed(store, *document, paths);
     }
     let Some(steps) = steps(update, context.position) else { return Ok(None) };
+    if steps.len() > STEPS_MAX {
+        return Ok(None);
+    }
     if steps.iter().any(|step| every.iter().any(|every| every.is_under(&step.parts))) {
         return Ok(None);
     }
