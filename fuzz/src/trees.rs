@@ -7,7 +7,7 @@ use bytes::Bytes;
 use frond_doc::pieces::{LargeDocument, Part, build};
 use frond_doc::{DocumentBuilder, Value as DocumentValue};
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Bounds, Content, Direction, Edit, Entry, Sequence, Tree, TreeFormat, Value};
 
 const FORMAT: TreeFormat = TreeFormat { chunk_bytes_target: 512, inline_bytes_max: 64, salt: 1 };
@@ -52,7 +52,7 @@ impl<R> Base<R> {
             (hash, Chunk::new(old.kind(), &references, &payload))
         };
         let chunks = payloads.into_iter().map(chunk).collect();
-        Arc::new(Changed { inner: Arc::clone(&self.store), chunks })
+        Arc::new(Layered(Changed { inner: Arc::clone(&self.store), chunks }))
     }
 }
 

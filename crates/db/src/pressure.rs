@@ -32,7 +32,9 @@ impl Frond {
         let engine = self.engine();
         engine.withhold_write_memory(part(engine.write_memory_bytes().0));
         let (cache_bytes, documents_bytes) = self.cache_bytes();
-        engine.store().withhold_cache(part(cache_bytes / 4 * CACHE_QUARTERS));
+        if let Some(cache) = engine.store().read_cache() {
+            cache.withhold(part(cache_bytes / 4 * CACHE_QUARTERS));
+        }
         // A cache that had no room once would not know what it dropped.
         let left = (documents_bytes - part(documents_bytes)).max(DOCUMENTS_BYTES_MIN);
         large::set_cache_bytes(left);

@@ -417,7 +417,7 @@ impl Engine {
             delay_micros: shared.counters.delay_micros.read(),
             background_failures: shared.background_errors.count(),
             scrubbed_bytes: shared.counters.scrubbed_bytes.load(Ordering::Relaxed),
-            damages: shared.store.damages().len() as u64,
+            damages: shared.store.maintenance().damages().len() as u64,
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
             leased_states: shared.current.leased_count() as u64,
         }

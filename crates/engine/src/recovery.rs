@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lost, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lost, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::background::backpressure::Backpressure;
@@ -297,7 +297,7 @@ fn lost(sequence: Sequence, error: &EngineError) -> Lost {
 
 fn assemble(
     machine: &Machine,
-    (pending, recycler, kept): (Arc<StoreWithPending>, Arc<Recycler>, Arc<KeptSegments>),
+    (pending, recycler, kept): (Arc<Layered<StoreWithPending>>, Arc<Recycler>, Arc<KeptSegments>),
     options: EngineOptions,
     publisher: Publisher,
     parts: ReplayedParts,

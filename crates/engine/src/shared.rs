@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use frond_store::io::Machine;
-use frond_store::{ChunkHash, ChunkStore, StoreError};
+use frond_store::{ChunkHash, ChunkStore, Layered, StoreError};
 use frond_tree::{TreeError, TreeFormat};
 
 use crate::background::backpressure::Backpressure;
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     /// Packs, and what is born and not in them yet.
     pub store: Arc<dyn ChunkStore>,
     /// The same.
-    pub pending: Arc<StoreWithPending>,
+    pub pending: Arc<Layered<StoreWithPending>>,
     pub options: EngineOptions,
     /// Files of the log for segments to come.
     pub recycled: Arc<RecycledSegments>,

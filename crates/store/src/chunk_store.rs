@@ -1,23 +1,34 @@
 //! What a store of chunks can do.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+mod maintenance;
+mod read_cache;
+
+pub use self::maintenance::Maintenance;
+pub use self::read_cache::ReadCache;
 
 use crate::cache::admission::{Admission, EntryLookup};
-use crate::cache::budget::CacheBudget;
 use crate::chunk::{Chunk, ChunkHash};
-use crate::copies::Copies;
 use crate::counters::StoreCounters;
-use crate::damage::{Damage, Scrubbed};
 use crate::entry_name::EntryName;
 use crate::error::StoreError;
 use crate::gc::session::Session;
-use crate::gc::{GarbageCollection, GcReport};
 use crate::lifetime::Lifetime;
 use crate::lost::Lost;
 #[cfg(doc)]
 use crate::manifest::ROOT_NAME_BYTES_MAX;
 use crate::read::prefetch::{Prefetched, State};
+
+/// How a read of a chunk wants to be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReadOptions {
+    /// The caller replaces the chunk: it isn't kept in memory for the next who asks.
+    pub will_replace: bool,
+}
+
+impl ReadOptions {
+    /// For a chunk that the caller replaces.
+    pub const TO_REPLACE: ReadOptions = ReadOptions { will_replace: true };
+}
 
 /// A set of chunks named by their content, and the named roots that keep some of them alive.
 ///
@@ -29,41 +40,36 @@ use crate::read::prefetch::{Prefetched, State};
 /// 3. Every chunk read from a disk is the one that was asked for, or damage is found: a checksum
 ///    binds its bytes to its name.
 pub trait ChunkStore: Send + Sync {
-    /// Returns the chunk named `hash`.
+    /// Returns the chunk named `hash`, served as `options` say.
     ///
     /// # Errors
     /// [`StoreError::Missing`] if no such chunk is stored; [`StoreError::Damaged`] if the stored
     /// bytes don't hash to their name.
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError>;
+    fn read(&self, hash: ChunkHash, options: ReadOptions) -> Result<Chunk, StoreError>;
 
-    /// As `get`, for a chunk that the caller replaces: it isn't kept in memory for the next who
-    /// asks.
+    /// Returns the chunk named `hash`.
     ///
     /// # Errors
-    /// As there.
-    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.get(hash)
+    /// As `read`.
+    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+        self.read(hash, ReadOptions::default())
     }
 
     /// As `get`, for a caller that wants a small part of the chunk: it is kept in memory only if
     /// there is room, or if it was wanted lately. If not, the caller may have the part
-    /// [kept](ChunkStore::keep_entry) instead, under the name `entry_name`; then its bytes are what
+    /// [kept](ReadCache::keep_entry) instead, under the name `entry_name`; then its bytes are what
     /// the next one gets. Parts of one chunk may happen to have the same name.
     ///
     /// # Errors
-    /// As there.
+    /// As `read`.
     fn look_up_entry(&self, hash: ChunkHash, _part: EntryName) -> Result<EntryLookup, StoreError> {
         Ok(EntryLookup::Chunk(self.get(hash)?, Admission::InMemory))
     }
 
-    /// Keeps what the caller wants of the chunk named `hash` in memory, where there is a cache: all
-    /// `pieces`, one after the other.
-    fn keep_entry(&self, _hash: ChunkHash, _part: EntryName, _pieces: &[&[u8]]) {}
-
     /// Returns the chunks named by `hashes`, in their order. Reads may be sorted and combined.
     ///
     /// # Errors
-    /// As `get`, of the first that can't be read.
+    /// As `read`, of the first that can't be read.
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         hashes.iter().map(|hash| self.get(*hash)).collect()
     }
@@ -74,30 +80,25 @@ pub trait ChunkStore: Send + Sync {
     /// little, too.
     ///
     /// # Errors
-    /// As `get`, of any of the chunks.
+    /// As `read`, of any of the chunks.
     fn prefetch(&self, hashes: &[ChunkHash]) -> Result<Vec<Prefetched>, StoreError> {
         Ok(self.get_many(hashes)?.into_iter().map(Prefetched::from).collect())
     }
 
-    /// The chunk that this store has read ahead. In memory it is kept for others only if there is
-    /// room, or if it was wanted lately.
+    /// The chunk that this store has read ahead. In memory it is kept for others only if `options`
+    /// say so, and if there is room, or it was wanted lately.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`], as `get`.
-    fn open_prefetched(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
+    /// [`StoreError::Damaged`], as `read`.
+    fn open_prefetched(
+        &self,
+        ahead: Prefetched,
+        options: ReadOptions,
+    ) -> Result<Chunk, StoreError> {
         match ahead.0 {
             State::Chunk(chunk) => Ok(chunk),
-            State::Stored(stored) => self.get(stored.hash),
+            State::Stored(stored) => self.read(stored.hash, options),
         }
-    }
-
-    /// As `open_prefetched`, for a chunk that the caller replaces: it isn't kept in memory for the
-    /// next who asks.
-    ///
-    /// # Errors
-    /// As there.
-    fn open_prefetched_to_replace(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
-        self.open_prefetched(ahead)
     }
 
     /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that
@@ -116,17 +117,6 @@ pub trait ChunkStore: Send + Sync {
     /// As `has_many`. Damage is none.
     fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.has_many(hashes)
-    }
-
-    /// What was found damaged and not put again since, by file and offset.
-    fn damages(&self) -> Vec<Damage> {
-        Vec::new()
-    }
-
-    /// What was found damaged since the last call, what was healed at once and indexes that were
-    /// made again among it. For who writes a log.
-    fn take_findings(&self) -> Vec<Damage> {
-        Vec::new()
     }
 
     /// Adds chunks. Those already present and [whole](ChunkStore::has_whole) are not written again.
@@ -190,59 +180,19 @@ pub trait ChunkStore: Send + Sync {
     /// them.
     fn session(&self) -> Session;
 
-    /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
-    /// cache has it. Begins at the pack of number `first`, counted round and round. `pace` is told
-    /// how many bytes were read since it was asked last, and may say that it is enough.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
-    fn scrub(
-        &self,
-        _first: u64,
-        _pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Scrubbed, StoreError> {
-        Ok(Scrubbed::default())
-    }
-
-    /// Removes chunks that can't be reached from the named roots, from the roots that `gc`
-    /// gives, or from what sessions protect. Readers and writers go on. One runs at a time.
-    ///
-    /// # Errors
-    /// [`StoreError::Missing`] or [`StoreError::Damaged`] if something reachable can't be read:
-    /// nothing was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
-    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError>;
-
     /// Whether a walk of a tree goes on behind a part that can't be read, instead of failing.
     /// Only a store that is read to save what is left of it says yes, and notes the loss.
     fn pass_over(&self, _lost: Lost) -> bool {
         false
     }
 
-    /// The memory for what readers keep of chunks beside the store's cache, where it has one.
-    fn link_budget(&self) -> Option<&Arc<CacheBudget>> {
+    /// What this store, or the one behind it, keeps in memory for readers, where it has a cache.
+    fn read_cache(&self) -> Option<&dyn ReadCache> {
         None
     }
 
-    /// Whether its packs live in a tier beyond the disk: then a root of the name of another and
-    /// `WHOLE_SUFFIX` names what a directory begins with that has the tier alone, and swapping it
-    /// sends all packs there.
-    fn is_tiered(&self) -> bool {
-        false
-    }
-
-    /// How much of the store's cache readers may [pin](Chunk::pin), where it has one.
-    fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
-        None
-    }
-
-    /// The second copies of some of the chunks, where the store keeps such.
-    fn copies(&self) -> Option<&Copies> {
-        None
-    }
-
-    /// Has the store's cache, where it has one, take so much less memory than it may, until it is
-    /// told otherwise.
-    fn withhold_cache(&self, _bytes: u64) {}
+    /// How the store is kept in order: what only its background work and its operator ask.
+    fn maintenance(&self) -> &dyn Maintenance;
 
     /// Returns what the store has done since it was opened.
     fn counters(&self) -> StoreCounters;

@@ -1,17 +1,16 @@
 //! Stores in front of another store: each states only what it changes.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::ops::Deref;
 
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::{
-    Admission, CacheBudget, ChunkStore, Copies, Damage, EntryLookup, EntryName, GarbageCollection,
-    GcReport, Lifetime, Lost, Prefetched, Scrubbed, Session, StoreCounters,
+    Admission, ChunkStore, EntryLookup, EntryName, Lifetime, Lost, Maintenance, Prefetched,
+    ReadCache, ReadOptions, Session, StoreCounters,
 };
 
-/// A [`ChunkStore`] that hands on to another what it doesn't do itself. Each implementor is a
-/// `ChunkStore`.
+/// What a store in front of another does itself; all else it hands on. [`Layered`] makes a
+/// [`ChunkStore`] of it.
 pub trait StoreLayer: Send + Sync {
     /// The store behind.
     fn inner(&self) -> &dyn ChunkStore;
@@ -69,19 +68,26 @@ pub trait StoreLayer: Send + Sync {
         self.inner().pass_over(lost)
     }
 
-    /// The second copies of chunks, see [`ChunkStore::copies`].
-    fn second_copies(&self) -> Option<&Copies> {
-        self.inner().copies()
+    /// How the store is kept in order, see [`ChunkStore::maintenance`].
+    fn upkeep(&self) -> &dyn Maintenance {
+        self.inner().maintenance()
     }
 }
 
-impl<L: StoreLayer> ChunkStore for L {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.own(hash).map_or_else(|| self.inner().get(hash), Ok)
-    }
+/// The [`ChunkStore`] that a layer makes of the store behind it.
+pub struct Layered<L>(pub L);
 
-    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.own(hash).map_or_else(|| self.inner().get_to_replace(hash), Ok)
+impl<L> Deref for Layered<L> {
+    type Target = L;
+
+    fn deref(&self) -> &L {
+        &self.0
+    }
+}
+
+impl<L: StoreLayer> ChunkStore for Layered<L> {
+    fn read(&self, hash: ChunkHash, options: ReadOptions) -> Result<Chunk, StoreError> {
+        self.own(hash).map_or_else(|| self.inner().read(hash, options), Ok)
     }
 
     fn look_up_entry(&self, hash: ChunkHash, part: EntryName) -> Result<EntryLookup, StoreError> {
@@ -89,10 +95,6 @@ impl<L: StoreLayer> ChunkStore for L {
             Some(chunk) => Ok(EntryLookup::Chunk(chunk, Admission::InMemory)),
             None => self.inner().look_up_entry(hash, part),
         }
-    }
-
-    fn keep_entry(&self, hash: ChunkHash, part: EntryName, pieces: &[&[u8]]) {
-        self.inner().keep_entry(hash, part, pieces);
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
@@ -116,12 +118,12 @@ impl<L: StoreLayer> ChunkStore for L {
         }
     }
 
-    fn open_prefetched(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
-        self.inner().open_prefetched(ahead)
-    }
-
-    fn open_prefetched_to_replace(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
-        self.inner().open_prefetched_to_replace(ahead)
+    fn open_prefetched(
+        &self,
+        ahead: Prefetched,
+        options: ReadOptions,
+    ) -> Result<Chunk, StoreError> {
+        self.inner().open_prefetched(ahead, options)
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
@@ -130,14 +132,6 @@ impl<L: StoreLayer> ChunkStore for L {
 
     fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.has_checked(hashes)
-    }
-
-    fn damages(&self) -> Vec<Damage> {
-        self.inner().damages()
-    }
-
-    fn take_findings(&self) -> Vec<Damage> {
-        self.inner().take_findings()
     }
 
     fn put_many(&self, chunks: &[Chunk]) -> Result<(), StoreError> {
@@ -173,40 +167,16 @@ impl<L: StoreLayer> ChunkStore for L {
         self.inner().session()
     }
 
-    fn scrub(
-        &self,
-        first: u64,
-        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Scrubbed, StoreError> {
-        self.inner().scrub(first, pace)
-    }
-
-    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
-        self.inner().collect(collection)
-    }
-
-    fn is_tiered(&self) -> bool {
-        self.inner().is_tiered()
-    }
-
     fn pass_over(&self, lost: Lost) -> bool {
         self.note_lost(lost)
     }
 
-    fn link_budget(&self) -> Option<&Arc<CacheBudget>> {
-        self.inner().link_budget()
+    fn read_cache(&self) -> Option<&dyn ReadCache> {
+        self.inner().read_cache()
     }
 
-    fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
-        self.inner().pin_budget()
-    }
-
-    fn copies(&self) -> Option<&Copies> {
-        self.second_copies()
-    }
-
-    fn withhold_cache(&self, bytes: u64) {
-        self.inner().withhold_cache(bytes);
+    fn maintenance(&self) -> &dyn Maintenance {
+        self.upkeep()
     }
 
     fn counters(&self) -> StoreCounters {
@@ -214,14 +184,19 @@ impl<L: StoreLayer> ChunkStore for L {
     }
 }
 
-/// `store`, with `lifetime` as the hint of every chunk that is put without one: for code that
+/// A store with `lifetime` as the hint of every chunk that is put without one: for code that
 /// writes trees and doesn't know how long they are needed.
 #[derive(Clone, Copy)]
 pub struct PutFor<'a> {
-    /// Where the chunks go.
-    pub store: &'a dyn ChunkStore,
-    /// The hint.
-    pub lifetime: Lifetime,
+    store: &'a dyn ChunkStore,
+    lifetime: Lifetime,
+}
+
+impl<'a> PutFor<'a> {
+    /// A layer over `store`.
+    pub fn new(store: &'a dyn ChunkStore, lifetime: Lifetime) -> Layered<PutFor<'a>> {
+        Layered(PutFor { store, lifetime })
+    }
 }
 
 impl StoreLayer for PutFor<'_> {
@@ -236,6 +211,8 @@ impl StoreLayer for PutFor<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::chunk::ChunkKind;
     use crate::memory::MemoryStore;
@@ -259,7 +236,7 @@ mod tests {
     fn own_chunks_come_before_those_behind_and_in_order() {
         let chunk = |payload: &str| Chunk::new(ChunkKind::Blob, &[], payload.as_bytes());
         let (one, behind, absent) = (chunk("one"), chunk("behind"), chunk("absent"));
-        let layer = WithOne { store: MemoryStore::new(), one: one.clone() };
+        let layer = Layered(WithOne { store: MemoryStore::new(), one: one.clone() });
         layer.put_many(std::slice::from_ref(&behind)).unwrap();
         let hashes = [&behind, &one, &behind].map(Chunk::hash);
         assert_eq!(layer.get_many(&hashes).unwrap(), [behind.clone(), one.clone(), behind]);

@@ -7,7 +7,8 @@ use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::gc::session::{Session, Sessions};
 use crate::{
-    ChunkStore, GarbageCollection, GcReport, Lifetime, ROOT_NAME_BYTES_MAX, StoreCounters,
+    ChunkStore, GarbageCollection, GcReport, Lifetime, Maintenance, ROOT_NAME_BYTES_MAX,
+    ReadOptions, StoreCounters,
 };
 
 /// A [`ChunkStore`] that is gone when it is dropped.
@@ -41,7 +42,7 @@ impl MemoryStore {
 }
 
 impl ChunkStore for MemoryStore {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+    fn read(&self, hash: ChunkHash, _options: ReadOptions) -> Result<Chunk, StoreError> {
         let mut state = self.state();
         state.counters.chunks_read += 1;
         state.chunks.get(&hash).cloned().ok_or(StoreError::Missing(hash))
@@ -102,6 +103,16 @@ impl ChunkStore for MemoryStore {
         self.sessions.begin()
     }
 
+    fn maintenance(&self) -> &dyn Maintenance {
+        self
+    }
+
+    fn counters(&self) -> StoreCounters {
+        self.state().counters
+    }
+}
+
+impl Maintenance for MemoryStore {
     fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
         // Writers wait meanwhile: this store is small.
         let roots = (collection.roots)()?;
@@ -139,10 +150,6 @@ impl ChunkStore for MemoryStore {
             bytes_after: left,
             ..GcReport::default()
         })
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.state().counters
     }
 }
 

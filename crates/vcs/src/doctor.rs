@@ -56,9 +56,9 @@ pub fn health(directory: &Path) -> Result<Health, Error> {
         health.commits += count(&reader, Bounds::prefix(&system::commit_key(&name, &[])))?;
     }
     health.clock = frond.clock_state();
-    let damages = frond.engine().store().damages();
+    let damages = frond.engine().store().maintenance().damages();
     health.damages = damages.len() as u64;
-    let findings = frond.engine().store().take_findings().into_iter();
+    let findings = frond.engine().store().maintenance().take_findings().into_iter();
     let mended = findings.filter(|finding| !damages.contains(finding));
     health.mended = mended.map(|finding| finding.error().to_string()).collect();
     let needed = frond.engine().gc_dry_run()?;

@@ -157,7 +157,7 @@ impl Repository {
 
     /// Refuses where what is erased would stay in a store beyond the disk.
     fn check_erasable(&self, request: &EraseRequest) -> Result<(), Error> {
-        if request.dry_run || !self.frond().engine().store().is_tiered() {
+        if request.dry_run || !self.frond().engine().store().maintenance().is_tiered() {
             return Ok(());
         }
         let message = "nothing is erased: the packs lie in a store (--store), and what is removed \

@@ -66,7 +66,7 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
         Err(StoreError::Damaged { .. }) => return examined(machine, progress),
         opened => opened?,
     };
-    let found_by_opening = store.take_findings();
+    let found_by_opening = store.maintenance().take_findings();
     let mut report = FsckReport::default();
     let damages = store.verify(&mut |done| {
         report.chunks = done;

@@ -76,7 +76,7 @@ pub(crate) fn repair_on(
                 if *file == finding.file && *offset == finding.offset)
         })
     };
-    for finding in store.take_findings().iter().filter(|finding| !is_told(finding)) {
+    for finding in store.maintenance().take_findings().iter().filter(|finding| !is_told(finding)) {
         report.damages.push(finding.error().to_string());
     }
     let mut repair = Repair { store: &store, sources, lost: HashSet::new(), report: &mut report };
@@ -132,8 +132,13 @@ impl Repair<'_> {
 
     /// What isn't there and wasn't asked for yet.
     fn wanted(&self) -> Result<Vec<ChunkHash>, Error> {
-        let mut wanted: HashSet<ChunkHash> =
-            self.store.damages().iter().filter_map(|damage: &Damage| damage.chunk).collect();
+        let mut wanted: HashSet<ChunkHash> = self
+            .store
+            .maintenance()
+            .damages()
+            .iter()
+            .filter_map(|damage: &Damage| damage.chunk)
+            .collect();
         wanted.extend(self.missing()?);
         // What a shallow clone left where it came from.
         let absent = match shallow::listed(&**self.store) {
@@ -147,10 +152,11 @@ impl Repair<'_> {
     fn missing(&self) -> Result<Vec<ChunkHash>, Error> {
         let mut asked = HashSet::new();
         loop {
-            let before = self.store.damages().len();
+            let before = self.store.maintenance().damages().len();
             match self.store.missing_parts() {
                 // It was set aside just now, and is noted as missing next time.
-                Err(StoreError::Damaged { .. }) if before < self.store.damages().len() => {}
+                Err(StoreError::Damaged { .. })
+                    if before < self.store.maintenance().damages().len() => {}
                 missing => {
                     let missing = missing?;
                     // What has a second copy here comes back from it, and leads to what is below.

@@ -118,7 +118,7 @@ impl BranchState {
     /// # Errors
     /// As the engine's `fold`; `Unavailable` if the store takes no chunks.
     pub fn working_catalog(&self, engine: &Engine, snapshot: &Snapshot) -> Result<Tree, Error> {
-        let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
+        let store = PutFor::new(&**engine.store(), Lifetime::Lasting);
         let head = self.head_catalog(&store)?;
         let versioned = self.live().filter(|(_, live)| live.is_versioned());
         let trees: Vec<TreeId> = versioned.flat_map(|(_, live)| live.trees()).collect();

@@ -7,6 +7,7 @@
 use frond_doc::DocumentBuf;
 use frond_doc::pieces::{Recut, has_references};
 use frond_engine::Durability;
+use frond_store::Layered;
 
 use crate::database::Database;
 use crate::error::Error;
@@ -27,7 +28,7 @@ pub(super) struct Moving<'a> {
     target: &'a Database,
     referring: Referring,
     durability: Durability,
-    gathered: Gathered<'a>,
+    gathered: Layered<Gathered<'a>>,
     /// Once a document has references.
     recut: Option<Recut>,
 }

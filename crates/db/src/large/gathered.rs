@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lifetime, StoreError, StoreLayer};
 
 /// What is waiting is put when it has grown to this.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -26,8 +26,8 @@ struct Waiting {
 
 impl<'a> Gathered<'a> {
     /// Nothing is waiting yet.
-    pub fn new(store: &'a dyn ChunkStore) -> Gathered<'a> {
-        Gathered { store, waiting: Mutex::default() }
+    pub fn new(store: &'a dyn ChunkStore) -> Layered<Gathered<'a>> {
+        Layered(Gathered { store, waiting: Mutex::default() })
     }
 
     /// Puts what is waiting.

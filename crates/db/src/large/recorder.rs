@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use frond_store::chunk::HASH_BYTES;
-use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, StoreError, StoreLayer};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lifetime, StoreError, StoreLayer};
 
 /// Reads go through; what is put stays here.
 pub(crate) struct Recorder<'a> {
@@ -31,8 +31,8 @@ const BITS: usize = 1 << 12;
 
 impl<'a> Recorder<'a> {
     /// Nothing is put yet.
-    pub fn new(store: &'a dyn ChunkStore) -> Recorder<'a> {
-        Recorder { store, recorded: Mutex::default() }
+    pub fn new(store: &'a dyn ChunkStore) -> Layered<Recorder<'a>> {
+        Layered(Recorder { store, recorded: Mutex::default() })
     }
 
     /// The chunks that were put and that `head` reaches, without those of `known` and those that

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use frond_doc::{DocumentBuf, Value as BsonValue};
 use frond_engine::{Sequence, ToldBytes, ToldRecord};
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Content, Value};
 
 use crate::error::Error;
@@ -72,7 +72,7 @@ impl Record {
             ToldBytes::Chunks { root, bytes } => {
                 let content = Content::Chunk { hash: *root, bytes: *bytes };
                 let head = Value { flags: frond_doc::pieces::HEAD_FLAG, content };
-                let chunks = WithChunks { store, chunks: &self.chunks };
+                let chunks = Layered(WithChunks { store, chunks: &self.chunks });
                 Ok(Some(large::read_document(&chunks, &head)?))
             }
         }

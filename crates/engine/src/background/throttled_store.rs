@@ -6,7 +6,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, Lifetime, StoreError, StoreLayer};
+use frond_store::{
+    Chunk, ChunkHash, ChunkKind, ChunkStore, Layered, Lifetime, StoreError, StoreLayer,
+};
 
 use crate::background::throttle::{self, yield_now};
 
@@ -28,13 +30,21 @@ pub(crate) struct ThrottledStore<'a> {
 
 impl<'a> ThrottledStore<'a> {
     /// A store that takes everything for `lifetime`.
-    pub fn new(store: &'a dyn ChunkStore, lifetime: Lifetime) -> ThrottledStore<'a> {
-        ThrottledStore { store, nodes: lifetime, values: lifetime, unsynced: AtomicU64::new(0) }
+    pub fn new(store: &'a dyn ChunkStore, lifetime: Lifetime) -> Layered<ThrottledStore<'a>> {
+        ThrottledStore::over(store, lifetime, lifetime)
     }
 
     /// A store that takes nodes for brief, and what values refer to for what the base will need.
-    pub fn for_run(store: &'a dyn ChunkStore) -> ThrottledStore<'a> {
-        ThrottledStore { nodes: Lifetime::Brief, ..ThrottledStore::new(store, Lifetime::Working) }
+    pub fn for_run(store: &'a dyn ChunkStore) -> Layered<ThrottledStore<'a>> {
+        ThrottledStore::over(store, Lifetime::Brief, Lifetime::Working)
+    }
+
+    fn over(
+        store: &'a dyn ChunkStore,
+        nodes: Lifetime,
+        values: Lifetime,
+    ) -> Layered<ThrottledStore<'a>> {
+        Layered(ThrottledStore { store, nodes, values, unsynced: AtomicU64::new(0) })
     }
 }
 

@@ -219,7 +219,7 @@ impl Shared {
     /// Gives each chunk by which the others of the state `root` are found a second copy, unless it
     /// has one; of all of them anew if `anew`, or if it is time. What can't be read has none.
     pub fn copy_directory(&self, root: ChunkHash, anew: bool) {
-        let Some(copies) = self.store.copies() else { return };
+        let Some(copies) = self.store.maintenance().copies() else { return };
         let anew = anew || copies.is_due();
         let mut get = |hashes: &[ChunkHash]| {
             let mut wanted = hashes.to_vec();

@@ -28,7 +28,7 @@ impl Shared {
     /// Has a published state that is whole without the log sent to the store's tier. The caller is
     /// the only one, and holds a session of the store that has the state's chunks.
     pub(crate) fn send_whole(&self, published: &EngineState) {
-        if !self.store.is_tiered() {
+        if !self.store.maintenance().is_tiered() {
             return;
         }
         match self.swap_whole(published) {

@@ -135,7 +135,7 @@ impl Shared {
         options: ReclaimOptions,
         pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<GcReport, EngineError> {
-        let collected = self.store.collect(&mut GarbageCollection {
+        let collected = self.store.maintenance().collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
             pace,
             options: GcOptions {
@@ -148,7 +148,7 @@ impl Shared {
         let collected = collected?;
         if options.thorough || options.purge {
             let publisher = self.publisher();
-            if let Some(copies) = self.store.copies().filter(|_| options.purge) {
+            if let Some(copies) = self.store.maintenance().copies().filter(|_| options.purge) {
                 copies.clear()?;
             }
             self.copy_directory(publisher.root, true);
@@ -163,7 +163,7 @@ impl Shared {
     pub fn gc_dry_run(&self) -> Result<GcReport, EngineError> {
         let options = GcOptions { dry_run: true, ..Default::default() };
         let mut pacer = GcThrottle::new(self, None);
-        Ok(self.store.collect(&mut GarbageCollection {
+        Ok(self.store.maintenance().collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
             pace: &mut |bytes| pacer.throttle(bytes),
             options,
@@ -296,9 +296,9 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
 impl Shared {
     /// Begins the trees' cached levels anew if one of them was refused room.
     fn renew_trunks_if_refused(&self) {
-        let rooms = [self.store.link_budget(), self.store.pin_budget()];
-        // All are asked, so that each begins anew.
-        if rooms.into_iter().flatten().filter(|room| room.take_refused()).count() > 0 {
+        let Some(cache) = self.store.read_cache() else { return };
+        // Both are asked, so that each begins anew.
+        if cache.link_budget().take_refused() | cache.pin_budget().take_refused() {
             self.current.change(|state, _| state.renew_cached_levels());
         }
     }
@@ -348,8 +348,8 @@ mod tests {
         assert!(is_grown(trees[1]));
         let store = &engine.shared().store;
         _ = (
-            store.link_budget().unwrap().take_refused(),
-            store.pin_budget().unwrap().take_refused(),
+            store.read_cache().unwrap().link_budget().take_refused(),
+            store.read_cache().unwrap().pin_budget().take_refused(),
         );
         engine.shared().renew_trunks_if_refused();
         assert!(is_grown(trees[1]), "no tree was refused");

@@ -37,7 +37,11 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
                 shared.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
                 pacer.throttle(bytes)
             };
-            match shared.store.scrub(shared.conflict_seed.wrapping_add(pass), &mut pace) {
+            match shared
+                .store
+                .maintenance()
+                .scrub(shared.conflict_seed.wrapping_add(pass), &mut pace)
+            {
                 Ok(scrubbed) if scrubbed.stopped => return,
                 Ok(_) => shared.background_errors.end("scrub"),
                 Err(error) => shared.note_failure("scrub", &error.into()),
@@ -58,7 +62,7 @@ impl Shared {
         if !self.background_errors.is_told() {
             return;
         }
-        for finding in self.store.take_findings() {
+        for finding in self.store.maintenance().take_findings() {
             let chunk = finding.chunk.map(|hash| format!(" (chunk {hash})")).unwrap_or_default();
             self.background_errors
                 .tell_line(&format!("stored data are damaged: {}{chunk}", finding.error()));

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 
 use frond_store::chunk::HASH_BYTES;
 use frond_store::{
-    Chunk, ChunkHash, ChunkStore, Lifetime, NameHasherBuilder, StoreError, StoreLayer,
+    Chunk, ChunkHash, ChunkStore, Layered, Lifetime, NameHasherBuilder, StoreError, StoreLayer,
 };
 
 use crate::log::record::Record;
@@ -357,8 +357,8 @@ pub(crate) struct StoreWithPending {
 
 impl StoreWithPending {
     /// Nothing is born yet.
-    pub fn new(store: Arc<dyn ChunkStore>) -> Arc<StoreWithPending> {
-        Arc::new(StoreWithPending { store, pending: Arc::default() })
+    pub fn new(store: Arc<dyn ChunkStore>) -> Arc<Layered<StoreWithPending>> {
+        Arc::new(Layered(StoreWithPending { store, pending: Arc::default() }))
     }
 
     /// What is born.

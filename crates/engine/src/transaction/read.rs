@@ -190,12 +190,12 @@ impl Transaction {
     pub fn read(&self, value: &Value) -> Result<Bytes, EngineError> {
         // A transaction with a value that it didn't write has read already: the bytes follow.
         let store = &**self.open.snapshot.store();
-        Ok(value.read(&StoreWithOwn { own: &self.own, store })?)
+        Ok(value.read(&StoreWithOwn::new(&self.own, store))?)
     }
 
     /// The store as this transaction sees it: with the chunks that it put.
     pub fn store(&self) -> impl ChunkStore + '_ {
         self.note_read();
-        StoreWithOwn { own: &self.own, store: &**self.open.snapshot.store() }
+        StoreWithOwn::new(&self.own, &**self.open.snapshot.store())
     }
 }

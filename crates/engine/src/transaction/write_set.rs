@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
 use std::ops::Bound;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, StoreLayer};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
 use crate::entry::OverlayEntry;
@@ -437,10 +437,15 @@ fn write_bytes(key: &[u8], write: &StagedWrite) -> u64 {
 
 /// The store as a transaction sees it: with the chunks that it brought.
 pub(crate) struct StoreWithOwn<'a> {
-    /// The transaction's.
-    pub own: &'a WriteSet,
-    /// Everybody's.
-    pub store: &'a dyn ChunkStore,
+    own: &'a WriteSet,
+    store: &'a dyn ChunkStore,
+}
+
+impl<'a> StoreWithOwn<'a> {
+    /// `store` with the chunks of `own`.
+    pub fn new(own: &'a WriteSet, store: &'a dyn ChunkStore) -> Layered<StoreWithOwn<'a>> {
+        Layered(StoreWithOwn { own, store })
+    }
 }
 
 impl StoreLayer for StoreWithOwn<'_> {

@@ -14,27 +14,18 @@ use crate::pack::codec::Effort;
 use crate::pack::frames::Frames;
 use crate::read::prefetch::State;
 use crate::{
-    CacheBudget, ChunkStore, Copies, Damage, EntryLookup, EntryName, Lifetime, Prefetched,
-    ROOT_NAME_BYTES_MAX, Scrubbed, StoreCounters,
+    CacheBudget, ChunkStore, Copies, Damage, EntryLookup, EntryName, Lifetime, Maintenance,
+    Prefetched, ROOT_NAME_BYTES_MAX, ReadCache, ReadOptions, Scrubbed, StoreCounters,
 };
 
 impl ChunkStore for LocalStore {
-    fn get(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
+    fn read(&self, hash: ChunkHash, options: ReadOptions) -> Result<Chunk, StoreError> {
         self.counters.chunks_read.add(1);
         if let Some(chunk) = self.cache.get(hash) {
             return Ok(chunk);
         }
         self.counters.chunks_fetched.add(1);
-        self.fetch(hash)
-    }
-
-    fn get_to_replace(&self, hash: ChunkHash) -> Result<Chunk, StoreError> {
-        self.counters.chunks_read.add(1);
-        if let Some(chunk) = self.cache.get(hash) {
-            return Ok(chunk);
-        }
-        self.counters.chunks_fetched.add(1);
-        self.fetch_past_cache(hash)
+        if options.will_replace { self.fetch_past_cache(hash) } else { self.fetch(hash) }
     }
 
     fn look_up_entry(&self, hash: ChunkHash, part: EntryName) -> Result<EntryLookup, StoreError> {
@@ -46,10 +37,6 @@ impl ChunkStore for LocalStore {
         self.fetch_for_lookup(hash)
     }
 
-    fn keep_entry(&self, hash: ChunkHash, part: EntryName, pieces: &[&[u8]]) {
-        self.cache.keep_entry(hash, part, pieces);
-    }
-
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, StoreError> {
         self.counters.chunks_read.add(hashes.len() as u64);
         self.fetch_through_cache(hashes)
@@ -59,17 +46,15 @@ impl ChunkStore for LocalStore {
         self.fetch_prefetched(hashes)
     }
 
-    fn open_prefetched(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
+    fn open_prefetched(
+        &self,
+        ahead: Prefetched,
+        options: ReadOptions,
+    ) -> Result<Chunk, StoreError> {
         match ahead.0 {
             State::Chunk(chunk) => Ok(chunk),
+            State::Stored(stored) if options.will_replace => self.open_stored_past_cache(&stored),
             State::Stored(stored) => self.open_stored(stored),
-        }
-    }
-
-    fn open_prefetched_to_replace(&self, ahead: Prefetched) -> Result<Chunk, StoreError> {
-        match ahead.0 {
-            State::Chunk(chunk) => Ok(chunk),
-            State::Stored(stored) => self.open_stored_past_cache(&stored),
         }
     }
 
@@ -79,14 +64,6 @@ impl ChunkStore for LocalStore {
 
     fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.find_whole(hashes)
-    }
-
-    fn damages(&self) -> Vec<Damage> {
-        self.all_damages()
-    }
-
-    fn take_findings(&self) -> Vec<Damage> {
-        self.new_findings()
     }
 
     fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
@@ -176,12 +153,52 @@ impl ChunkStore for LocalStore {
         if name.ends_with(WHOLE_SUFFIX) { self.send_sealed() } else { Ok(()) }
     }
 
-    fn is_tiered(&self) -> bool {
-        self.disk.tier().is_some()
-    }
-
     fn session(&self) -> Session {
         self.sessions.begin()
+    }
+
+    fn read_cache(&self) -> Option<&dyn ReadCache> {
+        Some(self)
+    }
+
+    fn maintenance(&self) -> &dyn Maintenance {
+        self
+    }
+
+    fn counters(&self) -> StoreCounters {
+        self.counters.now()
+    }
+}
+
+impl ReadCache for LocalStore {
+    fn keep_entry(&self, hash: ChunkHash, part: EntryName, pieces: &[&[u8]]) {
+        self.cache.keep_entry(hash, part, pieces);
+    }
+
+    fn link_budget(&self) -> &Arc<CacheBudget> {
+        &self.budget
+    }
+
+    fn pin_budget(&self) -> &Arc<CacheBudget> {
+        &self.pin_budget
+    }
+
+    fn withhold(&self, bytes: u64) {
+        self.cache.withhold(bytes);
+    }
+}
+
+impl Maintenance for LocalStore {
+    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
+        collect::collect(self, collection)
+    }
+
+    fn damages(&self) -> Vec<Damage> {
+        self.all_damages()
+    }
+
+    fn take_findings(&self) -> Vec<Damage> {
+        self.new_findings()
     }
 
     fn scrub(
@@ -192,27 +209,11 @@ impl ChunkStore for LocalStore {
         self.scrub_all(first, pace)
     }
 
-    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
-        collect::collect(self, collection)
-    }
-
-    fn link_budget(&self) -> Option<&Arc<CacheBudget>> {
-        Some(&self.budget)
-    }
-
-    fn pin_budget(&self) -> Option<&Arc<CacheBudget>> {
-        Some(&self.pin_budget)
-    }
-
     fn copies(&self) -> Option<&Copies> {
         Some(&self.copies)
     }
 
-    fn withhold_cache(&self, bytes: u64) {
-        self.cache.withhold(bytes);
-    }
-
-    fn counters(&self) -> StoreCounters {
-        self.counters.now()
+    fn is_tiered(&self) -> bool {
+        self.disk.tier().is_some()
     }
 }

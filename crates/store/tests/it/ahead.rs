@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkHash, ChunkStore, GarbageCollection, GcOptions, StoreError};
+use frond_store::{
+    Chunk, ChunkHash, ChunkStore, GarbageCollection, GcOptions, Maintenance, ReadOptions,
+    StoreError,
+};
 use frond_testkit::SimDisk;
 use frond_testkit::random::for_seeds;
 
@@ -22,7 +25,7 @@ fn pass(
         assert!((1..=left.len()).contains(&ahead.len()));
         counts.push(ahead.len());
         for ahead in ahead {
-            chunks.push(store.open_prefetched(ahead)?);
+            chunks.push(store.open_prefetched(ahead, ReadOptions::default())?);
         }
     }
     Ok((chunks, counts))
@@ -134,7 +137,7 @@ fn what_is_read_ahead_to_be_replaced_is_not_kept_in_memory_unless_it_was() {
     // How often the disk was asked by then.
     let replace = || {
         for (ahead, chunk) in store.prefetch(&hashes(&chunks)).unwrap().into_iter().zip(&chunks) {
-            assert_eq!(store.open_prefetched_to_replace(ahead).unwrap(), *chunk);
+            assert_eq!(store.open_prefetched(ahead, ReadOptions::TO_REPLACE).unwrap(), *chunk);
         }
         store.counters().chunks_fetched
     };

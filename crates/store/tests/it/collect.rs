@@ -14,7 +14,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::memory::MemoryStore;
 use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, GcReport, Lifetime,
-    Session, StoreError,
+    Maintenance, Session, StoreError,
 };
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
@@ -28,7 +28,7 @@ fn collect_with(
     roots: &[ChunkHash],
     options: GcOptions,
 ) -> Result<GcReport, StoreError> {
-    store.collect(&mut GarbageCollection {
+    store.maintenance().collect(&mut GarbageCollection {
         roots: &mut || Ok(roots.to_vec()),
         pace: &mut |_| ControlFlow::Continue(()),
         options,

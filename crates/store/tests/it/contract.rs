@@ -9,7 +9,8 @@ use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::memory::MemoryStore;
 use frond_store::{
-    Admission, Chunk, ChunkKind, ChunkStore, EntryLookup, EntryName, Lifetime, StoreError,
+    Admission, Chunk, ChunkKind, ChunkStore, EntryLookup, EntryName, Lifetime, ReadOptions,
+    StoreError,
 };
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -241,14 +242,14 @@ fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
     let store = LocalStore::open(&disk.machine(), options).unwrap();
     // How often the disk was asked by then.
     let replace = || {
-        assert_eq!(store.get_to_replace(chunk.hash()).unwrap(), chunk);
+        assert_eq!(store.read(chunk.hash(), ReadOptions::TO_REPLACE).unwrap(), chunk);
         store.counters().chunks_fetched
     };
     assert_eq!([replace(), replace()], [1, 2]);
     assert_eq!(store.get(chunk.hash()).unwrap(), chunk);
     assert_eq!([replace(), replace()], [3, 3]);
     let absent = blob(b"absent").hash();
-    assert!(matches!(store.get_to_replace(absent), Err(StoreError::Missing(_))));
+    assert!(matches!(store.read(absent, ReadOptions::TO_REPLACE), Err(StoreError::Missing(_))));
 }
 
 #[test]
@@ -302,7 +303,7 @@ fn a_part_that_is_kept_is_read_without_its_chunk() {
         look_up_entry == EntryLookup::Chunk((*chunk).clone(), Admission::EntryWanted)
     });
     let chunk = wanted.expect("soon parts are wanted");
-    store.keep_entry(chunk.hash(), name, &[b"a ", b"part"]);
+    store.read_cache().unwrap().keep_entry(chunk.hash(), name, &[b"a ", b"part"]);
     let before = store.counters();
     assert_eq!(
         store.look_up_entry(chunk.hash(), name).unwrap(),

@@ -3,7 +3,7 @@
 
 use frond_store::local::LocalStore;
 use frond_store::local::examine::examine;
-use frond_store::{Chunk, ChunkStore, Copies, StoreError};
+use frond_store::{Chunk, ChunkStore, Copies, Maintenance, StoreError};
 use frond_testkit::machine::machine;
 use frond_testkit::{Random, SimClock, SimDisk};
 

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use frond_store::field::FORMAT_VERSION;
 use frond_store::io::Disk;
 use frond_store::local::examine::{examine, rescue};
-use frond_store::{Chunk, ChunkStore, MANIFEST_NAMES, StoreError};
+use frond_store::{Chunk, ChunkStore, MANIFEST_NAMES, Maintenance, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 

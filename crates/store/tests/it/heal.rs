@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use frond_store::local::LocalStore;
-use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, StoreError};
+use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, Maintenance, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -247,7 +247,8 @@ fn damage_that_hides_its_names_is_told_of_a_sealed_pack_too() {
     let frame = hash as u64 - 24;
     disk.flip_bit(&name, frame * 8 + 7);
     let check = |store: &dyn ChunkStore| {
-        let told: Vec<_> = store.damages().into_iter().map(|it| (it.file, it.offset)).collect();
+        let told: Vec<_> =
+            store.maintenance().damages().into_iter().map(|it| (it.file, it.offset)).collect();
         assert_eq!(told, [(name.clone(), frame)]);
         let error = store.get(chunks[1].hash()).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");

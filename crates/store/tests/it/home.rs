@@ -11,7 +11,7 @@ use frond_store::home::{HomeDisk, HomeOptions};
 use frond_store::io::{Disk, Machine};
 use frond_store::local::LocalStore;
 use frond_store::{
-    Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, StoreError,
+    Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, Maintenance, StoreError,
 };
 use frond_testkit::random::for_seeds;
 use frond_testkit::{DepotFaults, Random, SimClock, SimDepot, SimDisk};

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use frond_store::io::Disk;
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, StoreError};
+use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, Maintenance, StoreError};
 use frond_testkit::SimDisk;
 
 use crate::{assert_stored, blob, hashes};

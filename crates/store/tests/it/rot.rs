@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use frond_store::io::Disk;
-use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, MANIFEST_NAMES, StoreError};
+use frond_store::{
+    Chunk, ChunkStore, GarbageCollection, GcOptions, MANIFEST_NAMES, StoreError,
+};
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 
@@ -61,7 +63,7 @@ fn collect(store: &dyn ChunkStore, chunks: &[Chunk]) -> Result<(), StoreError> {
         pace: &mut |_| ControlFlow::Continue(()),
         options: GcOptions { live_percent_min: 50, dry_run: false, pack_history: false },
     };
-    store.collect(collection).map(drop)
+    store.maintenance().collect(collection).map(drop)
 }
 
 /// All of `kept` is there, unless the power fails meanwhile.

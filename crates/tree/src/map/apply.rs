@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use frond_store::{Chunk, ChunkHash, ChunkStore, Prefetched};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Prefetched, ReadOptions};
 
 use crate::error::TreeError;
 use crate::map::build::MapBuilder;
@@ -139,8 +139,8 @@ impl Rewrite<'_> {
             }
         }
         match ahead.pop_front() {
-            Some(leaf) => Ok(self.store.open_prefetched_to_replace(leaf)?),
-            None => Ok(self.store.get_to_replace(node.child_hash(position))?),
+            Some(leaf) => Ok(self.store.open_prefetched(leaf, ReadOptions::TO_REPLACE)?),
+            None => Ok(self.store.read(node.child_hash(position), ReadOptions::TO_REPLACE)?),
         }
     }
 

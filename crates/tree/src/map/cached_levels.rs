@@ -194,7 +194,7 @@ impl Branch {
     /// An interior node with links to none of its children; `None` for a leaf, and if there is no
     /// room.
     fn new(node: &SearchNode, store: &dyn ChunkStore) -> Option<Branch> {
-        let (node, budget) = (node.node(), store.link_budget()?);
+        let (node, budget) = (node.node(), store.read_cache()?.link_budget());
         let (count, is_lowest) = (node.entry_count(), node.level() == 1);
         if node.is_leaf() {
             return None;
@@ -211,7 +211,7 @@ impl Branch {
             Children::Leaves(LeafLinks {
                 pinned: (0..count).map(|_| OnceLock::new()).collect(),
                 weak: (0..count).map(|_| LeafLink::default()).collect(),
-                budget: store.pin_budget().and_then(|budget| budget.take(0)),
+                budget: store.read_cache().and_then(|cache| cache.pin_budget().take(0)),
             })
         } else {
             Children::Branches((0..count).map(|_| BranchLink::default()).collect())

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::{ChunkHash, ChunkStore, Lost, Prefetched, StoreError};
+use frond_store::{ChunkHash, ChunkStore, Lost, Prefetched, ReadOptions, StoreError};
 
 use crate::error::TreeError;
 use crate::map::node::{EntryRef, MapNode};
@@ -138,7 +138,10 @@ impl Cursor {
             };
             let child = match step.ahead.pop_front() {
                 Some(ahead) => {
-                    let opened = self.store.open_prefetched(ahead).map_err(TreeError::from);
+                    let opened = self
+                        .store
+                        .open_prefetched(ahead, ReadOptions::default())
+                        .map_err(TreeError::from);
                     opened.and_then(|chunk| step.node.open_child(chunk))
                 }
                 None => step.node.load_child(&*self.store, position),

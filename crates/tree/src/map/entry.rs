@@ -56,7 +56,9 @@ impl SingleEntry {
             ContentRef::Chunk { hash, .. } | ContentRef::Sequence { root: hash, .. } => Some(hash),
         };
         let name = reference.as_ref().map_or(&[][..], |hash| &hash.0);
-        store.keep_entry(leaf.hash(), part, &[leaf.bytes_in(range), name]);
+        if let Some(cache) = store.read_cache() {
+            cache.keep_entry(leaf.hash(), part, &[leaf.bytes_in(range), name]);
+        }
     }
 
     fn entry(&self) -> EntryRef<'_> {
@@ -125,6 +127,7 @@ impl LeafLookup {
 mod tests {
     use std::sync::Arc;
 
+    use frond_store::ReadOptions;
     use frond_store::local::{LocalOptions, LocalStore};
     use frond_testkit::SimDisk;
 
@@ -184,7 +187,8 @@ mod tests {
         let (store, root) = build();
         let mut alone_counts = [0; 2];
         for number in 0..COUNT {
-            let leaf = store.get_to_replace(root.child_hash(root.lower_bound(&key(number))));
+            let leaf = store
+                .read(root.child_hash(root.lower_bound(&key(number))), ReadOptions::TO_REPLACE);
             let leaf = MapNode::open(leaf.unwrap()).unwrap();
             let in_leaf = leaf.get(&key(number)).unwrap();
             let first = read(&store, &root, &key(number)).0;
@@ -202,7 +206,7 @@ mod tests {
         let (store, root) = build();
         let mut alone_count = 0;
         for position in 0..root.entry_count() {
-            let leaf = store.get_to_replace(root.child_hash(position)).unwrap();
+            let leaf = store.read(root.child_hash(position), ReadOptions::TO_REPLACE).unwrap();
             let leaf = MapNode::open(leaf).unwrap();
             let last = leaf.key(leaf.entry_count() - 1).to_vec();
             let absent = [&last[..last.len() - 1], b" "].concat();

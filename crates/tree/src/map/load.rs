@@ -46,7 +46,7 @@ impl Tree {
         format: TreeFormat,
         entries: &mut dyn Iterator<Item = Result<Entry, TreeError>>,
     ) -> Result<Tree, TreeError> {
-        let store = PutFor { store, lifetime: Lifetime::Loaded };
+        let store = PutFor::new(store, Lifetime::Loaded);
         let root = thread::scope(|scope| {
             let mut loader = Loader::new(&store, format, scope);
             for entry in entries {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use frond_store::memory::MemoryStore;
-use frond_store::{Chunk, ChunkStore, Lifetime, StoreError, StoreLayer};
+use frond_store::{Chunk, ChunkStore, Layered, Lifetime, StoreError, StoreLayer};
 use frond_testkit::Random;
 use frond_testkit::random::for_seeds;
 use frond_tree::{Entry, Tree, TreeError, TreeFormat, Value};
@@ -75,7 +75,7 @@ fn a_load_ends_with_the_error_of_a_worker_or_of_the_entries() {
     let format = TreeFormat::new(5);
     let store = MemoryStore::new();
     for calls in 0..4 {
-        let bounded = Bounded { store: &store, calls_left: calls.into() };
+        let bounded = Layered(Bounded { store: &store, calls_left: calls.into() });
         let mut iter = entries.iter().cloned().map(Ok);
         let error = Tree::load(&bounded, format, &mut iter).unwrap_err();
         assert!(matches!(error, TreeError::Store(StoreError::Poisoned)), "{error}");

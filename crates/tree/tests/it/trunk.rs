@@ -88,7 +88,7 @@ fn reads_are_right_whatever_room_there_is() {
 #[test]
 fn a_dropped_trunk_gives_its_room_back() {
     let (store, tree) = build(1 << 20);
-    let budget = store.link_budget().unwrap();
+    let budget = store.read_cache().unwrap().link_budget();
     assert!(budget.take((1 << 20) / 4).is_some());
     let cached_levels = CachedLevels::new(tree);
     check(&store, &cached_levels);
@@ -102,7 +102,7 @@ fn a_dropped_trunk_gives_its_room_back() {
 fn links_take_room_once() {
     const CACHE_BYTES: u64 = 1 << 20;
     let (store, tree) = build(CACHE_BYTES);
-    let budget = store.link_budget().unwrap();
+    let budget = store.read_cache().unwrap().link_budget();
     let left = || {
         let fits = |bytes: &u64| budget.take(*bytes).is_some();
         (0..20)
@@ -142,7 +142,7 @@ fn leaves_that_are_read_again_and_again_are_pinned() {
     const READS: u32 = 40;
     let options = LocalOptions { cache_bytes: CACHE_BYTES, ..LocalOptions::default() };
     let (store, tree) = build_with(&SimDisk::new(1), options);
-    let budget = store.pin_budget().unwrap();
+    let budget = store.read_cache().unwrap().pin_budget();
     let is_free = || budget.take(CACHE_BYTES / 4).is_some();
     let cached_levels = CachedLevels::new(tree);
     let read = |number| {
@@ -189,7 +189,7 @@ fn entries_are_read_again_without_their_leaves() {
     (0..20).for_each(|_| _ = read());
     let later = read();
     assert!(later < first / 2, "{first} chunks were fetched, and {later} when all was read before");
-    assert!(store.pin_budget().unwrap().take(1).is_none(), "nothing is pinned then");
+    assert!(store.read_cache().unwrap().pin_budget().take(1).is_none(), "nothing is pinned then");
 }
 
 /// Several trees that share most leaves, as versions and folds make them; a cache in which leaves

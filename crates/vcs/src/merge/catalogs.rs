@@ -205,7 +205,7 @@ impl CatalogMerge<'_> {
             }
         }
         refuse(refused)?;
-        let store = PutFor { store: &**store, lifetime: Lifetime::Lasting };
+        let store = PutFor::new(&**store, Lifetime::Lasting);
         store.put_many(&chunks)?;
         let catalog = ours.apply(&store, &mut edits.into_iter())?;
         Ok(MergedCatalog { catalog, conflicts, schema })

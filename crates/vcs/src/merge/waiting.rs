@@ -134,7 +134,7 @@ pub(crate) fn remember(
     let mut edits = found.into_iter().map(|conflict| {
         Ok((conflict.key(database, branch), Edit::Put(Value::inline(conflict.encode()))))
     });
-    let store = PutFor { store: &**engine.store(), lifetime: Lifetime::Lasting };
+    let store = PutFor::new(&**engine.store(), Lifetime::Lasting);
     let conflicts = Tree::empty(&store, state.repository.format())?.apply(&store, &mut edits)?;
     engine.store().sync()?;
     let mut references = vec![conflicts.root];

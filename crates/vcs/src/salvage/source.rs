@@ -1,5 +1,6 @@
 //! What is left of a damaged directory, opened so that what can't be read is passed over.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -8,7 +9,8 @@ use frond_store::io::{Disk, Machine, ScratchDisk};
 use frond_store::local::examine::rescue;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{
-    Chunk, ChunkHash, ChunkKind, ChunkStore, Copies, Lifetime, Lost, StoreError, StoreLayer,
+    Chunk, ChunkHash, ChunkKind, ChunkStore, Copies, Damage, GarbageCollection, GcReport, Layered,
+    Lifetime, Lost, Maintenance, Scrubbed, StoreError, StoreLayer,
 };
 
 use crate::remote::{BackupInfo, PlainRemote, Remote};
@@ -30,6 +32,12 @@ struct Forgiving {
     /// Where chunks are brought from when they are asked for, if they aren't in the store.
     place: Option<PlainRemote>,
     losses: Mutex<Vec<Lost>>,
+}
+
+impl Forgiving {
+    fn new(store: Arc<LocalStore>, place: Option<PlainRemote>) -> Arc<Layered<Forgiving>> {
+        Arc::new(Layered(Forgiving { store, place, losses: Mutex::default() }))
+    }
 }
 
 impl StoreLayer for Forgiving {
@@ -54,9 +62,8 @@ impl StoreLayer for Forgiving {
         Ok(there)
     }
 
-    /// None: of what is left nothing is kept.
-    fn second_copies(&self) -> Option<&Copies> {
-        None
+    fn upkeep(&self) -> &dyn Maintenance {
+        self
     }
 
     fn note_lost(&self, lost: Lost) -> bool {
@@ -65,12 +72,43 @@ impl StoreLayer for Forgiving {
     }
 }
 
+impl Maintenance for Forgiving {
+    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError> {
+        self.store.collect(collection)
+    }
+
+    fn damages(&self) -> Vec<Damage> {
+        self.store.damages()
+    }
+
+    fn take_findings(&self) -> Vec<Damage> {
+        self.store.take_findings()
+    }
+
+    fn scrub(
+        &self,
+        first: u64,
+        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Scrubbed, StoreError> {
+        self.store.scrub(first, pace)
+    }
+
+    /// None: of what is left nothing is kept.
+    fn copies(&self) -> Option<&Copies> {
+        None
+    }
+
+    fn is_tiered(&self) -> bool {
+        self.store.is_tiered()
+    }
+}
+
 /// What is left of a damaged directory.
 pub(super) struct Source {
     pub frond: Frond,
     /// All commits in packs: what named some of them may be lost.
     pub commits: Vec<ChunkHash>,
-    forgiving: Arc<Forgiving>,
+    forgiving: Arc<Layered<Forgiving>>,
 }
 
 impl Source {
@@ -134,7 +172,7 @@ impl Source {
         store.put_many_for(Lifetime::Loaded, &root)?;
         store.swap_root(ROOT_NAME, None, Some(backup.root))?;
         shallow::list(&*store, &backup.absent.iter().copied().collect())?;
-        let forgiving = Arc::new(Forgiving { store, place: Some(place), losses: Mutex::default() });
+        let forgiving = Forgiving::new(store, Some(place));
         let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default())?;
         let frond = crate::open::over(left, engine, FrondOptions::default())?;
         Ok(Source { frond, forgiving, commits: Vec::new() })
@@ -167,7 +205,7 @@ impl Source {
     fn open_as_it_is(left: &Machine, notes: &mut Vec<String>) -> Result<Source, Error> {
         loop {
             let store = LocalStore::open(left, LocalOptions::default())?;
-            let forgiving = Arc::new(Forgiving { store, place: None, losses: Mutex::default() });
+            let forgiving = Forgiving::new(store, None);
             // What is folded in the background would be lost for good: nothing is, if nothing is
             // written.
             let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default());

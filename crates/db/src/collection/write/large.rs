@@ -54,7 +54,7 @@ impl CollectionWriter<'_> {
             let recorder = Recorder::new(&store);
             let value = large::value_of(&recorder, format, document)?;
             let chunks = match &value.content {
-                Content::Chunk { hash, .. } => recorder.into_reached(*hash, &known),
+                Content::Chunk { hash, .. } => recorder.0.into_reached(*hash, &known),
                 _ => Vec::new(),
             };
             (value, if is_told { chunks } else { without_stored(&store, chunks)? })
@@ -228,7 +228,7 @@ impl CollectionWriter<'_> {
             Some(before) => all_chunks(&store, before.hash())?,
             None => HashSet::new(),
         };
-        let chunks = without_stored(&store, recorder.into_reached(large.hash(), &known))?;
+        let chunks = without_stored(&store, recorder.0.into_reached(large.hash(), &known))?;
         Ok(Some((large, chunks)))
     }
 
@@ -355,7 +355,7 @@ impl CollectionWriter<'_> {
         if after.hash() != before.hash() {
             self.check_pieces(&recorder, Some(before), &after)?;
         }
-        let chunks = recorder.into_reached(after.hash(), &HashSet::new());
+        let chunks = recorder.0.into_reached(after.hash(), &HashSet::new());
         Ok(Some((after, without_stored(&store, chunks)?)))
     }
 

@@ -240,7 +240,7 @@ fn what_could_not_be_put_is_not_packed() {
     let here = MemtableChunks::new(&pending);
     here.add(&NewChunks { chunks: all([0, 1]), needs: Vec::new() });
     let roots = [head([0, 1]).hash()];
-    assert!(pending.pack(&Full(Arc::clone(&store)), Lifetime::Working, roots).is_err());
+    assert!(pending.pack(&Layered(Full(Arc::clone(&store))), Lifetime::Working, roots).is_err());
     pending.pack(&*store, Lifetime::Working, roots).unwrap();
     assert_eq!(store.has_many(&hashes(&all([0, 1]))).unwrap(), [true; 3]);
 }

@@ -1,0 +1,57 @@
+//! Keeping a store in order: collection, scrubbing, and what damage was found.
+
+use std::ops::ControlFlow;
+
+use crate::copies::Copies;
+use crate::damage::{Damage, Scrubbed};
+use crate::error::StoreError;
+use crate::gc::{GarbageCollection, GcReport};
+
+/// What background work and the operator ask of a [`ChunkStore`](super::ChunkStore). A store that
+/// lies on no disk has garbage, but no damage.
+pub trait Maintenance: Send + Sync {
+    /// Removes chunks that can't be reached from the named roots, from the roots that `gc`
+    /// gives, or from what sessions protect. Readers and writers go on. One runs at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] or [`StoreError::Damaged`] if something reachable can't be read:
+    /// nothing was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
+    fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError>;
+
+    /// What was found damaged and not put again since, by file and offset.
+    fn damages(&self) -> Vec<Damage> {
+        Vec::new()
+    }
+
+    /// What was found damaged since the last call, what was healed at once and indexes that were
+    /// made again among it. For who writes a log.
+    fn take_findings(&self) -> Vec<Damage> {
+        Vec::new()
+    }
+
+    /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
+    /// cache has it. Begins at the pack of number `first`, counted round and round. `pace` is told
+    /// how many bytes were read since it was asked last, and may say that it is enough.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
+    fn scrub(
+        &self,
+        _first: u64,
+        _pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Scrubbed, StoreError> {
+        Ok(Scrubbed::default())
+    }
+
+    /// The second copies of some of the chunks, where the store keeps such.
+    fn copies(&self) -> Option<&Copies> {
+        None
+    }
+
+    /// Whether its packs live in a tier beyond the disk: then a root of the name of another and
+    /// `WHOLE_SUFFIX` names what a directory begins with that has the tier alone, and swapping it
+    /// sends all packs there.
+    fn is_tiered(&self) -> bool {
+        false
+    }
+}
