@@ -7,3 +7,26 @@ pub(crate) mod errors;
 pub(crate) mod throttle;
 pub(crate) mod throttled_store;
 pub(crate) mod workers;
+
+use std::sync::Arc;
+
+use self::backpressure::Backpressure;
+use self::compaction_scheduler::CompactionScheduler;
+use self::errors::BackgroundErrors;
+use self::throttle::Throttle;
+use self::workers::Workers;
+
+/// What the background threads share with each other, and with the writers that they delay.
+#[derive(Default)]
+pub(crate) struct Background {
+    /// Which trees have runs, and who works on them; see `compaction`.
+    pub scheduler: CompactionScheduler,
+    /// How fast writers may go.
+    pub backpressure: Backpressure,
+    /// Whether background threads let others go first.
+    pub throttle: Arc<Throttle>,
+    /// Background threads at work, which hold the State with which they began.
+    pub workers: Workers,
+    /// What failed.
+    pub errors: BackgroundErrors,
+}

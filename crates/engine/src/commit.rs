@@ -54,9 +54,10 @@ use crate::queue::Queue;
 use crate::queue::conflicts::{ConflictSet, TransactionStart};
 use crate::queue::group::{Call, Group, Insertion, Outcome};
 use crate::queue::line::Ahead;
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};
 use crate::state::{Sealed, TreeGeneration};
+use crate::statistics::counters::Counters;
 use crate::transaction::Durability;
 use crate::transaction::held_locks::HeldLocks;
 use crate::transaction::write_set::WriteSet;
@@ -222,7 +223,7 @@ impl Shared {
                 state.begin_generation(*tree, TreeGeneration::begun(sequence, *base), visible);
             }
         });
-        self.unpublished.note_logged(sequence, &record.bases);
+        self.published.unpublished.note_logged(sequence, &record.bases);
     }
 
     /// Closes the active memtable and its log segment, and has them flushed.

@@ -43,10 +43,11 @@ use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, Source};
 use crate::overlay::run::{READS_COUNTED, RUN_ENTRY_OVERHEAD_BYTES, Run, RunCursor};
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::snapshot::{edits, run_sources};
 use crate::state::compaction_progress::PARTS;
 use crate::state::{Base, State, VersionEdit};
+use crate::statistics::counters::Counters;
 
 /// A tree that is read seldom may have so many hundredths of the runs of one that is read much: to
 /// merge four runs takes some tenths of a second, to look into four more some 70 microseconds a
@@ -107,7 +108,7 @@ impl Shared {
         let trees: Vec<TreeId> =
             outcomes.iter().filter(is_run).map(|outcome| outcome.tree).collect();
         if !trees.is_empty() {
-            self.scheduler.note_runs(trees);
+            self.background.scheduler.note_runs(trees);
             self.signals.note_work();
         }
     }
@@ -118,13 +119,13 @@ impl Shared {
         let has_runs = |tree: &TreeId| base_with_runs(&state, *tree).is_some();
         let trees: Vec<TreeId> =
             state.trees.iter().map(|(tree, _)| tree).filter(has_runs).collect();
-        self.scheduler.note_runs(trees);
+        self.background.scheduler.note_runs(trees);
     }
 
     /// The trees that may have runs.
     pub fn trees_with_runs(&self) -> Vec<TreeId> {
         let (state, _) = self.current();
-        self.scheduler.trees_with_runs(|tree| {
+        self.background.scheduler.trees_with_runs(|tree| {
             let mut bases = state.trees.get(tree).iter().flat_map(|generation| &generation.base);
             bases.any(|base| !base.runs.is_empty())
         })
@@ -132,7 +133,7 @@ impl Shared {
 
     /// Whether steps have folded a part of the runs of `base` into it, or one is at it.
     pub fn is_folding(&self, tree: TreeId, base: &Base) -> bool {
-        base.progress.have_begun() || self.scheduler.is_in_hand(tree)
+        base.progress.have_begun() || self.background.scheduler.is_in_hand(tree)
     }
 
     /// Does the most urgent piece of work that no thread has in hand. Returns whether there was
@@ -147,7 +148,7 @@ impl Shared {
                 Ok(Some(most)) => most,
                 Err((tree, error)) => return Err(self.put_off(tree, Kind::Look, error)),
             };
-            let Some(in_hand) = self.scheduler.take(tree) else {
+            let Some(in_hand) = self.background.scheduler.take(tree) else {
                 continue; // Another worker was faster; it will not be looked at again.
             };
             let _session = self.store.session();
@@ -160,7 +161,7 @@ impl Shared {
             self.counters.work_micros.add(self.micros_since(begun));
             let done = match done {
                 Ok(()) => {
-                    self.scheduler.succeeded(tree, kind);
+                    self.background.scheduler.succeeded(tree, kind);
                     Ok(())
                 }
                 Err(error) => Err(self.put_off(tree, kind, error)),
@@ -191,7 +192,7 @@ impl Shared {
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), EngineError> {
         for tree in self.trees_with_runs() {
-            let Some(_in_hand) = self.scheduler.take(tree) else { continue };
+            let Some(_in_hand) = self.background.scheduler.take(tree) else { continue };
             while base_with_runs(&self.current().0, tree).is_some() {
                 if !goes_on() {
                     return Ok(());
@@ -208,7 +209,7 @@ impl Shared {
     /// error.
     fn put_off(&self, tree: TreeId, kind: Kind, error: EngineError) -> EngineError {
         if self.options.fold_threads > 0 {
-            self.scheduler.put_off(tree, kind);
+            self.background.scheduler.put_off(tree, kind);
             self.note_failure(kind.name(), &error);
         }
         error
@@ -217,10 +218,10 @@ impl Shared {
     /// In how long the first of what was put off is due, or it may be that a tree is read more than
     /// it was.
     pub fn next_try(&self) -> Option<Duration> {
-        let next = self.scheduler.next_try();
-        if !self.scheduler.has_failures() {
+        let next = self.background.scheduler.next_try();
+        if !self.background.scheduler.has_failures() {
             for kind in [Kind::Fold, Kind::Merge] {
-                self.background_errors.end(kind.name());
+                self.background.errors.end(kind.name());
             }
         }
         next
@@ -232,7 +233,7 @@ impl Shared {
     /// [`EngineError::Tree`] if the size of a tree can't be read.
     pub fn is_at_rest(&self) -> Result<bool, EngineError> {
         let flushed = self.current().0.sealed.is_empty() && !self.free_flushed();
-        Ok(flushed && self.has_no_work()? && !self.scheduler.has_failures())
+        Ok(flushed && self.has_no_work()? && !self.background.scheduler.has_failures())
     }
 
     /// Whether nothing is in hand, and nothing is due but what has failed and is put off.
@@ -248,7 +249,7 @@ impl Shared {
     /// Whether no worker has a tree in hand, and none is due but what is put off.
     fn has_no_work(&self) -> Result<bool, EngineError> {
         let most_urgent = self.most_urgent().map_err(|(_, error)| error)?;
-        Ok(most_urgent.is_none() && !self.scheduler.is_at_work())
+        Ok(most_urgent.is_none() && !self.background.scheduler.is_at_work())
     }
 
     /// What is most urgent of what isn't put off, or the tree for which that can't be told.
@@ -260,7 +261,7 @@ impl Shared {
         let most_runs = self.options.run_count_max;
         for tree in self.trees_with_runs() {
             let Some((_, base)) = base_with_runs(&state, tree) else { continue };
-            if self.scheduler.is_put_off(tree, Kind::Look) {
+            if self.background.scheduler.is_put_off(tree, Kind::Look) {
                 continue;
             }
             has_many |= most_runs < base.runs.len() && base.read_count() < READS_COUNTED;
@@ -268,8 +269,8 @@ impl Shared {
             let unfolded = unfolded_bytes(base);
             let due = self.due_bytes(bytes);
             // Asked before: what is given back meanwhile is looked at the next time.
-            let is_in_hand = self.scheduler.is_in_hand(tree);
-            if !self.scheduler.is_put_off(tree, Kind::Fold) {
+            let is_in_hand = self.background.scheduler.is_in_hand(tree);
+            if !self.background.scheduler.is_put_off(tree, Kind::Fold) {
                 excess = excess.saturating_add(unfolded.saturating_sub(due));
                 share = share.saturating_add(self.allowed_bytes(bytes));
             }
@@ -282,13 +283,13 @@ impl Shared {
                 let hundredths = unfolded.saturating_mul(100) / due.max(1);
                 (due <= unfolded).then_some(Need::Step(hundredths))
             };
-            let need = need.filter(|need| !self.scheduler.is_put_off(tree, need.kind()));
+            let need = need.filter(|need| !self.background.scheduler.is_put_off(tree, need.kind()));
             most = most.max(need.map(|need| (need, tree)));
         }
         // What a flush has just brought is as it should be.
         let excess = excess.saturating_sub(self.options.memtable_bytes_max);
-        self.backpressure.note_folding(excess, share);
-        self.scheduler.note_many(has_many);
+        self.background.backpressure.note_folding(excess, share);
+        self.background.scheduler.note_many(has_many);
         Ok(most)
     }
 

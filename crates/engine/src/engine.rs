@@ -415,7 +415,7 @@ impl Engine {
             flush_micros: shared.counters.flush_micros.read(),
             work_micros: shared.counters.work_micros.read(),
             delay_micros: shared.counters.delay_micros.read(),
-            background_failures: shared.background_errors.count(),
+            background_failures: shared.background.errors.count(),
             scrubbed_bytes: shared.counters.scrubbed_bytes.load(Ordering::Relaxed),
             damages: shared.store.maintenance().damages().len() as u64,
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
@@ -426,12 +426,12 @@ impl Engine {
     /// Has `sink` told of what fails in the background and is tried again: a line each, once until
     /// that work succeeds. Only the first sink is.
     pub fn on_failure(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
-        self.shared.background_errors.tell(sink);
+        self.shared.background.errors.tell(sink);
     }
 
     /// What failed last in the background since the opening.
     pub fn last_failure(&self) -> Option<Failure> {
-        self.shared.background_errors.last()
+        self.shared.background.errors.last()
     }
 
     /// What time it is, in milliseconds since 1970.

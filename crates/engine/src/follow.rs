@@ -151,7 +151,7 @@ impl Shared {
         let is_watched = queue.watchers > 0;
         drop(queue);
         if is_watched {
-            self.queue_changed.notify_all();
+            self.commits.wake();
         }
     }
 
@@ -163,9 +163,7 @@ impl Shared {
             if let Some(writer) = queue.writer.take() {
                 return Ok((queue, writer));
             }
-            queue.watchers += 1;
-            queue = self.queue_changed.wait(queue).expect("no panic while the lock is held");
-            queue.watchers -= 1;
+            queue = self.commits.wait(queue);
         }
     }
 
@@ -219,10 +217,7 @@ impl Shared {
                 let source = std::io::Error::new(std::io::ErrorKind::TimedOut, late);
                 return Err(StoreError::io("the set's log", source).into());
             }
-            queue.watchers += 1;
-            let waited = self.queue_changed.wait_timeout(queue, left);
-            queue = waited.expect("no panic while the lock is held").0;
-            queue.watchers -= 1;
+            queue = self.commits.wait_at_most(queue, left);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 //!    leader (`writer` is absent then), or written and waits for a sync. Its entries are in the
 //!    memtable, or on their way there by a member of `forming` or `in_hand`.
 
+pub(crate) mod commits;
 pub(crate) mod conflicts;
 pub(crate) mod group;
 pub(crate) mod key_locks;
@@ -62,7 +63,7 @@ pub(crate) struct Queue {
     pub in_hand: Option<InHand>,
     /// What those that read ahead depend on.
     pub line: Arc<Line>,
-    /// How many wait for `queue_changed`.
+    /// How many wait for a change, see [`commits::CommitQueue`].
     pub watchers: u64,
     /// Records that wait for a leader.
     pub pending: Vec<PendingRecord>,

@@ -4,18 +4,15 @@
 mod old_values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex};
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lost, StoreError};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
-use crate::background::backpressure::Backpressure;
-use crate::background::compaction_scheduler::CompactionScheduler;
-use crate::background::errors::BackgroundErrors;
-use crate::background::workers::Workers;
+use crate::background::Background;
 use crate::compaction::publish::{ROOT_NAME, swap_root};
 use crate::error::EngineError;
 use crate::fault::FaultCell;
@@ -33,8 +30,9 @@ use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::{NewChunks, StoreWithPending};
 use crate::overlay::recycled::Recycler;
 use crate::queue::Queue;
+use crate::queue::commits::CommitQueue;
 use crate::queue::key_locks::KeyLocks;
-use crate::shared::{Counters, Publisher, Shared};
+use crate::shared::Shared;
 use crate::signals::Signals;
 use crate::slow::Slowest;
 use crate::snapshot::current::Current;
@@ -43,8 +41,10 @@ use crate::space::Space;
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
+use crate::state::published::{Published, Publisher};
 use crate::state::unpublished::UnpublishedBases;
 use crate::state::{Base, State, TreeGeneration};
+use crate::statistics::counters::Counters;
 use crate::write_memory::WriteMemory;
 use old_values::OldValues;
 
@@ -329,26 +329,22 @@ fn assemble(
         horizon,
         tree_ids: TreeIds::from(parts.next_tree_id),
         order: None,
-        queue: Mutex::new(queue),
-        queue_changed: Condvar::new(),
+        commits: CommitQueue::new(queue),
         staged: AtomicU64::new(0),
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         key_locks: KeyLocks::default(),
         recycler,
-        flusher: Mutex::new(Vec::new()),
-        publisher: Mutex::new(publisher),
-        scheduler: CompactionScheduler::default(),
-        unpublished: UnpublishedBases::found(parts.unpublished, parts.logged_bases),
+        published: Published::new(
+            publisher,
+            UnpublishedBases::found(parts.unpublished, parts.logged_bases),
+        ),
         signals: Signals::default(),
-        backpressure: Backpressure::default(),
-        throttle: Arc::default(),
-        workers: Workers::default(),
+        background: Background::default(),
         counters: Counters {
             log_bits_turned_back: end.bits_turned_back.into(),
             ..Counters::default()
         },
-        background_errors: BackgroundErrors::default(),
         fault: FaultCell::default(),
         slowest: Slowest::default(),
         write_memory: WriteMemory::new(options.writes_bytes_max),

@@ -18,6 +18,7 @@ pub(crate) mod compaction_progress;
 pub(crate) mod directory;
 mod expiry;
 pub(crate) mod format;
+pub(crate) mod published;
 pub(crate) mod table;
 pub(crate) mod unpublished;
 

@@ -3,6 +3,8 @@
 //! A bucket a power of two: good enough to tell 1 ms from 2 ms, and two such histograms subtract to
 //! what happened between.
 
+pub(crate) mod counters;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many buckets a histogram has: 2^39 microseconds are six days.

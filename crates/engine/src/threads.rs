@@ -101,18 +101,18 @@ impl Drop for Threads {
 }
 
 fn flush_until_stopped(shared: &Shared) {
-    shared.throttle.begin();
+    shared.background.throttle.begin();
     let _panics = PoisonOnPanic(shared);
     let mut free_every = None;
     let mut pause = None;
     while shared.signals.wait_for_flush(free_every) {
         free_every = shared.free_flushed().then_some(FREE_EVERY);
-        let flushed = shared.workers.run(|| shared.flush_sealed());
+        let flushed = shared.background.workers.run(|| shared.flush_sealed());
         match flushed {
             Ok(_) => {
                 pause = None;
                 shared.signals.flush_succeeded();
-                shared.background_errors.end("flush");
+                shared.background.errors.end("flush");
             }
             Err(error) => {
                 shared.note_failure("flush", &error);
@@ -131,14 +131,14 @@ fn flush_until_stopped(shared: &Shared) {
 }
 
 fn fold_until_stopped(shared: &Shared) {
-    shared.throttle.begin();
+    shared.background.throttle.begin();
     let _panics = PoisonOnPanic(shared);
     // What the generation was when there was nothing to do.
     let mut idle_since = None;
     while shared.signals.wait_for_work(idle_since, shared.next_try()) {
         let generation = shared.signals.work_generation();
         // A tree for which it failed is put off; there may be others.
-        let is_idle = matches!(shared.workers.run(|| shared.work_once()), Ok(false));
+        let is_idle = matches!(shared.background.workers.run(|| shared.work_once()), Ok(false));
         idle_since = is_idle.then_some(generation);
     }
 }
@@ -166,7 +166,7 @@ fn sync_until_stopped(shared: &Shared) {
             return; // Closing has synced already.
         }
         match shared.make_durable(Sequence(u64::MAX)) {
-            Ok(()) => shared.background_errors.end("sync"),
+            Ok(()) => shared.background.errors.end("sync"),
             // A full disk: try again after the interval. A closed engine: stopped soon.
             Err(error) => {
                 shared.note_failure("sync", &error);

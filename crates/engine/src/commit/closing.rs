@@ -31,7 +31,7 @@ impl Shared {
             in_hand.group.tell(Outcome::Look);
         }
         drop(queue);
-        self.queue_changed.notify_all();
+        self.commits.wake();
         self.signals.wake();
         self.horizon.close();
     }

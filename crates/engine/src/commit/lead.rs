@@ -183,7 +183,7 @@ impl Shared {
         }
         group.tell(outcome);
         if watched {
-            self.queue_changed.notify_all();
+            self.commits.wake();
         }
         if is_closed {
             self.fault.tell();

@@ -49,10 +49,10 @@ impl Shared {
         drop(view);
         let pressure = waiting.saturating_mul(1000) / allowed;
         let is_urgent = PRESSURE_URGENT <= pressure
-            || FOLD_PRESSURE_URGENT <= self.backpressure.fold_pressure();
-        self.throttle.set_urgent(is_urgent);
-        let delay = self.backpressure.delay(bytes, pressure);
-        let turn = (!delay.is_zero()).then(|| self.backpressure.line_up(delay));
+            || FOLD_PRESSURE_URGENT <= self.background.backpressure.fold_pressure();
+        self.background.throttle.set_urgent(is_urgent);
+        let delay = self.background.backpressure.delay(bytes, pressure);
+        let turn = (!delay.is_zero()).then(|| self.background.backpressure.line_up(delay));
         if SEALED_COUNT_MAX <= self.sealed_count() {
             self.wait_for_flush()?;
             self.counters.delay_micros.add(micros(watch.lap(Stage::Stop)));

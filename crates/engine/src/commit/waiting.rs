@@ -109,9 +109,6 @@ impl Shared {
             self.lead(writer, Durability::Synced, &mut Stopwatch::start());
             return self.queue();
         }
-        queue.watchers += 1;
-        let mut queue = self.queue_changed.wait(queue).expect("no panic while the lock is held");
-        queue.watchers -= 1;
-        queue
+        self.commits.wait(queue)
     }
 }

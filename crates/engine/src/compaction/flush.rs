@@ -23,10 +23,11 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::Interleave;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::run::{RUN_ENTRY_OVERHEAD_BYTES, Run};
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::current::View;
 use crate::state::{Base, VersionEdit};
+use crate::statistics::counters::Counters;
 
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the
 /// edits: 2 MB of 32, a hundredth of a second or two.
@@ -52,7 +53,7 @@ impl Shared {
     fn write_sealed(&self) -> Result<bool, EngineError> {
         let _session = self.store.session();
         let _essential = Headroom::Essential.enter();
-        let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
+        let mut flusher = self.published.flusher();
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         let (state, _) = self.current();
         let Some((last, segment)) =
@@ -70,7 +71,7 @@ impl Shared {
         // What was refused for want of room is gone from the State after settling. The list of
         // unpublished trees is taken before the State, so that an generation is in the State if its
         // tree is in the list.
-        let mut trees = self.unpublished.take();
+        let mut trees = self.published.unpublished.take();
         let (state, visible) = self.current();
         let horizon = last.min(visible);
         let begun = self.machine.clock.steady_micros();
@@ -88,12 +89,12 @@ impl Shared {
         let outcomes = match flushed {
             Ok(outcomes) => outcomes,
             Err(error) => {
-                self.unpublished.note(advance.trees);
+                self.published.unpublished.note(advance.trees);
                 return Err(error);
             }
         };
         let micros = self.micros_since(begun);
-        self.backpressure.note_flush(bytes, micros);
+        self.background.backpressure.note_flush(bytes, micros);
         self.counters.flush_micros.add(micros);
         Counters::count(&self.counters.flushes);
         flusher.extend(memtables);
@@ -130,7 +131,7 @@ impl Shared {
     /// left. Freeing takes a good part of a second: if the list didn't hold them, the last reader
     /// or writer to let go would wait for that.
     pub fn free_flushed(&self) -> bool {
-        let mut flusher = self.flusher.lock().expect("no panic while the lock is held");
+        let mut flusher = self.published.flusher();
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         !flusher.is_empty()
     }

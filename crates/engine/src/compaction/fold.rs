@@ -14,9 +14,10 @@ use frond_tree::Tree;
 use crate::compaction::publish::Outcome;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::state::{Base, VersionEdit};
+use crate::statistics::counters::Counters;
 
 /// A log segment of this size is closed by a version commit: small against any history, and large
 /// enough that publishing (a few syncs) is rare.
@@ -39,7 +40,7 @@ impl Shared {
                 state.improve(outcome.tree, outcome.from, &outcome.edit);
             }
         });
-        self.unpublished.note(outcomes.iter().map(|outcome| outcome.tree));
+        self.published.unpublished.note(outcomes.iter().map(|outcome| outcome.tree));
         self.seal_folded();
         Ok(folded)
     }

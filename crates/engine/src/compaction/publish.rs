@@ -23,9 +23,10 @@ use std::collections::{BTreeSet, HashMap};
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
-use crate::shared::{Publisher, Shared};
+use crate::shared::Shared;
 use crate::state::directory;
 use crate::state::format::{EngineState, base_key, base_value, encode_base};
+use crate::state::published::Publisher;
 use crate::state::{Base, State, VersionEdit};
 
 /// The root that names the engine-state chunk.
@@ -128,8 +129,8 @@ impl Shared {
                 state.forget_generations_below(*tree, horizon);
             }
         });
-        self.unpublished.note(later);
-        self.unpublished.forget_logged(horizon);
+        self.published.unpublished.note(later);
+        self.published.unpublished.forget_logged(horizon);
         let whole = publisher.beyond.is_empty().then_some(publisher.published);
         drop(publisher);
         self.signals.wake();

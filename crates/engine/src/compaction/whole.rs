@@ -32,7 +32,7 @@ impl Shared {
             return;
         }
         match self.swap_whole(published) {
-            Ok(()) => self.background_errors.end(WORK),
+            Ok(()) => self.background.errors.end(WORK),
             Err(error) => {
                 self.note_failure(WORK, &EngineError::Store(error));
                 if let Err(error @ StoreError::Poisoned) = self.store.sync() {

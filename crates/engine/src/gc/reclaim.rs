@@ -98,7 +98,7 @@ impl Shared {
             }
             // Nor is what a flush or fold reads that began before: it would keep all that was
             // deleted since.
-            self.workers.await_present();
+            self.background.workers.await_present();
         }
         self.queue().check_open()?;
         self.reclaim_paced(options, GcThrottle::new(self, options.bytes_a_second))
@@ -175,7 +175,7 @@ impl Shared {
     /// # Errors
     /// As `PendingView::keep`: what is pending can't be packed.
     pub fn held_roots(&self) -> Result<Vec<ChunkHash>, StoreError> {
-        let logged = self.unpublished.logged_roots();
+        let logged = self.published.unpublished.logged_roots();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().collect();
         let mut pending = self.pending.view()?;
         let mut memtables = HashSet::new();
@@ -245,7 +245,7 @@ impl<'a> GcThrottle<'a> {
 
 /// The background thread: lets snapshots that are too old go, renews what reads keep, and collects.
 pub(crate) fn reclaim_until_stopped(shared: &Shared) {
-    shared.throttle.begin();
+    shared.background.throttle.begin();
     let bytes_a_second = shared.options.reclaim_bytes_a_second;
     let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
     let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);
@@ -268,7 +268,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         match bytes_a_second.map_or(Ok(false), |_| quiet.pack_if_due(shared)) {
             Ok(false) => {}
             Ok(true) => {
-                shared.background_errors.end("collection");
+                shared.background.errors.end("collection");
                 due = stored() + stored() / 2 + GROWTH_BYTES_MIN;
             }
             Err(error) => shared.note_failure("collection", &error),
@@ -280,7 +280,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
             GcThrottle { urgent_from: due + due / 4, ..GcThrottle::new(shared, bytes_a_second) };
         due = match shared.reclaim_paced(options, pacer) {
             Ok(collected) => {
-                shared.background_errors.end("collection");
+                shared.background.errors.end("collection");
                 collected.bytes_after + collected.bytes_after / 2
             }
             // A full disk or damage: tried again after more growth.

@@ -25,7 +25,7 @@ const BYTES_A_SECOND_MIN: u64 = 64 << 10;
 
 /// The background thread.
 pub(crate) fn scrub_until_stopped(shared: &Shared) {
-    shared.throttle.begin();
+    shared.background.throttle.begin();
     for pass in 0u64.. {
         let begun = steady_now();
         if let Some(most) = shared.options.scrub_bytes_a_second {
@@ -43,7 +43,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
                 .scrub(shared.conflict_seed.wrapping_add(pass), &mut pace)
             {
                 Ok(scrubbed) if scrubbed.stopped => return,
-                Ok(_) => shared.background_errors.end("scrub"),
+                Ok(_) => shared.background.errors.end("scrub"),
                 Err(error) => shared.note_failure("scrub", &error.into()),
             }
         }
@@ -59,12 +59,13 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
 impl Shared {
     /// Tells the log what was found damaged since the last call, if there is one.
     pub fn tell_findings(&self) {
-        if !self.background_errors.is_told() {
+        if !self.background.errors.is_told() {
             return;
         }
         for finding in self.store.maintenance().take_findings() {
             let chunk = finding.chunk.map(|hash| format!(" (chunk {hash})")).unwrap_or_default();
-            self.background_errors
+            self.background
+                .errors
                 .tell_line(&format!("stored data are damaged: {}{chunk}", finding.error()));
         }
     }

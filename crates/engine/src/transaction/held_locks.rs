@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::queue::key_locks::{Acquired, Owner, WaitState, Waiter};
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
+use crate::statistics::counters::Counters;
 
 /// What a transaction does about others that write the same keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use super::{Savepoint, Statement, Transaction, lock};
 use crate::error::EngineError;
 use crate::ids::TreeId;
-use crate::shared::Counters;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::since::TreeState;
+use crate::statistics::counters::Counters;
 use crate::transaction::held_locks::{LockMode, Wait};
 
 impl Transaction {

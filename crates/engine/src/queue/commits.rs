@@ -1,0 +1,53 @@
+//! The lock of the queue, and who waits for what happens there.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::Queue;
+
+/// The queue's owner.
+pub(crate) struct CommitQueue {
+    queue: Mutex<Queue>,
+    /// Something in the queue was written, refused or closed, and a thread that isn't waiting in a
+    /// group waits for that.
+    changed: Condvar,
+}
+
+const NO_PANIC: &str = "no panic while the lock is held";
+
+impl CommitQueue {
+    /// The owner of `queue`.
+    pub fn new(queue: Queue) -> CommitQueue {
+        CommitQueue { queue: Mutex::new(queue), changed: Condvar::new() }
+    }
+
+    /// Locks the queue.
+    pub fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect(NO_PANIC)
+    }
+
+    /// Wakes those who wait for a change.
+    pub fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits for `wake`.
+    pub fn wait<'a>(&self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        queue.watchers += 1;
+        let mut queue = self.changed.wait(queue).expect(NO_PANIC);
+        queue.watchers -= 1;
+        queue
+    }
+
+    /// As `wait`, but no longer than `left`.
+    pub fn wait_at_most<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue>,
+        left: Duration,
+    ) -> MutexGuard<'a, Queue> {
+        queue.watchers += 1;
+        let (mut queue, _) = self.changed.wait_timeout(queue, left).expect(NO_PANIC);
+        queue.watchers -= 1;
+        queue
+    }
+}
