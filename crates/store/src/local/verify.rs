@@ -51,18 +51,8 @@ pub(super) fn verify(
     let mut done = 0;
     let packs: Vec<Arc<Pack>> = store.index(|index| index.packs().values().cloned().collect());
     for pack in packs {
-        let chunks = match pack.table.get() {
-            Some(table) => sealed_chunks(store, &pack, table.pack_bytes),
-            None => check_header(&pack).map(|()| open_chunks(store, &pack)),
-        };
-        let mut chunks = match chunks {
-            Ok(chunks) => chunks,
-            Err(error) => {
-                note(Err(error))?;
-                found_by_scanning(&pack)?
-            }
-        };
-        chunks.sort_unstable_by_key(|chunk| chunk.place);
+        let (chunks, is_whole) = chunks_of(store, &pack)?;
+        note(is_whole)?;
         for frame in chunks.chunk_by(|left, right| left.place == right.place) {
             note(verify_frame(store, &pack, frame))?;
             let reports = done / CHUNKS_A_REPORT;
@@ -74,18 +64,38 @@ pub(super) fn verify(
     }
     progress(done);
     // What was set aside was found before, or just now.
-    let is_listed = |damages: &[StoreError], damage: &Damage| {
-        damages.iter().any(|error| {
-            matches!(error, StoreError::Damaged { file, offset, .. }
-                if *file == damage.file && *offset == damage.offset)
-        })
-    };
     for damage in store.all_damages() {
         if !is_listed(&damages, &damage) {
             damages.push(damage.error());
         }
     }
     Ok(damages)
+}
+
+fn is_listed(damages: &[StoreError], damage: &Damage) -> bool {
+    damages.iter().any(|error| {
+        matches!(error, StoreError::Damaged { file, offset, .. }
+            if *file == damage.file && *offset == damage.offset)
+    })
+}
+
+/// The chunks of a pack by their places, and whether what tells of them is whole; if not they are
+/// those that a scan finds.
+fn chunks_of(
+    store: &LocalStore,
+    pack: &Pack,
+) -> Result<(Vec<PackedChunk>, Result<(), StoreError>), StoreError> {
+    let told = match pack.table.get() {
+        Some(table) => sealed_chunks(store, pack, table.pack_bytes),
+        None => check_header(pack).map(|()| open_chunks(store, pack)),
+    };
+    let (mut chunks, is_whole) = match told {
+        Ok(chunks) => (chunks, Ok(())),
+        Err(error @ StoreError::Io { .. }) => return Err(error),
+        Err(error) => (found_by_scanning(pack)?, Err(error)),
+    };
+    chunks.sort_unstable_by_key(|chunk| chunk.place);
+    Ok((chunks, is_whole))
 }
 
 /// The chunks in force of a sealed pack.
