@@ -160,7 +160,7 @@ fn headings(page: &str) -> HashSet<String> {
 }
 
 /// The lines of a page that aren't in a fenced block of code, with their positions.
-fn outside_code(page: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn outside_code(page: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     page.lines().enumerate().filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");

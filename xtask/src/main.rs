@@ -3,7 +3,8 @@
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
 //! rooms of a crate but for what is counted there ([`walls`]); files stay short, and nothing that
 //! was left open or belongs to one machine stands in them ([`lines`]); functions say when they
-//! fail, and no link is dead ([`documentation`]); the book has every page ([`book`]); a `format`
+//! fail, and no link is dead ([`documentation`]); what the pages for developers name is there
+//! ([`mentions`]); the book has every page ([`book`]); a `format`
 //! module that changed has its document changed with it ([`formats`]); COMPATIBILITY.md has the
 //! tables that the code has ([`compatibility`]).
 
@@ -16,6 +17,7 @@ mod fuzz;
 mod imports;
 mod layers;
 mod lines;
+mod mentions;
 mod walls;
 mod words;
 
@@ -103,6 +105,7 @@ fn tidy(root: &Path) -> Result<(), String> {
     faults.extend(words::check(root)?);
     faults.extend(lines::check(root)?);
     faults.extend(documentation::check(root)?);
+    faults.extend(mentions::check(root)?);
     faults.extend(book::check(root)?);
     faults.extend(formats::check(root)?);
     faults.extend(compatibility::check(root)?);
