@@ -179,5 +179,6 @@ mod tests {
             assert!(options.snapshots_bytes_max.max(options.writes_bytes_max) <= bytes);
         }
         assert_eq!(EngineOptions::for_memory(288 << 20).memtable_bytes_max >> 20, 16);
+        assert_eq!(EngineOptions::default().scrub_bytes_a_second, Some(8 << 20));
     }
 }

@@ -358,3 +358,82 @@ fn assemble(
     drop(queue);
     shared
 }
+
+#[cfg(test)]
+mod tests {
+    use frond_store::local::{LocalOptions, LocalStore};
+    use frond_store::memory::MemoryStore;
+    use frond_store::{ChunkKind, StoreLayer};
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::Engine;
+
+    /// Readers pass over what is lost, as a salvage has them.
+    struct Salvaging {
+        store: Arc<dyn ChunkStore>,
+        lost: Mutex<Vec<String>>,
+    }
+
+    impl Salvaging {
+        fn new(store: Arc<dyn ChunkStore>) -> Arc<Salvaging> {
+            Arc::new(Salvaging { store, lost: Mutex::default() })
+        }
+
+        fn lost(&self) -> Vec<String> {
+            self.lost.lock().expect("no panic while the lock is held").clone()
+        }
+    }
+
+    impl StoreLayer for Salvaging {
+        fn inner(&self) -> &dyn ChunkStore {
+            &*self.store
+        }
+
+        fn note_lost(&self, lost: Lost) -> bool {
+            self.lost.lock().expect("no panic while the lock is held").push(lost.why);
+            true
+        }
+    }
+
+    #[test]
+    fn each_base_that_can_be_read_stays_its_own_trees() {
+        let chunks = [1, 2, 3].map(|number| Chunk::new(ChunkKind::Blob, &[], &[number; 50]));
+        let store = Salvaging::new(MemoryStore::new());
+        store.put_many(&[chunks[0].clone(), chunks[2].clone()]).expect("memory takes all");
+        let hashes = chunks.each_ref().map(Chunk::hash);
+        let found = readable(&*store, &hashes).expect("what is missing is passed over");
+        let found: Vec<_> = found.iter().map(|found| found.as_ref().map(Chunk::hash)).collect();
+        assert_eq!(found, [Some(hashes[0]), None, Some(hashes[2])]);
+        assert_eq!(store.lost().len(), 1);
+        assert!(readable(&*store.store, &hashes).is_err(), "only where they may be passed over");
+    }
+
+    #[test]
+    fn only_a_salvage_goes_on_without_the_log() {
+        let disk = SimDisk::new(1);
+        let engine =
+            Engine::open(&disk.machine(), EngineOptions::default()).expect("an empty directory");
+        let mut transaction = engine.begin();
+        let value = frond_tree::Value::inline("folded");
+        transaction.put(TreeId::SYSTEM, Bytes::from("a"), value).expect("fits");
+        transaction.commit(Default::default()).expect("there is room");
+        engine.checkpoint().expect("there is room");
+        engine.close().expect("there is room");
+        drop(engine);
+        let machine = disk.machine();
+        let names = disk.list().expect("the disk works");
+        for name in names.iter().filter(|name| SegmentNumber::of_file_name(name).is_some()) {
+            disk.remove(name).expect("the disk works");
+        }
+        let local = LocalStore::open(&machine, LocalOptions::default()).expect("whole packs");
+        let options = EngineOptions::default();
+        assert!(super::open(&machine, Arc::clone(&local) as Arc<dyn ChunkStore>, options).is_err());
+        let store = Salvaging::new(local);
+        let shared = super::open(&machine, Arc::clone(&store) as Arc<dyn ChunkStore>, options);
+        let shared = shared.expect("it goes on without");
+        assert!(store.lost()[0].contains("it is missing"), "{:?}", store.lost());
+        let found = shared.snapshot().get(TreeId::SYSTEM, b"a").expect("readable");
+        assert_eq!(found.map(|value| value.bytes()), Some(6));
+    }
+}

@@ -243,6 +243,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_goes_where_a_full_disk_is_opened() {
+        let disk = SimDisk::new(0);
+        disk.limit_to(Some(1000));
+        Space::open(&disk.machine(), Reserve::Bytes(480)).hold();
+        let held = || disk.contents(NAME).map_or(0, |contents| contents.len());
+        assert_ne!(held(), 0);
+        Space::open(&disk.machine(), Reserve::Bytes(480));
+        assert_ne!(held(), 0, "there is room");
+        let free = 1000 - held();
+        disk.create("a").unwrap().write_all_at(0, &vec![7; free]).unwrap();
+        Space::open(&disk.machine(), Reserve::Bytes(480));
+        assert_eq!(held(), 0);
+    }
+
+    #[test]
     fn the_share_of_a_disk_has_a_floor_and_a_ceiling() {
         const MB: u64 = 1 << 20;
         for (disk, expected) in [

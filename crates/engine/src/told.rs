@@ -215,6 +215,9 @@ mod tests {
         ]
         .map(|(scope, head, content)| Told { scope, head, content });
         let event = encode(&told, |number| (number == 2).then_some(1));
+        // Tags, two scopes, heads, and contents, each with its length.
+        let lengths = [5, 2 * (4 + 1), 5 * (4 + 1), (4 + 5) + 4 + (4 + 4), HASH_BYTES + 8];
+        assert_eq!(event.len(), lengths.into_iter().sum::<usize>(), "a scope is told once");
         let values = [None, Some(bytes("once"))];
         let read = decode(&event, &values).unwrap();
         let contents: Vec<_> = read.iter().map(|one| one.content.clone()).collect();

@@ -119,6 +119,7 @@ mod tests {
         assert!(backpressure.delay(megabyte / 8, 1000) > half.mul_f64(1.9));
         assert_eq!(backpressure.delay(64 * megabyte, 1000), DELAY_MAX);
         backpressure.note_folding(500, 1000);
+        assert_eq!(backpressure.fold_pressure(), 500, "thousandths of the share");
         assert!(backpressure.delay(megabyte / 8, 0) > half, "runs alone delay too");
         backpressure.note_folding(0, 1000);
         assert_eq!(backpressure.delay(megabyte, 0), Duration::ZERO);

@@ -2,16 +2,21 @@
 //! the moment between taking the writer and leading, in which others line up, is made to last, by
 //! taking the writer from the queue.
 
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
+use frond_store::StoreError;
 use frond_testkit::SimDisk;
-use frond_tree::Value;
+use frond_tree::{Tree, TreeFormat, Value};
 
 use super::*;
 use crate::engine::Engine;
 use crate::ids::TreeId;
 use crate::options::EngineOptions;
+use crate::overlay::pending::NewChunks;
+use crate::queue::Refusal;
 
 const SMALL: usize = 100;
 const LARGE: usize = 60_000;
@@ -161,4 +166,96 @@ fn a_refused_relaxed_leader_shows_nothing_that_a_crash_takes() {
         assert!(has(&restarted, "first") && has(&restarted, "one"), "seed {seed}");
         assert!(!has(&restarted, "two"), "seed {seed}");
     }
+}
+
+/// What it wrote of theirs is there, not synced: they are told once it is.
+#[test]
+fn a_relaxed_leader_ends_no_wait_for_a_sync() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
+    let shared = engine.shared();
+    let mut writer = shared.queue().writer.take().expect("no thread leads");
+    thread::scope(|scope| {
+        let one = scope.spawn(|| commit(&engine, "one", SMALL, Durability::Synced));
+        while shared.queue().members.is_empty() {
+            thread::yield_now();
+        }
+        let watch = &mut Stopwatch::start();
+        let (mut queue, group, outcome) =
+            shared.lead_one(shared.queue(), &mut writer, Durability::Relaxed, watch);
+        assert!(outcome == Outcome::Look && queue.durable < queue.written);
+        assert!(queue.visible < queue.written);
+        queue.writer = Some(writer);
+        shared.hand_over(queue, &group, outcome);
+        one.join().expect("no panic").expect("its own thread syncs it");
+    });
+    let restarted = open(&disk.crash(), 64 << 20);
+    assert!(has(&restarted, "first") && has(&restarted, "one"));
+}
+
+/// A transaction that lined up behind what is refused inserts its entries late: they are waited
+/// for, since what comes after a taking back would stay.
+#[test]
+fn what_is_inserted_late_is_taken_back_too() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let shared = engine.shared();
+    let late = (Bytes::from_static(b"late"), Some(Value::inline("late")));
+    let record = Record { writes: vec![(TreeId::SYSTEM, vec![late])], ..Record::default() };
+    let conflict_set = ConflictSet::new(shared.conflict_seed, &record, Vec::new(), Vec::new());
+    let payloads = Payloads::of(&record, NewChunks::default(), &shared.recycler);
+    let mut queue = shared.queue();
+    let sequence = queue.last.following(1).expect("there are Sequences");
+    let place = (sequence, Durability::Synced);
+    let member = shared.line_up(&mut queue, &record, &conflict_set, payloads, place);
+    let Member { insertion, group } = member.expect("it waits for its group");
+    let (group, insertion) = (&group, &insertion);
+    let (done, is_done) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // Nothing tells that the refusal waits: it has had the time to.
+            let _ = is_done.recv_timeout(Duration::from_millis(200));
+            shared.insert(group, insertion);
+        });
+        let full = StoreError::io("the log", std::io::ErrorKind::StorageFull.into());
+        shared.refuse(&mut queue, Vec::new(), 0, Refusal::new(&full));
+        shared.pass_refused(&mut queue);
+        drop(queue);
+        // It may have gone on by now.
+        let _ = done.send(());
+    });
+    assert!(!has(&engine, "late"));
+}
+
+#[test]
+fn a_base_that_was_refused_leaves_the_one_before() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let tree = engine.reserve_tree_id();
+    let put_base = |durability, bytes: usize| {
+        let mut transaction = engine.begin();
+        let base = Tree::empty(&**engine.store(), TreeFormat::new(1)).expect("there is room");
+        transaction.set_base(tree, base).expect("a base");
+        let value = Value::inline(vec![7; bytes]);
+        transaction.put(tree, Bytes::from(bytes.to_string()), value).expect("fits");
+        transaction.commit(durability)
+    };
+    put_base(Durability::Synced, SMALL).expect("there is room");
+    disk.fill_after(1_000);
+    assert!(is_refused(&put_base(Durability::Synced, LARGE)));
+    let check = |engine: &Engine| {
+        let snapshot = engine.snapshot();
+        let has = |bytes: usize| {
+            snapshot.get(tree, bytes.to_string().as_bytes()).expect("readable").is_some()
+        };
+        assert!(has(SMALL) && !has(LARGE));
+    };
+    check(&engine);
+    disk.make_room();
+    engine.checkpoint().expect("there is room again");
+    check(&engine);
+    let restarted = open(&disk.crash(), 64 << 20);
+    drop(engine);
+    check(&restarted);
 }

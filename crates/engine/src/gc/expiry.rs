@@ -153,5 +153,7 @@ mod tests {
         assert!((2..=6).contains(&count), "{readable:?}");
         let held = engine.shared().held_states();
         assert_eq!(held.len(), 1 + count / 2);
+        let mut memtables = snapshots[0].state().memtables();
+        assert!(memtables.all(|memtable| memtable.trees().is_empty()), "its memory is given back");
     }
 }

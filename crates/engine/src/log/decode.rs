@@ -377,6 +377,7 @@ mod tests {
     use super::*;
     use crate::entry::OverlayEntry;
     use crate::overlay::stored::writes_of;
+    use crate::told::{Told, ToldContent};
 
     const OLD: [u8; 300] = [7; 300];
 
@@ -479,6 +480,27 @@ mod tests {
         assert!(bytes(patched_sample()) < bytes(sample()) + 200, "two values of 300 bytes more");
         let more = bytes(repeating_sample()) - bytes(patched_sample());
         assert!(more < 400, "three values of 200 bytes more, and one of 70: {more}");
+    }
+
+    /// As the log has it, by patches and repetitions, or whole: what is told names a value that
+    /// comes behind these.
+    #[test]
+    fn what_is_told_is_found_behind_whatever_the_log_has_before_it() {
+        for mut record in [sample(), patched_sample(), repeating_sample()] {
+            let last = (Bytes::from("zz"), Some(Value::inline("told")));
+            record.writes.push((TreeId(9), vec![last]));
+            let position =
+                record.writes.iter().map(|(_, entries)| entries.len()).sum::<usize>() - 1;
+            let (tree, key) = (TreeId(9), Bytes::from("zz"));
+            let content = ToldContent::Written { tree, key, content: Bytes::from("told") };
+            let event = Told { scope: Bytes::from("s"), head: Bytes::from("h"), content };
+            record.event = Some(told::encode(&[event], |_| u32::try_from(position).ok()));
+            let (events, chunks) = super::told(&record.encode().into()).unwrap();
+            let content = ToldBytes::Whole(Bytes::from("told"));
+            let (scope, head) = (Bytes::from("s"), Bytes::from("h"));
+            assert_eq!(events, [ToldEvent { scope, head, content }]);
+            assert!(chunks.is_empty());
+        }
     }
 
     #[test]

@@ -331,3 +331,43 @@ fn exists(disk: &dyn Disk, number: SegmentNumber) -> bool {
 fn file_bytes(disk: &dyn Disk, number: SegmentNumber) -> u64 {
     disk.open(&number.file_name()).and_then(|file| file.bytes()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::log::writer::{PendingRecord, SegmentEnd, Writer};
+
+    const ALL: ChangeRetention =
+        ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 100, bytes: 1 << 30 };
+
+    /// What is kept is as old as the segment behind it, also over a restart.
+    #[test]
+    fn what_is_kept_goes_when_it_is_too_old() {
+        let machine = SimDisk::new(1).machine();
+        let recycled = Arc::new(RecycledSegments::new(&machine.disk));
+        let open = |segments: [u64; 3], last| {
+            let [kept, live, next] = segments.map(SegmentNumber);
+            KeptSegments::open(&machine.disk, ALL, (kept, live, next), last, 0)
+        };
+        let kept = Arc::new(open([1, 1, 1], Sequence::ZERO));
+        let first = SegmentNumber(1);
+        let mut writer = Writer::new(&machine, &recycled, first, SegmentEnd::default(), &kept);
+        let at = |second: u64| Sequence((second << 32) + 7);
+        for (number, second) in [(1, 1000), (2, 1010), (3, 1020)] {
+            let pending = PendingRecord::new(Bytes::from(vec![7; 100]));
+            let (sequence, segment) = (at(second), SegmentNumber(number));
+            assert!(writer.write(&[PendingRecord { sequence, segment, ..pending }]).is_ok());
+        }
+        drop(writer);
+        let kept = open([1, 3, 4], at(1020));
+        let end = (SegmentNumber(3), at(1020));
+        for (now, oldest, left) in [(1109, 1, 2), (1110, 2, 1), (1119, 2, 1), (1120, 3, 0)] {
+            kept.trim(now, u64::MAX, end, &recycled).unwrap();
+            assert_eq!(kept.floor().0, SegmentNumber(oldest), "at {now}");
+            assert_eq!(kept.state().kept.len(), left, "at {now}");
+        }
+    }
+}

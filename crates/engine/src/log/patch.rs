@@ -341,9 +341,30 @@ mod tests {
         }
         let other: Vec<u8> = old.iter().map(|byte| byte ^ 0x55).collect();
         check("all", &old, &other, 0);
+        // With the heads of the patch and of its cut.
+        let most = 500 - 13 - 12;
+        check("half of it", &old, &with(&old, &[(100..100 + most, &other[..most])]), 500);
+        check("more", &old, &with(&old, &[(100..101 + most, &other[..=most])]), 0);
         check("out of nothing", &[], &old, 0);
         check("into nothing", &old, &[], 0);
         check("little of little", b"a little text", b"a little test", 0);
+    }
+
+    #[test]
+    fn a_patch_gives_its_bytes_and_no_others() {
+        let old = vec![7; 300];
+        let new = with(&old, &[(100..101, b"x"), (200..201, b"yz")]);
+        let patch = Patch::between(&old, &new).unwrap();
+        assert!(patch.gives(&old, &new));
+        let others = [
+            with(&new, &[(300..300, b"z")]),
+            with(&new, &[(299..301, b"")]),
+            with(&new, &[(150..151, b"z")]),
+            Vec::new(),
+        ];
+        for other in others {
+            assert!(!patch.gives(&old, &other), "{other:?}");
+        }
     }
 
     #[test]

@@ -148,6 +148,7 @@ mod tests {
             let before = recycler.kept().bytes;
             let payload = recycler.payload(bytes);
             assert!(bytes <= payload.capacity());
+            assert!(payload.is_empty(), "what another transaction wrote isn't lent");
             recycler.kept().bytes < before
         };
         let shared = recycler.share(filled(&recycler, 100_000));

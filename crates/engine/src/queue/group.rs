@@ -184,6 +184,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::log::record::Record;
 
     #[test]
     fn members_wait_for_what_they_are_told_and_one_of_them_leads() {
@@ -236,6 +237,23 @@ mod tests {
             group.want_leader();
             members.into_iter().for_each(|member| member.join().unwrap());
         }
+    }
+
+    #[test]
+    fn who_waits_for_one_member_is_woken_by_its_arrival() {
+        let memtable = Arc::new(Memtable::default());
+        let payload = Bytes::from(Record::default().encode());
+        let insertion = Insertion::new(memtable, Sequence(1), payload, NewChunks::default());
+        let group = Group::default();
+        thread::scope(|scope| {
+            scope.spawn(|| group.await_insertion(&insertion));
+            while group.state().watching == 0 {
+                thread::yield_now();
+            }
+            insertion.end();
+            group.arrive();
+        });
+        assert_eq!(group.state().watching, 0);
     }
 
     #[test]

@@ -188,3 +188,39 @@ fn differing(before: &Chunk, after: &Chunk) -> (Vec<ChunkHash>, Vec<ChunkHash>) 
     };
     (only(&before, &after), only(&after, &before))
 }
+
+#[cfg(test)]
+mod tests {
+    use frond_store::ChunkKind;
+    use frond_store::memory::MemoryStore;
+
+    use super::*;
+
+    /// Its origin says where it differs from another chunk than the one that the log makes it of.
+    #[test]
+    fn a_chunk_that_was_made_of_another_is_compared() {
+        let other = Chunk::new(ChunkKind::Blob, &[], &[7; 300]);
+        let mut bytes = [7; 300];
+        bytes[100] = 8;
+        let old = Chunk::new(ChunkKind::Blob, &[], &bytes);
+        let mut change = other.change();
+        change.put_payload(200, b"x");
+        let new = change.finish();
+        assert!(new.origin().is_some_and(|origin| origin.old == other.hash()));
+        let store = MemoryStore::new();
+        store.put_many(&[other.clone(), old.clone()]).expect("memory takes all");
+        let own = |hash| (hash == new.hash()).then(|| new.clone());
+        let value = |chunk: &Chunk| {
+            let content = Content::Chunk { hash: chunk.hash(), bytes: 300 };
+            Value { flags: 0, content }
+        };
+        for old in [other, old] {
+            let found = Difference::find(&*store, &own, &value(&old), &value(&new));
+            let found = found.expect("all can be read");
+            let [(name, patch)] = &found.chunks[..] else { panic!("one chunk comes") };
+            assert_eq!((*name, patch.old), (new.hash(), old.hash()));
+            let made = patch.patch.apply_to_chunk(&old).expect("it is made of this one");
+            assert_eq!(new.encoded(), &made);
+        }
+    }
+}

@@ -160,8 +160,18 @@ fn whatever_tells_of_the_snapshot_counts_as_reading() {
         let tree = trees[1];
         Box::new(move |transaction| act(transaction, tree))
     };
-    let reads: [Act; 8] = [
+    let reads: [Act; 13] = [
         act(|transaction, tree| drop(transaction.get(tree, b"x").unwrap())),
+        act(|transaction, tree| assert_eq!(transaction.count(tree).unwrap(), 0)),
+        act(|transaction, tree| {
+            let bounds = Bounds { start: Some(Bytes::from("x")), end: None };
+            assert_eq!(transaction.count_range(tree, &bounds).unwrap(), 0);
+        }),
+        act(|transaction, tree| {
+            assert_eq!(transaction.estimate_range(tree, &Bounds::all()).unwrap(), 0);
+        }),
+        act(|transaction, tree| assert_eq!(transaction.tree_bytes(tree).unwrap(), 0)),
+        act(|transaction, tree| assert_eq!(transaction.flags(tree).unwrap(), 0)),
         act(|transaction, tree| {
             drop(transaction.range(tree, Bounds::all(), Direction::Ascending).unwrap());
         }),
@@ -197,8 +207,57 @@ fn whatever_tells_of_the_snapshot_counts_as_reading() {
         first.commit(Durability::Synced).unwrap();
         second.commit(Durability::Synced).is_err()
     };
-    assert_eq!(reads.iter().map(refused).collect::<Vec<_>>(), [true; 8]);
+    assert_eq!(reads.iter().map(refused).collect::<Vec<_>>(), [true; 13]);
     assert_eq!(writes.iter().map(refused).collect::<Vec<_>>(), [false; 3]);
+}
+
+/// In the memtable, in runs and in the tree.
+#[test]
+fn the_bytes_of_a_tree_are_those_of_its_keys_and_values() {
+    let engine = open(&SimDisk::new(32), quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let bytes = || engine.snapshot().bytes(tree).unwrap();
+    let long = "x".repeat(3_000);
+    let check = |expected: usize| {
+        assert_eq!(bytes(), expected as u64, "in the memtable");
+        engine.checkpoint().unwrap();
+        assert_eq!(bytes(), expected as u64, "in the tree");
+    };
+    let mut transaction = engine.begin();
+    put(&mut transaction, tree, "a", "1");
+    put(&mut transaction, tree, "long", &long);
+    put(&mut transaction, tree, "gone", "soon");
+    transaction.commit(Durability::Synced).unwrap();
+    check(2 + 4 + long.len() + 8);
+    let mut transaction = engine.begin();
+    put(&mut transaction, tree, "a", "more");
+    delete(&mut transaction, tree, "gone");
+    put(&mut transaction, tree, "b", "");
+    transaction.commit(Durability::Synced).unwrap();
+    check(5 + 4 + long.len() + 1);
+}
+
+/// The process may end before they are synced, and no power is lost.
+#[test]
+fn many_relaxed_bytes_are_written_before_their_time() {
+    let disk = SimDisk::new(33);
+    let engine = open(&disk, quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let text = "x".repeat(300_000);
+    for key in ["a", "b", "c", "d"] {
+        let mut transaction = engine.begin();
+        put(&mut transaction, tree, key, &text);
+        transaction.commit(Durability::Relaxed).unwrap();
+    }
+    let killed = disk.kill();
+    let engine = open(&killed, quiet()).unwrap();
+    assert!(get(&engine.snapshot(), tree, "a") == Some(text));
+}
+
+#[test]
+fn a_log_that_may_not_be_kept_is_not() {
+    let engine = open(&SimDisk::new(34), quiet()).unwrap();
+    assert!(!engine.keep_changes().unwrap());
 }
 
 #[test]

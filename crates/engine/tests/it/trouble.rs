@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use frond_engine::{Engine, EngineError, EngineOptions, Image, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Image, TreeId};
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkStore, StoreError};
 use frond_testkit::{Random, SimDisk};
@@ -108,6 +108,51 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
     wait_until("rest", || engine.is_at_rest().unwrap());
     wait_until("the end is told", || lines.lock().unwrap().len() == 2);
     engine.check().unwrap();
+}
+
+#[test]
+fn a_check_finds_a_chunk_of_a_tree_that_is_damaged() {
+    let (disk, mut random) = (SimDisk::new(4), Random::new(4));
+    let engine = open(&disk, quiet()).unwrap();
+    let trees = make_trees(&engine, 1).unwrap();
+    let all: Vec<usize> = (0..300).collect();
+    let values = put(&engine, &trees, &all, &mut random);
+    engine.checkpoint().unwrap();
+    engine.check().unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let (pack, bit) = place_of(&disk, &values[150][..16]);
+    disk.flip_bit(&pack, bit);
+    let engine = open(&disk, quiet()).unwrap();
+    let told = engine.check().expect_err("a bit turned over");
+    assert!(told.to_string().contains(&pack), "{told}");
+    disk.flip_bit(&pack, bit);
+    engine.check().unwrap();
+}
+
+/// It is tried again until there is room, and then it is durable.
+#[test]
+fn a_sync_that_a_full_disk_refuses_is_told_and_made_up_for() {
+    let disk = SimDisk::new(3);
+    let engine = open(&disk, EngineOptions { relaxed_sync_millis: 1, ..quiet() }).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let told = Arc::clone(&lines);
+    engine.on_failure(move |line| told.lock().unwrap().push(line.to_owned()));
+    disk.fill_after(0);
+    let mut transaction = engine.begin();
+    let value = Value::inline(vec![7; 50_000]);
+    transaction.put(tree, key(1), value.clone()).unwrap();
+    transaction.commit(Durability::Relaxed).unwrap();
+    wait_until("the failure is told", || {
+        engine.last_failure().is_some_and(|failure| failure.work == "sync")
+    });
+    disk.make_room();
+    let end = "no sync in the background fails any more";
+    wait_until("the end is told", || lines.lock().unwrap().iter().any(|line| line == end));
+    let restarted = open(&disk.crash(), quiet()).unwrap();
+    drop(engine);
+    assert_eq!(restarted.snapshot().get(tree, &key(1)).unwrap(), Some(value));
 }
 
 /// Whichever step of it fails: what is said is what the directory is, or the store takes nothing

@@ -1,7 +1,7 @@
 //! Goal: what is written while a merge waits is never lost silently. Method: each way to end a
 //! merge, with writes meanwhile into documents that the merge touched and others, and each undone.
 
-use frond_db::Frond;
+use frond_db::{Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, document};
 use frond_vcs::Repository;
 use frond_vcs::{MergeOutcome, PickKind, PickRequest, Resolution};
@@ -291,4 +291,25 @@ fn no_pick_and_no_merge_comes_while_a_merge_waits() {
     }
     assert!(merge(&main, "side").is_err());
     assert_eq!(all(&main, "things"), things);
+}
+
+/// Its branch is gone, and so is all that could be undone: nothing else names what is merged.
+#[test]
+fn what_a_waiting_merge_needs_outlives_a_collection() {
+    let (frond, main, side) = branches();
+    let theirs = side.status().unwrap().head.expect("it was committed");
+    assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::Conflicts { .. }));
+    drop(side);
+    main.delete_branch("side", true).unwrap();
+    let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: false };
+    let reclaimed = frond_vcs::reclaim(&frond, 0, options).unwrap();
+    assert_eq!(reclaimed.commits_forgotten, 0);
+    let conflict = main.conflicts(None).unwrap().remove(0);
+    main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
+    main.merge_continue(None, None).unwrap();
+    assert!(main.log(None, None).unwrap().iter().any(|commit| commit.id == theirs));
+    let merged = Repository::open(&frond, &format!("shop@{theirs}")).unwrap();
+    assert_eq!(all(&merged, "things").len(), 4);
+    assert_eq!(all(&main, "things")[0], doc(1, 2, 0));
+    frond.engine().check().unwrap();
 }
