@@ -152,10 +152,11 @@ fn sync_until_stopped(shared: &Shared) {
         }
         let is_wanted = shared.signals.take_sync();
         if !is_wanted {
-            // Only where nothing was written for as long: a busy log needs no marks.
+            // At the end only where nothing was written for as long: the next record says so.
             let now = shared.queue().durable;
-            if durable.replace(now) == Some(now) {
-                shared.mark_log();
+            match durable.replace(now) == Some(now) {
+                true => shared.mark_log(),
+                false => shared.mark_log_ahead(),
             }
             if let Err(error) = shared.trim_log() {
                 shared.note_failure("trim", &error.into());

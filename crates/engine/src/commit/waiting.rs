@@ -78,6 +78,16 @@ impl Shared {
         }
     }
 
+    /// Marks ahead of a log that is written to how far it is durable, unless a leader has it.
+    pub fn mark_log_ahead(&self) {
+        let mut queue = self.queue();
+        if queue.closed.is_none()
+            && let Some(writer) = &mut queue.writer
+        {
+            writer.mark_ahead();
+        }
+    }
+
     /// Has segment `number` on the disk before any record needs it, all before which are written.
     /// Returns whether it is: a full disk has no room for it.
     ///

@@ -214,6 +214,15 @@ impl RecordHeader {
     }
 }
 
+/// Sectors of disks have so many bytes at most: damage of one leaves the others as they are.
+const SECTOR_BYTES: u64 = 4 << 10;
+
+/// Where the second of two marks stands: in another sector than what ends at `end` and than the
+/// mark there, so that it tells of their damage.
+pub(crate) fn second_mark_offset(end: LogOffset) -> LogOffset {
+    LogOffset((end.0 / SECTOR_BYTES + 2) * SECTOR_BYTES)
+}
+
 /// What stands behind the last record once everything up to `end` is durable: a record's header
 /// that continues no chain.
 pub(crate) fn encode_mark(end: LogOffset, nonce: u64) -> [u8; RECORD_HEADER_BYTES] {

@@ -10,6 +10,7 @@ use frond_store::io::{Disk, DiskFile};
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
     SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, is_last_mark, payload_checksum,
+    second_mark_offset,
 };
 use super::turned_bit::{TRIED_BYTES_MAX, turned_byte};
 use crate::ids::Sequence;
@@ -231,8 +232,11 @@ impl Segment {
             io(self.number, self.file.write_all_at(self.synced, &unsynced))?;
         }
         io(self.number, self.file.sync())?;
-        // No record may ever follow in this segment. Like any mark, it is not needed.
-        let _ = self.file.write_all_at(self.end, &encode_mark(LogOffset(self.end), self.nonce));
+        // No record may ever follow in this segment. Like any marks, they are not needed.
+        let end = LogOffset(self.end);
+        for at in [end, second_mark_offset(end)] {
+            let _ = self.file.write_all_at(at.0, &encode_mark(end, self.nonce));
+        }
         Ok(())
     }
 

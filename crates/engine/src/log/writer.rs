@@ -9,7 +9,9 @@
 //! *Marks*: behind the last record, once it is durable and nothing else comes, the header of a
 //! record stands that says so and continues no chain. Who reads the log passes it over, but if what
 //! is before it is broken it wasn't torn ([`crate::log::recovery`]). The next record takes its
-//! place. Once the next segment is there another says so: without that one, the log lost it.
+//! place. A second one stands in another sector, for damage that takes a whole one: that one is
+//! written now and then while records come, too, and the next sync takes it along. Once the next
+//! segment is there another says so: without that one, the log lost it.
 //!
 //! *Length*: a file that would grow grows by zeros ahead of the records, in steps, and a file of an
 //! old segment is used again ([`crate::log::recycled`]): so most syncs write no length.
@@ -24,7 +26,7 @@ use frond_store::{Chunk, StoreError};
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
     SegmentHeader, SegmentNumber, VERSION, encode_last_mark, encode_mark, payload_checksum,
-    record_bytes,
+    record_bytes, second_mark_offset,
 };
 use crate::ids::Sequence;
 use crate::log::kept::KeptSegments;
@@ -142,8 +144,10 @@ struct OpenSegment {
     /// The file was cut back to `end`, and was not synced since: a crash may bring back what was
     /// behind it.
     cut: bool,
-    /// Where a mark was written.
+    /// Where marks were written that all is durable.
     marked: LogOffset,
+    /// What a mark ahead of the records says.
+    ahead: LogOffset,
     chain: Chain,
 }
 
@@ -244,10 +248,20 @@ impl Writer {
         if open.synced < open.end || open.cut || open.marked == open.end {
             return;
         }
-        let mark = encode_mark(open.end, open.header.nonce);
-        if open.file.write_all_at(open.end.0, &mark).is_ok() {
+        if open.mark_at(open.end) && open.mark_at(second_mark_offset(open.end)) {
             open.marked = open.end;
-            open.bytes = open.bytes.max(open.end.0 + mark.len() as u64);
+        }
+    }
+
+    /// Marks away from where records come how far all is durable: for damage that takes the sector
+    /// of the newest ones. As any mark it may fail.
+    pub fn mark_ahead(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        if open.cut || open.ahead == open.synced {
+            return;
+        }
+        if open.mark_at(second_mark_offset(open.end)) {
+            open.ahead = open.synced;
         }
     }
 
@@ -288,8 +302,9 @@ impl Writer {
         self.counters.syncs += 1;
         self.counters.bytes += bytes.len() as u64;
         let end = LogOffset(SEGMENT_HEADER_BYTES as u64);
-        let (synced, marked) = (end, LogOffset(0));
-        Ok(OpenSegment { header, file, end, bytes: file_bytes, synced, cut: false, marked, chain })
+        let (bytes, synced, cut) = (file_bytes, end, false);
+        let (marked, ahead) = (LogOffset(0), end);
+        Ok(OpenSegment { header, file, end, bytes, synced, cut, marked, ahead, chain })
     }
 
     /// Writes records of the open segment: with one write, but for the payloads that are large.
@@ -359,6 +374,16 @@ impl Writer {
 }
 
 impl OpenSegment {
+    /// Writes a mark of how far all is durable; tells whether it worked.
+    fn mark_at(&mut self, at: LogOffset) -> bool {
+        let mark = encode_mark(self.synced, self.header.nonce);
+        let is_written = self.file.write_all_at(at.0, &mark).is_ok();
+        if is_written {
+            self.bytes = self.bytes.max(at.0 + mark.len() as u64);
+        }
+        is_written
+    }
+
     /// Writes behind the segment's end, without moving it; what fails leaves nothing behind it.
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let name = || self.header.number.file_name();
@@ -366,6 +391,7 @@ impl OpenSegment {
             self.file.set_bytes(self.end.0).map_err(|error| unknown(name(), error))?;
             self.bytes = self.end.0;
             self.cut = true;
+            self.marked = LogOffset(0);
             return Err(refused(&name(), error));
         }
         self.bytes = self.bytes.max(at + bytes.len() as u64);
@@ -386,3 +412,6 @@ fn refused(file: &str, error: io::Error) -> WriteError {
 fn unknown(file: String, error: io::Error) -> WriteError {
     WriteError::Unknown(StoreError::io(file, error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,8 @@
 //!
 //! *Method*: transactions, and an ending: the engine is closed, or waits until it marks the end and
 //! is killed, or loses its power and is opened and killed once more. Then any bit of the last
-//! record turns over: no opening may go on without the transaction. Where nothing marks the end,
-//! the bit is turned back.
+//! record turns over, or its whole sector is another, with those before it and the mark behind: no
+//! opening may go on without the transaction. Where nothing marks the end, the bit is turned back.
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,10 @@ const LAST: &[u8] = b"the value of the last transaction";
 const BYTES_BEFORE: usize = 48 + 40;
 
 fn write(engine: &Engine, tree: TreeId, random: &mut Random) {
+    // What comes then lies in no sector of the segment's head.
+    let mut transaction = engine.begin();
+    put(&mut transaction, tree, "first", &"x".repeat(6_000));
+    transaction.commit(Durability::Synced).unwrap();
     for number in 0..random.below(8) {
         let mut transaction = engine.begin();
         put(&mut transaction, tree, &format!("{number}"), &"x".repeat(random.below(300)));
@@ -65,6 +69,23 @@ fn assert_no_bit_is_passed_over(disk: &SimDisk, random: &mut Random) {
     }
 }
 
+fn assert_no_sector_is_passed_over(disk: &SimDisk, random: &mut Random) {
+    let (name, at) = place_of_last(disk);
+    let before = disk.contents(&name).unwrap();
+    for sector in [512, 4096] {
+        let begin = at / sector * sector;
+        let end = (begin + sector).min(before.len());
+        for content in [vec![0; end - begin], random.bytes(end - begin)] {
+            let (damaged, mut contents) = (copy(disk), before.clone());
+            contents[begin..end].copy_from_slice(&content);
+            damaged.set_contents(&name, &contents);
+            let opened = open(&damaged, quiet()).map(drop);
+            let is_told = matches!(opened, Err(EngineError::Store(StoreError::Damaged { .. })));
+            assert!(is_told, "{sector} bytes at {begin} of {name}: {opened:?}");
+        }
+    }
+}
+
 #[test]
 fn a_bit_of_the_last_record_that_turned_over_after_closing_is_told() {
     for_seeds(10, |mut random| {
@@ -75,9 +96,11 @@ fn a_bit_of_the_last_record_that_turned_over_after_closing_is_told() {
         engine.close().unwrap();
         drop(engine);
         assert_no_bit_is_passed_over(&disk, &mut random);
+        assert_no_sector_is_passed_over(&disk, &mut random);
         // What was opened and not written to is marked, too.
         drop(open(&disk, quiet()).unwrap());
         assert_no_bit_is_passed_over(&disk, &mut random);
+        assert_no_sector_is_passed_over(&disk, &mut random);
         let engine = open(&disk, quiet()).unwrap();
         assert!(get(&engine.snapshot(), tree, "last").is_some());
     });
@@ -96,6 +119,7 @@ fn a_log_that_rests_is_marked_and_one_that_was_recovered() {
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_no_bit_is_passed_over(&copy(&disk), &mut random);
+        assert_no_sector_is_passed_over(&copy(&disk), &mut random);
         // Records that take the mark's place are read as any.
         write(&engine, tree, &mut random);
         let disk = disk.crash();
@@ -105,6 +129,7 @@ fn a_log_that_rests_is_marked_and_one_that_was_recovered() {
         let recovered = copy(&disk);
         drop(engine);
         assert_no_bit_is_passed_over(&recovered, &mut random);
+        assert_no_sector_is_passed_over(&recovered, &mut random);
     });
 }
 
