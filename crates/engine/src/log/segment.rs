@@ -247,13 +247,19 @@ impl Segment {
     pub fn check_torn(&mut self) -> Result<(), StoreError> {
         let broken = self.end;
         let mut offset = broken;
-        while let Some(bytes) = self.read_array::<RECORD_HEADER_BYTES>(offset)? {
-            let header = RecordHeader::decode(&bytes, self.nonce);
-            if header.is_some_and(|(header, _)| header.synced.0 > broken) {
-                let what = "a record is broken that was durable when a later one was written";
-                return Err(damaged(self.number, LogOffset(broken), what));
+        // A segment that was used before is full of old records: millions of places.
+        while RECORD_HEADER_BYTES as u64 <= self.bytes.saturating_sub(offset) {
+            let count = WINDOW_BYTES.min(self.bytes - offset);
+            let Some(bytes) = self.read(offset, count)? else { break };
+            for header in bytes.windows(RECORD_HEADER_BYTES).step_by(RECORD_ALIGNMENT) {
+                let header = header.first_chunk().expect("a window is that long");
+                let header = RecordHeader::decode(header, self.nonce);
+                if header.is_some_and(|(header, _)| header.synced.0 > broken) {
+                    let what = "a record is broken that was durable when a later one was written";
+                    return Err(damaged(self.number, LogOffset(broken), what));
+                }
+                offset += RECORD_ALIGNMENT as u64;
             }
-            offset += RECORD_ALIGNMENT as u64;
         }
         Ok(())
     }
@@ -294,4 +300,41 @@ fn is_body_of(header: &RecordHeader, body: &[u8]) -> bool {
 
 pub(super) fn io<T>(number: SegmentNumber, result: std::io::Result<T>) -> Result<T, StoreError> {
     result.map_err(|error| StoreError::io(number.file_name(), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_testkit::SimDisk;
+
+    use super::*;
+
+    /// A later record tells wherever it stands, on both sides of what is read at once too.
+    #[test]
+    fn what_was_durable_is_not_torn() {
+        const END: u64 = 104;
+        let number = SegmentNumber(7);
+        let behind_windows = [WINDOW_BYTES, 2 * WINDOW_BYTES].map(|bytes| END + bytes);
+        let near = behind_windows.iter().flat_map(|at| (0..8).map(move |step| at - 56 + 8 * step));
+        let bytes = END + 2 * WINDOW_BYTES + 1000;
+        let old: Vec<u8> = (0..bytes).map(|n| ((n * n) >> 7) as u8).collect();
+        for at in near.chain([END, END + 8, END + 5_000, END + 2 * WINDOW_BYTES + 952]) {
+            for (synced, is_torn) in [(END + 1, false), (END, true)] {
+                let disk = SimDisk::new(1);
+                let file = disk.create(&number.file_name()).expect("there is room");
+                file.write_all_at(0, &old).expect("there is room");
+                let header = RecordHeader {
+                    previous: Chain::default(),
+                    payload_checksum: 0,
+                    sequence: Sequence(1),
+                    synced: LogOffset(synced),
+                    payload_bytes: 0,
+                    version: VERSION,
+                };
+                file.write_all_at(at, &header.encode(3).0).expect("there is room");
+                let mut segment = Segment::open(&disk, number).expect("it is there");
+                (segment.nonce, segment.end) = (3, END);
+                assert_eq!(segment.check_torn().is_ok(), is_torn, "{at}");
+            }
+        }
+    }
 }
