@@ -118,7 +118,9 @@ impl Shared {
             }
             DecodeError::Before(error) => error,
         })?;
-        let Decoded { record, for_memtable } = decoded;
+        let Decoded { mut record, for_memtable } = decoded;
+        // A cache that keeps one of them would keep the entry, and what came with it.
+        record.chunks.iter_mut().for_each(|chunk| *chunk = chunk.apart());
         let new_chunks = NewChunks::of(&record, before.origins, &*self.store)?;
         self.tree_ids.advance_to(record.next_tree_id);
         if !record.bases.is_empty() {

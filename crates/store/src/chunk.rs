@@ -202,7 +202,7 @@ impl Chunk {
     }
 
     /// The same chunk with bytes of its own, where it may share them with more that is in memory.
-    pub(crate) fn apart(&self) -> Chunk {
+    pub fn apart(&self) -> Chunk {
         let encoded = Bytes::copy_from_slice(self.encoded());
         Chunk::with_name(self.hash(), encoded, self.payload_offset(), self.kind())
     }

@@ -69,9 +69,14 @@ impl SetEntry {
             }
             records.push((sequence, reader.bytes()?));
         }
+        // With bytes of their own: a cache that keeps one, or a memtable, would keep the entry.
         let mut chunks = Vec::new();
         for _ in 0..chunk_count {
-            chunks.push(Chunk::from_encoded(reader.bytes()?, (FILE, 0))?);
+            let encoded = Bytes::copy_from_slice(&reader.bytes()?);
+            chunks.push(Chunk::from_encoded(encoded, (FILE, 0))?);
+        }
+        if !chunks.is_empty() {
+            records.iter_mut().for_each(|(_, payload)| *payload = Bytes::copy_from_slice(payload));
         }
         if records.is_empty() || !reader.rest.is_empty() {
             return Err(damaged("no transaction, or bytes after the last field"));
@@ -171,6 +176,8 @@ mod tests {
         let expected = [(7, "one"), (9, "two")];
         assert_eq!(records, expected.map(|(number, it)| (Sequence(number), Bytes::from(it))));
         assert_eq!(chunks, [Chunk::new(ChunkKind::Blob, &[], b"large")]);
+        let kept = [chunks[0].encoded().as_ptr(), records[0].1.as_ptr()];
+        assert!(kept.iter().all(|at| !entry.as_ptr_range().contains(at)), "they keep the entry");
     }
 
     #[test]
