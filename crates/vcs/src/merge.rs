@@ -109,7 +109,8 @@ impl Repository {
                 // In the same transaction: busy writers would make it dirty again before another
                 // one.
                 Outcome::Discard(None) if !request.refuse_dirty => {
-                    self.commit_working(transaction, &mut state, &request.merge_in, author)?;
+                    let act = format!("merging {}", request.merge_in);
+                    self.commit_working(transaction, &mut state, &act, author)?;
                     Merge { database: self, state: &state, request, signature, decisions }
                         .run(transaction)?
                 }
@@ -128,17 +129,18 @@ impl Repository {
         })
     }
 
-    /// Makes a commit of what the branch has not committed: HEAD of what `state` says from then on.
-    fn commit_working(
+    /// Makes a commit of what the branch has not committed, before `act`: HEAD of what `state` says
+    /// from then on.
+    pub(super) fn commit_working(
         &self,
         transaction: &mut Transaction,
         state: &mut BranchState,
-        merge_in: &str,
+        act: &str,
         author: &str,
     ) -> Result<(), Error> {
         let engine = self.frond().engine();
         let catalog = state.working_catalog(engine, transaction.snapshot())?;
-        let message = format!("Working state of {} before merging {merge_in}", state.branch);
+        let message = format!("Working state of {} before {act}", state.branch);
         let signature = Signature::new(author, &message, self.frond().time_millis())?;
         let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
         let (chunk, _) = self.make_commit(transaction, catalog, &parents, &signature)?;

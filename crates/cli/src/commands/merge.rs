@@ -96,12 +96,8 @@ impl Merge {
         let command = self.command()?;
         let how = Telling { as_json: self.as_json, tell };
         let mut backend = self.target.open()?;
-        if self.merge_in.is_some() && !self.refuse_dirty && is_dirty(&mut *backend, &self.database)
-        {
-            notice::tell(format_args!(
-                "changes that are not committed become a commit of their own first (--refuse-dirty \
-                 refuses instead)"
-            ));
+        if self.merge_in.is_some() && !self.refuse_dirty {
+            tell_dirty(&mut *backend, &self.database);
         }
         run(backend, terminal, &self.database, &command, how)
     }
@@ -131,6 +127,16 @@ impl Merge {
             command.append(name, Value::Boolean(true));
         }
         Ok(command.build())
+    }
+}
+
+/// Says that what is not committed will be committed first, if there is anything.
+pub fn tell_dirty(backend: &mut dyn Backend, database: &str) {
+    if is_dirty(backend, database) {
+        notice::tell(format_args!(
+            "changes that are not committed become a commit of their own first (--refuse-dirty \
+             refuses instead)"
+        ));
     }
 }
 

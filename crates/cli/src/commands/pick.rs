@@ -55,6 +55,11 @@ struct Pick {
     #[arg(short, long)]
     message: Option<String>,
 
+    /// Don't begin while there are changes that are not committed; otherwise they become a commit of
+    /// their own first
+    #[arg(long)]
+    refuse_dirty: bool,
+
     /// End one whose conflicts are all resolved: as frond merge --continue
     #[arg(long = "continue", conflicts_with_all = ["version", "abort"])]
     continue_: bool,
@@ -125,8 +130,15 @@ impl Pick {
                 command.append(name, Value::String(text));
             }
         }
+        if self.refuse_dirty {
+            command.append("refuseDirty", Value::Boolean(true));
+        }
         self.rules.append_to(&mut command)?;
         let how = Telling { as_json: self.as_json, tell: merge::tell };
-        merge::run(self.target.open()?, terminal, &self.database, &command.build(), how)
+        let mut backend = self.target.open()?;
+        if self.version.is_some() && !self.refuse_dirty {
+            merge::tell_dirty(&mut *backend, &self.database);
+        }
+        merge::run(backend, terminal, &self.database, &command.build(), how)
     }
 }

@@ -49,15 +49,15 @@ Examples:
                                                    and 10 GB of what is read
   frond mongod --port 27017 --dbpath data          by mongod's options: for what starts a mongod
 
-Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that
+Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that \
 --config names; the command line goes before the environment, and that before the file.
 
-A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write
+A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write \
 (push, too) or nothing (everything, backups too).
 
-Without --auth any client that reaches the server may do everything, so only loopback addresses
-(127.0.0.1, [::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server:
-commands that run are answered first. After a crash or a power cut, start it again: what was acknowledged is
+Without --auth any client that reaches the server may do everything, so only loopback addresses \
+(127.0.0.1, [::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server: \
+commands that run are answered first. After a crash or a power cut, start it again: what was acknowledged is \
 there.";
 
 /// Serve a data directory to MongoDB's drivers, mongosh and Compass

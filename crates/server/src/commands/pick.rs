@@ -32,6 +32,7 @@ fn run(request: &Request<'_>, kind: PickKind) -> Answer {
             .map(str::to_owned)
             .or_else(|| (kind == PickKind::Revert).then(|| history::author_default(request))),
         rules: merge::rules(&mut fields)?,
+        refuse_dirty: fields.boolean("refuseDirty")?,
     };
     fields.finish()?;
     let database = request.database()?;

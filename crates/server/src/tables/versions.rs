@@ -66,6 +66,7 @@ static PICK: &[Field] = &[
     text("message"),
     ON_CONFLICT,
     count("parent"),
+    flag("refuseDirty"),
 ];
 
 pub static CHERRY_PICK: Table = of("frondCherryPick", PICK);

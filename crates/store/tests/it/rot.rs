@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use frond_store::io::Disk;
-use frond_store::{
-    Chunk, ChunkStore, GarbageCollection, GcOptions, MANIFEST_NAMES, StoreError,
-};
+use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, MANIFEST_NAMES, StoreError};
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 

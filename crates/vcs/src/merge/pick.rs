@@ -43,17 +43,20 @@ pub struct PickRequest {
     pub author: Option<String>,
     /// How documents are merged, where not as usual.
     pub rules: MergeRules,
+    /// Fail if the branch has changes that are not committed, instead of committing them first.
+    pub refuse_dirty: bool,
 }
 
 impl Repository {
-    /// Does again, or undoes, what one commit did. The branch must have no changes that are not
-    /// committed.
+    /// Does again, or undoes, what one commit did. Changes that are not committed become a commit of
+    /// their own first, in the same transaction: a branch that clients write to is never clean for
+    /// long.
     ///
     /// # Errors
     /// `BadValue` if the revision names no commit, or a merge and no parent was named;
     /// `NoProgressMade` if the commit would change nothing; `UserWritesBlocked` if this is a
-    /// commit; `IllegalOperation` if it has changes, or a merge waits; `OperationFailed` if the
-    /// result can't be.
+    /// commit; `IllegalOperation` if it has changes that it is to refuse, or a merge waits;
+    /// `OperationFailed` if the result can't be.
     pub fn pick(&self, request: &PickRequest) -> Result<MergeOutcome, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
@@ -64,9 +67,9 @@ impl Repository {
                 let message = format!("no branch or revision {} in {name}", request.revision);
                 return Err(Error::invalid(Code::BadValue, message));
             }
-            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
             state.refuse_while_merging("a pick or a revert")?;
-            let clean = state.clean_catalog(engine, transaction)?;
+            // As it is named now, HEAD too.
             let chunk = self.revision(&Reader::within(engine, transaction), &request.revision)?;
             shallow::refuse(&**engine.store(), chunk, "a pick or a revert")?;
             let picked = history::load(&**engine.store(), chunk)?;
@@ -74,6 +77,12 @@ impl Repository {
                 PickKind::Pick => MergeKind::Pick,
                 PickKind::Revert => MergeKind::Revert,
             };
+            if !request.refuse_dirty && !state.is_clean(engine, transaction)? {
+                let author = request.author.as_deref().unwrap_or(AUTHOR_DEFAULT);
+                let act = format!("a {} of {}", kind.verb(), request.revision);
+                self.commit_working(transaction, &mut state, &act, author)?;
+            }
+            let clean = state.clean_catalog(engine, transaction)?;
             let first_line = picked.message.lines().next().unwrap_or_default();
             let told = match (&request.message, request.kind) {
                 (Some(message), _) => message.lines().next().unwrap_or_default().to_owned(),
@@ -127,6 +136,19 @@ impl Repository {
 }
 
 impl BranchState {
+    /// Whether the working state is HEAD's.
+    ///
+    /// # Errors
+    /// As [`BranchState::working_catalog`].
+    fn is_clean(
+        &self,
+        engine: &frond_engine::Engine,
+        transaction: &Transaction,
+    ) -> Result<bool, Error> {
+        let working = self.working_catalog(engine, transaction.snapshot())?;
+        Ok(working.root == self.head_catalog(&**engine.store())?.root)
+    }
+
     /// The catalog of the working state, which must be HEAD's.
     ///
     /// # Errors
@@ -137,7 +159,7 @@ impl BranchState {
         transaction: &Transaction,
     ) -> Result<Tree, Error> {
         let working = self.working_catalog(engine, transaction.snapshot())?;
-        if working.root == self.head_catalog(&**engine.store())?.root {
+        if self.is_clean(engine, transaction)? {
             return Ok(working);
         }
         let message = format!(

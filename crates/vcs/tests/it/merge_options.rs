@@ -193,12 +193,16 @@ fn commits_are_picked_and_reverted() {
     assert_eq!(again.code.name(), "NoProgressMade", "{again}");
     // A revert gives back what was before, but what came since.
     put(&main, "things", &thing(2, 6, 22)).unwrap();
-    assert!(main.pick(&pick("HEAD", PickKind::Revert)).is_err(), "not committed");
-    main.commit("later", "").unwrap();
-    let MergeOutcome::Merged { commit } = main.pick(&pick("HEAD~1", PickKind::Revert)).unwrap()
+    let refusing = PickRequest { refuse_dirty: true, ..pick("HEAD", PickKind::Revert) };
+    assert!(main.pick(&refusing).is_err(), "not committed");
+    // HEAD is what it was before the changes become a commit.
+    let MergeOutcome::Merged { commit } = main.pick(&pick("HEAD", PickKind::Revert)).unwrap()
     else {
         panic!()
     };
+    let log = main.log(Some(2), None).unwrap();
+    assert_eq!(log[1].message, "Working state of main before a revert of HEAD");
+    assert_eq!(commit.parents, [log[1].id]);
     assert!(commit.message.starts_with("Revert \"two\""), "{}", commit.message);
     assert_eq!(all(&main, "things")[2], thing(2, 0, 22));
     // A conflict waits, and is a commit of one parent in the end.
