@@ -43,7 +43,7 @@ Examples:
   frond serve --auth --listen 0.0.0.0:27017        make the first user from this machine
   frond serve --remote-listen 127.0.0.1:4224       databases can be cloned and pushed to, too:
                                                    frond clone http://127.0.0.1:4224/shop shop
-  frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \
+  frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \\
       --remote-tls-cert cert.pem --remote-tls-key key.pem
   frond serve --store s3://bucket/prefix           packs live in the bucket, the disk keeps the log
                                                    and 10 GB of what is read
