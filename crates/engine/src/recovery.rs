@@ -361,6 +361,8 @@ fn assemble(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use frond_store::local::{LocalOptions, LocalStore};
     use frond_store::memory::MemoryStore;
     use frond_store::{ChunkKind, StoreLayer};
@@ -376,8 +378,8 @@ mod tests {
     }
 
     impl Salvaging {
-        fn new(store: Arc<dyn ChunkStore>) -> Arc<Salvaging> {
-            Arc::new(Salvaging { store, lost: Mutex::default() })
+        fn new(store: Arc<dyn ChunkStore>) -> Arc<Layered<Salvaging>> {
+            Arc::new(Layered(Salvaging { store, lost: Mutex::default() }))
         }
 
         fn lost(&self) -> Vec<String> {

@@ -9,6 +9,7 @@
 //! *Visibility*: [`crate::snapshot::current`] gives a snapshot the State and the visible Sequence
 //! of one moment. The visible Sequence only rises, and only under the queue's lock.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, MutexGuard};
 
 use frond_store::io::Machine;

@@ -10,6 +10,7 @@ use frond_engine::Transaction;
 use frond_query::Code;
 use frond_tree::Tree;
 
+use crate::commit::AUTHOR_DEFAULT;
 use crate::conflict::MergeKind;
 use crate::merge::replay::Replay;
 use crate::state::BranchState;
