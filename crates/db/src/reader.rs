@@ -277,15 +277,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many entries, a transaction's own writes not counted.
+    /// How many entries, a transaction's own writes included.
     ///
     /// # Errors
     /// As [`Reader::get`].
     pub fn count(&self, tree: TreeRef) -> Result<u64, Error> {
-        match self.place_to_count(tree)? {
-            TreeRef::Committed(tree) => Ok(tree.count(&*self.store)?),
-            TreeRef::Live(id) => self.ask(|at| at.count(id), |own| own.count(id)),
-        }
+        self.count_range(tree, &Bounds::all())
     }
 
     /// About how many entries lie within `bounds`, a transaction's own writes not counted.
@@ -301,19 +298,36 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many entries lie within `bounds`, a transaction's own writes not counted.
+    /// How many entries lie within `bounds`, a transaction's own writes included.
     ///
     /// # Errors
     /// As [`Reader::get`].
     pub fn count_range(&self, tree: TreeRef, bounds: &Bounds) -> Result<u64, Error> {
-        if *bounds == Bounds::all() {
-            return self.count(tree);
-        }
-        match self.place_to_count(tree)? {
+        match tree {
             TreeRef::Committed(tree) => Ok(tree.count_range(&*self.store, bounds)?),
             TreeRef::Live(id) => {
                 self.ask(|at| at.count_range(id, bounds), |own| own.count_range(id, bounds))
             }
+        }
+    }
+
+    /// `bounds` without entries that are met first in `direction`, and how many these are: as many
+    /// of `count` as can be counted. `None` within a transaction.
+    ///
+    /// # Errors
+    /// As [`Reader::get`].
+    pub fn without_first(
+        &self,
+        tree: TreeRef,
+        bounds: &Bounds,
+        direction: Direction,
+        count: u64,
+    ) -> Result<Option<(Bounds, u64)>, Error> {
+        match (tree, &self.source) {
+            (TreeRef::Live(id), Source::Snapshot(snapshot)) => {
+                Ok(Some(snapshot.without_first(id, bounds, direction, count)?))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Reading all trees as they were at one moment.
 
+mod count;
 pub(crate) mod current;
 pub mod cursor;
 pub(crate) mod open_transactions;
@@ -14,7 +15,6 @@ use frond_tree::{Bounds, ContentRef, Direction, Edit, Edits, Tree, TreeError, Tr
 
 use crate::background::throttle::yielding;
 use crate::background::throttled_store::ThrottledStore;
-use crate::entry::OverlayEntry;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
@@ -25,8 +25,6 @@ use crate::snapshot::current::View;
 use crate::snapshot::cursor::EntryCursor;
 use crate::state::{Base, State, TreeGeneration};
 
-/// How many keys are looked up in the base at once when entries are counted.
-const COUNT_BATCH: usize = 1024;
 /// How many entries of the overlay are counted for an estimate.
 const ESTIMATE_COUNT_MAX: usize = 512;
 
@@ -173,47 +171,6 @@ impl Snapshot {
             direction,
             Some(Arc::clone(&self.view)),
         ))
-    }
-
-    /// How many entries: O(log n) plus the overlay's entries of this tree, those in runs too.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
-        self.aged(|| {
-            let base = self.base(tree)?;
-            base.note_read();
-            let counted = base.tree.count(&*self.view.store)?;
-            self.add_overlay_count(counted, base, self.changes(tree, base))
-        })
-    }
-
-    /// How many entries lie in `bounds`: O(log n) plus the overlay's entries in it.
-    ///
-    /// # Errors
-    /// As [`Snapshot::get`].
-    pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
-        self.aged(|| {
-            let base = self.base(tree)?;
-            if let (Some(start), Some(end)) = (&bounds.start, &bounds.end)
-                && start >= end
-            {
-                return Ok(0);
-            }
-            let below_start = match &bounds.start {
-                Some(start) => base.tree.rank(&*self.view.store, start)?,
-                None => 0,
-            };
-            let below_end = match &bounds.end {
-                Some(end) => base.tree.rank(&*self.view.store, end)?,
-                None => base.tree.count(&*self.view.store)?,
-            };
-            base.note_read();
-            let sources = self.overlay_sources(tree, base, bounds, Direction::Ascending);
-            let entries = Interleave::new(sources, Direction::Ascending);
-            let below = below_end.saturating_sub(below_start);
-            self.add_overlay_count(below, base, entries)
-        })
     }
 
     /// About how many entries lie in `bounds`, for choosing between ways to find them: O(log n).
@@ -475,33 +432,6 @@ impl Snapshot {
 
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.view.state
-    }
-
-    /// Adds to `counted` what `changes`, whose keys ascend, add to the base.
-    fn add_overlay_count(
-        &self,
-        counted: u64,
-        base: &Base,
-        mut changes: Interleave,
-    ) -> Result<u64, EngineError> {
-        let mut counted = counted;
-        loop {
-            let batch: Result<Vec<OverlayEntry>, TreeError> =
-                changes.by_ref().take(COUNT_BATCH).collect();
-            let batch = batch?;
-            if batch.is_empty() {
-                return Ok(counted);
-            }
-            let keys: Vec<&[u8]> = batch.iter().map(|(key, _)| &key[..]).collect();
-            let found = base.tree.get_many(&*self.view.store, &keys)?;
-            for ((_, written), found) in batch.iter().zip(found) {
-                match (written.is_some(), found.is_some()) {
-                    (true, false) => counted += 1,
-                    (false, true) => counted = counted.saturating_sub(1),
-                    _ => {}
-                }
-            }
-        }
     }
 }
 

@@ -188,8 +188,7 @@ impl<'a> Scan<'a> {
     pub fn remaining(&mut self, enough: u64) -> Result<Option<u64>, Error> {
         self.check_ending()?;
         let fetch = &self.fetch;
-        // The trees don't know what a transaction has written itself.
-        let is_exact = !fetch.may_fail && !fetch.reader.may_change();
+        let is_exact = fetch.counts_only || !fetch.may_fail && !fetch.reader.may_change();
         if let [walk] = &self.walks[..]
             && is_exact
             && self.seen.is_none()

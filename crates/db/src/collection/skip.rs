@@ -1,8 +1,8 @@
 //! Passing over the first documents without reading them.
 //!
-//! Where each entry within the ranges of one tree is a document that is found, and nothing lies
-//! over the tree, the tree's counts tell which entry is the first that is wanted: O(log n), however
-//! many are passed over.
+//! Where each entry within the ranges of one tree is a document that is found, counts tell which
+//! entry is the first that is wanted, or one shortly before it: O(log n), however many are passed
+//! over. What lies over the tree is searched for the place by a few counts.
 
 use frond_doc::key::CUT_PREFIX_BYTES;
 use frond_tree::{Bounds, Direction, Tree};
@@ -10,7 +10,10 @@ use frond_tree::{Bounds, Direction, Tree};
 use crate::collection::plan::Access;
 use crate::error::Error;
 use crate::reader::Reader;
-use crate::schema::Collection;
+use crate::schema::{Collection, TreeRef};
+
+/// So few are read where something lies over the tree: a count may have to look up what that is.
+const READ_COUNT_MAX: u64 = 256;
 
 /// Cuts as many of the first `skip` documents off `access` as can be counted; answers how many are
 /// left to be passed over.
@@ -25,17 +28,16 @@ pub(crate) fn pass_over(
     if skip == 0 || !is_exact || !path.is_counted_by_ranges() {
         return Ok(skip);
     }
-    let Some(tree) = reader.settled(path.tree(collection))? else { return Ok(skip) };
+    let tree = path.tree(collection);
+    if skip <= READ_COUNT_MAX && reader.settled(tree)?.is_none() {
+        return Ok(skip);
+    }
     let (mut left, mut passed) = (skip, 0);
     for range in &mut path.ranges {
-        let count = tree.count_range(&**reader.store(), range)?;
+        let count = reader.count_range(tree, range)?;
         if left < count {
-            if 0 < left {
-                match without_first(reader, tree, range, path.direction, left)? {
-                    Some(rest) => (*range, left) = (rest, 0),
-                    None => return Ok(skip),
-                }
-            }
+            let (rest, cut) = without_first(reader, tree, range, path.direction, left)?;
+            (*range, left) = (rest, left - cut);
             break;
         }
         passed += 1;
@@ -60,29 +62,50 @@ pub(crate) fn behind<T, E>(
     })
 }
 
-/// A range without the first `count` entries that are met in it, which has more; `None` if those
-/// that are left begin within a run of keys that may have been cut, which isn't in order.
+/// A range without the first of the `count` entries that are met in it, which has more, and how
+/// many these are. What is left doesn't begin within a run of keys that may have been cut, which
+/// isn't in order.
 fn without_first(
+    reader: &Reader<'_>,
+    tree: TreeRef,
+    range: &Bounds,
+    direction: Direction,
+    count: u64,
+) -> Result<(Bounds, u64), Error> {
+    let whole = || (range.clone(), 0);
+    if count == 0 {
+        return Ok(whole());
+    }
+    let (rest, cut) = match reader.settled(tree)? {
+        Some(tree) => (without_first_of(reader, tree, range, direction, count)?, count),
+        None => reader.without_first(tree, range, direction, count)?.unwrap_or_else(whole),
+    };
+    let first = match direction {
+        Direction::Ascending => &rest.start,
+        Direction::Descending => &rest.end,
+    };
+    let is_in_order = first.as_ref().is_none_or(|key| key.len() <= CUT_PREFIX_BYTES);
+    Ok(if is_in_order { (rest, cut) } else { whole() })
+}
+
+/// A range of a tree without the first `count` entries that are met in it, which has more.
+fn without_first_of(
     reader: &Reader<'_>,
     tree: Tree,
     range: &Bounds,
     direction: Direction,
     count: u64,
-) -> Result<Option<Bounds>, Error> {
+) -> Result<Bounds, Error> {
     let store = &**reader.store();
-    let position = match (direction, &range.start, &range.end) {
-        (Direction::Ascending, Some(start), _) => tree.rank(store, start)?.saturating_add(count),
-        (Direction::Ascending, None, _) => count,
-        (Direction::Descending, _, Some(end)) => tree.rank(store, end)?.saturating_sub(count),
-        (Direction::Descending, _, None) => tree.count(store)?.saturating_sub(count),
+    let ranks = tree.ranks(store, range)?;
+    let position = match direction {
+        Direction::Ascending => ranks.start.saturating_add(count),
+        Direction::Descending => ranks.end.saturating_sub(count),
     };
     let entry = tree.select(store, position)?;
     let key = entry.ok_or_else(|| Error::damaged("a tree has fewer entries than it counts"))?.key;
-    if key.len() > CUT_PREFIX_BYTES {
-        return Ok(None);
-    }
-    Ok(Some(match direction {
+    Ok(match direction {
         Direction::Ascending => Bounds { start: Some(key), end: range.end.clone() },
         Direction::Descending => Bounds { start: range.start.clone(), end: Some(key) },
-    }))
+    })
 }

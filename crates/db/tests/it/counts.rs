@@ -64,6 +64,55 @@ fn ranges_are_counted_without_being_read() {
     }
 }
 
+#[test]
+fn what_was_written_is_looked_up_once() {
+    let shop = shop();
+    let make = |id: i32| document! { "_id": id, "a": id % 1_000, "pad": "x" };
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
+    for first in (0..COUNT).step_by(2_000) {
+        let batch: Vec<DocumentBuf> = (first..first + 2_000).map(make).collect();
+        assert_eq!(try_insert(&shop, "things", &batch).count, 2_000);
+    }
+    shop.create_indexes("things", &[spec]).expect("made");
+    shop.frond().engine().checkpoint().expect("folded");
+    // An eighth of the documents.
+    let moved = frond_db::UpdateStatement {
+        multi: true,
+        ..statement("{'_id': {'$mod': [8, 1]}}", "{'$inc': {'a': 1}}")
+    };
+    assert_eq!(update(&shop, "things", moved).modified, COUNT as u64 / 8);
+    let count = |shop: &frond_db::Database, filter: &str| {
+        shop.count("things", &FindRequest::of(json(filter).view())).expect("right") as i64
+    };
+    let scanned = |shop: &frond_db::Database, filter: &str| {
+        let request = FindRequest { hint: Some(value("'_id_'")), ..request(filter) };
+        run(shop, "things", &request).expect("found").len() as i64
+    };
+    let chunks = |shop: &frond_db::Database| shop.frond().counters().1.chunks_read;
+    for filter in ["{'a': {'$gte': 100, '$lt': 700}}", "{'a': {'$gt': 900}}", "{}"] {
+        let expected = scanned(&shop, filter);
+        assert_eq!(count(&shop, filter), expected, "{filter}");
+        let before = chunks(&shop);
+        assert_eq!(count(&shop, filter), expected, "{filter}");
+        let read = chunks(&shop) - before;
+        assert!(read < 40, "{filter} read {read} chunks again");
+    }
+    // A transaction's own writes count, and are all that it looks up.
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    insert(&inside, "things", "[{'_id': -1, 'a': 300}, {'_id': -2, 'a': 301}]");
+    assert_eq!(delete(&inside, "things", "{'_id': {'$gte': 310, '$lt': 315}}"), 5);
+    for filter in ["{'a': {'$gte': 100, '$lt': 700}}", "{'a': {'$gt': 900}}", "{'_id': {'$lt': 9}}"]
+    {
+        let expected = scanned(&inside, filter);
+        let before = chunks(&shop);
+        assert_eq!(count(&inside, filter), expected, "{filter}");
+        let read = chunks(&shop) - before;
+        assert!(read < 120, "{filter} read {read} chunks");
+    }
+    transaction.abort();
+}
+
 /// The wordings of stages that ask how many documents pass `filter`, and their answers where
 /// `expected` do.
 fn worded(filter: &str, expected: i64) -> Vec<(String, String)> {

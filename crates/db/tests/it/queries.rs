@@ -1,7 +1,7 @@
 //! Goal: find, count, distinct and explain answer what MongoDB's do. Method: tables of requests.
 
-use frond_db::FindRequest;
 use frond_db::catalog::IndexSpec;
+use frond_db::{FindRequest, UpdateStatement};
 use frond_doc::document;
 use frond_query::Code;
 
@@ -200,10 +200,21 @@ fn what_is_skipped_by_counts_is_what_reading_skips() {
         sorted("{'a': {'$gt': 10}, 'b': 3}", "{'a': 1}"),
         request("{}"),
     ];
-    // In the overlay first, then in the tree.
-    for is_settled in [false, true] {
-        if is_settled {
+    // In the overlay first, then in the tree, then in both.
+    for state in 0..3 {
+        if state == 1 {
             frond.engine().checkpoint().expect("folded");
+        }
+        if state == 2 {
+            assert_eq!(delete(&shop, "things", "{'_id': {'$gte': 120, '$lt': 150}}"), 30);
+            let moved = UpdateStatement {
+                multi: true,
+                ..statement("{'b': 3, '_id': {'$gt': 80}}", "{'$inc': {'a': 7}}")
+            };
+            assert!(update(&shop, "things", moved).modified > 50);
+            let more: Vec<String> =
+                (700..790).map(|id| format!("{{'_id': {id}, 'a': {}}}", id % 90)).collect();
+            insert(&shop, "things", &format!("[{}]", more.join(",")));
         }
         for request in &requests {
             let all = run(&shop, "things", request).expect("the request is right");

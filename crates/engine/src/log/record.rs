@@ -378,6 +378,11 @@ impl<'a> Walker<'a> {
         Some((start..start + key_bytes, self.position))
     }
 
+    /// Whether it stands before a deletion.
+    pub fn is_deletion(mut self) -> Option<bool> {
+        Some(self.u8()? == TAG_DELETION)
+    }
+
     /// The flags of the value that it stands before.
     pub fn flags(mut self) -> Option<u8> {
         if self.u8()? == TAG_DELETION { Some(0) } else { self.u8() }

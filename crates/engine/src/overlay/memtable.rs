@@ -27,7 +27,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::pending::{MemtableChunks, NewChunks, PendingChunks};
 use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::writes_of;
-pub(crate) use blocks::Block;
+pub(crate) use blocks::{Block, Counted, OwnedPlace, Unknown};
 use tree_table::{TreeTable, each_touched};
 pub(crate) use window::Window;
 
@@ -235,6 +235,29 @@ impl Memtable {
         let guard = pin();
         let table = self.table(tree, &guard);
         table.is_some_and(|table| table.batch(bounds, direction, window, count, out))
+    }
+
+    /// Counts what the entries of `tree` change ([`Counted`]).
+    pub fn count(
+        &self,
+        tree: TreeId,
+        bounds: &Bounds,
+        window: Window,
+        start: Option<OwnedPlace>,
+        unknown_max: usize,
+    ) -> Counted {
+        let guard = pin();
+        let table = self.table(tree, &guard);
+        table.map_or_else(Counted::default, |table| {
+            table.blocks.count(bounds, window, start, unknown_max)
+        })
+    }
+
+    /// Keeps what `entries` of `tree`, which are in order, know of what was just before them.
+    pub fn note_replaces(&self, tree: TreeId, entries: &[Unknown]) {
+        if let Some(table) = self.table(tree, &pin()) {
+            table.blocks.note_replaces(entries);
+        }
     }
 
     /// Checks invariant 2, and the order of the entries.

@@ -48,10 +48,15 @@ impl TreeWrites {
         (0..self.count).map(move |_| {
             let (key, end) = walker.entry().expect(RIGHT);
             let key_bytes = u32::try_from(key.len()).expect("a key's length is stored in 32 bits");
-            Stored { bytes: self.entries.slice(key.start..end), key_bytes }
+            let is_deletion = Walker::new(&self.entries[key.end..end]).is_deletion().expect(RIGHT);
+            let bytes = self.entries.slice(key.start..end);
+            Stored { bytes, key_bytes, has_value: !is_deletion, replaces: None }
         })
     }
 }
+
+// Memtables have many: what is known of an entry lies where nothing did.
+const _: () = assert!(size_of::<Stored>() == size_of::<Bytes>() + size_of::<usize>());
 
 /// A key and what became of it.
 #[derive(Clone)]
@@ -59,9 +64,27 @@ pub(crate) struct Stored {
     /// The key, and behind it the value as a payload has it.
     bytes: Bytes,
     key_bytes: u32,
+    has_value: bool,
+    replaces: Option<bool>,
 }
 
 impl Stored {
+    /// Whether the key had a value just before; `None` if that isn't known here. It is found out
+    /// when entries are counted.
+    pub fn replaces(&self) -> Option<bool> {
+        self.replaces
+    }
+
+    /// Notes whether the key had a value just before.
+    pub fn note_replaces(&mut self, replaces: bool) {
+        self.replaces = Some(replaces);
+    }
+
+    /// Whether the key has a value now.
+    pub fn has_value(&self) -> bool {
+        self.has_value
+    }
+
     /// The key.
     pub fn key(&self) -> &[u8] {
         &self.bytes[..self.key_bytes as usize]

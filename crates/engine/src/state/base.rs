@@ -42,6 +42,8 @@
 //! What may be surprising: a run may lie over a tree that has its edits already (a version commit
 //! folded further than the run began); by 2 that is harmless, and its end drops it.
 
+mod run_counts;
+
 use std::sync::Arc;
 
 use frond_store::{ChunkHash, ChunkStore};
@@ -51,6 +53,7 @@ use crate::ids::Sequence;
 use crate::overlay::filter::KeyHash;
 use crate::overlay::run::Run;
 use crate::state::compaction_progress::CompactionProgress;
+use run_counts::RunCounts;
 
 /// What lies under the memtables.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +66,11 @@ pub(crate) struct Base {
     pub folded_to: Sequence,
     /// What of the runs is in the tree; memory of this process only.
     pub progress: Arc<CompactionProgress>,
+    /// The tree has of no key what it was after this; memory of this process only.
+    tree_upto: Sequence,
+    /// What each of the runs changes in the count of what lies below it; memory of this process
+    /// only.
+    counts: Vec<RunCounts>,
 }
 
 /// What background work made of a base.
@@ -107,7 +115,9 @@ impl Base {
 
     /// A tree under runs.
     pub fn new(tree: Tree, runs: Vec<Arc<Run>>, folded_to: Sequence) -> Base {
-        Base { tree: CachedLevels::new(tree), runs, folded_to, progress: Arc::default() }
+        let counts = runs.iter().map(|_| RunCounts::default()).collect();
+        let (tree, progress) = (CachedLevels::new(tree), Arc::default());
+        Base { tree, runs, folded_to, progress, tree_upto: folded_to, counts }
     }
 
     /// Names of chunks from which all of it can be reached.
@@ -179,12 +189,14 @@ impl Base {
             VersionEdit::Flushed(run) => {
                 assert!(run.after <= self.folded_to, "folded_to never falls");
                 let runs = std::iter::once(run).chain(&self.runs).cloned().collect();
-                let flushed = Base { runs, folded_to: run.upto, ..self.clone() };
+                let flushed = Base { folded_to: run.upto, ..self.with_runs(runs) };
                 (self.folded_to < run.upto).then_some(flushed)
             }
             VersionEdit::Stepped { from, tree, upto, whole_to, progress } => {
                 let stepped = Base::new(*tree, self.runs_above(*whole_to), self.folded_to);
-                let stepped = Base { progress: Arc::new(progress.clone()), ..stepped };
+                let counts = self.counts_after_step(&stepped.runs, progress, *upto);
+                let (progress, tree_upto) = (Arc::new(progress.clone()), self.tree_upto.max(*upto));
+                let stepped = Base { progress, tree_upto, counts, ..stepped };
                 (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
             }
             VersionEdit::Merged { runs, into } => {
@@ -196,7 +208,7 @@ impl Base {
                 }
                 let mut runs = self.runs.clone();
                 runs.splice(start..start + replaced.len(), [Arc::clone(into)]);
-                Some(Base { runs, ..self.clone() })
+                Some(self.with_runs(runs))
             }
         }
     }

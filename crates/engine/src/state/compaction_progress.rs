@@ -93,6 +93,12 @@ impl CompactionProgress {
         (CompactionProgress { at, marks }, whole_to)
     }
 
+    /// Whether a step that had runs up to `horizon` makes this of `before`: it wasn't overtaken.
+    pub fn follows(&self, before: &CompactionProgress, horizon: Sequence) -> bool {
+        let is_ahead = (before.at.round, &before.at.key) < (self.at.round, &self.at.key);
+        is_ahead && before.stepped(horizon, self.at.key.as_ref(), self.at.parts).0 == *self
+    }
+
     /// The first mark whose steps had a run that ends at `upto`.
     fn mark_of(&self, upto: Sequence) -> Option<&Mark> {
         self.marks.iter().find(|mark| upto <= mark.horizon)

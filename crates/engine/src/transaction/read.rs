@@ -131,25 +131,36 @@ impl Transaction {
         }
     }
 
-    /// How many entries a tree has, own writes not counted.
+    /// How many entries a tree has, own writes included as they are now.
     ///
     /// # Errors
-    /// As [`Snapshot::get`](crate::Snapshot::get).
+    /// As [`Transaction::get`].
     pub fn count(&self, tree: TreeId) -> Result<u64, EngineError> {
         self.count_range(tree, &Bounds::all())
     }
 
-    /// How many entries lie within `bounds`, own writes not counted.
+    /// How many entries lie within `bounds`, own writes included as they are now: each of these is
+    /// looked up below.
     ///
     /// # Errors
-    /// As [`Snapshot::get`](crate::Snapshot::get).
+    /// As [`Transaction::get`].
     pub fn count_range(&self, tree: TreeId, bounds: &Bounds) -> Result<u64, EngineError> {
-        self.note_read();
-        self.reading(|reads| reads.whole_range(tree, bounds));
-        match *bounds == Bounds::all() {
-            true => self.open.snapshot.count(tree),
-            false => self.open.snapshot.count_range(tree, bounds),
-        }
+        let snapshot = &self.open.snapshot;
+        let (below, change) = match self.own.base(tree) {
+            Some(Some(base)) => {
+                let store = &**snapshot.store();
+                let had = |key: &[u8]| Ok(base.get(store, key)?.is_some());
+                (base.count_range(store, bounds)?, self.own.change(tree, bounds, had)?)
+            }
+            Some(None) => return Err(EngineError::NoTree(tree)),
+            None => {
+                self.note_read();
+                self.reading(|reads| reads.whole_range(tree, bounds));
+                let had = |key: &[u8]| Ok(snapshot.get(tree, key)?.is_some());
+                (snapshot.count_range(tree, bounds)?, self.own.change(tree, bounds, had)?)
+            }
+        };
+        Ok(below.saturating_add_signed(change))
     }
 
     /// About how many entries lie within `bounds`, for choosing between ways to find them; own

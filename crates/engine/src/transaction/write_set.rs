@@ -8,6 +8,7 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
 use crate::entry::OverlayEntry;
+use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::record::Record;
 use crate::order::MembersHave;
@@ -107,6 +108,24 @@ impl WriteSet {
         let start = bounds.start.as_deref().map_or(Bound::Unbounded, Bound::Included);
         let end = bounds.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         Some(writes.range::<[u8], _>((start, end)))
+    }
+
+    /// By how much the writes within `bounds` change how many keys have a value; `had` tells
+    /// whether one had a value before them.
+    ///
+    /// # Errors
+    /// What `had` fails with.
+    pub fn change(
+        &self,
+        tree: TreeId,
+        bounds: &Bounds,
+        had: impl Fn(&[u8]) -> Result<bool, EngineError>,
+    ) -> Result<i64, EngineError> {
+        let mut change = 0;
+        for (key, own) in self.within(tree, bounds).into_iter().flatten() {
+            change += i64::from(own.value.is_some()) - i64::from(had(key)?);
+        }
+        Ok(change)
     }
 
     /// Copies the writes within `bounds`.

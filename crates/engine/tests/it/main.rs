@@ -5,6 +5,7 @@
 mod basics;
 mod born;
 mod concurrency;
+mod counts;
 mod crashes;
 mod differences;
 mod hot_keys;

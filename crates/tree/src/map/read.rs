@@ -1,5 +1,7 @@
 //! Reads of a map that follow one path, or one path for each of many keys.
 
+use std::ops::Range;
+
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::error::TreeError;
@@ -84,6 +86,16 @@ impl Tree {
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
     pub fn count_range(&self, store: &dyn ChunkStore, bounds: &Bounds) -> Result<u64, TreeError> {
+        let ranks = self.ranks(store, bounds)?;
+        // Bounds whose end lies before their start hold nothing.
+        Ok(ranks.end.saturating_sub(ranks.start))
+    }
+
+    /// At which positions in key order the entries within `bounds` stand. O(log n) chunks.
+    ///
+    /// # Errors
+    /// As the store; [`TreeError::Damaged`].
+    pub fn ranks(&self, store: &dyn ChunkStore, bounds: &Bounds) -> Result<Range<u64>, TreeError> {
         let start = match &bounds.start {
             Some(key) => self.rank(store, key)?,
             None => 0,
@@ -92,8 +104,7 @@ impl Tree {
             Some(key) => self.rank(store, key)?,
             None => self.count(store)?,
         };
-        // Bounds whose end lies before their start hold nothing.
-        Ok(end.saturating_sub(start))
+        Ok(start..end)
     }
 
     /// Cuts `bounds` into at most `part_count` ranges, in key order, that hold equally many

@@ -18,6 +18,8 @@
 //!    end looks again and finds another; and a reader that has read a block goes on at the end that
 //!    it saw.
 
+mod counted;
+
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
 use std::ops::Bound;
@@ -30,6 +32,7 @@ use crossbeam_skiplist::SkipList;
 use crate::ids::Sequence;
 use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::Stored;
+pub(crate) use counted::{Counted, Unknown};
 
 /// Entries of a full block: with 32 searching takes longer, with 128 inserting.
 const BLOCK_COUNT_MAX: usize = 64;
@@ -305,7 +308,7 @@ fn head_of(key: &[u8]) -> u128 {
 
 /// Where an entry stands.
 #[derive(Clone, Debug)]
-struct OwnedPlace {
+pub(crate) struct OwnedPlace {
     head: u128,
     key: Bytes,
     sequence: Sequence,

@@ -142,3 +142,54 @@ fn a_cleared_memtable_keeps_no_payload() {
     assert!(payload.is_unique(), "whatever the skip list keeps for how long");
     assert!(memtable.trees().is_empty());
 }
+
+#[test]
+fn what_entries_change_is_asked_for_once_and_adds_up_within_any_window() {
+    let memtable = Memtable::default();
+    // Enough for several blocks; keys that come, stay, go and come again.
+    for sequence in 1..=400_u64 {
+        let key = Bytes::from(format!("{:02}", sequence * 7 % 60));
+        let value = (sequence % 3 > 0).then(|| Value::inline("v"));
+        insert(&memtable, TREE, sequence, vec![(key, value)]);
+    }
+    let all = Bounds::all();
+    let count = |window| memtable.count(TREE, &all, window, None, usize::MAX);
+    assert_eq!((count(window(0, 400)).unknown.len(), count(window(0, 400)).change), (400, 0));
+    let mut unknown = count(window(0, 250)).unknown;
+    assert_eq!(unknown.len(), 250);
+    for Unknown { entry, is_oldest } in &mut unknown {
+        let before = Window { after: Sequence::ZERO, upto: entry.sequence.preceding() };
+        let older = memtable.get(TREE, entry.stored.key(), before);
+        let had = older.as_ref().is_some_and(|value| value.is_some());
+        match entry.stored.replaces() {
+            Some(told) => assert_eq!(told, had),
+            None => assert!(older.is_none() || !*is_oldest),
+        }
+        entry.stored.note_replaces(had);
+    }
+    memtable.note_replaces(TREE, &unknown);
+    assert_eq!(count(window(0, 400)).unknown.len(), 150);
+    for upto in [1, 60, 133, 250] {
+        let mut found: Vec<OverlayEntry> = Vec::new();
+        memtable.batch(TREE, &all, Direction::Ascending, window(0, upto), 1000, &mut found);
+        let expected = found.iter().filter(|(_, value)| value.is_some()).count() as i64;
+        assert_eq!(count(window(0, upto)).change, expected, "{upto}");
+        let first = count(window(0, upto / 2)).change;
+        assert_eq!(first + count(window(upto / 2, upto)).change, expected, "{upto}");
+    }
+    // In parts: each entry once.
+    let (mut start, mut met) = (None, 0);
+    loop {
+        let counted = memtable.count(TREE, &all, window(250, 400), start, 10);
+        met += counted.unknown.len();
+        start = counted.rest;
+        if start.is_none() {
+            break;
+        }
+    }
+    assert_eq!(met, 150);
+    let bounds = Bounds { start: Some(Bytes::from("2")), end: Some(Bytes::from("3")) };
+    let within = memtable.count(TREE, &bounds, window(250, 400), None, usize::MAX).unknown;
+    let keys: Vec<&[u8]> = within.iter().map(|unknown| unknown.entry.stored.key()).collect();
+    assert!(!keys.is_empty() && keys.iter().all(|key| key.starts_with(b"2")), "{keys:?}");
+}

@@ -27,6 +27,8 @@ struct World {
     edits: Vec<(Bytes, Option<Value>)>,
     base: Base,
     ready: Vec<VersionEdit>,
+    /// Bases of a while ago, as snapshots have them.
+    held: Vec<Base>,
     /// How many runs steps dropped, and edits that no reader need look at any more.
     dropped: usize,
     passed: usize,
@@ -44,8 +46,8 @@ impl World {
         let format = TreeFormat { chunk_bytes_target: 256, ..TreeFormat::new(1) };
         let tree = Tree::empty(&*store, format).unwrap();
         let base = Base::whole(tree, Sequence::ZERO);
-        let (edits, ready, dropped, passed) = Default::default();
-        World { store, edits, base, ready, dropped, passed }
+        let (edits, ready, held, dropped, passed) = Default::default();
+        World { store, edits, base, ready, held, dropped, passed }
     }
 
     fn newest(&self) -> Sequence {
@@ -172,6 +174,33 @@ impl World {
         assert_eq!(entries(part), entries(tree));
     }
 
+    /// Bases of now and of before count what they hold, whatever others of them have looked up.
+    fn check_counts(&mut self, random: &mut Random) {
+        for base in self.held.iter().chain([&self.base]) {
+            let content = self.content(base.folded_to);
+            let mut two = [key(random.below(KEY_COUNT)), key(random.below(KEY_COUNT))];
+            two.sort();
+            let [start, end] = two.map(|key| (!random.one_in(4)).then_some(key));
+            if start.is_some() && start == end {
+                continue;
+            }
+            let is_within = |key: &&Bytes| {
+                start.as_ref().is_none_or(|start| start <= key)
+                    && end.as_ref().is_none_or(|end| *key < end)
+            };
+            let expected = content.keys().filter(is_within).count() as i64;
+            let bounds = Bounds { start: start.clone(), end: end.clone() };
+            let below = base.tree.count_range(&*self.store, &bounds).unwrap() as i64;
+            assert_eq!(below + base.run_change(&self.store, &bounds).unwrap(), expected);
+        }
+        if random.one_in(2) {
+            self.held.push(self.base.clone());
+        }
+        if self.held.len() > 4 {
+            self.held.swap_remove(random.below(self.held.len()));
+        }
+    }
+
     /// Lays over the base what is ready at `position`.
     fn end_work(&mut self, position: usize) {
         let edit = self.ready.swap_remove(position);
@@ -187,7 +216,7 @@ impl World {
     }
 
     fn step(&mut self, random: &mut Random) {
-        match random.below(17) {
+        match random.below(20) {
             0..=3 => {
                 let value = (!random.one_in(3)).then(|| Value::inline(random.bytes(20)));
                 self.edits.push((key(random.below(KEY_COUNT)), value));
@@ -202,6 +231,7 @@ impl World {
             }
             8..=11 => self.step_fold(random),
             12 | 13 => self.check_left(random),
+            17..=19 => self.check_counts(random),
             _ if !self.ready.is_empty() => self.end_work(random.below(self.ready.len())),
             _ => {}
         }
@@ -211,7 +241,7 @@ impl World {
 #[test]
 fn work_in_any_order_leaves_the_content() {
     let (mut dropped, mut passed) = (0, 0);
-    for_seeds(150, |mut random| {
+    for_seeds(300, |mut random| {
         let mut world = World::new();
         for _ in 0..200 {
             world.step(&mut random);
