@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use frond_db::{AggregateRequest, Durability, FindRequest, Frond, FrondOptions, UpdateStatement};
 use frond_doc::extended_json::Form;
-use frond_doc::pieces::{Element, PiecesError, Writer, build};
+use frond_doc::pieces::{Element, JsonWriter, PiecesError, Writer, build};
 use frond_doc::{DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 use frond_store::ChunkStore;
 use frond_store::memory::MemoryStore;
@@ -164,9 +164,10 @@ pub fn stream() {
     row("in, element by element", start, 1 << 30);
     for (what, form) in [("out, BSON", None), ("out, JSON", Some(Form::Relaxed))] {
         let (start, mut out) = (Instant::now(), Counted(0));
-        let shown = database.export("docs", None, &mut |stored| match form {
+        let mut json = form.map(JsonWriter::new);
+        let shown = database.export("docs", None, &mut |stored| match &mut json {
             None => stored.write_bson(&mut out),
-            Some(form) => stored.write_json(form, &mut out),
+            Some(json) => stored.write_json(json, &mut out),
         });
         shown.expect("exports");
         row(what, start, out.0);
