@@ -85,34 +85,41 @@ fn a_snapshot_reads_on_whatever_goes() {
     assert_eq!(content(&engine.snapshot(), tree), second);
 }
 
-/// A value that only a memtable has, which a snapshot holds, refers to a chunk that is stored: in
-/// no tree, and born in no transaction.
+/// A value that only a memtable has, which a snapshot holds, refers to a chunk that no tree has: one
+/// that was stored before, or that its transaction brought with so much that it was packed at once.
 #[test]
 fn a_snapshot_keeps_what_the_values_of_its_memtables_refer_to() {
-    let engine = open(&SimDisk::new(5), quiet()).unwrap();
-    let tree = make_trees(&engine, 1).unwrap()[0];
-    let chunk = Chunk::new(ChunkKind::Blob, &[], b"stored before");
-    engine.store().put_many(std::slice::from_ref(&chunk)).unwrap();
-    let content = Where::Chunk { hash: chunk.hash(), bytes: 13 };
-    let mut transaction = engine.begin();
-    let key = Bytes::from("key");
-    transaction.put(tree, key.clone(), Value { flags: 0, content }).unwrap();
-    transaction.commit(Default::default()).unwrap();
-    let snapshot = engine.snapshot();
-    let mut transaction = engine.begin();
-    transaction.put(tree, key.clone(), Value::inline("other")).unwrap();
-    transaction.commit(Default::default()).unwrap();
-    for _ in 0..2 {
-        engine.reclaim(THOROUGH).unwrap();
-        let found = snapshot.get(tree, &key).unwrap().unwrap();
-        assert_eq!(snapshot.read(&found).unwrap(), "stored before");
+    for brings in [false, true] {
+        let engine = open(&SimDisk::new(5), quiet()).unwrap();
+        let tree = make_trees(&engine, 1).unwrap()[0];
+        let bytes = Random::new(5).bytes(300_000);
+        let chunk = Chunk::new(ChunkKind::Blob, &[], &bytes);
+        let chunks = std::slice::from_ref(&chunk);
+        let mut transaction = engine.begin();
+        match brings {
+            true => transaction.put_chunks(chunks),
+            false => engine.store().put_many(chunks).unwrap(),
+        }
+        let content = Where::Chunk { hash: chunk.hash(), bytes: 300_000 };
+        let key = Bytes::from("key");
+        transaction.put(tree, key.clone(), Value { flags: 0, content }).unwrap();
+        transaction.commit(Default::default()).unwrap();
+        let snapshot = engine.snapshot();
+        let mut transaction = engine.begin();
+        transaction.put(tree, key.clone(), Value::inline("other")).unwrap();
+        transaction.commit(Default::default()).unwrap();
+        for _ in 0..2 {
+            engine.reclaim(THOROUGH).unwrap();
+            let found = snapshot.get(tree, &key).unwrap().unwrap();
+            assert!(snapshot.read(&found).unwrap() == bytes);
+        }
+        drop(snapshot);
+        let goes = (0..1000).any(|_| {
+            engine.reclaim(THOROUGH).unwrap();
+            engine.store().has_many(&[chunk.hash()]).unwrap() == [false]
+        });
+        assert!(goes, "no reader can come to it any more");
     }
-    drop(snapshot);
-    let goes = (0..1000).any(|_| {
-        engine.reclaim(THOROUGH).unwrap();
-        engine.store().has_many(&[chunk.hash()]).unwrap() == [false]
-    });
-    assert!(goes, "no reader can come to it any more");
 }
 
 /// What waits goes while nothing is written, as far as a collection that was asked for would have
