@@ -15,8 +15,8 @@ pub type VisitReached<'v> = dyn FnMut(Reached<'_>) -> bool + 'v;
 
 impl LargeDocument {
     /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`. `None` if
-    /// that can't be told so: where the path ends at a long value, or has a number, which may mean
-    /// a position; `visit` may have been called then.
+    /// that can't be told so: where the path ends at a long value; `visit` may have been called
+    /// then.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -26,10 +26,6 @@ impl LargeDocument {
         path: &Path,
         visit: &mut VisitReached<'_>,
     ) -> Result<Option<bool>, PiecesError> {
-        let is_number = |part: &String| part.bytes().all(|byte| byte.is_ascii_digit());
-        if path.parts()[1..].iter().any(is_number) {
-            return Ok(None);
-        }
         Walk { document: self, store, path }.go_on(self.root, (0, None), visit)
     }
 }
@@ -77,17 +73,26 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes on from each element of an array that is a document.
+    /// Goes on from each element of an array that is a document, and from the one that the next
+    /// part names. The order is that of [`Path::visit_reached`].
     fn elements(
         &self,
         array: Container,
         (done, position): Done,
         visit: &mut VisitReached<'_>,
     ) -> Result<Option<bool>, PiecesError> {
+        let named = Named::of(&self.path.parts()[done], array.layout);
         let mut told = Ok(Some(false));
         array.sequence.visit(self.store, 0, &mut |at, item| {
-            let position = position.or(usize::try_from(at).ok());
-            told = self.element(&array, item, (done, position), visit);
+            told = ItemRef::decode(item, array.layout).and_then(|item| {
+                let within = position.or(usize::try_from(at).ok());
+                match self.element(&array, item, (done, within), visit)? {
+                    Some(false) if named.is(at, item.name) => {
+                        self.named_element(&array, item, (done + 1, position), visit)
+                    }
+                    told => Ok(told),
+                }
+            });
             !matches!(told, Ok(Some(false)))
         })?;
         told
@@ -96,11 +101,10 @@ impl Walk<'_> {
     fn element(
         &self,
         array: &Container,
-        item: &[u8],
+        item: ItemRef<'_>,
         (done, position): Done,
         visit: &mut VisitReached<'_>,
     ) -> Result<Option<bool>, PiecesError> {
-        let item = ItemRef::decode(item, array.layout)?;
         if item.kind != ElementType::Document {
             return Ok(Some(false));
         }
@@ -115,6 +119,64 @@ impl Walk<'_> {
                 let layout = Layout::Document;
                 self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
             }
+        }
+    }
+
+    /// Goes on from an element that a number of the path led to, the last of the parts that are
+    /// done.
+    fn named_element(
+        &self,
+        array: &Container,
+        item: ItemRef<'_>,
+        (done, position): Done,
+        visit: &mut VisitReached<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        let is_end = done == self.path.parts().len();
+        let is_walked = matches!(item.kind, ElementType::Document | ElementType::Array);
+        match item.body {
+            BodyRef::Here(value) if is_end || is_walked => {
+                let value = decode_value(item.kind, value);
+                let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"))?;
+                let reached = Reached { value: Some(value), position, is_expandable: false };
+                let visit = &mut |reached: Reached<'_>| visit(reached);
+                Ok(Some(match is_end {
+                    true => visit(reached),
+                    false => self.path.visit_reached_at(value, done, position, visit),
+                }))
+            }
+            BodyRef::Elsewhere { .. } if is_end => Ok(None),
+            BodyRef::Elsewhere { layout: Some(layout), bytes, root } => {
+                let sequence = Sequence { root, format: array.sequence.format };
+                self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
+            }
+            _ => Ok(Some(false)), // A number leads to a scalar, and the path on: to nothing.
+        }
+    }
+}
+
+/// Which element of an array a part of a path names.
+enum Named<'p> {
+    None,
+    At(u64),
+    Called(&'p [u8]),
+}
+
+impl Named<'_> {
+    fn of(part: &str, layout: Layout) -> Named<'_> {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let position = || part.parse().ok().filter(|_| part == "0" || !part.starts_with('0'));
+        match layout {
+            _ if !is_number => Named::None,
+            Layout::Array => position().map_or(Named::None, Named::At),
+            _ => Named::Called(part.as_bytes()),
+        }
+    }
+
+    fn is(&self, position: u64, name: &[u8]) -> bool {
+        match self {
+            Named::None => false,
+            Named::At(named) => *named == position,
+            Named::Called(named) => *named == name,
         }
     }
 }
