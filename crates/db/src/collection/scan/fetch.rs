@@ -321,11 +321,31 @@ pub(crate) fn passing(
     id_key: Bytes,
     value: &Value,
 ) -> Result<Option<Row>, Error> {
-    let fetch = Fetch {
+    for_update(reader, documents, filter, true).passing(id_key, value)
+}
+
+/// As [`passing`], of a document of which its key tells that it passes.
+pub(crate) fn known_to_pass(
+    reader: Reader<'_>,
+    documents: TreeRef,
+    filter: &Filter,
+    id_key: Bytes,
+    value: &Value,
+) -> Result<Option<Row>, Error> {
+    for_update(reader, documents, filter, false).passing(id_key, value)
+}
+
+fn for_update<'a>(
+    reader: Reader<'a>,
+    documents: TreeRef,
+    filter: &Filter,
+    may_fail: bool,
+) -> Fetch<'a> {
+    Fetch {
         reader,
         documents,
         filter: filter.clone(),
-        may_fail: true,
+        may_fail,
         in_part: Some(Vec::new()),
         lazily: None,
         counts_only: false,
@@ -334,8 +354,7 @@ pub(crate) fn passing(
         steps: Cell::new(0),
         metadata: Metadata::default(),
         scores: Scores::Texts,
-    };
-    fetch.passing(id_key, value)
+    }
 }
 
 /// What is found where nothing is asked of documents.

@@ -1,7 +1,7 @@
 //! Finding the documents that a statement writes.
 
 use frond_doc::ValueBuf;
-use frond_query::{Code, Filter};
+use frond_query::{Code, Filter, planner};
 
 use super::CollectionWriter;
 use crate::collection::plan::{self, Access, Between, Hint, Order};
@@ -24,6 +24,9 @@ impl CollectionWriter<'_> {
         hint: Option<&ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Found>, Error> {
+        if let Some(found) = self.by_id(filter, order, hint)? {
+            return found.map(|row| self.whole(row)).into_iter().collect();
+        }
         let Some((mut scan, in_order)) = self.scan(filter, order, hint, limit)? else {
             return Ok(Vec::new());
         };
@@ -58,6 +61,9 @@ impl CollectionWriter<'_> {
         if !matches!(order, Order::Any) || filter.near().is_some() {
             let found = self.matching(filter, order, hint, limit)?;
             return Ok(found.into_iter().map(Row::from).collect());
+        }
+        if let Some(found) = self.by_id(filter, order, hint)? {
+            return Ok(found.into_iter().collect());
         }
         match self.scan(filter, order, hint, limit)? {
             Some((scan, _)) => {
@@ -110,6 +116,24 @@ impl CollectionWriter<'_> {
             Some(value) => scan::passing(reader, documents, filter, row.id_key.clone(), &value),
             None => Ok(None),
         }
+    }
+
+    /// The document with the `_id` that is all that `filter` names, found without a plan or a scan;
+    /// the outer `None` if it names more. Large ones are found in part.
+    fn by_id(
+        &self,
+        filter: &Filter,
+        order: &Order,
+        hint: Option<&ValueBuf>,
+    ) -> Result<Option<Option<Row>>, Error> {
+        let is_bare = matches!(order, Order::Any) && hint.is_none() && filter.metadata().is_empty();
+        let Some(now) = self.now.as_ref().filter(|now| is_bare && now.series.is_none()) else {
+            return Ok(None);
+        };
+        let Some(id_key) = planner::only_id(filter) else { return Ok(None) };
+        let reader = self.reader();
+        let Some(value) = reader.get(now.documents, &id_key)? else { return Ok(Some(None)) };
+        scan::known_to_pass(reader, now.documents, filter, id_key, &value).map(Some)
     }
 
     /// A scan for documents, and whether it gives them in the order; `None` if there is no
