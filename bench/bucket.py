@@ -7,7 +7,7 @@ Goal: what docs/store.md says of requests, where the data are several times the 
 memory. Method: documents of 1 KB that don't compress are inserted and recorded as a version; then come
 reads of single documents at random, a read of all, some idle seconds, and a restart. What is asked of
 the bucket is counted in the store's access log (its packs lie in a file system, so its times are no
-bucket's). conformance/s3.py builds the store.
+bucket's), and its bytes on the way. conformance/s3.py builds the store.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -60,23 +61,51 @@ class Store:
         self.process = subprocess.Popen([*arguments, "posix", str(self.objects)], env=environment,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         await_port(self.port)
+        self.way, self.before = Way(self.port), [0, 0]
 
     def asked(self):
-        """How often each method was called, and how many bytes came."""
+        """How often each method was called, and how many bytes came and went."""
         with open(self.log) as file:
             file.seek(self.seen)
             lines = file.read()
             self.seen = file.tell()
-        counts, bytes_sent = {}, 0
+        counts = {}
         for line in lines.splitlines():
-            found = re.search(r" s3_(\w+?)(?:Object)?s? \S+ \S+ \d+ \S+ (\d+) (\d+) ", line)
+            found = re.search(r" s3_(\w+?)(?:Object)?s? ", line)
             if found:
                 counts[found[1]] = counts.get(found[1], 0) + 1
-                bytes_sent += int(found[2]) if found[1] == "Get" else 0
-        return counts, bytes_sent
+        came, went = (now - before for now, before in zip(self.way.bytes, self.before, strict=True))
+        self.before = list(self.way.bytes)
+        return counts, came, went
 
     def stored(self):
         return sum(file.stat().st_size for file in self.objects.rglob("*") if file.is_file())
+
+
+class Way:
+    """The way to the store: counts the bytes that come from it, and go there."""
+
+    def __init__(self, port):
+        self.to, self.bytes = port, [0, 0]
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            store = socket.create_connection(("127.0.0.1", self.to))
+            for position, (source, sink) in enumerate([(store, client), (client, store)]):
+                threading.Thread(target=self.pass_on, args=(source, sink, position), daemon=True).start()
+
+    def pass_on(self, source, sink, position):
+        try:
+            while some := source.recv(1 << 18):
+                self.bytes[position] += len(some)
+                sink.sendall(some)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # One of them has ended.
 
 
 class Server:
@@ -85,7 +114,7 @@ class Server:
     def __init__(self, options, directory, store):
         self.directory = directory / "data"
         port = free_port()
-        environment = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{store.port}"}
+        environment = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{store.way.port}"}
         arguments = [options.frond, "serve", "--data", str(self.directory), "--listen", f"127.0.0.1:{port}",
                      "--store", "s3://bucket/live", "--store-cache", options.cache, "--memory", options.memory]
         begun = time.monotonic()
@@ -114,9 +143,9 @@ def measure(options, directory, store):
     things = server.client.shop.things
 
     def tell(what, begun):
-        counts, bytes_sent = store.asked()
-        print(f"{what}: {time.monotonic() - begun:.1f} s, {counts or 'no request'}, {bytes_sent / 1e6:.1f} MB came; "
-              f"disk {server.on_disk() / 1e6:.0f} MB, bucket {store.stored() / 1e6:.0f} MB, "
+        counts, came, went = store.asked()
+        print(f"{what}: {time.monotonic() - begun:.1f} s, {counts or 'no request'}, {came / 1e6:.1f} MB came, "
+              f"{went / 1e6:.1f} went; disk {server.on_disk() / 1e6:.0f} MB, bucket {store.stored() / 1e6:.0f} MB, "
               f"memory {server.memory() / 1e6:.0f} MB", flush=True)
 
     begun = time.monotonic()
