@@ -7,7 +7,7 @@
 use frond_doc::key::CUT_PREFIX_BYTES;
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::collection::plan::Access;
+use crate::collection::plan::{Access, Source};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
@@ -25,7 +25,9 @@ pub(crate) fn pass_over(
 ) -> Result<u64, Error> {
     let is_exact = access.is_exact;
     let [path] = &mut access.paths[..] else { return Ok(skip) };
-    if skip == 0 || !is_exact || !path.is_counted_by_ranges() {
+    // The place of an erased document has an entry.
+    let is_natural = path.source == Source::Natural;
+    if skip == 0 || !is_exact || is_natural || !path.is_counted_by_ranges() {
         return Ok(skip);
     }
     let tree = path.tree(collection);
