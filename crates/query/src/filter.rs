@@ -138,6 +138,18 @@ impl Filter {
         }
     }
 
+    /// Whether a client's script may be run to ask it.
+    pub fn runs_scripts(&self) -> bool {
+        scripts::are_run(&self.root)
+    }
+
+    /// What every document that passes fulfils, without running scripts.
+    pub fn without_scripts(&self) -> Filter {
+        let mut conjuncts = self.conjuncts();
+        conjuncts.retain(|conjunct| !conjunct.runs_scripts());
+        Filter::all_of(&conjuncts).unwrap_or_else(|| self.with_root(Node::And(Vec::new())))
+    }
+
     /// As [`Filter::parse`], for one that stands in an update or a projection.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ mod keys;
 pub mod large;
 pub mod memory;
 pub mod metadata;
+mod noted;
 mod number;
 pub mod pipeline;
 pub mod planner;
@@ -33,6 +34,7 @@ pub mod search;
 pub mod sort;
 mod sort_field;
 pub mod text;
+pub mod together;
 pub mod update;
 
 pub use code::Code;

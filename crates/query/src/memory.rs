@@ -18,14 +18,15 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use frond_doc::{Value, ValueBuf};
+use frond_doc::{DocumentBuf, Value, ValueBuf};
 use frond_script::Call;
 use frond_store::budget::{Exceeded, Reservation};
 
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::noted::Noted;
 use crate::sandbox::{self, Sandbox};
 
 /// Asks whether to go on; fails with what the query is to fail with.
@@ -67,6 +68,8 @@ struct Account {
     allows_scripts: bool,
     /// Made for the first script.
     sandbox: Mutex<Option<Sandbox>>,
+    /// What becomes of the calls of the document that is asked together with others.
+    noted: Mutex<Option<Noted>>,
 }
 
 impl fmt::Debug for RequestMemory {
@@ -88,6 +91,7 @@ impl RequestMemory {
             go_on,
             allows_scripts: true,
             sandbox: Mutex::default(),
+            noted: Mutex::default(),
         })))
     }
 
@@ -108,15 +112,47 @@ impl RequestMemory {
     ///
     /// # Errors
     /// 31264 if it may run none; what the script fails with; `ExceededMemoryLimit`.
-    pub(crate) fn run_script(&self, call: Call<'_>) -> Result<ValueBuf, QueryError> {
-        let account = self.0.as_ref().filter(|account| account.allows_scripts);
-        let account = account.ok_or_else(sandbox::disabled)?;
+    pub(crate) fn run_script(
+        &self,
+        call: Call<'_>,
+        globals: Option<&DocumentBuf>,
+    ) -> Result<ValueBuf, QueryError> {
+        if let Some(noted) = &mut *self.scripted()?.noted()
+            && let Some(answer) = noted.answer(&call, globals)
+        {
+            return answer;
+        }
+        let answers = self.run_scripts(vec![call], globals)?;
+        answers.into_iter().next().expect("of one call at least")
+    }
+
+    /// Runs scripts, of which the first ones have results, one at least.
+    ///
+    /// # Errors
+    /// As [`run_script`](Self::run_script), but for what the scripts fail with.
+    pub(crate) fn run_scripts(
+        &self,
+        calls: Vec<Call<'_>>,
+        globals: Option<&DocumentBuf>,
+    ) -> Result<Vec<Result<ValueBuf, QueryError>>, QueryError> {
+        let account = self.scripted()?;
         self.check()?;
         let mut sandbox = account.sandbox.lock().unwrap_or_else(PoisonError::into_inner);
         if sandbox.is_none() {
             *sandbox = Some(Sandbox::new(self.another(usize::MAX), account.go_on.clone())?);
         }
-        sandbox.as_mut().expect("made above").run(call)
+        sandbox.as_mut().expect("made above").run(calls, globals.map(DocumentBuf::view))
+    }
+
+    /// What becomes of calls from now on, if they are not to be made at once; and what was so
+    /// before.
+    pub(crate) fn note_calls(&self, noted: Option<Noted>) -> Option<Noted> {
+        self.0.as_ref().and_then(|account| std::mem::replace(&mut *account.noted(), noted))
+    }
+
+    fn scripted(&self) -> Result<&Account, QueryError> {
+        let account = self.0.as_deref().filter(|account| account.allows_scripts);
+        account.ok_or_else(sandbox::disabled)
     }
 
     /// Charges a part of the request that is about to be parsed, for as long as the request lives.
@@ -220,6 +256,10 @@ impl RequestMemory {
 }
 
 impl Account {
+    fn noted(&self) -> MutexGuard<'_, Option<Noted>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[inline]
     fn work(&self, units: usize) -> Result<(), QueryError> {
         let worked = self.worked.load(Ordering::Relaxed).saturating_add(units);

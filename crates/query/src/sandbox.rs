@@ -1,16 +1,17 @@
 //! Where a request's scripts run, and what that is charged with.
 //!
 //! The place is made for the first script, and goes with the request: nothing is left for another.
-//! While a script runs, as much is reserved as its values may take at most and what it hands out;
-//! between calls what the values do take, which is measured now and then. What is reserved goes
-//! with the place: where that is a thread, once a call that was left behind has ended.
+//! While scripts run, as much is reserved as their values may take at most and what they hand out;
+//! where there is less memory, they may take less. Between calls what the values do take is
+//! reserved, which is measured now and then. What is reserved goes with the place: where that is a
+//! thread, once a call that was left behind has ended.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use frond_doc::ValueBuf;
-use frond_script::{Call, HEAP_BYTES_MAX, Place, RESULT_BYTES_MAX, ScriptError, Turn};
-use frond_store::budget::Reservation;
+use frond_doc::{Document, ValueBuf};
+use frond_script::{Batch, Call, Limits, Place, ScriptError, Turn};
+use frond_store::budget::{Exceeded, Reservation};
 
 use crate::code::Code;
 use crate::error::{QueryError, failure};
@@ -18,8 +19,8 @@ use crate::error::{QueryError, failure};
 /// What a place takes before it has run anything: measured.
 const PLACE_BYTES: usize = 4 << 20;
 /// Measuring walks over all values of scripts, some thousands, and so is done ever more seldom, and
-/// then for each so many calls.
-const CALLS_MEASURED: usize = 256;
+/// then for each so many batches of calls.
+const BATCHES_MEASURED: usize = 256;
 
 /// Asks whether to go on.
 type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
@@ -30,7 +31,7 @@ pub(crate) struct Sandbox {
     /// What the place is charged with. None once it is gone.
     reservation: Option<Reservation>,
     standing_bytes: usize,
-    calls: usize,
+    batches: usize,
     has_globals: bool,
     go_on: Option<Arc<GoOn>>,
 }
@@ -44,22 +45,27 @@ impl Sandbox {
         mut reservation: Reservation,
         go_on: Option<Arc<GoOn>>,
     ) -> Result<Sandbox, QueryError> {
-        hold(&mut reservation, PLACE_BYTES)?;
+        reservation.hold(PLACE_BYTES).map_err(too_much)?;
         Ok(Sandbox {
             place: Place::new().map_err(|error| of_script(&error))?,
             reservation: Some(reservation),
             standing_bytes: PLACE_BYTES,
-            calls: 0,
+            batches: 0,
             has_globals: false,
             go_on,
         })
     }
 
-    /// Makes a call; its globals count if nothing was global before.
+    /// Makes calls, of which the first ones have results, one at least: `globals` count if nothing
+    /// was global before.
     ///
     /// # Errors
-    /// What the script failed with, or the request is to fail with; `ExceededMemoryLimit`.
-    pub(crate) fn run(&mut self, mut call: Call<'_>) -> Result<ValueBuf, QueryError> {
+    /// What the request is to fail with; `ExceededMemoryLimit`.
+    pub(crate) fn run(
+        &mut self,
+        calls: Vec<Call<'_>>,
+        globals: Option<Document<'_>>,
+    ) -> Result<Vec<Result<ValueBuf, QueryError>>, QueryError> {
         let stopped_by = Cell::new(None);
         let go_on = || {
             let asked = self.go_on.as_ref().map_or(Ok(()), |go_on| go_on());
@@ -70,32 +76,52 @@ impl Sandbox {
             return Err(stopped_by.take().unwrap_or_else(interrupted));
         };
         let mut reservation = self.reservation.take().ok_or_else(interrupted)?;
-        let most = self.standing_bytes + HEAP_BYTES_MAX + RESULT_BYTES_MAX;
-        if let Err(error) = hold(&mut reservation, most) {
-            self.reservation = Some(reservation);
-            return Err(error);
-        }
-        call.globals = call.globals.filter(|_| !self.has_globals);
-        self.has_globals |= call.globals.is_some();
-        self.calls += 1;
-        call.measures = self.calls.is_power_of_two() || self.calls.is_multiple_of(CALLS_MEASURED);
-        let result = match self.place.run(&call, reservation, go_on) {
-            Ok((mut reservation, answer)) => {
-                if let Some(bytes) = answer.heap_bytes {
+        let limits = match hold_most(&mut reservation, self.standing_bytes) {
+            Ok(limits) => limits,
+            Err(exceeded) => {
+                self.reservation = Some(reservation);
+                return Err(too_much(exceeded));
+            }
+        };
+        let globals = globals.filter(|_| !self.has_globals);
+        self.has_globals |= globals.is_some();
+        self.batches += 1;
+        let measures =
+            self.batches.is_power_of_two() || self.batches.is_multiple_of(BATCHES_MEASURED);
+        let batch = Batch { calls, globals, measures, limits };
+        match self.place.run(&batch, reservation, go_on) {
+            Ok((mut reservation, answers)) => {
+                if let Some(bytes) = answers.heap_bytes {
                     self.standing_bytes = bytes.saturating_add(PLACE_BYTES);
                 }
                 reservation.shrink(self.standing_bytes);
                 self.reservation = Some(reservation);
-                answer.result
+                let failed = |error| match error {
+                    ScriptError::Interrupted => stopped_by.take().unwrap_or_else(interrupted),
+                    other => of_script(&other),
+                };
+                Ok(answers.results.into_iter().map(|it| it.map_err(failed)).collect())
             }
-            Err(error) => Err(error),
-        };
-        result.map_err(|error| stopped_by.take().unwrap_or_else(|| of_script(&error)))
+            Err(error) => Err(stopped_by.take().unwrap_or_else(|| of_script(&error))),
+        }
     }
 }
 
-fn hold(reservation: &mut Reservation, bytes: usize) -> Result<(), QueryError> {
-    reservation.hold(bytes).map_err(|exceeded| too_much(&exceeded.to_string()))
+/// Reserves what the largest limits ask for that there is memory for. What scripts keep, `standing`
+/// bytes, is to be no more than half of the values that they may have.
+fn hold_most(reservation: &mut Reservation, standing: usize) -> Result<Limits, Exceeded> {
+    let mut refused = None;
+    for limits in Limits::sizes() {
+        let kept = standing.saturating_sub(PLACE_BYTES);
+        if refused.is_some() && limits.heap_bytes / 2 < kept {
+            break;
+        }
+        match reservation.hold(PLACE_BYTES + limits.heap_bytes + limits.result_bytes) {
+            Ok(()) => return Ok(limits),
+            Err(exceeded) => refused = Some(exceeded),
+        }
+    }
+    Err(refused.expect("there is a size"))
 }
 
 /// Where the request may run no scripts.
@@ -103,18 +129,18 @@ pub(crate) fn disabled() -> QueryError {
     failure(31264, "Cannot run server-side javascript without the javascript engine enabled")
 }
 
-fn too_much(exceeded: &str) -> QueryError {
+fn too_much(exceeded: Exceeded) -> QueryError {
     let message = format!("server-side JavaScript exceeded memory limit of {exceeded}");
     QueryError::new(Code::ExceededMemoryLimit, message)
 }
 
 fn of_script(error: &ScriptError) -> QueryError {
     let code = match error {
-        ScriptError::Thrown(_) | ScriptError::OutOfMemory | ScriptError::Ended => {
+        ScriptError::Thrown(_) | ScriptError::OutOfMemory(_) | ScriptError::Ended => {
             Code::JSInterpreterFailure
         }
         ScriptError::Interrupted => Code::Interrupted,
-        ScriptError::TooLarge => Code::BSONObjectTooLarge,
+        ScriptError::TooLarge(_) => Code::BSONObjectTooLarge,
         ScriptError::NoBson(code, _) => Code::of(*code),
     };
     QueryError::new(code, error.to_string())

@@ -73,7 +73,7 @@ impl Script {
     }
 
     fn run(&self, memory: &RequestMemory, call: Call<'_>) -> Result<ValueBuf, QueryError> {
-        memory.run_script(Call { globals: self.globals.as_ref().map(DocumentBuf::view), ..call })
+        memory.run_script(call, self.globals.as_ref())
     }
 }
 
@@ -100,14 +100,31 @@ mod tests {
         run(&first, "kept = 'x'.repeat(1 << 24); 1").unwrap();
         let kept = budget.bytes();
         assert!((16 << 20..40 << 20).contains(&kept), "{kept}");
-        let mut other = Reservation::new(150 << 20, Some(Arc::clone(&budget)));
-        other.hold(150 << 20).unwrap();
+        let mut other = Reservation::new(200 << 20, Some(Arc::clone(&budget)));
+        other.hold((195 << 20) - kept).unwrap();
         assert_eq!(code(run(&memory(1 << 20), "1")), Code::ExceededMemoryLimit);
         drop(other);
         run(&memory(1 << 20), "1").unwrap();
         assert_eq!(budget.bytes(), kept, "what a request was charged with goes with it");
         drop(first);
         assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn where_memory_is_short_scripts_may_take_less() {
+        let budget = MemoryBudget::new(25 << 20);
+        let reservation = Reservation::new(1 << 20, Some(Arc::clone(&budget)));
+        let memory = RequestMemory::new(reservation, None);
+        assert_eq!(run(&memory, "1 + 1").unwrap().as_value(), Value::Double(2.0));
+        run(&memory, "'x'.repeat(3 << 20)").unwrap();
+        for (source, expected, limit) in [
+            ("'x'.repeat(20 << 20)", Code::JSInterpreterFailure, 16 << 20),
+            ("'x'.repeat(5 << 20)", Code::BSONObjectTooLarge, (4 << 20) + (4 << 10)),
+        ] {
+            let error = run(&memory, source).expect_err("it takes more");
+            assert_eq!(error.code, expected);
+            assert!(error.message.ends_with(&format!("more than {limit} bytes")), "{error}");
+        }
     }
 
     #[test]

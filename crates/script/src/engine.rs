@@ -4,7 +4,8 @@
 //! `scripts/calls.js` does both; Rust converts what goes in and comes out.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use md5::{Digest, Md5};
@@ -12,16 +13,20 @@ use rquickjs::context::intrinsic;
 use rquickjs::function::Rest;
 use rquickjs::{Array, Context, Ctx, Exception, Function, Object, Runtime};
 
-use crate::message::{Answer, Asked, Call};
+use crate::message::{Answer, Answers, Asked, Batch, Call};
 use crate::read::Reader;
 use crate::write::{Refused, Writer};
-use crate::{HEAP_BYTES_MAX, RESULT_BYTES_MAX, ScriptError};
+use crate::{Limits, ScriptError};
 
 /// Asks whether to go on.
 pub type GoOn = dyn Fn() -> bool + Send + Sync;
 
 /// Below the smallest stack of a thread that evaluates expressions, with room for what is on it.
 const STACK_BYTES_MAX: usize = 256 << 10;
+/// Once they took so long, or hand out so much, calls that go together are answered: as many as
+/// were made.
+const TOGETHER: Duration = Duration::from_millis(5);
+const TOGETHER_BYTES: usize = 64 << 10;
 /// The object that has the functions that Rust calls.
 const HOST: &str = "__frond";
 
@@ -51,14 +56,21 @@ const SCRIPTS: [(&str, &str); 3] = [
 pub struct Engine {
     context: Context,
     stopped: Arc<AtomicBool>,
+    limits: Mutex<Limits>,
     emitted: Arc<Mutex<Emitted>>,
 }
 
 /// What a call has emitted.
-#[derive(Default)]
 struct Emitted {
     pairs: DocumentBuilder,
     failure: Option<ScriptError>,
+    bytes_max: usize,
+}
+
+impl Emitted {
+    fn nothing(bytes_max: usize) -> Emitted {
+        Emitted { pairs: DocumentBuilder::new(), failure: None, bytes_max }
+    }
 }
 
 impl std::fmt::Debug for Engine {
@@ -73,8 +85,10 @@ impl Engine {
     /// # Errors
     /// If there is no memory for it.
     pub fn new(go_on: Arc<GoOn>) -> Result<Engine, ScriptError> {
-        let runtime = Runtime::new().map_err(|_| ScriptError::OutOfMemory)?;
-        runtime.set_memory_limit(HEAP_BYTES_MAX);
+        let limits = Limits::LARGEST;
+        let no_memory = |_| ScriptError::OutOfMemory(limits.heap_bytes);
+        let runtime = Runtime::new().map_err(no_memory)?;
+        runtime.set_memory_limit(limits.heap_bytes);
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         let stopped = Arc::new(AtomicBool::new(false));
         let is_stopped = Arc::clone(&stopped);
@@ -84,8 +98,13 @@ impl Engine {
             stops
         })));
         let context = Context::builder().with::<Library>().build(&runtime);
-        let context = context.map_err(|_| ScriptError::OutOfMemory)?;
-        let engine = Engine { context, stopped, emitted: Arc::default() };
+        let emitted = Arc::new(Mutex::new(Emitted::nothing(limits.result_bytes)));
+        let engine = Engine {
+            context: context.map_err(no_memory)?,
+            stopped,
+            limits: Mutex::new(limits),
+            emitted,
+        };
         engine.context.with(|ctx| {
             let set = set_up(&ctx, &engine.emitted);
             set.map_err(|error| engine.explained(&ctx, error))
@@ -93,18 +112,55 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Makes a call.
-    pub fn answer(&self, call: &Call<'_>) -> Answer {
-        let set = call.globals.map_or(Ok(()), |globals| self.set_globals(globals));
-        let result = set.and_then(|()| match (call.asked, call.this) {
+    /// Makes calls, one after the other, until one fails or they take long together.
+    pub fn answer(&self, batch: &Batch<'_>) -> Answers {
+        self.set_limits(batch.limits);
+        let mut results = Vec::new();
+        match batch.globals.map_or(Ok(()), |globals| self.set_globals(globals)) {
+            Ok(()) => self.make_calls(&batch.calls, &mut results),
+            Err(error) => results.push(Err(error)),
+        }
+        Answers { results, heap_bytes: batch.measures.then(|| self.heap_bytes()) }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "nothing that is stored depends on it")]
+    fn make_calls(&self, calls: &[Call<'_>], results: &mut Vec<Answer>) {
+        let (began, mut bytes) = (Instant::now(), 0);
+        for call in calls {
+            let result = self.make(call);
+            bytes += result.as_ref().map_or(TOGETHER_BYTES, ValueBuf::bytes);
+            results.push(result);
+            if TOGETHER_BYTES <= bytes || TOGETHER <= began.elapsed() {
+                break;
+            }
+        }
+    }
+
+    fn make(&self, call: &Call<'_>) -> Answer {
+        match (call.asked, call.this) {
             (Asked::Truth, this) => {
                 let holds = self.holds(call.source, this.unwrap_or(DocumentBuf::empty().view()));
                 holds.map(|holds| Value::Boolean(holds).to_buf())
             }
             (Asked::Emitted, this) => self.emits(call.source, this),
             (Asked::Result, this) => self.call(call.source, this, call.arguments.iter().copied()),
-        });
-        Answer { result, heap_bytes: call.measures.then(|| self.heap_bytes()) }
+        }
+    }
+
+    /// What calls may take from now on.
+    pub fn set_limits(&self, limits: Limits) {
+        let before = std::mem::replace(&mut *self.lock_limits(), limits);
+        if before != limits {
+            self.context.runtime().set_memory_limit(limits.heap_bytes);
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        *self.lock_limits()
+    }
+
+    fn lock_limits(&self) -> MutexGuard<'_, Limits> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets global variables: a field each.
@@ -152,7 +208,7 @@ impl Engine {
                 Ok((host, result))
             };
             let (host, result) = called().map_err(|error| self.explained(&ctx, error))?;
-            let mut writer = Writer::new(host);
+            let mut writer = Writer::new(host, self.limits().result_bytes);
             let written = writer.result(result);
             written.map_err(|error| self.refused(&ctx, error))
         })
@@ -180,7 +236,7 @@ impl Engine {
     /// [`ScriptError`].
     pub fn emits(&self, source: &str, this: Option<Document<'_>>) -> Result<ValueBuf, ScriptError> {
         let called = self.call(source, this, []);
-        let Emitted { pairs, failure } = std::mem::take(&mut *self.emitted());
+        let Emitted { pairs, failure, .. } = self.take_emitted();
         if let Some(failure) = failure {
             return Err(failure);
         }
@@ -202,10 +258,15 @@ impl Engine {
     /// Forgets what the call before has left.
     fn begin(&self) {
         self.stopped.store(false, Ordering::Relaxed);
-        *self.emitted() = Emitted::default();
+        self.take_emitted();
     }
 
-    fn emitted(&self) -> std::sync::MutexGuard<'_, Emitted> {
+    fn take_emitted(&self) -> Emitted {
+        let nothing = Emitted::nothing(self.limits().result_bytes);
+        std::mem::replace(&mut *self.emitted(), nothing)
+    }
+
+    fn emitted(&self) -> MutexGuard<'_, Emitted> {
         self.emitted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -216,6 +277,10 @@ impl Engine {
         }
     }
 
+    fn out_of_memory(&self) -> ScriptError {
+        ScriptError::OutOfMemory(self.limits().heap_bytes)
+    }
+
     /// What a failed call is told as.
     fn explained(&self, ctx: &Ctx<'_>, error: rquickjs::Error) -> ScriptError {
         let thrown = ctx.catch();
@@ -224,7 +289,7 @@ impl Engine {
         }
         if !matches!(error, rquickjs::Error::Exception) {
             return match error {
-                rquickjs::Error::Allocation => ScriptError::OutOfMemory,
+                rquickjs::Error::Allocation => self.out_of_memory(),
                 other => ScriptError::Thrown(other.to_string()),
             };
         }
@@ -236,9 +301,7 @@ impl Engine {
             return ScriptError::Interrupted;
         }
         match text {
-            Some(text) if text.starts_with("InternalError: out of memory") => {
-                ScriptError::OutOfMemory
-            }
+            Some(text) if text.starts_with("InternalError: out of memory") => self.out_of_memory(),
             Some(text) => ScriptError::Thrown(text),
             None => ScriptError::Thrown("uncaught exception".to_owned()),
         }
@@ -276,17 +339,18 @@ fn emit<'js>(
     emitted: &Mutex<Emitted>,
     pair: &[rquickjs::Value<'js>],
 ) -> rquickjs::Result<()> {
+    let bytes_max = emitted.lock().unwrap_or_else(PoisonError::into_inner).bytes_max;
     let written = match pair {
-        [key, value] => Writer::new(host(ctx)?).pair(key.clone(), value.clone()),
+        [key, value] => Writer::new(host(ctx)?, bytes_max).pair(key.clone(), value.clone()),
         _ => Err(Refused::Script(ScriptError::NoBson(31220, "emit takes 2 args".to_owned()))),
     };
     let mut emitted = emitted.lock().unwrap_or_else(PoisonError::into_inner);
     let failure = match written {
-        Ok(pair) if emitted.pairs.bytes() + pair.as_bytes().len() <= RESULT_BYTES_MAX => {
+        Ok(pair) if emitted.pairs.bytes() + pair.as_bytes().len() <= bytes_max => {
             emitted.pairs.append("", Value::Document(pair.view()));
             return Ok(());
         }
-        Ok(_) => ScriptError::TooLarge,
+        Ok(_) => ScriptError::TooLarge(bytes_max),
         Err(Refused::Engine(error)) => return Err(error),
         Err(Refused::Script(error)) => error,
     };

@@ -42,15 +42,35 @@ pub mod worker;
 mod write;
 
 pub use engine::{Engine, GoOn};
-pub use message::{Answer, Asked, Call};
+pub use message::{Answer, Answers, Asked, Batch, Call};
 pub use place::Place;
 pub use processes::{COMMAND, run_in};
 pub use turn::Turn;
 
-/// How many bytes a script's values may take.
-pub const HEAP_BYTES_MAX: usize = 64 << 20;
-/// How many bytes of BSON one call may hand out.
-pub const RESULT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
+/// What a script's values, and what it hands out, may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// How many bytes a script's values may take.
+    pub heap_bytes: usize,
+    /// How many bytes of BSON one call may hand out.
+    pub result_bytes: usize,
+}
+
+impl Limits {
+    /// The largest: a document goes in and out with what a script makes of it.
+    pub const LARGEST: Limits =
+        Limits { heap_bytes: 64 << 20, result_bytes: (16 << 20) + (16 << 10) };
+
+    /// The largest, and smaller ones for where memory is short, down to what an ordinary script on
+    /// short documents takes several times over.
+    pub fn sizes() -> impl Iterator<Item = Limits> {
+        let Limits { heap_bytes, result_bytes } = Limits::LARGEST;
+        (0..5).map(move |halved| Limits {
+            heap_bytes: heap_bytes >> halved,
+            result_bytes: result_bytes >> halved,
+        })
+    }
+}
 
 /// Why a script has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,12 +81,12 @@ pub enum ScriptError {
     /// It was told to stop.
     #[error("interrupted")]
     Interrupted,
-    /// Its values take more than [`HEAP_BYTES_MAX`].
-    #[error("JavaScript code ran out of memory: its values take more than {HEAP_BYTES_MAX} bytes")]
-    OutOfMemory,
-    /// What it hands out takes more than [`RESULT_BYTES_MAX`].
-    #[error("what JavaScript code returned or emitted takes more than {RESULT_BYTES_MAX} bytes")]
-    TooLarge,
+    /// Its values take more than so many bytes.
+    #[error("JavaScript code ran out of memory: its values take more than {0} bytes")]
+    OutOfMemory(usize),
+    /// What it hands out takes more than so many bytes.
+    #[error("what JavaScript code returned or emitted takes more than {0} bytes")]
+    TooLarge(usize),
     /// What it hands out is no BSON: MongoDB's code, and why.
     #[error("{1}")]
     NoBson(i32, String),

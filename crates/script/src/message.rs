@@ -1,9 +1,16 @@
-//! What is asked of the place where a script runs, and what it answers: a document each way, which
+//! What is asked of the place where scripts run, and what it answers: a document each way, which
 //! begins with its length.
+//!
+//! Calls go together, since to wake another process takes longer than a short script; answers may
+//! be those of the first of them only.
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
-use crate::ScriptError;
+use crate::{Limits, ScriptError};
+
+const CALLS: &str = "calls";
+const HEAP_BYTES_MAX: &str = "heapBytesMax";
+const RESULT_BYTES_MAX: &str = "resultBytesMax";
 
 const ASKED: &str = "asked";
 const SOURCE: &str = "source";
@@ -12,11 +19,13 @@ const ARGUMENTS: &str = "arguments";
 const GLOBALS: &str = "globals";
 const MEASURES: &str = "measures";
 
+const ANSWERS: &str = "answers";
 const HEAP_BYTES: &str = "heapBytes";
 const RESULT: &str = "result";
 const FAILED: &str = "failed";
 const TEXT: &str = "text";
 const CODE: &str = "code";
+const BYTES: &str = "bytes";
 
 /// What of a call is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,21 +49,35 @@ pub struct Call<'v> {
     pub this: Option<Document<'v>>,
     /// The function's arguments.
     pub arguments: Vec<Value<'v>>,
+}
+
+/// Calls that are made one after the other.
+#[derive(Clone, Debug)]
+pub struct Batch<'v> {
+    /// The calls.
+    pub calls: Vec<Call<'v>>,
     /// Becomes global before, a variable each field.
     pub globals: Option<Document<'v>>,
     /// Whether to tell how much the values of scripts take.
     pub measures: bool,
+    /// What each call may take.
+    pub limits: Limits,
 }
 
 impl<'v> Call<'v> {
     /// A call without arguments.
     pub fn new(asked: Asked, source: &'v str, this: Option<Document<'v>>) -> Call<'v> {
-        Call { asked, source, this, arguments: Vec::new(), globals: None, measures: false }
+        Call { asked, source, this, arguments: Vec::new() }
     }
 
     /// The call as a document.
-    pub(crate) fn write(&self) -> DocumentBuf {
+    pub fn write(&self) -> DocumentBuf {
         let mut message = DocumentBuilder::new();
+        self.write_fields(&mut message);
+        message.build()
+    }
+
+    fn write_fields(&self, message: &mut DocumentBuilder) {
         message.append(ASKED, Value::Int32(self.asked as i32));
         message.append(SOURCE, Value::String(self.source));
         if let Some(this) = self.this {
@@ -65,65 +88,107 @@ impl<'v> Call<'v> {
             message.push(*argument);
         }
         message.end();
-        if let Some(globals) = self.globals {
-            message.append(GLOBALS, Value::Document(globals));
-        }
-        message.append(MEASURES, Value::Boolean(self.measures));
-        message.build()
     }
 
-    /// The call that a document tells of.
-    pub(crate) fn read(message: Document<'v>) -> Option<Call<'v>> {
-        let document = |name| message.get(name).and_then(|value| value.as_document());
+    /// The call that a document tells of; `None` if it is none.
+    pub fn read(message: Document<'v>) -> Option<Call<'v>> {
         let asked = [Asked::Result, Asked::Truth, Asked::Emitted];
         Some(Call {
             asked: *asked.get(usize::try_from(message.get(ASKED)?.as_integer()?).ok()?)?,
             source: message.get(SOURCE)?.as_str()?,
-            this: document(THIS),
+            this: message.get(THIS).and_then(|value| value.as_document()),
             arguments: message.get(ARGUMENTS)?.as_array().as_ref().map(Array::iter)?.collect(),
-            globals: document(GLOBALS),
-            measures: message.get(MEASURES) == Some(Value::Boolean(true)),
         })
     }
 }
 
-/// What became of a call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// What was asked for.
-    pub result: Result<ValueBuf, ScriptError>,
+impl<'v> Batch<'v> {
+    /// The calls as one document.
+    pub(crate) fn write(&self) -> DocumentBuf {
+        let mut message = DocumentBuilder::new();
+        message.begin_array(CALLS);
+        for call in &self.calls {
+            call.write_fields(message.push_begin_document());
+            message.end();
+        }
+        message.end();
+        if let Some(globals) = self.globals {
+            message.append(GLOBALS, Value::Document(globals));
+        }
+        message.append(MEASURES, Value::Boolean(self.measures));
+        message.append(HEAP_BYTES_MAX, Value::Int64(self.limits.heap_bytes as i64));
+        message.append(RESULT_BYTES_MAX, Value::Int64(self.limits.result_bytes as i64));
+        message.build()
+    }
+
+    /// The calls that a document tells of.
+    pub(crate) fn read(message: Document<'v>) -> Option<Batch<'v>> {
+        let calls = message.get(CALLS)?.as_array()?;
+        let calls = calls.iter().map(|call| Call::read(call.as_document()?));
+        Some(Batch {
+            calls: calls.collect::<Option<_>>()?,
+            globals: message.get(GLOBALS).and_then(|value| value.as_document()),
+            measures: message.get(MEASURES) == Some(Value::Boolean(true)),
+            limits: Limits {
+                heap_bytes: size(message, HEAP_BYTES_MAX)?,
+                result_bytes: size(message, RESULT_BYTES_MAX)?,
+            },
+        })
+    }
+}
+
+fn size(message: Document<'_>, name: &str) -> Option<usize> {
+    message.get(name)?.as_integer()?.try_into().ok()
+}
+
+/// What became of a call: what was asked for.
+pub type Answer = Result<ValueBuf, ScriptError>;
+
+/// What became of calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answers {
+    /// Of each of the first calls, of one at least: none follows an error.
+    pub results: Vec<Answer>,
     /// How many bytes the values of scripts take, if that was asked.
     pub heap_bytes: Option<usize>,
 }
 
-impl Answer {
+impl Answers {
     pub(crate) fn write(&self) -> DocumentBuf {
         let mut message = DocumentBuilder::new();
         if let Some(bytes) = self.heap_bytes {
             message.append(HEAP_BYTES, Value::Int64(bytes as i64));
         }
-        match &self.result {
-            Ok(value) => message.append(RESULT, value.as_value()),
-            Err(error) => write_error(error, &mut message),
-        };
+        message.begin_array(ANSWERS);
+        for result in &self.results {
+            let answer = message.push_begin_document();
+            match result {
+                Ok(value) => drop(answer.append(RESULT, value.as_value())),
+                Err(error) => write_error(error, answer),
+            }
+            message.end();
+        }
+        message.end();
         message.build()
     }
 
-    /// None if it is no answer: its place is not to be trusted.
-    pub(crate) fn read(message: Document<'_>) -> Option<Answer> {
-        let heap_bytes = message.get(HEAP_BYTES).and_then(|value| value.as_integer());
-        let result = match message.get(RESULT) {
-            Some(value) => Ok(value.to_buf()),
-            None => Err(read_error(message)?),
-        };
-        Some(Answer { result, heap_bytes: heap_bytes.and_then(|bytes| bytes.try_into().ok()) })
+    /// `None` if it is none of `count` calls: its place is not to be trusted.
+    pub(crate) fn read(message: Document<'_>, count: usize) -> Option<Answers> {
+        let results = message.get(ANSWERS)?.as_array()?;
+        let results = results.iter().map(|answer| {
+            let answer = answer.as_document()?;
+            Some(match answer.get(RESULT) {
+                Some(value) => Ok(value.to_buf()),
+                None => Err(read_error(answer)?),
+            })
+        });
+        let results: Vec<Answer> = results.collect::<Option<_>>()?;
+        let is_whole = (1..=count).contains(&results.len());
+        is_whole.then(|| Answers { results, heap_bytes: size(message, HEAP_BYTES) })
     }
 }
 
-fn write_error<'m>(
-    error: &ScriptError,
-    message: &'m mut DocumentBuilder,
-) -> &'m mut DocumentBuilder {
+fn write_error(error: &ScriptError, message: &mut DocumentBuilder) {
     let kind = match error {
         ScriptError::Thrown(text) => {
             message.append(TEXT, Value::String(text));
@@ -135,11 +200,17 @@ fn write_error<'m>(
             "noBson"
         }
         ScriptError::Interrupted => "interrupted",
-        ScriptError::OutOfMemory => "outOfMemory",
-        ScriptError::TooLarge => "tooLarge",
+        ScriptError::OutOfMemory(bytes) => {
+            message.append(BYTES, Value::Int64(*bytes as i64));
+            "outOfMemory"
+        }
+        ScriptError::TooLarge(bytes) => {
+            message.append(BYTES, Value::Int64(*bytes as i64));
+            "tooLarge"
+        }
         ScriptError::Ended => "ended",
     };
-    message.append(FAILED, Value::String(kind))
+    message.append(FAILED, Value::String(kind));
 }
 
 fn read_error(message: Document<'_>) -> Option<ScriptError> {
@@ -151,8 +222,8 @@ fn read_error(message: Document<'_>) -> Option<ScriptError> {
             ScriptError::NoBson(code.try_into().ok()?, text()?)
         }
         "interrupted" => ScriptError::Interrupted,
-        "outOfMemory" => ScriptError::OutOfMemory,
-        "tooLarge" => ScriptError::TooLarge,
+        "outOfMemory" => ScriptError::OutOfMemory(size(message, BYTES)?),
+        "tooLarge" => ScriptError::TooLarge(size(message, BYTES)?),
         "ended" => ScriptError::Ended,
         _ => return None,
     })
@@ -164,46 +235,53 @@ mod tests {
     use frond_doc::extended_json::parse;
 
     #[test]
-    fn a_call_is_read_as_it_was_written() {
+    fn calls_are_read_as_they_were_written() {
         let (this, globals) = (parse(r#"{"a": 1}"#).unwrap(), parse(r#"{"g": [1]}"#).unwrap());
         let call = Call {
             arguments: vec![Value::Int64(1), Value::Undefined, Value::String("x")],
-            globals: Some(globals.view()),
-            measures: true,
             ..Call::new(Asked::Emitted, "emit(1, 2)", Some(this.view()))
         };
-        let message = call.write();
-        let read = Call::read(message.view()).expect("it is a call");
-        assert_eq!(format!("{read:?}"), format!("{call:?}"));
         let bare = Call::new(Asked::Truth, "1", None);
         let message = bare.write();
         assert_eq!(format!("{:?}", Call::read(message.view()).unwrap()), format!("{bare:?}"));
-    }
-
-    #[test]
-    fn an_answer_is_read_as_it_was_written() {
-        for result in [
-            Ok(Value::DateTime(-1).to_buf()),
-            Err(ScriptError::Thrown("no".to_owned())),
-            Err(ScriptError::NoBson(17279, "deep".to_owned())),
-            Err(ScriptError::Interrupted),
-            Err(ScriptError::OutOfMemory),
-            Err(ScriptError::TooLarge),
-            Err(ScriptError::Ended),
-        ] {
-            for heap_bytes in [None, Some(1 << 20)] {
-                let answer = Answer { result: result.clone(), heap_bytes };
-                assert_eq!(Answer::read(answer.write().view()), Some(answer));
-            }
+        let limits = Limits { heap_bytes: 1 << 20, result_bytes: 7 };
+        for globals in [None, Some(globals.view())] {
+            let calls = vec![call.clone(), bare.clone()];
+            let batch = Batch { calls, globals, measures: globals.is_some(), limits };
+            let message = batch.write();
+            let read = Batch::read(message.view()).expect("they are calls");
+            assert_eq!(format!("{read:?}"), format!("{batch:?}"));
         }
     }
 
     #[test]
+    fn answers_are_read_as_they_were_written() {
+        let results = vec![
+            Ok(Value::DateTime(-1).to_buf()),
+            Err(ScriptError::Thrown("no".to_owned())),
+            Err(ScriptError::NoBson(17279, "deep".to_owned())),
+            Err(ScriptError::Interrupted),
+            Err(ScriptError::OutOfMemory(1 << 20)),
+            Err(ScriptError::TooLarge(2)),
+            Err(ScriptError::Ended),
+        ];
+        let count = results.len();
+        for heap_bytes in [None, Some(1 << 20)] {
+            let answers = Answers { results: results.clone(), heap_bytes };
+            let message = answers.write();
+            assert_eq!(Answers::read(message.view(), count + 1), Some(answers));
+            assert_eq!(Answers::read(message.view(), count - 1), None, "of more calls");
+        }
+        assert_eq!(Answers::read(Answers::default().write().view(), 1), None, "of no call");
+    }
+
+    #[test]
     fn what_is_neither_is_known() {
-        for text in ["{}", r#"{"failed": "x"}"#, r#"{"failed": "noBson", "code": "x"}"#] {
+        for text in ["{}", r#"{"answers": [{"failed": "x"}]}"#, r#"{"answers": [1]}"#] {
             let message = parse(text).unwrap();
-            assert!(Answer::read(message.view()).is_none(), "{text}");
+            assert!(Answers::read(message.view(), 1).is_none(), "{text}");
             assert!(Call::read(message.view()).is_none(), "{text}");
+            assert!(Batch::read(message.view()).is_none(), "{text}");
         }
     }
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ScriptError;
 use crate::engine::Engine;
-use crate::message::{Answer, Call};
+use crate::message::{Answers, Batch};
 use crate::processes::{self, Worker};
 use crate::threads::{self, NotRun};
 
 /// Where the scripts of one request run. Nothing global, no prototype or cache outlives it.
 ///
-/// After a call that was to stop or ended its place there is none for the next.
+/// After calls that were to stop or ended its place there is none for the next.
 #[derive(Debug)]
 pub struct Place(Option<Kind>);
 
@@ -40,38 +40,39 @@ impl Place {
         Ok(Place(Some(kind)))
     }
 
-    /// What becomes of a call, for as long as `go_on` says so. What the place's memory is charged
+    /// What becomes of calls, or of the first of them, for as long as `go_on` says so. What the place's memory is charged
     /// with, `charged`, comes back, or goes when the place is gone.
     ///
     /// # Errors
     /// [`ScriptError::Interrupted`]; [`ScriptError::Ended`] if there is no place any more.
     pub fn run<C: Send + 'static>(
         &mut self,
-        call: &Call<'_>,
+        batch: &Batch<'_>,
         charged: C,
         go_on: impl Fn() -> bool,
-    ) -> Result<(C, Answer), ScriptError> {
-        let message = call.write();
+    ) -> Result<(C, Answers), ScriptError> {
+        let message = batch.write();
         match self.0.take().ok_or(ScriptError::Interrupted)? {
             Kind::Process(mut worker) => {
-                let answer = worker.ask(&message, &go_on)?;
-                let answer = Answer::read(answer.view()).ok_or(ScriptError::Ended)?;
+                let answers = worker.ask(&message, &go_on)?;
+                let answers = Answers::read(answers.view(), batch.calls.len());
+                let answers = answers.ok_or(ScriptError::Ended)?;
                 self.0 = Some(Kind::Process(worker));
-                Ok((charged, answer))
+                Ok((charged, answers))
             }
             Kind::Thread(engine, stop) => {
                 let job = move || {
-                    let call = Call::read(message.view()).expect("it was written so");
-                    let answer = engine.answer(&call);
-                    (engine, charged, answer)
+                    let batch = Batch::read(message.view()).expect("it was written so");
+                    let answers = engine.answer(&batch);
+                    (engine, charged, answers)
                 };
                 let ran = threads::run(&stop, go_on, job);
-                let (engine, charged, answer) = ran.map_err(|not_run| match not_run {
+                let (engine, charged, answers) = ran.map_err(|not_run| match not_run {
                     NotRun::Left => ScriptError::Interrupted,
                     NotRun::Failed => ScriptError::Ended,
                 })?;
                 self.0 = Some(Kind::Thread(engine, stop));
-                Ok((charged, answer))
+                Ok((charged, answers))
             }
         }
     }

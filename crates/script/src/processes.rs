@@ -2,9 +2,9 @@
 //!
 //! 1. [`run_in`] says of which program they are. A [`Worker`] is one, for one request; it is kept
 //!    for another once its engine is forgotten.
-//! 2. While a call runs, its request asks every [`ASKED`] whether to go on. Is it to stop, the
+//! 2. While calls run, their request asks every [`ASKED`] whether to go on. Is it to stop, the
 //!    process is killed, whatever it does.
-//! 3. A process that ends by itself, or answers what is no answer, costs its call an error.
+//! 3. A process that ends by itself, or answers what is no answer, costs its calls an error.
 //!
 //! *Thread safety*: any thread may ask; no lock is held while a call runs.
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 use frond_doc::DocumentBuf;
 
 use crate::socket::receive;
-use crate::{RESULT_BYTES_MAX, ScriptError};
+use crate::{Limits, ScriptError};
 
 /// The word by which the program is told to run scripts: [`crate::worker::run`].
 pub const COMMAND: &str = "script-worker";
@@ -28,8 +28,8 @@ pub const COMMAND: &str = "script-worker";
 const ASKED: Duration = Duration::from_millis(5);
 /// Idle processes that are kept.
 const IDLE_COUNT_MAX: usize = 4;
-/// An answer's result, and what is around it.
-const ANSWER_BYTES_MAX: usize = RESULT_BYTES_MAX + (64 << 10);
+/// A result, the shorter ones before it, and what is around them.
+const ANSWER_BYTES_MAX: usize = Limits::LARGEST.result_bytes + (256 << 10);
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 

@@ -1,8 +1,8 @@
 //! A process that runs scripts, seen from inside: what it gives up before the first, and how it
 //! answers.
 //!
-//! It is told by the document that comes what to do: a call, or, by an empty document, to forget
-//! the engine. It ends when the other end is closed, also in the midst of a call.
+//! It is told by the document that comes what to do: calls, or, by an empty document, to forget the
+//! engine. It ends when the other end is closed, also in the midst of a call.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::engine::Engine;
-use crate::message::{Answer, Call};
+use crate::message::{Answers, Batch};
 use crate::socket::receive;
 
 /// The address space: of the program, of what the allocators set aside, and beyond the heap what a
@@ -27,7 +27,7 @@ const OPEN_MAX: u64 = 1;
 /// Answers calls on the standard input, which is a socket, until the other end is closed.
 ///
 /// # Errors
-/// If rights can't be given up, the socket fails, or what comes is no call.
+/// If rights can't be given up, the socket fails, or what comes are no calls.
 pub fn run() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     end_with(&socket)?;
@@ -81,35 +81,38 @@ pub(crate) fn serve(mut socket: &UnixStream) -> io::Result<()> {
             engine = None;
             continue;
         }
-        let call = Call::read(message.view()).ok_or(io::ErrorKind::InvalidData)?;
-        socket.write_all(answer(&mut engine, &call).write().as_bytes())?;
+        let batch = Batch::read(message.view()).ok_or(io::ErrorKind::InvalidData)?;
+        socket.write_all(answer(&mut engine, &batch).write().as_bytes())?;
     }
 }
 
-fn answer(engine: &mut Option<Engine>, call: &Call<'_>) -> Answer {
+fn answer(engine: &mut Option<Engine>, batch: &Batch<'_>) -> Answers {
     let made = match engine.take() {
         Some(engine) => Ok(engine),
         // Who asks ends the process where it is to stop.
         None => Engine::new(Arc::new(|| true)),
     };
     match made {
-        Ok(made) => engine.insert(made).answer(call),
-        Err(error) => Answer { result: Err(error), heap_bytes: None },
+        Ok(made) => engine.insert(made).answer(batch),
+        Err(error) => Answers { results: vec![Err(error)], heap_bytes: None },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Asked;
-    use crate::{ScriptError, processes::passed};
+    use crate::message::{Asked, Call};
+    use crate::{Limits, ScriptError, processes::passed};
     use frond_doc::Value;
 
-    fn ask(mut socket: &UnixStream, call: &Call<'_>) -> Answer {
-        socket.write_all(call.write().as_bytes()).unwrap();
+    fn ask(mut socket: &UnixStream, sources: &[&str], measures: bool) -> Answers {
+        let calls = sources.iter().map(|source| Call::new(Asked::Result, source, None));
+        let (calls, limits) = (calls.collect(), Limits::LARGEST);
+        let batch = Batch { calls, globals: None, measures, limits };
+        socket.write_all(batch.write().as_bytes()).unwrap();
         let bytes = receive(socket, 1 << 20, |step| passed(step, &|| true)).unwrap();
-        let answer = DocumentBuf::validated_answer(bytes.into()).unwrap();
-        Answer::read(answer.view()).expect("it is an answer")
+        let answers = DocumentBuf::validated_answer(bytes.into()).unwrap();
+        Answers::read(answers.view(), sources.len()).expect("it is an answer")
     }
 
     #[test]
@@ -117,18 +120,33 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         thread::scope(|scope| {
             let served = scope.spawn(move || serve(&theirs));
-            let call = |source| ask(&ours, &Call::new(Asked::Result, source, None));
             let number = |number| Ok(Value::Double(number).to_buf());
-            assert_eq!(call("kept = 1").result, number(1.0));
-            assert_eq!(call("kept + 1").result, number(2.0));
+            let answers = ask(&ours, &["kept = 1", "kept + 1"], false);
+            assert_eq!(answers.results, [number(1.0), number(2.0)]);
+            assert_eq!(ask(&ours, &["kept + 2"], false).results, [number(3.0)]);
             (&ours).write_all(DocumentBuf::empty().as_bytes()).unwrap();
-            assert!(matches!(call("kept").result, Err(ScriptError::Thrown(_))));
-            let measured = Call { measures: true, ..Call::new(Asked::Truth, "'x'", None) };
-            let answer = ask(&ours, &measured);
-            assert_eq!(answer.result, Ok(Value::Boolean(true).to_buf()));
-            assert!(answer.heap_bytes.is_some_and(|bytes| bytes > 100_000), "{answer:?}");
+            let answers = ask(&ours, &["1", "kept", "2"], false);
+            assert!(
+                matches!(&answers.results[..], [Ok(_), Err(ScriptError::Thrown(_))]),
+                "none is made behind one that fails: {answers:?}"
+            );
+            let answers = ask(&ours, &["1"], true);
+            assert!(answers.heap_bytes.is_some_and(|bytes| bytes > 100_000), "{answers:?}");
             drop(ours);
             served.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn calls_that_take_long_are_answered_in_parts() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || serve(&theirs));
+            let long = "const end = Date.now() + 20; while (Date.now() < end); 1";
+            assert_eq!(ask(&ours, &[long, "2"], false).results.len(), 1);
+            let much = "'x'.repeat(1 << 17)";
+            assert_eq!(ask(&ours, &["1", much, "2"], false).results.len(), 2);
+            drop(ours);
         });
     }
 

@@ -10,8 +10,8 @@ use frond_doc::{Binary, DocumentBuf, DocumentBuilder, ObjectId, Regex, Timestamp
 use frond_doc::{Value, ValueBuf, decimal};
 use rquickjs::{Array, Function, Object};
 
+use crate::ScriptError;
 use crate::read::OLD_SUBTYPE;
-use crate::{RESULT_BYTES_MAX, ScriptError};
 
 /// As deep as MongoDB lets values be nested.
 const DEPTH_MAX: usize = 150;
@@ -35,6 +35,7 @@ impl From<rquickjs::Error> for Refused {
 pub(crate) struct Writer<'js> {
     host: Object<'js>,
     made: DocumentBuilder,
+    bytes_max: usize,
 }
 
 /// The fields of an object that are to be integers again.
@@ -51,8 +52,9 @@ fn no_bson<T>(code: i32, message: impl Into<String>) -> Written<T> {
 }
 
 impl<'js> Writer<'js> {
-    pub(crate) fn new(host: Object<'js>) -> Writer<'js> {
-        Writer { host, made: DocumentBuilder::new() }
+    /// One of at most so many bytes.
+    pub(crate) fn new(host: Object<'js>, bytes_max: usize) -> Writer<'js> {
+        Writer { host, made: DocumentBuilder::new(), bytes_max }
     }
 
     /// What a function returned; nothing is null.
@@ -61,6 +63,7 @@ impl<'js> Writer<'js> {
             return Ok(Value::Null.to_buf());
         }
         self.append("", value, &Integers(Vec::new()), 0)?;
+        self.check_size()?;
         Ok(ValueBuf::from_only_field(std::mem::take(&mut self.made).build()))
     }
 
@@ -132,9 +135,9 @@ impl<'js> Writer<'js> {
     }
 
     fn check_size(&self) -> Written<()> {
-        match self.made.bytes() <= RESULT_BYTES_MAX {
+        match self.made.bytes() <= self.bytes_max {
             true => Ok(()),
-            false => Err(Refused::Script(ScriptError::TooLarge)),
+            false => Err(Refused::Script(ScriptError::TooLarge(self.bytes_max))),
         }
     }
 
@@ -274,7 +277,7 @@ impl<'js> Writer<'js> {
             }
             "Code" => {
                 let code = text(1)?;
-                let mut inner = Writer::new(self.host.clone());
+                let mut inner = Writer::new(self.host.clone(), self.bytes_max);
                 let scope: Object<'js> = described.get(2)?;
                 inner.fields(&scope, &Integers(Vec::new()), depth)?;
                 let scope = inner.made.build();

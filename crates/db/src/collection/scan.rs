@@ -10,7 +10,9 @@
 //!    a scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
-//! 5. Entries whose keys were cut have no order among those that begin alike: where an order was
+//! 5. Where scripts run to ask the filter, what passes without them waits for a script with others
+//!    ([`Ahead`]).
+//! 6. Entries whose keys were cut have no order among those that begin alike: where an order was
 //!    asked for, these are read together and sorted ([`Runs`]).
 
 mod all;
@@ -30,6 +32,7 @@ use bytes::Bytes;
 use frond_doc::{Document, key};
 use frond_query::large::Asked;
 use frond_query::metadata::MetadataKind;
+use frond_query::together::Ahead;
 use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
 
@@ -61,6 +64,8 @@ pub(crate) struct Scan<'a> {
     /// Keys of the documents that came out, if one may come again.
     seen: Option<Seen>,
     merge: Option<Merge>,
+    /// For each walk, what waits for scripts; none where no script is run.
+    waiting: Vec<Waiting>,
     /// What is sorted of what the walks give in order.
     runs: Option<Runs>,
     /// Along the entries that tell scores, and memory for them, until they were read.
@@ -68,6 +73,9 @@ pub(crate) struct Scan<'a> {
     /// What has to be there for it to go on.
     ending: Option<Ending>,
 }
+
+/// What waits for scripts, and whether it passes.
+type Waiting = Ahead<(Row, Shared), bool, Error>;
 
 /// What scans that are merged have next, by its place in the order.
 struct Merge {
@@ -107,8 +115,11 @@ impl<'a> Scan<'a> {
             let paths: Vec<String> = filter.paths()?.into_iter().map(str::to_owned).collect();
             Cover::of_key(index, walk.flags, &paths).map(Cover::Key)
         };
+        let runs_scripts = may_fail && filter.runs_scripts();
+        let waiting = walks.iter().filter(|_| runs_scripts).map(|_| Waiting::default()).collect();
         let fetch = Fetch {
             reader,
+            without_scripts: runs_scripts.then(|| filter.without_scripts()),
             documents: collection.documents,
             told_by_key: walks.iter().map(told).collect(),
             metadata: filter.metadata(),
@@ -129,7 +140,7 @@ impl<'a> Scan<'a> {
             }
             _ => None,
         };
-        Scan { fetch, walks, current: 0, seen, merge, runs, scoring: None, ending: None }
+        Scan { fetch, walks, current: 0, seen, merge, waiting, runs, scoring: None, ending: None }
     }
 
     /// What documents pass: of a `$text` it knows by what it is asked.
@@ -269,6 +280,7 @@ impl<'a> Scan<'a> {
         self.check_ending()?;
         loop {
             if self.merge.is_none()
+                && self.waiting.is_empty()
                 && self.runs.is_none()
                 && self.seen.is_none()
                 && let Some(walk) = self.walks.get_mut(self.current)
@@ -348,6 +360,29 @@ impl<'a> Scan<'a> {
 
     /// The next document of one walk, and what its key shares with others if it may have been cut.
     fn next_of(&mut self, place: usize) -> Result<Option<(Row, Shared)>, Error> {
+        let Some(waiting) = self.waiting.get_mut(place) else { return self.next_unasked(place) };
+        let mut waiting = std::mem::take(waiting);
+        let filter = self.fetch.filter.clone();
+        let ask = |(row, _): &(Row, Shared)| filter.try_matches(row.asked());
+        let next = loop {
+            let mut read = || {
+                let next = self.next_unasked(place)?;
+                Ok(next.map(|next| {
+                    let bytes = next.0.asked().as_bytes().len();
+                    (next, bytes)
+                }))
+            };
+            match waiting.next(filter.memory(), &mut read, &ask)? {
+                Some((_, false)) => self.walks[place].returned -= 1,
+                next => break next,
+            }
+        };
+        self.waiting[place] = waiting;
+        Ok(next.map(|(next, _)| next))
+    }
+
+    /// As [`Scan::next_of`]: scripts weren't asked.
+    fn next_unasked(&mut self, place: usize) -> Result<Option<(Row, Shared)>, Error> {
         if let Some((walk, reservation)) = self.scoring.take() {
             let Fetch { reader, interrupt, .. } = &self.fetch;
             if let Some(scores) = TextScores::read(walk, reader, interrupt, reservation)? {

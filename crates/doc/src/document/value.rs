@@ -203,6 +203,11 @@ impl ValueBuf {
         ValueBuf(document)
     }
 
+    /// How many bytes it takes, with what is around it.
+    pub fn bytes(&self) -> usize {
+        self.0.as_bytes().len()
+    }
+
     /// Borrows the value.
     pub fn as_value(&self) -> Value<'_> {
         self.0.iter().next().expect("an owned value has exactly one field").1

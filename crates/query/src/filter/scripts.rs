@@ -15,6 +15,16 @@ pub(super) fn stands_in(node: &Node) -> bool {
     }
 }
 
+/// Whether a `$where` or a `$function` may be run.
+pub(super) fn are_run(node: &Node) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(are_run),
+        Node::Script(_) => true,
+        Node::Expression(expression) => expression.runs_scripts(),
+        _ => false,
+    }
+}
+
 /// Refuses a `$where` wherever it stands.
 pub(super) fn refuse(root: &Node) -> Result<(), QueryError> {
     match stands_in(root) {

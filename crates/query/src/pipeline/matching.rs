@@ -7,7 +7,7 @@ use frond_doc::{Document, DocumentBuf, Value};
 use super::Documents;
 use super::divided::Division;
 use super::rows::{Input, Pass, Passed, Rows, Visit};
-use super::stage::{Context, Stage};
+use super::stage::{Context, Stage, asked_ahead};
 use crate::error::QueryError;
 use crate::expression::failure;
 use crate::filter::Filter;
@@ -24,6 +24,14 @@ impl Stage for Match {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let filter = self.0.clone().with_variables(context.variables.clone());
+        if filter.runs_scripts() {
+            let memory = context.variables.memory().clone();
+            let ask = move |document: &DocumentBuf| {
+                let passes = filter.try_matches(document.view())?;
+                Ok(passes.then(|| document.clone()))
+            };
+            return Ok(asked_ahead(input, memory, ask));
+        }
         Ok(Box::new(input.filter_map(move |document| {
             let document = match document {
                 Ok(document) => document,
@@ -42,6 +50,9 @@ impl Stage for Match {
         rows: Box<dyn Rows + 'a>,
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
+        if self.0.runs_scripts() {
+            return Ok(Input::Documents(self.run(Input::Rows(rows).into_documents(), context)?));
+        }
         let stage = self.0.clone().with_variables(context.variables.clone());
         Ok(Input::Rows(Box::new(Passed { rows, stage })))
     }

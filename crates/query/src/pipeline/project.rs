@@ -10,7 +10,7 @@ use super::parse::{StageParser, one};
 use super::rows::{Input, Pass, Passed, Rows as Lent, Visit};
 use super::shape::Shape;
 use super::shape_parse;
-use super::stage::{Context, Rows, Stage};
+use super::stage::{Context, Rows, Stage, asked_ahead};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
 use crate::large::Asked;
@@ -26,6 +26,12 @@ impl Stage for Project {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let variables = context.variables.clone();
+        if self.0.runs_scripts() {
+            let memory = variables.memory().clone();
+            let ask =
+                move |document: &DocumentBuf| self.0.apply(document.view(), &variables).map(Some);
+            return Ok(asked_ahead(input, memory, ask));
+        }
         Ok(Box::new(input.map(move |document| self.0.apply(document?.view(), &variables))))
     }
 
@@ -34,6 +40,9 @@ impl Stage for Project {
         rows: Box<dyn Lent + 'a>,
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
+        if self.0.runs_scripts() {
+            return Ok(Input::Documents(self.run(Input::Rows(rows).into_documents(), context)?));
+        }
         let stage = Shaping { stage: self, variables: context.variables.clone() };
         Ok(Input::Rows(Box::new(Passed { rows, stage })))
     }

@@ -85,6 +85,15 @@ impl Tree {
         }
     }
 
+    fn runs_scripts(&self) -> bool {
+        self.computes
+            && self.rules.iter().any(|(_, rule)| match rule {
+                Rule::Compute(expression) => expression.runs_scripts(),
+                Rule::Nested(inner) => inner.runs_scripts(),
+                Rule::Include | Rule::Exclude => false,
+            })
+    }
+
     /// Notes that something is computed here or below.
     pub(super) fn mark_computing(&mut self) {
         self.computes = true;
@@ -117,6 +126,11 @@ impl Shape {
         let mut asked = Asked::default();
         self.root.ask(&mut asked);
         asked
+    }
+
+    /// Whether a client's script may be run to make a document.
+    pub(super) fn runs_scripts(&self) -> bool {
+        self.root.runs_scripts()
     }
 
     /// Gives each path that the rules set or remove to `visit`.

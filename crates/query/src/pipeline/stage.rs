@@ -14,8 +14,10 @@ use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
 use crate::large::Asked;
+use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
 use crate::sort::SortPattern;
+use crate::together::Ahead;
 
 /// What stages see besides the documents.
 #[derive(Clone)]
@@ -156,6 +158,33 @@ pub(super) trait Counter {
         count: u64,
         variables: &Variables,
     ) -> Result<Option<DocumentBuf>, QueryError>;
+}
+
+/// What `ask`, which runs scripts, makes of each of the documents, if anything: several are asked
+/// together.
+pub(super) fn asked_ahead<'a>(
+    mut input: Documents<'a>,
+    memory: RequestMemory,
+    ask: impl Fn(&DocumentBuf) -> Result<Option<DocumentBuf>, QueryError> + Send + 'a,
+) -> Documents<'a> {
+    let mut ahead: Ahead<DocumentBuf, Option<DocumentBuf>, QueryError> = Ahead::default();
+    let mut read = move || {
+        let document = input.next().transpose()?;
+        Ok(document.map(|document| {
+            let bytes = document.as_bytes().len();
+            (document, bytes)
+        }))
+    };
+    Box::new(std::iter::from_fn(move || {
+        loop {
+            match ahead.next(&memory, &mut read, &ask) {
+                Ok(Some((_, Some(made)))) => return Some(Ok(made)),
+                Ok(Some((_, None))) => {}
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }))
 }
 
 /// Documents that are made when the first of them is asked for.

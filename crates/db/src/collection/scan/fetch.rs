@@ -33,6 +33,8 @@ pub(super) struct Fetch<'a> {
     pub reader: Reader<'a>,
     pub documents: TreeRef,
     pub filter: Filter,
+    /// What of it is asked here, where the rest is for scripts.
+    pub without_scripts: Option<Filter>,
     /// Whether documents that are found may fail the filter.
     pub may_fail: bool,
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
@@ -198,7 +200,7 @@ impl Fetch<'_> {
             if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
                 remember()?;
                 let passes = match must_ask {
-                    true => self.filter.try_matches(document.view())?,
+                    true => self.asked_here().try_matches(document.view())?,
                     false => self.passes(document.view())?,
                 };
                 if passes && self.counts_only {
@@ -216,7 +218,7 @@ impl Fetch<'_> {
             return Err(Error::damaged("an index names an absent document"));
         };
         walk.documents_examined += 1;
-        if must_ask && !self.filter.try_matches(self.reader.document(&value)?.view())? {
+        if must_ask && !self.asked_here().try_matches(self.reader.document(&value)?.view())? {
             return Ok(None);
         }
         if self.counts_only {
@@ -253,7 +255,12 @@ impl Fetch<'_> {
     }
 
     fn passes(&self, document: Document<'_>) -> Result<bool, Error> {
-        Ok(!self.may_fail || self.filter.try_matches(document)?)
+        Ok(!self.may_fail || self.asked_here().try_matches(document)?)
+    }
+
+    /// What of the filter is asked where documents are fetched.
+    fn asked_here(&self) -> &Filter {
+        self.without_scripts.as_ref().unwrap_or(&self.filter)
     }
 
     /// The document, if it passes.
@@ -345,6 +352,7 @@ fn for_update<'a>(
         reader,
         documents,
         filter: filter.clone(),
+        without_scripts: None,
         may_fail,
         in_part: Some(Vec::new()),
         lazily: None,

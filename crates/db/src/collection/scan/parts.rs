@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use frond_query::cores::{Cores, Workers};
 
-use super::Scan;
 use super::fetch::{Fetch, Scores};
+use super::{Scan, Waiting};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
@@ -35,6 +35,7 @@ impl<'a> Scan<'a> {
             current: 0,
             seen: None,
             merge: None,
+            waiting: self.waiting.iter().map(|_| Waiting::default()).collect(),
             runs: None,
             scoring: None,
             ending: None,
@@ -62,6 +63,7 @@ impl<'a> Fetch<'a> {
         Fetch {
             reader: self.reader.clone(),
             documents: self.documents,
+            without_scripts: self.without_scripts.clone(),
             filter: self.filter.clone().with_memory(self.filter.memory().of_part(go_on)),
             may_fail: self.may_fail,
             in_part: self.in_part.clone(),

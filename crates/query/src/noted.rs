@@ -1,0 +1,58 @@
+//! What becomes of scripts' calls while a document is asked together with others: the ones that
+//! were made are answered, the next one is noted, to be made with those of the others.
+
+use frond_doc::{DocumentBuf, ValueBuf};
+use frond_script::Call;
+
+use crate::code::Code;
+use crate::error::QueryError;
+
+/// The calls of one document, in their order.
+#[derive(Default)]
+pub(crate) struct Noted {
+    made: Vec<(DocumentBuf, Result<ValueBuf, QueryError>)>,
+    /// How many were answered.
+    position: usize,
+    next: Option<NextCall>,
+}
+
+/// A call that is to be made.
+pub(crate) struct NextCall {
+    /// The call, as a document.
+    pub(crate) message: DocumentBuf,
+    /// What is global for it.
+    pub(crate) globals: Option<DocumentBuf>,
+}
+
+impl Noted {
+    /// The answer to a call, an error where it was noted; `None` if it is to be made at once. That
+    /// is so where it isn't the one of the time before, by a `$rand`: it might never be.
+    pub(crate) fn answer(
+        &mut self,
+        call: &Call<'_>,
+        globals: Option<&DocumentBuf>,
+    ) -> Option<Result<ValueBuf, QueryError>> {
+        let waits = || QueryError::new(Code::InternalError, "a script's call waits for others");
+        if self.next.is_some() {
+            return Some(Err(waits()));
+        }
+        let message = call.write();
+        let Some((made, answer)) = self.made.get(self.position) else {
+            self.next = Some(NextCall { message, globals: globals.cloned() });
+            return Some(Err(waits()));
+        };
+        self.position += 1;
+        (*made == message).then(|| answer.clone())
+    }
+
+    /// The call that was noted. The document is asked anew.
+    pub(crate) fn take_next(&mut self) -> Option<NextCall> {
+        self.position = 0;
+        self.next.take()
+    }
+
+    /// Takes what became of a call that was noted.
+    pub(crate) fn push(&mut self, message: DocumentBuf, answer: Result<ValueBuf, QueryError>) {
+        self.made.push((message, answer));
+    }
+}
