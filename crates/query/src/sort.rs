@@ -175,10 +175,14 @@ fn metadata_of(expression: Document<'_>) -> Result<MetadataKind, QueryError> {
         let message = "Cannot have additional keys in a $meta sort specification";
         return Err(QueryError::new(Code::FailedToParse, message));
     }
-    match MetadataKind::parse(name)? {
-        kind
-        @ (MetadataKind::TextScore | MetadataKind::GeoNearDistance | MetadataKind::RandVal) => {
-            Ok(kind)
+    match MetadataKind::parse(name) {
+        Ok(
+            kind
+            @ (MetadataKind::TextScore | MetadataKind::GeoNearDistance | MetadataKind::RandVal),
+        ) => Ok(kind),
+        // Nothing here leaves it; MongoDB sorts by it.
+        Err(absent) if matches!(name, Value::String("searchScore" | "vectorSearchScore")) => {
+            Err(absent)
         }
         _ => refuse(31138, format!("Illegal $meta sort: {}", text::field("$meta", name))),
     }

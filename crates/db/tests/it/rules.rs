@@ -218,6 +218,21 @@ fn a_match_keeps_its_id() {
     }
     let into = "{'into': 'things', 'on': 'k'}";
     assert_eq!(code(merge(&shop, "[{'_id': 2, 'k': 'x'}]", into)), 66);
+    index(&shop, "{'key': {'a.b': 1}, 'unique': true, 'sparse': true}").expect("made");
+    for (on, source, expected) in [
+        ("k", "{}", 51132),
+        ("k", "{'k': null}", 51132),
+        ("k", "{'k': ['x']}", 51185),
+        ("a.b", "{'a': [{'b': 1}]}", 51185),
+        ("a.b", "{'a': {'b': []}}", 51185),
+        ("a.b", "{'a': 1}", 51132),
+        ("_id", "{'_id': {'x': 1}, 'k': 'z', 'a': {'b': 7}}", 0),
+    ] {
+        let into = format!("{{'into': 'things', 'on': '{on}'}}");
+        let merged = merge(&shop, &format!("[{source}]"), &into);
+        let found = merged.err().map_or(0, |error| error.code.number());
+        assert_eq!(found, expected, "{on} {source}");
+    }
     merge(&shop, "[{'k': 'y'}]", into).expect("merged");
     assert_eq!(
         find(&shop, "things", "{'k': 'y', '_id': {'$type': 'objectId'}}").matches('k').count(),

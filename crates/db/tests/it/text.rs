@@ -116,6 +116,10 @@ fn what_no_index_can_answer_is_refused() {
         ("[{'$project': {'s': {'$meta': 'textScore'}}}]", 40218),
         ("[{'$sort': {'s': {'$meta': 'textScore'}}}]", 40218),
         ("[{'$sort': {'s': {'$meta': 'recordId'}}}]", 31138),
+        ("[{'$sort': {'s': {'$meta': 'x'}}}]", 31138),
+        ("[{'$sort': {'s': {'$meta': 1}}}]", 31138),
+        ("[{'$sort': {'s': {'$meta': 'searchScore'}}}]", 40218),
+        ("[{'$project': {'s': {'$meta': 'x'}}}]", 17308),
         ("[{'$project': {'s': {'$meta': 'searchScore'}}}]", 40218),
     ] {
         let error = aggregate(&shop, Some("shops"), pipeline).unwrap_err();

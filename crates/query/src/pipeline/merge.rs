@@ -68,16 +68,19 @@ impl Merge {
     /// The filter that finds the document that `new` is about.
     ///
     /// # Errors
-    /// 51132 if one of the fields is missing, null or an array, other than an absent `_id`, for
-    /// which there is nothing to find: `None`.
+    /// 51185 if one of the fields is an array or lies in one, 51132 if it is missing or null, other
+    /// than an absent `_id`, for which there is nothing to find: `None`.
     pub fn filter(&self, new: Document<'_>) -> Result<Option<Filter>, QueryError> {
         let mut builder = DocumentBuilder::new();
         for path in &self.on {
+            refuse_arrays(path, new)?;
             match Path::new(path).get(new) {
                 None if path == "_id" => return Ok(None),
-                None | Some(Value::Null | Value::Undefined | Value::Array(_)) => {
-                    let message = "$merge write error: 'on' field cannot be missing, null, \
-                                   undefined or an array";
+                None | Some(Value::Null | Value::Undefined) => {
+                    let message = format!(
+                        "$merge write error: 'on' field '{path}' cannot be missing, null or \
+                         undefined"
+                    );
                     return Err(failure(51132, message));
                 }
                 Some(value) => builder.begin_document(path).append("$eq", value).end(),
@@ -135,6 +138,22 @@ impl Merge {
         }
         Ok(MergeAction::Replace(made))
     }
+}
+
+/// Refuses an array at a path by which documents are found, or on the way there.
+fn refuse_arrays(path: &str, document: Document<'_>) -> Result<(), QueryError> {
+    let mut inner = document;
+    for name in path.split('.') {
+        match inner.get(name) {
+            Some(Value::Array(_)) => {
+                let message = format!("$merge write error: 'on' field '{path}' is an array");
+                return Err(failure(51185, message));
+            }
+            Some(Value::Document(next)) => inner = next,
+            _ => break,
+        }
+    }
+    Ok(())
 }
 
 /// The fields of `existing`, those of `new` in their place or after them.

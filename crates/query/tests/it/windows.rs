@@ -111,6 +111,13 @@ fn wrong_windows_are_refused() {
         );
         over(SALES, &[(&stage, code)]);
     }
+    for (value, code) in
+        [(r#"{"$date": "2021-01-01T00:00:00Z"}"#, "!5429413"), (r#""x""#, "!5429414")]
+    {
+        let stage = r#"{"$setWindowFields": {"sortBy": {"t": 1},
+            "output": {"x": {"$sum": "$t", "window": {"range": [0, 1]}}}}}"#;
+        over(&format!(r#"[{{"t": {value}}}]"#), &[(stage, code)]);
+    }
     over(
         SALES,
         &[

@@ -93,7 +93,7 @@ impl Bounds {
     /// The sort value of a document, if windows are told by it; else null.
     ///
     /// # Errors
-    /// 5429513 or 5429414 for one that is no date or number.
+    /// 5429513 or 5429414 for one that is no date or number, 5429413 for a date without a unit.
     pub(super) fn sort_value<'d>(
         &self,
         path: &Path,
@@ -189,6 +189,11 @@ fn checked<'v>(value: Option<Value<'v>>, unit: Option<TimeUnit>) -> Result<Value
         (Some(_), Value::DateTime(_)) => Ok(value),
         (Some(_), _) => wrong(5_429_513, "Date"),
         (None, value) if value.is_number() => Ok(value),
+        (None, Value::DateTime(_)) => {
+            let message = "Invalid range: For windows that involve date or time ranges, a unit \
+                           must be provided.";
+            Err(failure(5_429_413, message))
+        }
         (None, _) => wrong(5_429_414, "number"),
     }
 }
