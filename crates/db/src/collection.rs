@@ -22,6 +22,7 @@ mod explain;
 pub(crate) mod find;
 mod find_and_modify;
 pub(crate) mod handles;
+mod index_filters;
 pub(crate) mod insert;
 mod merge;
 mod moved;

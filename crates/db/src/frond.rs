@@ -18,7 +18,7 @@ use frond_store::io::{Chance, Clock, Machine};
 use crate::clock::{BelievedClock, ClockRecords};
 use crate::contention::Contention;
 use crate::error::Error;
-use crate::schema::{Builds, CatalogCache, IndexBuild, IndexUsage};
+use crate::schema::{Builds, CatalogCache, IndexBuild, IndexFilters, IndexUsage};
 use crate::spill::SpillSpace;
 use crate::tail::{TAIL_BYTES, Tail};
 use crate::written::Written;
@@ -140,6 +140,7 @@ struct Inner {
     catalog: CatalogCache,
     builds: Builds,
     usage: IndexUsage,
+    index_filters: IndexFilters,
     /// How often a collection or an index went, or got another name.
     definitions_changed: AtomicU64,
     written: Written,
@@ -202,6 +203,7 @@ impl Frond {
                 catalog: CatalogCache::new(),
                 builds: Builds::default(),
                 usage: IndexUsage::default(),
+                index_filters: IndexFilters::default(),
                 definitions_changed: AtomicU64::new(0),
                 written: Written::default(),
                 tail: Tail::new(documents_bytes.min(TAIL_BYTES)),
@@ -431,6 +433,10 @@ impl Frond {
 
     pub(crate) fn usage(&self) -> &IndexUsage {
         &self.inner.usage
+    }
+
+    pub(crate) fn index_filters(&self) -> &IndexFilters {
+        &self.inner.index_filters
     }
 
     /// What was given to it as the layer of versions.

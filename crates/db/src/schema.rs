@@ -1,13 +1,15 @@
 //! What the catalog says, as types; and what the process remembers of it.
 //!
 //! Reading order: [`TreeRef`] (where a tree lies), `collection` (a collection that can be read),
-//! `entry` (one in a commit), `cache` (what names meant last), `builds` and `usage` (of indexes).
+//! `entry` (one in a commit), `cache` (what names meant last), `builds` and `usage` (of indexes),
+//! `index_filters`.
 //! Reading them is the catalog's.
 
 mod builds;
 pub(crate) mod cache;
 mod collection;
 pub(crate) mod entry;
+mod index_filters;
 mod usage;
 
 use frond_engine::TreeId;
@@ -17,6 +19,8 @@ pub use builds::IndexBuild;
 pub(crate) use builds::{Builds, Progress};
 pub use cache::{CatalogCache, CatalogEpoch, KnownDatabase};
 pub use collection::{Collection, Held, Index, is_key_of};
+pub use index_filters::{IndexFilter, QueryShape};
+pub(crate) use index_filters::{IndexFilters, ShapeKey};
 pub(crate) use usage::IndexUsage;
 
 /// Where a tree lies.

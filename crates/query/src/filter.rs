@@ -29,6 +29,7 @@ mod parse;
 mod pattern;
 mod pieces;
 mod position;
+mod query_shape;
 mod same;
 mod schema;
 mod scripts;

@@ -140,6 +140,7 @@ pub static TABLES: &[&Table] = &[
     &servers::PLAN_CACHE_CLEAR,
     &servers::PLAN_CACHE_CLEAR_FILTERS,
     &servers::PLAN_CACHE_LIST_FILTERS,
+    &servers::PLAN_CACHE_SET_FILTER,
     &servers::PROFILE,
     &servers::RE_INDEX,
     &sessions::REFRESH_SESSIONS,

@@ -46,6 +46,13 @@ pub enum Effort {
     Run,
 }
 
+/// What is told of a query besides its plans.
+struct Asked<'a> {
+    filter: Document<'a>,
+    hashes: Hashes,
+    has_index_filter: bool,
+}
+
 /// What a scan did, a walk at a time.
 #[derive(Clone, Copy, Default)]
 struct Done {
@@ -103,7 +110,8 @@ impl Database {
         let namespace = self.namespace(collection);
         let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
         let found = query.collection.as_ref().map(|(collection, _)| &**collection);
-        let asked = (filter, Hashes::of(request, found));
+        let hashes = Hashes::of(request, found);
+        let asked = Asked { filter, hashes, has_index_filter: query.has_index_filter };
         let Some((collection, access)) = &query.collection else {
             let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
             let nothing = Done::default();
@@ -375,7 +383,7 @@ fn uncached(plan: &DocumentBuf) -> DocumentBuf {
 /// Of the plans, the first runs, in so many parts at once, and the others were rejected.
 fn answer(
     namespace: &str,
-    (filter, hashes): (Document<'_>, Hashes),
+    asked: Asked<'_>,
     (plan, rejected, parts): (&Stage, &[Stage], usize),
     effort: Effort,
     total: Done,
@@ -385,9 +393,9 @@ fn answer(
     builder.append("explainVersion", Value::String("1"));
     builder.begin_document("queryPlanner");
     builder.append("namespace", Value::String(namespace));
-    builder.append("parsedQuery", Value::from(&parsed_query(filter)));
-    builder.append("indexFilterSet", Value::Boolean(false));
-    hashes.append_to(&mut builder);
+    builder.append("parsedQuery", Value::from(&parsed_query(asked.filter)));
+    builder.append("indexFilterSet", Value::Boolean(asked.has_index_filter));
+    asked.hashes.append_to(&mut builder);
     builder.append("maxIndexedOrSolutionsReached", Value::Boolean(false));
     builder.append("maxIndexedAndSolutionsReached", Value::Boolean(false));
     builder.append("maxScansToExplodeReached", Value::Boolean(false));

@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
 use crate::reader::Reader;
-use crate::schema::{Collection, TreeRef};
+use crate::schema::{Collection, IndexFilter, TreeRef};
 
 /// What sorts, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
@@ -47,6 +47,8 @@ pub(crate) struct Query {
     /// Where they could have been found by other indexes, the best way first; none unless it was
     /// asked for.
     pub rejected: Vec<Access>,
+    /// Whether an operator has said which indexes may be used.
+    pub has_index_filter: bool,
 }
 
 /// What is looked for in a collection.
@@ -63,6 +65,8 @@ pub(crate) struct Search<'a> {
     pub needs: Needs,
     /// Between which keys of the hinted index.
     pub between: Between<'a>,
+    /// The projection, as far as it is a part of the query's shape.
+    pub projection: Option<Document<'a>>,
     /// The field whose distinct values alone are wanted.
     pub distinct: Option<&'a str>,
     /// The first and the last place of a capped collection's documents.
@@ -79,6 +83,7 @@ impl<'a> Search<'a> {
             limit: None,
             needs: None,
             between: Between::default(),
+            projection: None,
             distinct: None,
             placed: None,
         }
@@ -98,7 +103,18 @@ impl Search<'_> {
         let Search { filter, order, limit, needs, between, distinct, .. } = self;
         let (limit, between, distinct) = (*limit, *between, *distinct);
         let is_by_id = collection.series.is_none();
-        Ok(plan::Request { filter, order, hint, limit, needs, between, distinct, is_by_id })
+        let allowed = None;
+        Ok(plan::Request {
+            filter,
+            order,
+            hint,
+            limit,
+            needs,
+            between,
+            distinct,
+            is_by_id,
+            allowed,
+        })
     }
 }
 
@@ -285,6 +301,10 @@ impl Database {
                 max: request.max.as_ref().map(DocumentBuf::view),
             },
             needs,
+            projection: match purpose {
+                Purpose::Find => request.projection.as_ref().map(DocumentBuf::view),
+                _ => None,
+            },
             distinct: match (purpose, &request.projection) {
                 (Purpose::Distinct, Some(projection)) => {
                     projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
@@ -294,11 +314,33 @@ impl Database {
             placed: request.placed,
         };
         let rejected = match (detail, &found) {
-            (Detail::Considered, Some(found)) => plan::rejected(reader, found, search.on(found)?)?,
+            (Detail::Considered, Some(found)) => self.rejected(reader, found, &search)?,
             _ => Vec::new(),
         };
+        let allowed = found.as_ref().and_then(|found| self.allowed(found, &search));
         let collection = self.access(reader, found, search)?;
-        Ok(Query { collection, filter, order, projection, rejected })
+        let has_index_filter = allowed.is_some();
+        Ok(Query { collection, filter, order, projection, rejected, has_index_filter })
+    }
+
+    /// The indexes that may be used, if an operator has said so.
+    pub(crate) fn allowed(
+        &self,
+        collection: &Collection,
+        search: &Search<'_>,
+    ) -> Option<Arc<IndexFilter>> {
+        self.index_filter(collection, (search.filter, search.order), search.projection)
+    }
+
+    /// The ways that were considered for a search and not chosen.
+    pub(crate) fn rejected(
+        &self,
+        reader: &Reader<'_>,
+        collection: &Collection,
+        search: &Search<'_>,
+    ) -> Result<Vec<Access>, Error> {
+        let allowed = self.allowed(collection, search);
+        plan::rejected(reader, collection, search.on(collection)?.among(allowed.as_deref()))
     }
 
     /// Chooses how to find the documents of a collection that pass `filter`; `None` if there is no
@@ -315,7 +357,8 @@ impl Database {
                 None => Ok(None),
             };
         };
-        let request = search.on(&collection)?;
+        let allowed = self.allowed(&collection, &search);
+        let request = search.on(&collection)?.among(allowed.as_deref());
         let access = match search.placed {
             Some(_) if request.filter.text().is_some() => {
                 let message = "text and tailable cursor not allowed in same query";

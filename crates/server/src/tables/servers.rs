@@ -1,8 +1,10 @@
 //! The server: its state, its parameters, its log, its care.
 
+use frond_query::Code;
+
 use super::every;
 use super::field::Field;
-use super::kind::{FLAG, Kind, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT};
+use super::kind::{ARRAY, FLAG, Kind, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT, Worded};
 use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
@@ -92,17 +94,50 @@ pub static LOG_ROTATE: Table = Table::of("logRotate", &[field("comment", TEXT).i
 
 pub static PING: Table = bare("ping").stable();
 
-/// A shape of queries.
+/// Of the fields of a shape of queries.
+const OF_SHAPE: &Worded = &Worded {
+    code: Code::BadValue,
+    message: |name, _| {
+        let kind = if name == "query" { "required" } else { "optional" };
+        format!("{kind} field {name} must be an object")
+    },
+    refuses_null: true,
+};
+/// Of the indexes that a shape may use.
+const OF_INDEXES: &Worded = &Worded {
+    code: Code::BadValue,
+    message: |name, _| format!("required field {name} must be an array"),
+    refuses_null: true,
+};
+
+/// A shape of queries whose plans are to be forgotten.
+static CLEARED_SHAPE: &[Field] = &[
+    field("collation", OBJECT).worded(OF_SHAPE).idle(),
+    field("projection", OBJECT).worded(OF_SHAPE).idle(),
+    field("query", OBJECT).worded(OF_SHAPE).idle(),
+    field("sort", OBJECT).worded(OF_SHAPE).idle(),
+];
 static SHAPE: &[Field] = &[
-    field("collation", OBJECT).idle(),
-    field("projection", OBJECT).idle(),
-    field("query", OBJECT).idle(),
-    field("sort", OBJECT).idle(),
+    field("collation", OBJECT).worded(OF_SHAPE),
+    field("projection", OBJECT).worded(OF_SHAPE),
+    field("query", OBJECT).worded(OF_SHAPE),
+    field("sort", OBJECT).worded(OF_SHAPE),
 ];
 
-pub static PLAN_CACHE_CLEAR: Table = Table::of("planCacheClear", SHAPE).lenient();
+pub static PLAN_CACHE_CLEAR: Table = Table::of("planCacheClear", CLEARED_SHAPE).lenient();
 pub static PLAN_CACHE_CLEAR_FILTERS: Table = Table::of("planCacheClearFilters", SHAPE).lenient();
 pub static PLAN_CACHE_LIST_FILTERS: Table = bare("planCacheListFilters").lenient();
+pub static PLAN_CACHE_SET_FILTER: Table = Table::of(
+    "planCacheSetFilter",
+    &[
+        field("collation", OBJECT).worded(OF_SHAPE),
+        field("indexes", ARRAY).worded(OF_INDEXES),
+        field("projection", OBJECT).worded(OF_SHAPE),
+        field("query", OBJECT).worded(OF_SHAPE),
+        field("sort", OBJECT).worded(OF_SHAPE),
+    ],
+)
+.lenient();
 
 pub static PROFILE: Table = Table::of(
     "profile",

@@ -19,6 +19,7 @@ mod errors;
 mod exhaust;
 mod fail_points;
 mod hostile;
+mod index_filters;
 mod maintenance;
 mod many;
 mod memory;

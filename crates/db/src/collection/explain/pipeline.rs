@@ -11,7 +11,7 @@ use frond_query::pipeline::{Pipeline, explained};
 use super::{Effort, Purpose};
 use crate::collection::aggregate::geo_path;
 use crate::collection::find::{Query, Search, collation_of};
-use crate::collection::plan::{self, Order};
+use crate::collection::plan::Order;
 use crate::collection::{AggregateRequest, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
@@ -58,14 +58,22 @@ impl Database {
             ..Search::of(&filter, request.hint.as_ref())
         };
         let rejected = match &found {
-            Some(found) => plan::rejected(&reader, found, search().on(found)?)?,
+            Some(found) => self.rejected(&reader, found, &search())?,
             None => Vec::new(),
         };
+        let allowed = found.as_ref().and_then(|found| self.allowed(found, &search()));
         let access = self.access(&reader, found, search())?;
         let (asked, rest) =
             split(explained(stages, &collation)?, request, order.pattern().is_some());
         let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
-        let query = Query { collection: access, filter, order, projection: None, rejected };
+        let query = Query {
+            collection: access,
+            filter,
+            order,
+            projection: None,
+            rejected,
+            has_index_filter: allowed.is_some(),
+        };
         if query.collection.as_ref().is_some_and(|(_, access)| access.gives_order) {
             pipeline.drop_order();
         }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::DocumentBuf;
 use frond_query::cores::Workers;
 
-use super::hashes::Hashes;
 use super::stage::Stage;
-use super::{Done, Effort, answer, keys_of, plan_stages, purposed};
+use super::{Asked, Done, Effort, answer, keys_of, plan_stages, purposed};
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::Query;
 use crate::collection::nearest::Nearest;
@@ -40,7 +39,7 @@ impl Planned<'_> {
     pub fn told(
         self,
         namespace: &str,
-        asked: (Document<'_>, Hashes),
+        asked: Asked<'_>,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
         let Planned { access, purpose, .. } = self;

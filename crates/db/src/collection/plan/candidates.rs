@@ -120,9 +120,16 @@ fn sources(
         Some(Hint::Place) => own_index(reader, collection)?.into_iter().collect(),
         Some(Hint::Id) => Vec::new(),
         _ => {
-            let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
+            let is_allowed = |spec| request.allowed.is_none_or(|allowed| allowed.allows(spec));
+            let is_used = |position: &usize| {
+                let spec = &collection.indexes[*position].spec;
+                !spec.hidden && is_allowed(spec)
+            };
             let indexes = (0..collection.indexes.len()).filter(is_used).map(Source::Index);
-            own_index(reader, collection)?.into_iter().chain(indexes).collect()
+            let own = own_index(reader, collection)?;
+            let series = collection.series.as_ref();
+            let is_own_used = series.is_none_or(|series| is_allowed(&series.index));
+            own.into_iter().filter(|_| is_own_used).chain(indexes).collect()
         }
     };
     match request.filter.near() {

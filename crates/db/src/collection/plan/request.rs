@@ -10,7 +10,7 @@ use frond_tree::{Bounds, Direction};
 use crate::collection::covered::Needs;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
-use crate::schema::{Collection, Index};
+use crate::schema::{Collection, Index, IndexFilter};
 
 /// What is asked of a collection.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,20 @@ pub struct Request<'a> {
     pub distinct: Option<&'a str>,
     /// Whether documents lie by `_id`.
     pub is_by_id: bool,
+    /// The indexes that may be used, if an operator has said so.
+    pub allowed: Option<&'a IndexFilter>,
+}
+
+impl<'a> Request<'a> {
+    /// The same, which may use no other indexes than these if there are any: a hint doesn't count,
+    /// then.
+    pub fn among(self, allowed: Option<&'a IndexFilter>) -> Request<'a> {
+        if allowed.is_none() || self.between.is_given() {
+            return self;
+        }
+        let may_use_ids = allowed.is_some_and(|allowed| allowed.allows(&IndexSpec::of_id()));
+        Request { allowed, hint: None, is_by_id: self.is_by_id && may_use_ids, ..self }
+    }
 }
 
 impl Request<'_> {

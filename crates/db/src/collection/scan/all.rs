@@ -25,6 +25,7 @@ pub fn all_documents<'a>(
         needs: &None,
         between: Between::default(),
         distinct: None,
+        allowed: None,
         is_by_id: collection.series.is_none(),
     };
     let access = Access::natural(collection, direction, request);

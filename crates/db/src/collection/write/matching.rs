@@ -176,7 +176,10 @@ impl CollectionWriter<'_> {
             between: Between::default(),
             distinct: None,
             is_by_id: now.series.is_none(),
+            allowed: None,
         };
+        let allowed = self.database.index_filter(now, (filter, order), None);
+        let request = request.among(allowed.as_deref());
         match &self.before {
             Some(before) => plan::choose(&self.reader(), before, &self.own, request),
             // What this transaction made itself has no index that is known here.

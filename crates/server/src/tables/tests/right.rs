@@ -63,6 +63,11 @@ const RIGHT: &[(&str, &str, &str)] = &[
         "test",
         r#"{"mapReduce": "c", "map": "emit(1, 1)", "reduce": "1", "out": {"inline": 1}}"#,
     ),
+    (
+        "planCacheSetFilter",
+        "test",
+        r#"{"planCacheSetFilter": "c", "query": {"a": 1}, "indexes": ["a"]}"#,
+    ),
     ("profile", "test", r#"{"profile": 0}"#),
     ("refreshSessions", "test", r#"{"refreshSessions": []}"#),
     ("renameCollection", "admin", r#"{"renameCollection": "test.nowhere", "to": "test.e"}"#),
