@@ -40,8 +40,8 @@ impl Place {
         Ok(Place(Some(kind)))
     }
 
-    /// What becomes of calls, or of the first of them, for as long as `go_on` says so. What the place's memory is charged
-    /// with, `charged`, comes back, or goes when the place is gone.
+    /// What becomes of calls, or of the first of them, for as long as `go_on` says so. What the
+    /// place's memory is charged with, `charged`, comes back, or goes when the place is gone.
     ///
     /// # Errors
     /// [`ScriptError::Interrupted`]; [`ScriptError::Ended`] if there is no place any more.

@@ -1,5 +1,5 @@
-//! Which indexes may be used for queries of a shape, as an operator has said (`planCacheSetFilter`):
-//! kept until the directory is closed, as in MongoDB.
+//! Which indexes may be used for queries of a shape, as an operator has said with
+//! `planCacheSetFilter`: kept until the directory is closed, as in MongoDB.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
