@@ -15,6 +15,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Filter;
 
+use crate::catalog::CollectionInfo;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
@@ -42,9 +43,9 @@ impl Frond {
         let mut failure = Ok(());
         for info in self.list_databases()? {
             interrupt.check()?;
-            match self
-                .database(&info.name)
-                .and_then(|database| database.expire_all(now_millis, interrupt))
+            let database = self.database(&info.name);
+            match database
+                .and_then(|database| Expiry { database: &database, now_millis, interrupt }.run())
             {
                 Ok(count) => removed += count,
                 Err(error) => failure = failure.and(Err(error)),
@@ -54,37 +55,24 @@ impl Frond {
     }
 }
 
-impl Database {
-    fn expire_all(&self, now_millis: i64, interrupt: &Interrupt) -> Result<u64, Error> {
+/// The removal of what has expired in a database.
+struct Expiry<'a> {
+    database: &'a Database,
+    now_millis: i64,
+    interrupt: &'a Interrupt,
+}
+
+impl Expiry<'_> {
+    fn run(&self) -> Result<u64, Error> {
         let mut removed = 0;
-        for collection in self.list_collections()? {
+        for collection in self.database.list_collections()? {
             if collection.is_view() {
                 continue;
             }
-            let mut specs = self.list_indexes(&collection.name)?;
-            // A clustered collection's documents may expire by their `_id`.
-            let by_id = clustered::expires_after(collection.options.view());
-            specs.iter_mut().filter(|spec| spec.is_id()).for_each(|spec| {
-                spec.expire_after_seconds = by_id;
-            });
-            let mut filters = Vec::new();
-            for spec in specs {
-                let Some(seconds) = spec.expire_after_seconds else { continue };
-                filters.push(expired(&spec, now_millis, seconds));
-            }
-            let options = collection.options.view();
-            if let (Some(series), Some(seconds)) =
-                (Series::of(options), clustered::seconds_of(options))
-            {
-                let mut by_time = DocumentBuilder::new();
-                by_time.append(&series.time, Value::Int32(1));
-                let spec = IndexSpec::plain(series.time, by_time.build());
-                filters.push(expired(&spec, now_millis, seconds));
-            }
-            for filter in filters {
+            for filter in self.filters(&collection)? {
                 let filter = Filter::parse(filter.view())?;
                 loop {
-                    interrupt.check()?;
+                    self.interrupt.check()?;
                     let count = self.remove_some(&collection.name, &filter)?;
                     removed += count as u64;
                     if count < BATCH_COUNT_MAX {
@@ -96,12 +84,37 @@ impl Database {
         Ok(removed)
     }
 
+    /// The filters that expired documents of a collection pass.
+    fn filters(&self, collection: &CollectionInfo) -> Result<Vec<DocumentBuf>, Error> {
+        let options = collection.options.view();
+        let mut specs = self.database.list_indexes(&collection.name)?;
+        // A clustered collection's documents may expire by their `_id`.
+        let by_id = clustered::expires_after(options);
+        specs.iter_mut().filter(|spec| spec.is_id()).for_each(|spec| {
+            spec.expire_after_seconds = by_id;
+        });
+        let mut filters = Vec::new();
+        for spec in specs {
+            let Some(seconds) = spec.expire_after_seconds else { continue };
+            filters.push(expired(&spec, self.now_millis, seconds));
+        }
+        if let (Some(series), Some(seconds)) = (Series::of(options), clustered::seconds_of(options))
+        {
+            let mut by_time = DocumentBuilder::new();
+            by_time.append(&series.time, Value::Int32(1));
+            let spec = IndexSpec::plain(series.time, by_time.build());
+            filters.push(expired(&spec, self.now_millis, seconds));
+        }
+        Ok(filters)
+    }
+
     fn remove_some(&self, collection: &str, filter: &Filter) -> Result<usize, Error> {
-        let branch = self.writable_branch()?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+        let branch = self.database.writable_branch()?;
+        let scope = Scope::collection(self.database.repository_name(), branch, collection);
+        self.database.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             transaction.give_back();
-            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+            let mut writer =
+                CollectionWriter::open(transaction, self.database, branch, collection)?;
             let met =
                 writer.matching_or_damaged(filter, &Order::Any, None, Some(BATCH_COUNT_MAX))?;
             let count = met.len();

@@ -23,10 +23,11 @@ use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
 use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
+use crate::collection::merge::MergeInto;
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Row, Scan};
-use crate::collection::{AggregateRequest, Cursor, view};
+use crate::collection::{AggregateRequest, Cursor, nearest, view};
 use crate::database::Database;
 use crate::definition::view::View;
 use crate::error::Error;
@@ -222,7 +223,7 @@ impl Database {
         let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
             Some((found, access)) => {
                 let by = (&filter, hint);
-                self.nearest(reader, (&found, &access), by, wanted, &context.interrupt)?
+                nearest::find(self, reader, (&found, &access), by, wanted, &context.interrupt)?
             }
             None => None,
         };
@@ -561,7 +562,8 @@ impl Collections for Stages {
         database
             .and_then(|database| {
                 let documents = (documents, self.referring(&database));
-                database.merge_into(collection, merge, documents, Durability::Synced)
+                MergeInto { database: &database, collection, merge, durability: Durability::Synced }
+                    .run(documents)
             })
             .map_err(|error| self.put_aside.keep(error))
     }

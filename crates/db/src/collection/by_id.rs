@@ -22,27 +22,25 @@ use crate::name;
 use crate::reader::Reader;
 use crate::schema::Collection;
 
-impl Database {
-    /// Finds the one document that `request` asks for by its `_id`; `None` if it asks for more.
-    pub(super) fn find_by_id(
-        &self,
-        reader: &Reader<'_>,
-        name: &str,
-        request: &FindRequest,
-    ) -> Result<Option<Cursor>, Error> {
-        // A time series' buckets are made of its points.
-        if name::of_buckets(name).is_some() {
-            return Ok(None);
-        }
-        let Some(id) = only_id(request) else { return Ok(None) };
-        let found = self.find_collection(reader, name)?;
-        let Some(found) = found.filter(|found| lie_by_bare_ids(found)) else { return Ok(None) };
-        request.interrupt.check()?;
-        self.frond().usage().count(found.uuid, ID_INDEX_NAME);
-        let value = reader.get(found.documents, &key::of_id(id))?;
-        let document = value.map(|value| reader.document(&value)).transpose()?;
-        Ok(Some(document.map_or_else(Cursor::empty, Cursor::one)))
+/// Finds the one document that `request` asks for by its `_id`; `None` if it asks for more.
+pub(super) fn find(
+    database: &Database,
+    reader: &Reader<'_>,
+    name: &str,
+    request: &FindRequest,
+) -> Result<Option<Cursor>, Error> {
+    // A time series' buckets are made of its points.
+    if name::of_buckets(name).is_some() {
+        return Ok(None);
     }
+    let Some(id) = only_id(request) else { return Ok(None) };
+    let found = database.find_collection(reader, name)?;
+    let Some(found) = found.filter(|found| lie_by_bare_ids(found)) else { return Ok(None) };
+    request.interrupt.check()?;
+    database.frond().usage().count(found.uuid, ID_INDEX_NAME);
+    let value = reader.get(found.documents, &key::of_id(id))?;
+    let document = value.map(|value| reader.document(&value)).transpose()?;
+    Ok(Some(document.map_or_else(Cursor::empty, Cursor::one)))
 }
 
 /// The value of `_id` that is all that a request asks for.

@@ -20,7 +20,7 @@ use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered, tells_keys};
 use crate::collection::shown::Shown;
 use crate::collection::skip::{behind, pass_over};
-use crate::collection::{Cursor, FindRequest, Purpose, capped};
+use crate::collection::{Cursor, FindRequest, Purpose, by_id, capped, nearest};
 use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
@@ -136,7 +136,7 @@ impl Database {
     /// the cursor reads them; a sort has read them all before this returns.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         let reader = self.reader();
-        if let Some(found) = self.find_by_id(&reader, collection, request)? {
+        if let Some(found) = by_id::find(self, &reader, collection, request)? {
             return Ok(found);
         }
         if self.is_made(&reader, collection)? {
@@ -158,7 +158,8 @@ impl Database {
         let nearest = match order {
             Order::Near(_) => {
                 let by = (&filter, request.hint.as_ref());
-                self.nearest(&reader, (&collection, &access), by, wanted, &request.interrupt)?
+                let found = (&collection, &access);
+                nearest::find(self, &reader, found, by, wanted, &request.interrupt)?
             }
             _ => None,
         };

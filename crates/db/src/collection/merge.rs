@@ -83,40 +83,45 @@ impl Merged {
     }
 }
 
-impl Database {
-    /// Writes `documents` into `collection` as `merge` says. They may have references, to
-    /// what lies there or elsewhere.
-    pub(crate) fn merge_into(
+/// A `$merge` of documents into a collection.
+pub(crate) struct MergeInto<'a> {
+    pub database: &'a Database,
+    pub collection: &'a str,
+    pub merge: &'a Merge,
+    pub durability: Durability,
+}
+
+impl MergeInto<'_> {
+    /// Writes `documents`. They may have references, to what lies there or elsewhere.
+    pub(crate) fn run(
         &self,
-        collection: &str,
-        merge: &Merge,
         (documents, referring): (Documents<'_>, Referring),
-        durability: Durability,
     ) -> Result<(), Error> {
-        name::check_collection(self.repository_name(), collection)?;
-        let found = self.find_collection(&self.reader(), collection)?;
+        let MergeInto { database, collection, merge, durability } = *self;
+        name::check_collection(database.repository_name(), collection)?;
+        let found = database.find_collection(&database.reader(), collection)?;
         if found.is_some_and(|found| found.series.is_some()) {
             let message = format!(
                 "$merge into a time-series collection is not supported: {}",
-                self.namespace(collection)
+                database.namespace(collection)
             );
             return Err(Error::invalid(Code::CommandNotSupportedOnView, message));
         }
-        self.check_unique(collection, merge.on())?;
+        self.check_unique()?;
         // Elsewhere what a document refers to goes with it.
-        let engine = self.frond().engine();
+        let engine = database.frond().engine();
         let travels = engine.is_in_set() || engine.tells();
         let mut batch = Vec::new();
         let mut bytes = 0;
         // What is made here must outlive a collection of garbage before a transaction names it.
         let _session = engine.store().session();
-        let mut moving = Moving::new(self, referring, durability);
+        let mut moving = Moving::new(database, referring, durability);
         for document in documents {
             let document = moving.document(document?)?;
             let filter = merge.filter(document.view())?;
             // Made before the transaction, which may run more than once.
-            let new = normalise::for_insert(&document, || self.frond().new_object_id())?;
-            self.check_size(whole_bytes(new.view()))?;
+            let new = normalise::for_insert(&document, || database.frond().new_object_id())?;
+            database.check_size(whole_bytes(new.view()))?;
             check_id(new.view())?;
             bytes += match travels {
                 true => whole_bytes(new.view()),
@@ -128,27 +133,22 @@ impl Database {
             batch.push(Merged { filter, given, new });
             if BATCH_COUNT_MAX <= batch.len() || BATCH_BYTES_MAX <= bytes {
                 moving.flush()?;
-                self.merge_batch(collection, merge, &batch, durability)?;
+                self.write(&batch)?;
                 batch.clear();
                 bytes = 0;
             }
         }
         moving.flush()?;
-        self.merge_batch(collection, merge, &batch, durability)
+        self.write(&batch)
     }
 
     /// Writes a batch, all of it whatever fails; then fails with what failed first.
-    fn merge_batch(
-        &self,
-        collection: &str,
-        merge: &Merge,
-        batch: &[Merged],
-        durability: Durability,
-    ) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        let failed = self.transact(scope, LatchMode::Writer, durability, |transaction| {
-            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
+    fn write(&self, batch: &[Merged]) -> Result<(), Error> {
+        let MergeInto { database, collection, merge, durability } = *self;
+        let branch = database.writable_branch()?;
+        let scope = Scope::collection(database.repository_name(), branch, collection);
+        let failed = database.transact(scope, LatchMode::Writer, durability, |transaction| {
+            let mut writer = CollectionWriter::open(transaction, database, branch, collection)?;
             let mut failed = None;
             for (position, merged) in batch.iter().enumerate() {
                 if let Err(error) = merged.write(merge, &mut writer) {
@@ -162,12 +162,13 @@ impl Database {
     }
 
     /// Refuses `on` fields that no unique index has: they could be about several documents.
-    fn check_unique(&self, collection: &str, on: &[String]) -> Result<(), Error> {
+    fn check_unique(&self) -> Result<(), Error> {
+        let on = self.merge.on();
         if on == ["_id"] {
             return Ok(());
         }
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(collection)?;
+        let reader = self.database.reader();
+        let found = CatalogView::open(&reader, self.database)?.collection(self.collection)?;
         let indexes = found.map_or_else(Vec::new, |found| found.indexes);
         let has_fields = |fields: &[frond_query::sort::SortField]| {
             fields.len() == on.len() && fields.iter().all(|field| on.contains(&field.path))

@@ -9,7 +9,7 @@ use super::stage::Stage;
 use super::{Asked, Done, Effort, answer, keys_of, plan_stages, purposed};
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::find::Query;
-use crate::collection::nearest::Nearest;
+use crate::collection::nearest::{self, Nearest};
 use crate::collection::plan::{Access, Order};
 use crate::collection::scan::Scan;
 use crate::collection::walk::Walk;
@@ -132,7 +132,7 @@ impl Planned<'_> {
         let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
         let by = (&query.filter, request.hint.as_ref());
         let interrupt = &request.interrupt;
-        self.database.nearest(self.reader, (collection, access), by, wanted, interrupt)
+        nearest::find(self.database, self.reader, (collection, access), by, wanted, interrupt)
     }
 
     /// Into how many parts the search would be divided now: those of stages that can be, too.
