@@ -90,6 +90,19 @@ fn append_partition(
     Ok(())
 }
 
+fn parse_output(specification: Document<'_>) -> Result<Document<'_>, QueryError> {
+    let output = specification.get("output").ok_or_else(|| {
+        failure(40414, "BSON field '$fill.output' is missing but a required field")
+    })?;
+    let Value::Document(output) = output else {
+        return Err(wrong_type("output", output, "object"));
+    };
+    if output.is_empty() {
+        return Err(failure(6_050_203, "$fill requires at least one output field"));
+    }
+    Ok(output)
+}
+
 pub(super) fn parse(
     argument: Value<'_>,
     parser: &mut StageParser,
@@ -102,15 +115,7 @@ pub(super) fn parse(
         let message = format!("BSON field '$fill.{name}' is an unknown field.");
         return Err(failure(40415, message));
     }
-    let output = specification.get("output").ok_or_else(|| {
-        failure(40414, "BSON field '$fill.output' is missing but a required field")
-    })?;
-    let Value::Document(output) = output else {
-        return Err(wrong_type("output", output, "object"));
-    };
-    if output.is_empty() {
-        return Err(failure(6_050_203, "$fill requires at least one output field"));
-    }
+    let output = parse_output(specification)?;
     let sort = specification.get("sortBy");
     if let Some(other) = sort.filter(|sort| sort.as_document().is_none()) {
         return Err(wrong_type("sortBy", other, "object"));

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::{DocumentBuf, Value};
+use frond_doc::{Document, DocumentBuf, Value};
 
 use super::set_path::set_path;
 use super::sorter::Sorter;
@@ -127,6 +127,28 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
             Err(QueryError::new(Code::TypeMismatch, message))
         }
     };
+    refuse_unknown(options)?;
+    let near = parse_near(options)?;
+    let multiplier = parse_multiplier(options)?;
+    let query = parse_query(options)?;
+    if options.get("key") == Some(Value::String("")) {
+        return Err(QueryError::new(
+            Code::BadValue,
+            "$geoNear parameter 'key' cannot be the empty string",
+        ));
+    }
+    Ok(Arc::new(GeoNear {
+        near,
+        key: text("key")?.map(str::to_owned),
+        query,
+        distance: text("distanceField")?.map(parse_path).transpose()?,
+        location: text("includeLocs")?.map(parse_path).transpose()?,
+        multiplier,
+        metadata: Metadata::default(),
+    }))
+}
+
+fn refuse_unknown(options: Document<'_>) -> Result<(), QueryError> {
     let known = [
         "near",
         "key",
@@ -139,17 +161,21 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
         "maxDistance",
         "uniqueDocs",
     ];
-    if let Some((name, _)) = options.iter().find(|(name, _)| !known.contains(name)) {
-        return Err(match name {
-            "limit" | "num" => {
-                let message = "$geoNear no longer supports the 'limit' parameter. Use a $limit stage \
-                               instead.";
-                failure(50_858, message.replace("limit' p", &format!("{name}' p")))
-            }
-            "start" => failure(50_856, "$geoNear no longer supports the 'start' parameter."),
-            _ => failure(5_860_400, format!("Unrecognized option to $geoNear: {name}")),
-        });
-    }
+    let Some((name, _)) = options.iter().find(|(name, _)| !known.contains(name)) else {
+        return Ok(());
+    };
+    Err(match name {
+        "limit" | "num" => {
+            let message = "$geoNear no longer supports the 'limit' parameter. Use a $limit stage \
+                           instead.";
+            failure(50_858, message.replace("limit' p", &format!("{name}' p")))
+        }
+        "start" => failure(50_856, "$geoNear no longer supports the 'start' parameter."),
+        _ => failure(5_860_400, format!("Unrecognized option to $geoNear: {name}")),
+    })
+}
+
+fn parse_near(options: Document<'_>) -> Result<Near, QueryError> {
     let Some(point) = options.get("near") else {
         return Err(failure(5_860_400, "$geoNear requires a 'near' argument"));
     };
@@ -166,6 +192,10 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
             near.limit(name, limit).map_err(refuse)?;
         }
     }
+    Ok(near)
+}
+
+fn parse_multiplier(options: Document<'_>) -> Result<f64, QueryError> {
     let multiplier = match options.get("distanceMultiplier") {
         None => 1.0,
         Some(value) => number("distanceMultiplier", value)?,
@@ -173,6 +203,10 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
     if multiplier < 0.0 || multiplier.is_nan() {
         return Err(QueryError::new(Code::BadValue, "distanceMultiplier must be nonnegative"));
     }
+    Ok(multiplier)
+}
+
+fn parse_query(options: Document<'_>) -> Result<Filter, QueryError> {
     let query = match options.get("query") {
         None => Filter::all(),
         Some(Value::Document(query)) => Filter::parse(query)?,
@@ -182,19 +216,5 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
         let message = "$near cannot be used inside the 'query' of $geoNear";
         return Err(QueryError::new(Code::BadValue, message));
     }
-    if options.get("key") == Some(Value::String("")) {
-        return Err(QueryError::new(
-            Code::BadValue,
-            "$geoNear parameter 'key' cannot be the empty string",
-        ));
-    }
-    Ok(Arc::new(GeoNear {
-        near,
-        key: text("key")?.map(str::to_owned),
-        query,
-        distance: text("distanceField")?.map(parse_path).transpose()?,
-        location: text("includeLocs")?.map(parse_path).transpose()?,
-        multiplier,
-        metadata: Metadata::default(),
-    }))
+    Ok(query)
 }
