@@ -87,14 +87,7 @@ impl FormatPatch {
     }
 
     fn write(&self, backend: &mut dyn Backend, out: &mut dyn Write) -> Result<u64, Failure> {
-        let (from, to) = match self.version.as_deref().and_then(|text| text.split_once("..")) {
-            Some((from, to)) => (Some(from), to),
-            None => (None, self.version.as_deref().unwrap_or("HEAD")),
-        };
-        if from == Some("") || to.starts_with('.') {
-            return Err(Failure::Usage("VERSION or FROM..TO is expected".to_owned()));
-        }
-        let to = if to.is_empty() { "HEAD" } else { to };
+        let (from, to) = self.range()?;
         let commit = self.show(backend, to)?;
         let from = match from {
             Some(from) => text_of(self.show(backend, from)?.view(), "commitId").to_owned(),
@@ -106,34 +99,9 @@ impl FormatPatch {
         };
         let to = text_of(commit.view(), "commitId");
         line(out, self.head(commit.view(), &from).view())?;
-        let mut rows = 0;
-        let mut collections = Vec::new();
-        let diff = document! { "from": &*from, "to": to };
-        let mut command = DocumentBuilder::new();
-        command.append("aggregate", Value::Int32(1));
-        command.begin_array("pipeline").push_begin_document();
-        command.append("$diff", Value::Document(diff.view())).end().end();
-        command.begin_document("cursor").end();
-        let command = command.build();
+        let command = diff_of(&from, to);
         // Which collections came or went is asked for first: their options go beside them.
-        backend.for_each_document(&self.database, &command, &mut |row| {
-            match text_of(row, "kind") {
-                "options" => {
-                    let collection = text_of(row, "collection");
-                    return Err(Failure::failed(format!(
-                        "options of {collection} differ: a patch has collections, indexes and \
-                         documents; collMod changes options"
-                    )));
-                }
-                "collection" => collections.push((
-                    text_of(row, "collection").to_owned(),
-                    text_of(row, "change").to_owned(),
-                )),
-                _ => {}
-            }
-            rows += 1;
-            Ok(())
-        })?;
+        let (rows, collections) = self.changed_collections(backend, &command)?;
         if rows == 0 {
             return Err(Failure::failed("nothing differs: there is nothing to write"));
         }
@@ -160,6 +128,45 @@ impl FormatPatch {
         end.append(file::END, count_value(rows));
         line(out, end.build().view())?;
         Ok(rows)
+    }
+
+    /// The versions that are told, if the first is, and the second.
+    fn range(&self) -> Result<(Option<&str>, &str), Failure> {
+        let (from, to) = match self.version.as_deref().and_then(|text| text.split_once("..")) {
+            Some((from, to)) => (Some(from), to),
+            None => (None, self.version.as_deref().unwrap_or("HEAD")),
+        };
+        if from == Some("") || to.starts_with('.') {
+            return Err(Failure::Usage("VERSION or FROM..TO is expected".to_owned()));
+        }
+        Ok((from, if to.is_empty() { "HEAD" } else { to }))
+    }
+
+    /// How many rows `diff` has, and the collections that came or went, with which of these.
+    fn changed_collections(
+        &self,
+        backend: &mut dyn Backend,
+        diff: &DocumentBuf,
+    ) -> Result<(u64, Vec<(String, String)>), Failure> {
+        let (mut rows, mut collections) = (0, Vec::new());
+        backend.for_each_document(&self.database, diff, &mut |row| {
+            let collection = text_of(row, "collection");
+            match text_of(row, "kind") {
+                "options" => {
+                    return Err(Failure::failed(format!(
+                        "options of {collection} differ: a patch has collections, indexes and \
+                         documents; collMod changes options"
+                    )));
+                }
+                "collection" => {
+                    collections.push((collection.to_owned(), text_of(row, "change").to_owned()));
+                }
+                _ => {}
+            }
+            rows += 1;
+            Ok(())
+        })?;
+        Ok((rows, collections))
     }
 
     fn show(&self, backend: &mut dyn Backend, version: &str) -> Result<DocumentBuf, Failure> {
@@ -235,6 +242,17 @@ impl FormatPatch {
         head.append("message", Value::String(message));
         head.build()
     }
+}
+
+/// The command that asks for all that differs.
+fn diff_of(from: &str, to: &str) -> DocumentBuf {
+    let diff = document! { "from": from, "to": to };
+    let mut command = DocumentBuilder::new();
+    command.append("aggregate", Value::Int32(1));
+    command.begin_array("pipeline").push_begin_document();
+    command.append("$diff", Value::Document(diff.view())).end().end();
+    command.begin_document("cursor").end();
+    command.build()
 }
 
 /// The row of a collection that came or went, with its options.
