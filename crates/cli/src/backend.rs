@@ -257,7 +257,11 @@ pub fn tell_hook(answer: &DocumentBuf) {
 }
 
 /// A running server.
-pub struct Remote(Client);
+pub struct Remote {
+    client: Client,
+    /// Whether it is asked whichever member of a set it is.
+    is_any_member: bool,
+}
 
 /// Where a server is, and who logs in there.
 pub struct ServerUri {
@@ -300,7 +304,7 @@ impl Remote {
             }
             connected = Remote::connect_to(address, server);
         }
-        connected
+        connected.map(|remote| Remote { is_any_member: true, ..remote })
     }
 
     /// Takes a server that doesn't answer for so long for one that is lost.
@@ -308,11 +312,12 @@ impl Remote {
     /// # Errors
     /// [`Failure::Failed`] with what the system says.
     pub fn set_read_timeout(&self, time: Duration) -> Result<(), Failure> {
-        let set = self.0.set_read_timeout(Some(time));
+        let set = self.client.set_read_timeout(Some(time));
         set.map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// As [`Remote::connect`], at another address of the same set.
+    /// As [`Remote::connect`], at one address, of which commands are asked as they are: a MongoDB,
+    /// perhaps.
     ///
     /// # Errors
     /// As [`Remote::connect`].
@@ -325,7 +330,7 @@ impl Remote {
                 Failure::failed(format!("login of {user} at {address}: {error}"))
             })?;
         }
-        Ok(Remote(client))
+        Ok(Remote { client, is_any_member: false })
     }
 }
 
@@ -350,17 +355,15 @@ impl Backend for Remote {
         command: Document<'_>,
         sequences: Vec<DocumentSequence>,
     ) -> Result<DocumentBuf, Failure> {
-        // What reads is asked of whichever member of a set this is. (A MongoDB that is followed
-        // may not know the field in a hello.)
         let mut asked = DocumentBuilder::new();
         for (name, value) in command.iter() {
             asked.append(name, value);
         }
-        if command.get("$readPreference").is_none() && command.get("hello").is_none() {
+        if self.is_any_member {
             let any = document! { "mode": "primaryPreferred" };
             asked.append("$readPreference", Value::Document(any.view()));
         }
-        let answer = self.0.command_with(database, asked.build().view(), sequences);
+        let answer = self.client.command_with(database, asked.build().view(), sequences);
         answer.inspect(tell_hook).map_err(|error| match error {
             ClientError::Command { code, message, answer } => {
                 Failure::Refused { code: i64::from(code), message, answer }
