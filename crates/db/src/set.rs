@@ -115,8 +115,8 @@ impl Frond {
         self.engine().lead();
     }
 
-    /// Removes from this member's disk, and from what its readers keep, all that the databases don't
-    /// have any more. Cursors that are open end.
+    /// Removes from this member's disk, and from what its readers keep, all that the databases
+    /// don't have any more. Cursors that are open end.
     ///
     /// # Errors
     /// As a collection's.

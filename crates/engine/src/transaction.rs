@@ -139,8 +139,8 @@ impl Transaction {
         self.shared.order.is_some()
     }
 
-    /// Says that all members of the set have the chunk `root` with all that it leads to, as what was
-    /// read in this transaction says: where the transaction names it, it doesn't travel.
+    /// Says that all members of the set have the chunk `root` with all that it leads to, as what
+    /// was read in this transaction says: where the transaction names it, it doesn't travel.
     pub fn note_held(&mut self, root: ChunkHash) {
         self.own.members_have.roots.push(root);
     }

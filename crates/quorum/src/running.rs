@@ -244,8 +244,8 @@ impl Running {
         }
     }
 
-    /// Cuts the log up to an entry that was handed out, whoever holds it, and however little that
-    /// gives back. A member that lacks it needs a copy. To be called by the thread that cuts.
+    /// Cuts the log up to an entry that was handed out, wherever it is held, and however little
+    /// that gives back. A member that lacks it needs a copy. To be called by the thread that cuts.
     ///
     /// # Errors
     /// As [`Running::cut`].

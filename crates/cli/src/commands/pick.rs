@@ -55,8 +55,8 @@ struct Pick {
     #[arg(short, long)]
     message: Option<String>,
 
-    /// Don't begin while there are changes that are not committed; otherwise they become a commit of
-    /// their own first
+    /// Don't begin while there are changes that are not committed; otherwise they become a commit
+    /// of their own first
     #[arg(long)]
     refuse_dirty: bool,
 

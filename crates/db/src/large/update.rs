@@ -14,9 +14,9 @@
 //! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements
 //!    of their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
-//! Anything else is left to the update of the whole document: many paths, `_id`, arrays that would be padded,
-//! `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so that it
-//! fails with the same words.
+//! Anything else is left to the update of the whole document: many paths, `_id`, arrays that would
+//! be padded, `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so
+//! that it fails with the same words.
 
 mod containers;
 mod rename;
@@ -38,8 +38,8 @@ use together::Together;
 /// Operators that do without the content of an array that is a container, or look at it piece by
 /// piece.
 const CONTAINER_OPERATORS: [&str; 5] = ["$addToSet", "$pop", "$pull", "$pullAll", "$push"];
-/// A step looks its path up from the first field on. Above so many, one pass over the whole document
-/// costs less.
+/// A step looks its path up from the first field on. Above so many, one pass over the whole
+/// document costs less.
 const STEPS_MAX: usize = 32;
 const SET: &str = "$set";
 const UNSET: &str = "$unset";

@@ -62,13 +62,16 @@ impl ShapeKey {
     }
 }
 
+/// A collection's UUID, and the shape of a query.
+type Asked = ([u8; 16], ShapeKey);
+
 /// All that were set. Collections are told apart by their UUIDs.
 ///
 /// *Thread safety*: any number of threads may ask; where there are none, without a lock.
 #[derive(Default)]
 pub(crate) struct IndexFilters {
     are_any: AtomicBool,
-    by_shape: RwLock<BTreeMap<([u8; 16], ShapeKey), Arc<IndexFilter>>>,
+    by_shape: RwLock<BTreeMap<Asked, Arc<IndexFilter>>>,
 }
 
 impl IndexFilters {

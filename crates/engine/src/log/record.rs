@@ -379,7 +379,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Whether it stands before a deletion.
-    pub fn is_deletion(mut self) -> Option<bool> {
+    pub fn stands_before_deletion(mut self) -> Option<bool> {
         Some(self.u8()? == TAG_DELETION)
     }
 

@@ -48,7 +48,8 @@ impl TreeWrites {
         (0..self.count).map(move |_| {
             let (key, end) = walker.entry().expect(RIGHT);
             let key_bytes = u32::try_from(key.len()).expect("a key's length is stored in 32 bits");
-            let is_deletion = Walker::new(&self.entries[key.end..end]).is_deletion().expect(RIGHT);
+            let is_deletion =
+                Walker::new(&self.entries[key.end..end]).stands_before_deletion().expect(RIGHT);
             let bytes = self.entries.slice(key.start..end);
             Stored { bytes, key_bytes, has_value: !is_deletion, replaces: None }
         })

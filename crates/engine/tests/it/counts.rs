@@ -20,7 +20,7 @@ const KEYS: usize = 4_000;
 /// Some begin with others.
 fn key(number: usize) -> Bytes {
     let text = format!("{:04}", number / 2 * 2);
-    Bytes::from(if number % 2 == 0 { text } else { text + "suffix of an odd one" })
+    Bytes::from(if number.is_multiple_of(2) { text } else { text + "suffix of an odd one" })
 }
 
 fn random_bounds(random: &mut Random) -> Bounds {

@@ -85,8 +85,9 @@ fn a_snapshot_reads_on_whatever_goes() {
     assert_eq!(content(&engine.snapshot(), tree), second);
 }
 
-/// A value that only a memtable has, which a snapshot holds, refers to a chunk that no tree has: one
-/// that was stored before, or that its transaction brought with so much that it was packed at once.
+/// A value that only a memtable has, which a snapshot holds, refers to a chunk that no tree has:
+/// one that was stored before, or that its transaction brought with so much that it was packed at
+/// once.
 #[test]
 fn a_snapshot_keeps_what_the_values_of_its_memtables_refer_to() {
     for brings in [false, true] {

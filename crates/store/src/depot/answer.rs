@@ -10,8 +10,8 @@ use crate::io::steady_now;
 
 /// Attempts before the question is left open: some ten seconds of a store that is away.
 const ATTEMPTS_MAX: u32 = 9;
-/// Nor is there another attempt after so long: a store that takes requests and answers none holds up
-/// all that writes.
+/// Nor is there another attempt after so long: a store that takes requests and answers none holds
+/// up all that writes.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Makes the object `name`, and finds out whether that worked: its version if it is this caller's,

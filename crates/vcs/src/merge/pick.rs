@@ -49,9 +49,9 @@ pub struct PickRequest {
 }
 
 impl Repository {
-    /// Does again, or undoes, what one commit did. Changes that are not committed become a commit of
-    /// their own first, in the same transaction: a branch that clients write to is never clean for
-    /// long.
+    /// Does again, or undoes, what one commit did. Changes that are not committed become a commit
+    /// of their own first, in the same transaction: a branch that clients write to is never clean
+    /// for long.
     ///
     /// # Errors
     /// `BadValue` if the revision names no commit, or a merge and no parent was named;
