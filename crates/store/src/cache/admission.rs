@@ -54,7 +54,7 @@ pub enum Admission {
     /// It has.
     InMemory,
     /// It has not; reading it was dear, so that the part that was wanted is worth
-    /// [keeping](crate::ChunkStore::keep_entry).
+    /// [keeping](crate::ReadCache::keep_entry).
     EntryWanted,
     /// It has not, and to read it again is cheaper than to keep anything.
     No,
