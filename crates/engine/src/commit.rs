@@ -86,11 +86,7 @@ impl Shared {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
         let durability = if self.order.is_some() { Durability::Synced } else { durability };
-        match beginning.gives_back {
-            true => self.admit_giving_back(bytes)?,
-            false => self.admit_growth(bytes)?,
-        }
-        let turn = self.stall(bytes, &mut watch)?;
+        let turn = self.admit(bytes, beginning.gives_back, &mut watch)?;
         let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);
         let staged = std::mem::take(&mut prepared.staged);

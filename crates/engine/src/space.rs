@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use frond_store::io::{Clock, Disk, DiskSpace, Machine};
+use frond_store::last_part;
 
 /// The file that holds space.
 pub(crate) const NAME: &str = "RESERVE";
@@ -34,14 +35,13 @@ const BYTES_MIN: u64 = 64 << 20;
 const BYTES_MAX: u64 = 1 << 30;
 /// Of a small disk less is held back than [`BYTES_MIN`].
 const SMALL_DISK_SHARE: u64 = 8;
-/// The part of the reserve that is held, and its limit: a drop and a collection take some hundred
-/// KB.
+/// The part of the reserve's last part that is held.
 const HELD_SHARE: u64 = 4;
-const HELD_BYTES_MAX: u64 = 16 << 20;
 /// Memtables wait with this part of the reserve at most where it is near.
 pub(crate) const WAITING_SHARE: u64 = 4;
-/// This part of the reserve the log leaves free (`frond_store::Headroom` has the other parts).
-pub(crate) const LOG_SHARE: u64 = 16;
+/// This part of the reserve's last part the log leaves free (`frond_store::Headroom` has the other
+/// parts).
+const LOG_SHARE: u64 = 16;
 
 /// How much of its disk a data directory keeps for giving space back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,9 +85,24 @@ impl DiskRoom {
         !self.has_beside_reserve(0)
     }
 
+    /// Whether only what is left to what gives space back is free, so that growth may not even
+    /// flush what waits.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.free < held_part(self.reserve)
+    }
+
+    /// Whether the log has no room for a record of so many bytes that gives space back.
+    pub(crate) fn is_full_for(&self, bytes: u64) -> bool {
+        self.free < (last_part(self.reserve) / LOG_SHARE).saturating_add(bytes)
+    }
+
     pub(crate) fn has_beside_reserve(&self, bytes: u64) -> bool {
         self.reserve.saturating_add(bytes) <= self.free.saturating_add(self.held)
     }
+}
+
+fn held_part(reserve_bytes: u64) -> u64 {
+    last_part(reserve_bytes) / HELD_SHARE
 }
 
 /// The disk space of a data directory.
@@ -195,7 +210,7 @@ impl Space {
     /// reserve.
     pub fn hold(&self) {
         let Some(room) = self.room() else { return };
-        let wanted = (room.reserve / HELD_SHARE).min(HELD_BYTES_MAX);
+        let wanted = held_part(room.reserve);
         let has_room = room.reserve.saturating_add(wanted) <= room.free;
         if wanted == 0 || room.held > 0 || !has_room {
             return;

@@ -7,15 +7,27 @@
 //! | work | stops with so much of the reserve free |
 //! |---|---|
 //! | ordinary: loads, folds, merges of runs | a half |
-//! | a collection, and the folds that it asks for | an eighth |
+//! | a flush that nothing waits for; a collection, and the folds that it asks for | an eighth |
 //! | records of the log that give space back | a sixteenth (`engine::growth`) |
-//! | essential: flushes and what publishes | a 32nd |
+//! | essential: what publishes, flushes for what gives space back | a 32nd |
 //! | manifests | nothing |
+//!
+//! All but the first are parts of [`last_part`]: of no more than a file can hold back for the case
+//! that others fill the disk.
 //!
 //! The thread says what it is at ([`Headroom::enter`]): what puts chunks is called through many
 //! layers.
 
 use std::cell::Cell;
+
+/// More than this isn't divided: a drop and a collection take some hundred KB.
+const LAST_BYTES_MAX: u64 = 64 << 20;
+
+/// The part of a reserve that is left to what gives space back.
+#[must_use]
+pub fn last_part(reserve_bytes: u64) -> u64 {
+    reserve_bytes.min(LAST_BYTES_MAX)
+}
 
 /// What a thread is at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,12 +52,28 @@ impl Headroom {
         Entered(AT.replace(self))
     }
 
+    /// What this thread is at.
+    #[must_use]
+    pub fn now() -> Headroom {
+        AT.get()
+    }
+
+    /// What a flush by this thread is. One that is for nothing that gives space back can wait: the
+    /// log has what it would write.
+    #[must_use]
+    pub fn of_flush() -> Headroom {
+        match AT.get() {
+            Headroom::Ordinary => Headroom::Collection,
+            Headroom::Collection | Headroom::Essential => Headroom::Essential,
+        }
+    }
+
     /// The part of `reserve_bytes` that this thread leaves free.
     pub(crate) fn of_thread(reserve_bytes: u64) -> u64 {
         match AT.get() {
             Headroom::Ordinary => reserve_bytes / 2,
-            Headroom::Collection => reserve_bytes / 8,
-            Headroom::Essential => reserve_bytes / 32,
+            Headroom::Collection => last_part(reserve_bytes) / 8,
+            Headroom::Essential => last_part(reserve_bytes) / 32,
         }
     }
 }
@@ -75,5 +103,22 @@ mod tests {
         check(800);
         drop(collection);
         check(3200);
+    }
+
+    #[test]
+    fn what_a_file_can_hold_back_is_enough_for_what_gives_space_back_on_a_large_disk() {
+        let reserve = 1 << 30;
+        let held = last_part(reserve) / 4;
+        for headroom in [Headroom::Collection, Headroom::Essential] {
+            let _at = headroom.enter();
+            assert!(Headroom::of_thread(reserve) <= held / 2, "{headroom:?}");
+        }
+    }
+
+    #[test]
+    fn a_flush_can_wait_unless_it_is_for_what_gives_space_back() {
+        assert_eq!(Headroom::of_flush(), Headroom::Collection);
+        let _collection = Headroom::Collection.enter();
+        assert_eq!(Headroom::of_flush(), Headroom::Essential);
     }
 }

@@ -50,7 +50,7 @@ pub use error::StoreError;
 pub use gc::session::Session;
 pub use gc::{GarbageCollection, GcOptions, GcReport};
 pub use hash::NameHasherBuilder;
-pub use headroom::{Entered, Headroom};
+pub use headroom::{Entered, Headroom, last_part};
 pub use layer::{Layered, PutFor, StoreLayer};
 pub use lifetime::Lifetime;
 pub use lost::Lost;

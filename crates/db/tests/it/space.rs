@@ -18,8 +18,12 @@ const CAPACITY: u64 = 40 * MB;
 const RESERVE: u64 = 12 * MB;
 
 fn open(disk: &SimDisk, reserve: u64) -> Frond {
+    open_with(disk, reserve, MB)
+}
+
+fn open_with(disk: &SimDisk, reserve: u64, memtable_bytes_max: u64) -> Frond {
     let engine = EngineOptions {
-        memtable_bytes_max: MB,
+        memtable_bytes_max,
         cache_bytes: 4 * MB,
         reserve: Reserve::Bytes(reserve),
         ..EngineOptions::default()
@@ -137,6 +141,48 @@ fn what_deletes_works_on_a_full_disk_and_gives_space_back() {
             frond.engine().check().expect("whole");
             assert_eq!(find(&shop, "things", "{'_id': 3, 'k': {'$ne': 3}}"), "[]", "{case}");
         }
+    }
+}
+
+/// Others fill the disk while more waits in memory than a flush has room for, and an application
+/// goes on inserting. On a large disk what a file holds back is a small part of the reserve.
+#[test]
+fn refused_inserts_take_nothing_from_what_gives_space_back() {
+    for (capacity, reserve, restart) in
+        [(CAPACITY, RESERVE, false), (CAPACITY, RESERVE, true), (340 * MB, 300 * MB, false)]
+    {
+        let mut random = Random::new(9);
+        let mut disk = SimDisk::new(1);
+        disk.limit_to(Some(capacity));
+        let mut frond = open_with(&disk, reserve, 32 * MB);
+        let case = format!("reserve {reserve}, restart {restart}");
+        let (base, other) = (shop(&frond), Repository::open(&frond, "other").expect("a name"));
+        for first in 0..24 {
+            insert(&base, &batch(&mut random, first * 16)).expect("there is room");
+            insert(&other, &batch(&mut random, first * 16)).expect("there is room");
+        }
+        frond.engine().hold_reserve();
+        fill_by_others(&disk, &frond);
+        // What was free is taken as known for 20 ms.
+        assert_eq!(frond.engine().room().expect("told").free, 0, "{case}");
+        for first in 100..103 {
+            assert!(insert(&base, &batch(&mut random, first * 16)).is_err(), "{case}: full");
+        }
+        assert_eq!(delete(&base, "things", "{'k': {'$lt': 9}}"), 36, "{case}");
+        if restart {
+            disk = disk.kill();
+            frond = open_with(&disk, reserve, 32 * MB);
+        }
+        let (base, other) = (shop(&frond), Repository::open(&frond, "other").expect("a name"));
+        assert!(insert(&base, &batch(&mut random, 2000)).is_err(), "{case}: full");
+        assert_eq!(delete(&base, "things", "{'_id': 10}"), 1, "{case}");
+        assert!(base.drop_collection("things").expect("dropped"), "{case}");
+        let _ = insert(&base, &batch(&mut random, 3000));
+        other.drop_database().expect("dropped");
+        collect(&frond);
+        frond.engine().check().expect("whole");
+        disk.set_contents("somebody's", &[]);
+        insert(&base, &batch(&mut random, 4000)).expect("there is room again");
     }
 }
 

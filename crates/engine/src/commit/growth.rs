@@ -3,20 +3,45 @@
 use std::io;
 use std::sync::PoisonError;
 
-use frond_store::StoreError;
+use frond_store::{Headroom, StoreError};
 
+use crate::commit::stall::Delay;
 use crate::error::EngineError;
 use crate::shared::Shared;
-use crate::space::{DiskRoom, LOG_SHARE, WAITING_SHARE};
+use crate::slow::Stopwatch;
+use crate::space::{DiskRoom, WAITING_SHARE};
 
 impl Shared {
+    /// Lets a commit of so many bytes begin: as far as the disk goes, and once there is memory.
+    ///
+    /// # Errors
+    /// The disk is too full for it, or as [`stall`](Shared::stall).
+    pub fn admit(
+        &self,
+        bytes: u64,
+        gives_back: bool,
+        watch: &mut Stopwatch,
+    ) -> Result<Delay, EngineError> {
+        if !gives_back {
+            self.admit_growth(bytes)?;
+            return self.stall(bytes, watch);
+        }
+        let _essential = Headroom::Essential.enter();
+        self.admit_giving_back(bytes)?;
+        match self.stall(bytes, watch) {
+            // What waits in memory can't be flushed before something has given space back.
+            Err(error) if error.is_full() => Ok(Delay::default()),
+            admitted => admitted,
+        }
+    }
+
     /// Lets growth by about so many bytes begin. What waits in memtables will be written once more
     /// before the log gives its space back, so where that comes near the reserve it is written
     /// first.
     ///
     /// # Errors
     /// The disk is as full as it may be.
-    pub fn admit_growth(&self, bytes: u64) -> Result<(), EngineError> {
+    fn admit_growth(&self, bytes: u64) -> Result<(), EngineError> {
         let Some(room) = self.space.for_growth(bytes) else { return Ok(()) };
         if room.has_beside_reserve(self.waiting_bytes()) {
             return Ok(());
@@ -24,7 +49,9 @@ impl Shared {
         if self.give_up_kept(self.waiting_bytes())? {
             return Ok(());
         }
-        self.write_what_waits(room.reserve / WAITING_SHARE)?;
+        if self.space.room().is_some_and(|room| !room.is_spent()) {
+            self.write_what_waits(room.reserve / WAITING_SHARE)?;
+        }
         match self.space.room() {
             Some(room) if room.is_short() => Err(refusal(room).into()),
             _ => Ok(()),
@@ -36,10 +63,9 @@ impl Shared {
     ///
     /// # Errors
     /// The disk is too full even for that.
-    pub fn admit_giving_back(&self, bytes: u64) -> Result<(), EngineError> {
+    fn admit_giving_back(&self, bytes: u64) -> Result<(), EngineError> {
         self.space.make_way();
-        let is_full =
-            |room: &DiskRoom| room.free < (room.reserve / LOG_SHARE).saturating_add(bytes);
+        let is_full = |room: &DiskRoom| room.is_full_for(bytes);
         if !self.space.for_growth(bytes).is_some_and(|room| is_full(&room)) {
             return Ok(());
         }

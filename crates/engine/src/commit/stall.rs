@@ -17,6 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Until when a commit is to last, if it is to be delayed.
 #[must_use]
+#[derive(Default)]
 pub(crate) struct Delay(Option<Instant>);
 
 impl Shared {

@@ -52,7 +52,8 @@ impl Shared {
 
     fn write_sealed(&self) -> Result<bool, EngineError> {
         let _session = self.store.session();
-        let _essential = Headroom::Essential.enter();
+        let headroom = Headroom::of_flush();
+        let _at = headroom.enter();
         let mut flusher = self.published.flusher();
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         let (state, _) = self.current();
@@ -63,9 +64,9 @@ impl Shared {
             return Ok(false);
         };
         let sealed_count = state.sealed.len();
-        // What was acknowledged is written even if that takes what is held back: the log is given
-        // back for it.
-        self.space.make_way();
+        if headroom == Headroom::Essential {
+            self.space.make_way();
+        }
         self.make_durable(last)?;
 
         // What was refused for want of room is gone from the State after settling. The list of
@@ -145,8 +146,9 @@ impl Shared {
     ) -> Result<Vec<Outcome>, EngineError> {
         let left = Mutex::new(advance.trees.iter());
         let next = || left.lock().expect("no panic while the lock is held").next().copied();
+        let headroom = Headroom::now();
         let work = || -> Result<Vec<Outcome>, EngineError> {
-            let _essential = Headroom::Essential.enter();
+            let _at = headroom.enter();
             let mut outcomes = Vec::new();
             while let Some(tree) = next() {
                 outcomes.extend(self.flush_tree(snapshot, tree, advance.horizon)?);
