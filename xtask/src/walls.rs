@@ -95,7 +95,7 @@ const CRATES: &[Walls] = &[
                 schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
                 database read_point hook \
-                catalog collection changes expire set open inside golden",
+                catalog collection changes expire set open api inside golden",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -2,21 +2,24 @@
 //!
 //! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit),
 //! `index_entry` (what an index's tree holds), `view` (the catalog of one version at one moment),
+//! `lookup` (what names mean to a reader),
 //! `adopt` (getting a collection into trees that can be written), `cache` (what was found last),
 //! then the operations: `collections`, `indexes` (with `prepared` and `build`), `stats`.
 
 pub(crate) mod adopt;
 pub(crate) mod build;
-mod change_index;
+pub(crate) mod change_index;
 pub mod changed_entries;
 pub(crate) mod collections;
 mod databases;
 pub(crate) mod duplicate;
 pub(crate) mod index_entry;
-mod indexes;
+pub(crate) mod indexes;
+mod lookup;
 pub(crate) mod prepared;
 pub mod reference;
-mod stats;
+pub(crate) mod stats;
+pub(crate) mod tell;
 pub(crate) mod view;
 mod view_cycle;
 
@@ -27,4 +30,5 @@ pub use collections::CollectionInfo;
 pub use databases::DatabaseInfo;
 pub use indexes::INDEXES_MAX;
 pub use indexes::IndexesCreated;
+pub(crate) use lookup::Catalog;
 pub use view::CatalogView;

@@ -16,6 +16,8 @@ use frond_engine::Durability;
 use frond_query::Filter;
 
 use crate::catalog::CollectionInfo;
+use crate::catalog::collections::list_collections;
+use crate::catalog::indexes::list_indexes;
 use crate::collection::plan::Order;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
@@ -65,7 +67,7 @@ struct Expiry<'a> {
 impl Expiry<'_> {
     fn run(&self) -> Result<u64, Error> {
         let mut removed = 0;
-        for collection in self.database.list_collections()? {
+        for collection in list_collections(self.database)? {
             if collection.is_view() {
                 continue;
             }
@@ -87,7 +89,7 @@ impl Expiry<'_> {
     /// The filters that expired documents of a collection pass.
     fn filters(&self, collection: &CollectionInfo) -> Result<Vec<DocumentBuf>, Error> {
         let options = collection.options.view();
-        let mut specs = self.database.list_indexes(&collection.name)?;
+        let mut specs = list_indexes(self.database, &collection.name)?;
         // A clustered collection's documents may expire by their `_id`.
         let by_id = clustered::expires_after(options);
         specs.iter_mut().filter(|spec| spec.is_id()).for_each(|spec| {

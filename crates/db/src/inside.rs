@@ -36,10 +36,11 @@ pub use crate::written::Changed;
 
 // Collections: their catalogs, their indexes, and writes to them.
 pub use crate::catalog::{CatalogView, INDEXES_MAX, changed_entries};
-pub use crate::collection::batch::BatchOptions;
-pub use crate::collection::insert::check_id;
+pub use crate::collection::batch::{BatchOptions, Statements};
+pub use crate::collection::new_document::{check_id, check_size};
+pub use crate::collection::parse::parse_variables;
 pub use crate::collection::scan::Found;
-pub use crate::collection::update::ParsedUpdate;
+pub use crate::collection::update::{ParsedUpdate, parse_update};
 pub use crate::collection::write::{Becoming, CollectionWriter};
 
 // What change streams are told of.

@@ -44,7 +44,8 @@ use crate::{TagInfo, history};
 use frond_db::inside::refs::erased::replaced;
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
-    BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+    BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_update,
+    parse_variables, system,
 };
 
 pub use frond_db::inside::refs::erased::Replaced;
@@ -184,10 +185,11 @@ impl Repository {
             unset.end();
             let unset: DocumentBuf = unset.build();
             let unset = Value::from(&unset).to_buf();
-            update = Some(self.parse_update(
+            update = Some(parse_update(
+                self,
                 &unset,
                 None,
-                &self.parse_variables(None, self.interrupt())?,
+                &parse_variables(self.frond(), None, self.interrupt())?,
                 None,
             )?);
         }

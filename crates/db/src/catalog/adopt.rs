@@ -11,11 +11,13 @@
 use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue};
-use frond_engine::{Transaction, TreeId};
+use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
-use frond_tree::{Tree, Value};
+use frond_tree::{Tree, TreeFormat, Value};
 
+use crate::catalog::tell::tell_collection;
 use crate::catalog::view::CatalogView;
+use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{capped, clustered};
 use crate::error::Error;
@@ -24,6 +26,7 @@ use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, TreeRef};
 use crate::system::{self, BranchRef, LiveCollection, LiveIndex, RepositoryRecord, WorkingEntry};
 use crate::timeseries::Series;
+use crate::transact::Outcome;
 
 /// Finds the collection called `name` for a transaction that may write it, and validates the
 /// records by which it was found (invariant: also if it was not found).
@@ -135,6 +138,22 @@ pub fn adopt(
     Ok(live)
 }
 
+/// Makes the repository if it isn't there, so that its trees' format is known.
+///
+/// # Errors
+/// As a commit.
+pub(crate) fn begin_to_exist(
+    database: &Database,
+    branch: &str,
+    durability: Durability,
+) -> Result<TreeFormat, Error> {
+    let scope = Scope::branch(database.repository_name(), branch);
+    database.transact(scope, LatchMode::Writer, durability, |transaction| {
+        let repository = ensure_repository(transaction, database, branch)?;
+        Ok(Outcome::Commit(repository.format()))
+    })
+}
+
 /// Creates an empty collection that `find` did not find; the repository too, if it isn't there.
 pub(crate) fn create(
     transaction: &mut Transaction,
@@ -172,7 +191,7 @@ pub(crate) fn create(
     }
     facts.end();
     let of = (branch, name, Some(&live.uuid));
-    database.tell_collection(transaction, of, EventKind::Create, facts.build().view());
+    tell_collection(database, transaction, of, EventKind::Create, facts.build().view());
     Ok(live)
 }
 

@@ -12,9 +12,10 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::adopt;
 use crate::catalog::build::Builder;
-use crate::catalog::index_entry;
+use crate::catalog::indexes::no_collection;
+use crate::catalog::tell::tell_collection;
+use crate::catalog::{adopt, index_entry};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
@@ -44,182 +45,169 @@ pub struct IndexChange {
     pub name: Option<String>,
 }
 
-impl Database {
-    /// Changes the index that `index`, a name or a key, stands for; answers with it before and
-    /// after.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26), `IndexNotFound` (27); `InvalidOptions` (72) for what that index
-    /// can't be; `IndexKeySpecsConflict` (86) if another has the name.
-    pub fn change_index(
-        &self,
-        collection: &str,
-        index: &ValueBuf,
-        change: &IndexChange,
-    ) -> Result<(IndexSpec, IndexSpec), Error> {
-        self.change_index_unless(collection, index, change, false)
-    }
-
-    /// Does all of [`Database::change_index`] but the change.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn try_change_index(
-        &self,
-        collection: &str,
-        index: &ValueBuf,
-        change: &IndexChange,
-    ) -> Result<(), Error> {
-        self.change_index_unless(collection, index, change, true).map(drop)
-    }
-
-    fn change_index_unless(
-        &self,
-        collection: &str,
-        index: &ValueBuf,
-        change: &IndexChange,
-        is_dry: bool,
-    ) -> Result<(IndexSpec, IndexSpec), Error> {
-        let branch = self.writable_branch()?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
-            let Some(found) = adopt::find(transaction, self, branch, collection)? else {
-                return Err(self.no_collection(collection));
-            };
-            let is_wanted = |spec: &IndexSpec| match index.as_value() {
-                Value::String(name) => spec.name == name,
-                Value::Document(key) => spec.has_key(key),
-                _ => false,
-            };
-            if found.series.is_none() && is_wanted(&IndexSpec::of_id()) {
-                return Err(of_id(change));
-            }
-            let mut live = adopt::adopt(transaction, self, branch, collection, &found)?;
-            let specs = live.indexes.iter().map(|index| &index.spec);
-            let position = only_one(specs, is_wanted, index.as_value())?.ok_or_else(|| {
-                let namespace = self.namespace(collection);
-                let message =
-                    format!("cannot find index {:?} for ns {namespace}", index.as_value());
-                Error::invalid(Code::IndexNotFound, message)
-            })?;
-            let before = live.indexes[position].spec.clone();
-            let after = changed(&before, change)?;
-            if let Some(series) = &found.series {
-                series.check_change(change.prepare_unique.is_some(), &after)?;
-            }
-            let is_taken = |(place, name): (usize, &str)| place != position && name == after.name;
-            let mut names = live.indexes.iter().map(|index| index.spec.name.as_str()).enumerate();
-            if names.any(is_taken) || after.name == ID_INDEX_NAME {
-                let message = format!("another index is called {}", after.name);
-                return Err(Error::invalid(Code::IndexKeySpecsConflict, message));
-            }
-            if before == after || is_dry && !after.unique {
-                return Ok(Outcome::Discard((before, after)));
-            }
-            if after.unique && !before.unique {
-                self.check_convertible(transaction, &found, &found.indexes[position])?;
-                if is_dry {
-                    return Ok(Outcome::Discard((before, after)));
-                }
-                let tree = live.documents;
-                let built = self.build_unique(transaction, collection, tree, &after)?;
-                transaction.drop_tree(live.indexes[position].tree)?;
-                live.indexes[position].tree = built;
-            }
-            live.indexes[position].spec = after.clone();
-            let of = (branch, collection, Some(&live.uuid));
-            let facts = facts_of(&before, &after);
-            self.tell_collection(transaction, of, EventKind::Modify, facts.view());
-            adopt::put_entry(transaction, self, branch, collection, &WorkingEntry::Live(live))?;
-            Ok(Outcome::Commit((before, after)))
-        })
-    }
+/// Changes the index that `index`, a name or a key, stands for; answers with it before and
+/// after.
+pub(crate) fn change_index(
+    database: &Database,
+    collection: &str,
+    index: &ValueBuf,
+    change: &IndexChange,
+) -> Result<(IndexSpec, IndexSpec), Error> {
+    change_index_unless(database, collection, index, change, false)
 }
 
-impl Database {
-    /// Refuses to make an index unique under whose keys lie several documents, naming them.
-    fn check_convertible(
-        &self,
-        transaction: &Transaction,
-        collection: &Collection,
-        index: &Index,
-    ) -> Result<(), Error> {
-        let reader = Reader::within(self.frond().engine(), transaction);
-        let mut violations = DocumentBuilder::new();
-        violations.begin_array("violations");
-        let (mut group, mut ids): (Vec<u8>, Vec<ValueBuf>) = (Vec::new(), Vec::new());
-        // Those that share what is left of a key that is cut don't lie in the order of their keys.
-        let mut in_runs: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
-        let mut count = 0;
-        let mut tell = |ids: &mut Vec<ValueBuf>| {
-            if ids.len() > 1 && count < VIOLATIONS_MAX {
-                count += 1;
-                violations.push_begin_document().begin_array("ids");
-                for id in ids.iter() {
-                    violations.push(Value::from(id));
-                }
-                violations.end().end();
-            }
-            ids.clear();
-        };
-        for entry in reader.range(index.tree, Bounds::all(), Direction::Ascending)? {
-            let entry = entry?;
-            let content = reader.read(&entry.value)?;
-            let id_key = index_entry::id_key_of(index, &entry.key, &content)?;
-            let bare = index_entry::bare_key_of(&reader, collection, index, &entry.key, &id_key)?;
-            let id = id_of(&reader, collection, &id_key)?;
-            if bare.len() > key::CUT_PREFIX_BYTES {
-                in_runs.entry(bare).or_default().push(id);
-                continue;
-            }
-            if bare != group {
-                tell(&mut ids);
-                group = bare;
-            }
-            if ids.len() < VIOLATIONS_MAX {
-                ids.push(id);
-            }
-        }
-        tell(&mut ids);
-        in_runs.values_mut().for_each(tell);
-        if count == 0 {
-            return Ok(());
-        }
-        violations.end();
-        let message = "Cannot convert the index to unique. Please resolve conflicting documents before \
-                       running collMod again.";
-        let error = Error::invalid(Code::CannotConvertIndexToUnique, message);
-        Err(error.with_details(violations.build()))
-    }
+/// Does all of [`Database::change_index`] but the change.
+pub(crate) fn try_change_index(
+    database: &Database,
+    collection: &str,
+    index: &ValueBuf,
+    change: &IndexChange,
+) -> Result<(), Error> {
+    change_index_unless(database, collection, index, change, true).map(drop)
+}
 
-    /// Builds a unique index over the documents in `documents`, in a tree of its own.
-    fn build_unique(
-        &self,
-        transaction: &mut Transaction,
-        collection: &str,
-        documents: TreeId,
-        spec: &IndexSpec,
-    ) -> Result<TreeId, Error> {
-        let engine = self.frond().engine();
-        let snapshot = transaction.snapshot().clone();
-        let folded = engine.fold(&snapshot, &[documents])?;
-        let folded =
-            folded.first().ok_or_else(|| Error::internal("a fold of one tree gave none"))?;
-        let builder = Builder {
-            frond: self.frond(),
-            format: folded.format,
-            namespace: &self.namespace(collection),
-            interrupt: &Interrupt::default(),
-            progress: None,
+fn change_index_unless(
+    database: &Database,
+    collection: &str,
+    index: &ValueBuf,
+    change: &IndexChange,
+    is_dry: bool,
+) -> Result<(IndexSpec, IndexSpec), Error> {
+    let branch = database.writable_branch()?;
+    let scope = Scope::collection(database.repository_name(), branch, collection);
+    database.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let Some(found) = adopt::find(transaction, database, branch, collection)? else {
+            return Err(no_collection(database, collection));
         };
-        let tree = builder.index_over(*folded, spec)?;
-        let id = engine.reserve_tree_id();
-        transaction.set_base(id, tree)?;
-        // A transaction that writes a document meanwhile doesn't know the new tree: that must
-        // conflict.
-        transaction.set_base(documents, *folded)?;
-        Ok(id)
+        let is_wanted = |spec: &IndexSpec| match index.as_value() {
+            Value::String(name) => spec.name == name,
+            Value::Document(key) => spec.has_key(key),
+            _ => false,
+        };
+        if found.series.is_none() && is_wanted(&IndexSpec::of_id()) {
+            return Err(of_id(change));
+        }
+        let mut live = adopt::adopt(transaction, database, branch, collection, &found)?;
+        let specs = live.indexes.iter().map(|index| &index.spec);
+        let position = only_one(specs, is_wanted, index.as_value())?.ok_or_else(|| {
+            let namespace = database.namespace(collection);
+            let message = format!("cannot find index {:?} for ns {namespace}", index.as_value());
+            Error::invalid(Code::IndexNotFound, message)
+        })?;
+        let before = live.indexes[position].spec.clone();
+        let after = changed(&before, change)?;
+        if let Some(series) = &found.series {
+            series.check_change(change.prepare_unique.is_some(), &after)?;
+        }
+        let is_taken = |(place, name): (usize, &str)| place != position && name == after.name;
+        let mut names = live.indexes.iter().map(|index| index.spec.name.as_str()).enumerate();
+        if names.any(is_taken) || after.name == ID_INDEX_NAME {
+            let message = format!("another index is called {}", after.name);
+            return Err(Error::invalid(Code::IndexKeySpecsConflict, message));
+        }
+        if before == after || is_dry && !after.unique {
+            return Ok(Outcome::Discard((before, after)));
+        }
+        if after.unique && !before.unique {
+            check_convertible(database, transaction, &found, &found.indexes[position])?;
+            if is_dry {
+                return Ok(Outcome::Discard((before, after)));
+            }
+            let tree = live.documents;
+            let built = build_unique(database, transaction, collection, tree, &after)?;
+            transaction.drop_tree(live.indexes[position].tree)?;
+            live.indexes[position].tree = built;
+        }
+        live.indexes[position].spec = after.clone();
+        let of = (branch, collection, Some(&live.uuid));
+        let facts = facts_of(&before, &after);
+        tell_collection(database, transaction, of, EventKind::Modify, facts.view());
+        adopt::put_entry(transaction, database, branch, collection, &WorkingEntry::Live(live))?;
+        Ok(Outcome::Commit((before, after)))
+    })
+}
+
+/// Refuses to make an index unique under whose keys lie several documents, naming them.
+fn check_convertible(
+    database: &Database,
+    transaction: &Transaction,
+    collection: &Collection,
+    index: &Index,
+) -> Result<(), Error> {
+    let reader = Reader::within(database.frond().engine(), transaction);
+    let mut violations = DocumentBuilder::new();
+    violations.begin_array("violations");
+    let (mut group, mut ids): (Vec<u8>, Vec<ValueBuf>) = (Vec::new(), Vec::new());
+    // Those that share what is left of a key that is cut don't lie in the order of their keys.
+    let mut in_runs: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
+    let mut count = 0;
+    let mut tell = |ids: &mut Vec<ValueBuf>| {
+        if ids.len() > 1 && count < VIOLATIONS_MAX {
+            count += 1;
+            violations.push_begin_document().begin_array("ids");
+            for id in ids.iter() {
+                violations.push(Value::from(id));
+            }
+            violations.end().end();
+        }
+        ids.clear();
+    };
+    for entry in reader.range(index.tree, Bounds::all(), Direction::Ascending)? {
+        let entry = entry?;
+        let content = reader.read(&entry.value)?;
+        let id_key = index_entry::id_key_of(index, &entry.key, &content)?;
+        let bare = index_entry::bare_key_of(&reader, collection, index, &entry.key, &id_key)?;
+        let id = id_of(&reader, collection, &id_key)?;
+        if bare.len() > key::CUT_PREFIX_BYTES {
+            in_runs.entry(bare).or_default().push(id);
+            continue;
+        }
+        if bare != group {
+            tell(&mut ids);
+            group = bare;
+        }
+        if ids.len() < VIOLATIONS_MAX {
+            ids.push(id);
+        }
     }
+    tell(&mut ids);
+    in_runs.values_mut().for_each(tell);
+    if count == 0 {
+        return Ok(());
+    }
+    violations.end();
+    let message = "Cannot convert the index to unique. Please resolve conflicting documents before \
+                   running collMod again.";
+    let error = Error::invalid(Code::CannotConvertIndexToUnique, message);
+    Err(error.with_details(violations.build()))
+}
+
+/// Builds a unique index over the documents in `documents`, in a tree of its own.
+fn build_unique(
+    database: &Database,
+    transaction: &mut Transaction,
+    collection: &str,
+    documents: TreeId,
+    spec: &IndexSpec,
+) -> Result<TreeId, Error> {
+    let engine = database.frond().engine();
+    let snapshot = transaction.snapshot().clone();
+    let folded = engine.fold(&snapshot, &[documents])?;
+    let folded = folded.first().ok_or_else(|| Error::internal("a fold of one tree gave none"))?;
+    let builder = Builder {
+        frond: database.frond(),
+        format: folded.format,
+        namespace: &database.namespace(collection),
+        interrupt: &Interrupt::default(),
+        progress: None,
+    };
+    let tree = builder.index_over(*folded, spec)?;
+    let id = engine.reserve_tree_id();
+    transaction.set_base(id, tree)?;
+    // A transaction that writes a document meanwhile doesn't know the new tree: that must
+    // conflict.
+    transaction.set_base(documents, *folded)?;
+    Ok(id)
 }
 
 /// The error for a key that several indexes have.

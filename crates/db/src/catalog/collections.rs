@@ -5,6 +5,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Collation};
 use frond_tree::{Bounds, Direction};
 
+use crate::catalog::tell::{tell_collection, tell_of};
 use crate::catalog::{CatalogView, adopt, view_cycle};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -12,7 +13,7 @@ use crate::definition::validation::Validator;
 use crate::definition::view::View;
 use crate::definition::{self, capped, clustered, images, merge_rules};
 use crate::error::Error;
-use crate::event::{EventKind, Teller};
+use crate::event::EventKind;
 use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::refs::policy;
@@ -64,374 +65,350 @@ impl CollectionInfo {
     }
 }
 
-impl Database {
-    /// Makes a collection. `NamespaceExists` (48) if it is there with other options.
-    ///
-    /// # Errors
-    /// Options that aren't supported yet are refused by name.
-    pub fn create_collection(&self, name: &str, options: Document<'_>) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), name)?;
-        check_options(options)?;
-        series::check(options)?;
-        clustered::check(options)?;
-        capped::check(options)?;
-        images::check(options)?;
-        let options = &kept_options(options)?;
-        let options = options.view();
-        let view = View::of_options(options)?;
-        Validator::check_options(options)?;
-        let scope = Scope::collection(self.repository_name(), branch, name);
-        self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
-            if let Some(found) = adopt::find(transaction, self, branch, name)? {
-                let is_same = order::compare_documents(found.options.view(), options).is_eq();
-                // A transaction is told of what is there whatever it is.
-                if is_same && self.transaction().is_none() {
-                    return Ok(Outcome::Discard(()));
-                }
-                if is_same {
-                    let message = format!("Collection {} already exists.", self.namespace(name));
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
-                let message = format!(
-                    "namespace {} already exists, but with different options: {:?}",
-                    self.namespace(name),
-                    found.options
-                );
+/// Makes a collection. `NamespaceExists` (48) if it is there with other options.
+pub(crate) fn create_collection(
+    database: &Database,
+    name: &str,
+    options: Document<'_>,
+) -> Result<(), Error> {
+    let branch = database.writable_branch()?;
+    name::check_collection(database.repository_name(), name)?;
+    check_options(options)?;
+    series::check(options)?;
+    clustered::check(options)?;
+    capped::check(options)?;
+    images::check(options)?;
+    let options = &kept_options(options)?;
+    let options = options.view();
+    let view = View::of_options(options)?;
+    Validator::check_options(options)?;
+    let scope = Scope::collection(database.repository_name(), branch, name);
+    database.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+        if let Some(found) = adopt::find(transaction, database, branch, name)? {
+            let is_same = order::compare_documents(found.options.view(), options).is_eq();
+            // A transaction is told of what is there whatever it is.
+            if is_same && database.transaction().is_none() {
+                return Ok(Outcome::Discard(()));
+            }
+            if is_same {
+                let message = format!("Collection {} already exists.", database.namespace(name));
                 return Err(Error::invalid(Code::NamespaceExists, message));
             }
-            if let Some(view) = &view {
-                view_cycle::refuse(transaction, self, branch, name, view)?;
-            }
-            adopt::create(transaction, self, branch, name, options.to_buf())?;
-            Ok(Outcome::Commit(()))
-        })
-    }
-
-    /// Changes options of a collection (`validator`, `validationLevel`, `validationAction`) or of a
-    /// view (`viewOn`, `pipeline`): those of `changes` take the place of what was there.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26); options that a collection, or a view, can't have.
-    pub fn change_collection(&self, name: &str, changes: Document<'_>) -> Result<(), Error> {
-        check_options(changes)?;
-        self.change_options(name, changes, &[])
-    }
-
-    /// Changes when the documents of a clustered collection expire; `None`: never.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26), `InvalidOptions` (72) if the collection isn't clustered.
-    pub fn change_expiry(&self, name: &str, seconds: Option<i64>) -> Result<(), Error> {
-        let mut changes = DocumentBuilder::new();
-        if let Some(seconds) = seconds {
-            changes.append(clustered::EXPIRE_OPTION, BsonValue::Int64(seconds));
-        }
-        let goes: &[&str] = if seconds.is_none() { &[clustered::EXPIRE_OPTION] } else { &[] };
-        self.change_options(name, changes.build().view(), goes)
-    }
-
-    /// Puts options in the place of those that were there, and takes those that are named away.
-    fn change_options(
-        &self,
-        name: &str,
-        changes: Document<'_>,
-        gone: &[&str],
-    ) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
-        if changes.get("collation").is_some() {
-            let message = "the collation of a collection can't be changed";
-            return Err(Error::invalid(Code::InvalidOptions, message));
-        }
-        let scope = Scope::collection(self.repository_name(), branch, name);
-        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
-            let Some(found) = adopt::find(transaction, self, branch, name)? else {
-                let message = format!("ns does not exist: {}", self.namespace(name));
-                return Err(Error::invalid(Code::NamespaceNotFound, message));
-            };
-            let changes = series::of_change(found.options.view(), changes)?;
-            let changes = changes.view();
-            let options = changed_options(found.options.view(), changes, gone);
-            clustered::check(options.view())?;
-            capped::check(options.view())?;
-            images::check(options.view())?;
-            let was_view = found.options.get("viewOn").is_some();
-            let view = View::of_options(options.view())?;
-            if view.is_some() != was_view {
-                let message = "a collection can't become a view, nor a view a collection";
-                return Err(Error::invalid(Code::InvalidOptions, message));
-            }
-            if let Some(view) = &view {
-                view_cycle::refuse(transaction, self, branch, name, view)?;
-            }
-            Validator::check_options(options.view())?;
-            let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-            let of = (branch, name, Some(&live.uuid));
-            let facts = facts_of(changes, &live.uuid, found.options.view());
-            self.tell_collection(transaction, of, EventKind::Modify, facts.view());
-            live.options = options;
-            adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
-            Ok(Outcome::Commit(()))
-        })
-    }
-
-    /// Drops a collection; tells whether it was there.
-    ///
-    /// # Errors
-    /// `UserWritesBlocked` if this is a commit; as a commit. That the disk is full is no reason:
-    /// what could be undone later is given up first.
-    pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
-        let branch = self.writable_branch()?;
-        let scope = Scope::collection(self.repository_name(), branch, name);
-        let done = self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
-            let Some(found) = adopt::find(transaction, self, branch, name)? else {
-                return Ok(Outcome::Discard(false));
-            };
-            transaction.give_back();
-            let remembered = self.versions()?.remember_collection(self, transaction, branch, name);
-            self.unless_full(name, remembered)?;
-            drop_trees(transaction, &found)?;
-            self.remove_entry(transaction, branch, name)?;
-            let of = (branch, name, Some(&found.uuid));
-            self.tell_collection(transaction, of, EventKind::Drop, Document::empty());
-            Ok(Outcome::Commit(true))
-        });
-        self.frond().note_definitions_changed();
-        done
-    }
-
-    /// What is dropped is remembered by what it is folded to, which needs room. Where there is
-    /// none, dropping is what helps: it goes for good, and that is told.
-    fn unless_full(&self, name: &str, remembered: Result<(), Error>) -> Result<(), Error> {
-        match remembered {
-            Err(error) if error.code == Code::OutOfDiskSpace => {
-                let message = &error.message;
-                self.frond().notice(
-                    Notice::Warning,
-                    &format!("{name} is dropped for good, it can't be undone: {message}"),
-                );
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// Renames a collection within this database.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `IllegalOperation` (20) for the same name,
-    /// `CommandNotSupportedOnView` (166).
-    pub fn rename_collection(&self, from: &str, to: &str, drop_target: bool) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), to)?;
-        if from == to {
-            let message = "Can't rename a collection to itself";
-            return Err(Error::invalid(Code::IllegalOperation, message));
-        }
-        // Writers pass the latch of the name by which they know the collection: the old one.
-        let scope = Scope::collection(self.repository_name(), branch, from);
-        let done = self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
-            let Some(found) = adopt::find(transaction, self, branch, from)? else {
-                let message = format!("Source collection {} does not exist", self.namespace(from));
-                return Err(Error::invalid(Code::NamespaceNotFound, message));
-            };
-            self.refuse_to_rename_view(&found, from)?;
-            let target = adopt::find(transaction, self, branch, to)?;
-            let dropped = target.as_ref().map(|target| target.uuid);
-            if let Some(target) = target {
-                self.check_target(&target, to, drop_target)?;
-                self.versions()?.remember_collection(self, transaction, branch, to)?;
-                drop_trees(transaction, &target)?;
-            }
-            let live = adopt::adopt(transaction, self, branch, from, &found)?;
-            self.remove_entry(transaction, branch, from)?;
-            adopt::put_entry(transaction, self, branch, to, &WorkingEntry::Live(live))?;
-            let mut facts = DocumentBuilder::new();
-            facts.append("to", BsonValue::String(to));
-            if let Some(uuid) = &dropped {
-                let uuid = Binary { subtype: 4, bytes: uuid };
-                facts.append("dropTarget", BsonValue::Binary(uuid));
-            }
-            let of = (branch, from, Some(&found.uuid));
-            self.tell_collection(transaction, of, EventKind::Rename, facts.build().view());
-            Ok(Outcome::Commit(()))
-        });
-        self.frond().note_definitions_changed();
-        done
-    }
-
-    /// Refuses to rename a view, or a time series, which MongoDB takes for one.
-    ///
-    /// # Errors
-    /// `CommandNotSupportedOnView` (166).
-    pub(crate) fn refuse_to_rename_view(
-        &self,
-        found: &Collection,
-        from: &str,
-    ) -> Result<(), Error> {
-        if found.options.get("viewOn").is_none() && found.series.is_none() {
-            return Ok(());
-        }
-        let message = format!("cannot rename view: {}", self.namespace(from));
-        Err(Error::invalid(Code::CommandNotSupportedOnView, message))
-    }
-
-    /// Refuses what can't be done with a time series.
-    ///
-    /// # Errors
-    /// `CommandNotSupportedOnView` (166).
-    pub(crate) fn refuse_series(&self, found: &Collection, name: &str) -> Result<(), Error> {
-        if found.series.is_none() {
-            return Ok(());
-        }
-        let message = format!("Namespace {} is a timeseries collection", self.namespace(name));
-        Err(Error::invalid(Code::CommandNotSupportedOnView, message))
-    }
-
-    /// Checks that what is there may make room for a collection that is renamed.
-    ///
-    /// # Errors
-    /// `NamespaceExists` (48).
-    pub(crate) fn check_target(
-        &self,
-        target: &Collection,
-        to: &str,
-        drops: bool,
-    ) -> Result<(), Error> {
-        if target.options.get("viewOn").is_some() {
-            let message = format!("a view already exists with that name: {}", self.namespace(to));
+            let message = format!(
+                "namespace {} already exists, but with different options: {:?}",
+                database.namespace(name),
+                found.options
+            );
             return Err(Error::invalid(Code::NamespaceExists, message));
         }
-        if !drops {
-            return Err(Error::invalid(Code::NamespaceExists, "target namespace exists"));
+        if let Some(view) = &view {
+            view_cycle::refuse(transaction, database, branch, name, view)?;
         }
-        Ok(())
-    }
+        adopt::create(transaction, database, branch, name, options.to_buf())?;
+        Ok(Outcome::Commit(()))
+    })
+}
 
-    /// Drops the database with its whole history if this is the default branch; a branch's working
-    /// state otherwise can't be dropped this way (an error that names `frondBranch`).
-    ///
-    /// # Errors
-    /// `IllegalOperation` (20) if a branch of it is protected.
-    pub fn drop_database(&self) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
-        let name = self.repository_name();
-        let scope = Scope::branch(name, branch);
-        let done = self.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
-            let mut policies = Vec::new();
-            let names = match self.frond().engine().tells() {
-                true => {
-                    CatalogView::open(&Reader::within(self.frond().engine(), transaction), self)?
-                        .names()?
-                }
-                false => Vec::new(),
-            };
-            let (keys, trees, repository) = {
-                let reader = Reader::within(self.frond().engine(), transaction);
-                let Some(repository) = refs::repository(&reader, name)? else {
-                    return Ok(Outcome::Discard(()));
-                };
-                if branch != repository.default_branch {
-                    let message = format!(
-                        "{} is a branch: dropDatabase drops a database with its history, \
-                         frondBranch with delete drops a branch",
-                        self.name()
-                    );
-                    return Err(Error::invalid(Code::IllegalOperation, message));
-                }
-                for branch in refs::branches(&reader, name)? {
-                    let policy = policy::read(&reader, name, &branch)?;
-                    policy::refuse_protected(&policy, &branch, &format!("dropping {name}"))?;
-                    policies.push(system::policy_key(name, &branch));
-                }
-                let (keys, trees) = records_of(&reader, name)?;
-                (keys, trees, repository)
-            };
-            for key in policies {
-                transaction.validate(TreeId::SYSTEM, key);
-            }
-            transaction.give_back();
-            let remembered = self.versions()?.remember_database(self, transaction, &repository);
-            self.unless_full(name, remembered)?;
-            for tree in trees {
-                transaction.drop_tree(tree)?;
-            }
-            for key in keys {
-                transaction.delete(TreeId::SYSTEM, key)?;
-            }
-            transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
-            for collection in names {
-                self.tell_of(transaction, branch, &collection, EventKind::Drop, Document::empty());
-            }
-            self.tell_of(transaction, branch, "", EventKind::DropDatabase, Document::empty());
-            Ok(Outcome::Commit(()))
-        });
-        self.frond().note_definitions_changed();
-        done
-    }
+/// Changes options of a collection (`validator`, `validationLevel`, `validationAction`) or of a
+/// view (`viewOn`, `pipeline`): those of `changes` take the place of what was there.
+pub(crate) fn change_collection(
+    database: &Database,
+    name: &str,
+    changes: Document<'_>,
+) -> Result<(), Error> {
+    check_options(changes)?;
+    change_options(database, name, changes, &[])
+}
 
-    /// Tells of a collection, or with no name of the whole branch.
-    pub(crate) fn tell_of(
-        &self,
-        transaction: &mut Transaction,
-        branch: &str,
-        collection: &str,
-        kind: EventKind,
-        facts: Document<'_>,
-    ) {
-        self.tell_collection(transaction, (branch, collection, None), kind, facts);
+/// Changes when the documents of a clustered collection expire; `None`: never.
+pub(crate) fn change_expiry(
+    database: &Database,
+    name: &str,
+    seconds: Option<i64>,
+) -> Result<(), Error> {
+    let mut changes = DocumentBuilder::new();
+    if let Some(seconds) = seconds {
+        changes.append(clustered::EXPIRE_OPTION, BsonValue::Int64(seconds));
     }
+    let goes: &[&str] = if seconds.is_none() { &[clustered::EXPIRE_OPTION] } else { &[] };
+    change_options(database, name, changes.build().view(), goes)
+}
 
-    /// The same, of a collection that a UUID names.
-    pub(crate) fn tell_collection(
-        &self,
-        transaction: &mut Transaction,
-        (branch, collection, uuid): (&str, &str, Option<&[u8; 16]>),
-        kind: EventKind,
-        facts: Document<'_>,
-    ) {
-        let scope = (self.repository_name(), branch, collection);
-        if let Some(teller) = Teller::of_collection(self.frond().engine(), scope, uuid) {
-            teller.tell(transaction, kind, facts);
-        }
+/// Puts options in the place of those that were there, and takes those that are named away.
+fn change_options(
+    database: &Database,
+    name: &str,
+    changes: Document<'_>,
+    gone: &[&str],
+) -> Result<(), Error> {
+    let branch = database.writable_branch()?;
+    if changes.get("collation").is_some() {
+        let message = "the collation of a collection can't be changed";
+        return Err(Error::invalid(Code::InvalidOptions, message));
     }
-
-    /// All collections, by name.
-    ///
-    /// # Errors
-    /// `Damaged` or `Unavailable` if the catalog can't be read.
-    pub fn list_collections(&self) -> Result<Vec<CollectionInfo>, Error> {
-        let reader = self.reader();
-        let catalog = CatalogView::open(&reader, self)?;
-        let mut collections = Vec::new();
-        for name in catalog.names()? {
-            if let Some(collection) = catalog.collection(&name)? {
-                let Collection { options, uuid, .. } = collection;
-                collections.push(CollectionInfo { name, options, uuid });
-            }
-        }
-        Ok(collections)
-    }
-
-    /// Makes the branch be without the collection: no entry where HEAD has none either.
-    pub(crate) fn remove_entry(
-        &self,
-        transaction: &mut Transaction,
-        branch: &str,
-        name: &str,
-    ) -> Result<(), Error> {
-        let in_head = {
-            let reader = Reader::within(self.frond().engine(), transaction);
-            CatalogView::open(&reader, self)?.committed(name)?.is_some()
+    let scope = Scope::collection(database.repository_name(), branch, name);
+    database.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let Some(found) = adopt::find(transaction, database, branch, name)? else {
+            let message = format!("ns does not exist: {}", database.namespace(name));
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
         };
-        // HEAD was consulted: a commit in between would make another entry right.
-        transaction.validate(TreeId::SYSTEM, system::branch_key(self.repository_name(), branch));
-        if in_head {
-            return adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Dropped);
+        let changes = series::of_change(found.options.view(), changes)?;
+        let changes = changes.view();
+        let options = changed_options(found.options.view(), changes, gone);
+        clustered::check(options.view())?;
+        capped::check(options.view())?;
+        images::check(options.view())?;
+        let was_view = found.options.get("viewOn").is_some();
+        let view = View::of_options(options.view())?;
+        if view.is_some() != was_view {
+            let message = "a collection can't become a view, nor a view a collection";
+            return Err(Error::invalid(Code::InvalidOptions, message));
         }
-        let key = system::working_key(self.repository_name(), branch, name);
-        Ok(transaction.delete(TreeId::SYSTEM, key)?)
+        if let Some(view) = &view {
+            view_cycle::refuse(transaction, database, branch, name, view)?;
+        }
+        Validator::check_options(options.view())?;
+        let mut live = adopt::adopt(transaction, database, branch, name, &found)?;
+        let of = (branch, name, Some(&live.uuid));
+        let facts = facts_of(changes, &live.uuid, found.options.view());
+        tell_collection(database, transaction, of, EventKind::Modify, facts.view());
+        live.options = options;
+        adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
+        Ok(Outcome::Commit(()))
+    })
+}
+
+/// Drops a collection; tells whether it was there.
+pub(crate) fn drop_collection(database: &Database, name: &str) -> Result<bool, Error> {
+    let branch = database.writable_branch()?;
+    let scope = Scope::collection(database.repository_name(), branch, name);
+    let done = database.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let Some(found) = adopt::find(transaction, database, branch, name)? else {
+            return Ok(Outcome::Discard(false));
+        };
+        transaction.give_back();
+        let remembered =
+            database.versions()?.remember_collection(database, transaction, branch, name);
+        unless_full(database, name, remembered)?;
+        drop_trees(transaction, &found)?;
+        remove_entry(database, transaction, branch, name)?;
+        let of = (branch, name, Some(&found.uuid));
+        tell_collection(database, transaction, of, EventKind::Drop, Document::empty());
+        Ok(Outcome::Commit(true))
+    });
+    database.frond().note_definitions_changed();
+    done
+}
+
+/// What is dropped is remembered by what it is folded to, which needs room. Where there is
+/// none, dropping is what helps: it goes for good, and that is told.
+fn unless_full(
+    database: &Database,
+    name: &str,
+    remembered: Result<(), Error>,
+) -> Result<(), Error> {
+    match remembered {
+        Err(error) if error.code == Code::OutOfDiskSpace => {
+            let message = &error.message;
+            database.frond().notice(
+                Notice::Warning,
+                &format!("{name} is dropped for good, it can't be undone: {message}"),
+            );
+            Ok(())
+        }
+        other => other,
     }
+}
+
+/// Renames a collection within this database.
+pub(crate) fn rename_collection(
+    database: &Database,
+    from: &str,
+    to: &str,
+    drop_target: bool,
+) -> Result<(), Error> {
+    let branch = database.writable_branch()?;
+    name::check_collection(database.repository_name(), to)?;
+    if from == to {
+        let message = "Can't rename a collection to itself";
+        return Err(Error::invalid(Code::IllegalOperation, message));
+    }
+    // Writers pass the latch of the name by which they know the collection: the old one.
+    let scope = Scope::collection(database.repository_name(), branch, from);
+    let done = database.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let Some(found) = adopt::find(transaction, database, branch, from)? else {
+            let message = format!("Source collection {} does not exist", database.namespace(from));
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        };
+        refuse_to_rename_view(database, &found, from)?;
+        let target = adopt::find(transaction, database, branch, to)?;
+        let dropped = target.as_ref().map(|target| target.uuid);
+        if let Some(target) = target {
+            check_target(database, &target, to, drop_target)?;
+            database.versions()?.remember_collection(database, transaction, branch, to)?;
+            drop_trees(transaction, &target)?;
+        }
+        let live = adopt::adopt(transaction, database, branch, from, &found)?;
+        remove_entry(database, transaction, branch, from)?;
+        adopt::put_entry(transaction, database, branch, to, &WorkingEntry::Live(live))?;
+        let mut facts = DocumentBuilder::new();
+        facts.append("to", BsonValue::String(to));
+        if let Some(uuid) = &dropped {
+            let uuid = Binary { subtype: 4, bytes: uuid };
+            facts.append("dropTarget", BsonValue::Binary(uuid));
+        }
+        let of = (branch, from, Some(&found.uuid));
+        tell_collection(database, transaction, of, EventKind::Rename, facts.build().view());
+        Ok(Outcome::Commit(()))
+    });
+    database.frond().note_definitions_changed();
+    done
+}
+
+/// Refuses to rename a view, or a time series, which MongoDB takes for one.
+///
+/// # Errors
+/// `CommandNotSupportedOnView` (166).
+pub(crate) fn refuse_to_rename_view(
+    database: &Database,
+    found: &Collection,
+    from: &str,
+) -> Result<(), Error> {
+    if found.options.get("viewOn").is_none() && found.series.is_none() {
+        return Ok(());
+    }
+    let message = format!("cannot rename view: {}", database.namespace(from));
+    Err(Error::invalid(Code::CommandNotSupportedOnView, message))
+}
+
+/// Refuses what can't be done with a time series.
+///
+/// # Errors
+/// `CommandNotSupportedOnView` (166).
+pub(crate) fn refuse_series(
+    database: &Database,
+    found: &Collection,
+    name: &str,
+) -> Result<(), Error> {
+    if found.series.is_none() {
+        return Ok(());
+    }
+    let message = format!("Namespace {} is a timeseries collection", database.namespace(name));
+    Err(Error::invalid(Code::CommandNotSupportedOnView, message))
+}
+
+/// Checks that what is there may make room for a collection that is renamed.
+///
+/// # Errors
+/// `NamespaceExists` (48).
+pub(crate) fn check_target(
+    database: &Database,
+    target: &Collection,
+    to: &str,
+    drops: bool,
+) -> Result<(), Error> {
+    if target.options.get("viewOn").is_some() {
+        let message = format!("a view already exists with that name: {}", database.namespace(to));
+        return Err(Error::invalid(Code::NamespaceExists, message));
+    }
+    if !drops {
+        return Err(Error::invalid(Code::NamespaceExists, "target namespace exists"));
+    }
+    Ok(())
+}
+
+/// Drops the database with its whole history if this is the default branch; a branch's working
+/// state otherwise can't be dropped this way (an error that names `frondBranch`).
+pub(crate) fn drop_database(database: &Database) -> Result<(), Error> {
+    let branch = database.writable_branch()?;
+    let name = database.repository_name();
+    let scope = Scope::branch(name, branch);
+    let done = database.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
+        let mut policies = Vec::new();
+        let names = match database.frond().engine().tells() {
+            true => CatalogView::open(
+                &Reader::within(database.frond().engine(), transaction),
+                database,
+            )?
+            .names()?,
+            false => Vec::new(),
+        };
+        let (keys, trees, repository) = {
+            let reader = Reader::within(database.frond().engine(), transaction);
+            let Some(repository) = refs::repository(&reader, name)? else {
+                return Ok(Outcome::Discard(()));
+            };
+            if branch != repository.default_branch {
+                let message = format!(
+                    "{} is a branch: dropDatabase drops a database with its history, \
+                     frondBranch with delete drops a branch",
+                    database.name()
+                );
+                return Err(Error::invalid(Code::IllegalOperation, message));
+            }
+            for branch in refs::branches(&reader, name)? {
+                let policy = policy::read(&reader, name, &branch)?;
+                policy::refuse_protected(&policy, &branch, &format!("dropping {name}"))?;
+                policies.push(system::policy_key(name, &branch));
+            }
+            let (keys, trees) = records_of(&reader, name)?;
+            (keys, trees, repository)
+        };
+        for key in policies {
+            transaction.validate(TreeId::SYSTEM, key);
+        }
+        transaction.give_back();
+        let remembered = database.versions()?.remember_database(database, transaction, &repository);
+        unless_full(database, name, remembered)?;
+        for tree in trees {
+            transaction.drop_tree(tree)?;
+        }
+        for key in keys {
+            transaction.delete(TreeId::SYSTEM, key)?;
+        }
+        transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
+        for collection in names {
+            tell_of(database, transaction, branch, &collection, EventKind::Drop, Document::empty());
+        }
+        tell_of(database, transaction, branch, "", EventKind::DropDatabase, Document::empty());
+        Ok(Outcome::Commit(()))
+    });
+    database.frond().note_definitions_changed();
+    done
+}
+
+/// All collections, by name.
+pub(crate) fn list_collections(database: &Database) -> Result<Vec<CollectionInfo>, Error> {
+    let reader = database.reader();
+    let catalog = CatalogView::open(&reader, database)?;
+    let mut collections = Vec::new();
+    for name in catalog.names()? {
+        if let Some(collection) = catalog.collection(&name)? {
+            let Collection { options, uuid, .. } = collection;
+            collections.push(CollectionInfo { name, options, uuid });
+        }
+    }
+    Ok(collections)
+}
+
+/// Makes the branch be without the collection: no entry where HEAD has none either.
+pub(crate) fn remove_entry(
+    database: &Database,
+    transaction: &mut Transaction,
+    branch: &str,
+    name: &str,
+) -> Result<(), Error> {
+    let in_head = {
+        let reader = Reader::within(database.frond().engine(), transaction);
+        CatalogView::open(&reader, database)?.committed(name)?.is_some()
+    };
+    // HEAD was consulted: a commit in between would make another entry right.
+    transaction.validate(TreeId::SYSTEM, system::branch_key(database.repository_name(), branch));
+    if in_head {
+        return adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Dropped);
+    }
+    let key = system::working_key(database.repository_name(), branch, name);
+    Ok(transaction.delete(TreeId::SYSTEM, key)?)
 }
 
 /// Drops the trees that a collection has in the engine.

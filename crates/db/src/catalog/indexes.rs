@@ -21,6 +21,7 @@ use frond_store::io::{pause, steady_now};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::prepared::{Prepared, in_collection};
+use crate::catalog::tell::tell_collection;
 use crate::catalog::{CatalogView, adopt};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -80,307 +81,293 @@ impl WriterWait {
     }
 }
 
-impl Database {
-    /// Makes indexes, all or none, filled from the documents that are there.
-    ///
-    /// # Errors
-    /// `IndexOptionsConflict` (85), `IndexKeySpecsConflict` (86), `DuplicateKey` (11000).
-    pub fn create_indexes(
-        &self,
-        collection: &str,
-        specs: &[IndexSpec],
-    ) -> Result<IndexesCreated, Error> {
-        self.create_indexes_unless(collection, specs, &Interrupt::default())
-    }
+/// Makes indexes, all or none, filled from the documents that are there.
+pub(crate) fn create_indexes(
+    database: &Database,
+    collection: &str,
+    specs: &[IndexSpec],
+) -> Result<IndexesCreated, Error> {
+    create_indexes_unless(database, collection, specs, &Interrupt::default())
+}
 
-    /// As [`Database::create_indexes`]; `interrupt` may stop it.
-    ///
-    /// # Errors
-    /// As [`Database::create_indexes`]; what `interrupt` says.
-    pub fn create_indexes_unless(
-        &self,
-        collection: &str,
-        specs: &[IndexSpec],
-        interrupt: &Interrupt,
-    ) -> Result<IndexesCreated, Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), collection)?;
-        for spec in specs {
-            spec.shape()?;
+/// As [`Database::create_indexes`]; `interrupt` may stop it.
+pub(crate) fn create_indexes_unless(
+    database: &Database,
+    collection: &str,
+    specs: &[IndexSpec],
+    interrupt: &Interrupt,
+) -> Result<IndexesCreated, Error> {
+    let branch = database.writable_branch()?;
+    name::check_collection(database.repository_name(), collection)?;
+    for spec in specs {
+        spec.shape()?;
+    }
+    let scope = Scope::collection(database.repository_name(), branch, collection);
+    if database.transaction().is_some() {
+        return database.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            create_within(database, transaction, branch, collection, specs)
+        });
+    }
+    // Nothing refers yet to what is built: a collection of garbage mustn't take it.
+    let _session = database.frond().engine().store().session();
+    let contention = database.frond().contention();
+    let mut throttle = contention.throttle(scope);
+    let mut writer_wait = WriterWait::default();
+    let mut prepared = None;
+    loop {
+        interrupt.check()?;
+        let of = (database, collection);
+        prepared = Prepared::caught_up(of, specs, prepared, &mut throttle, interrupt)?;
+        if prepared.is_some() && contention.has_open_writers(scope) && !writer_wait.is_over() {
+            // Not with the latch closed, and writers waiting at it each time.
+            writer_wait.wait();
+            continue;
         }
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        if self.transaction().is_some() {
-            return self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
-                self.create_within(transaction, branch, collection, specs)
-            });
-        }
-        // Nothing refers yet to what is built: a collection of garbage mustn't take it.
-        let _session = self.frond().engine().store().session();
-        let contention = self.frond().contention();
-        let mut throttle = contention.throttle(scope);
-        let mut writer_wait = WriterWait::default();
-        let mut prepared = None;
-        loop {
-            interrupt.check()?;
-            let of = (self, collection);
-            prepared = Prepared::caught_up(of, specs, prepared, &mut throttle, interrupt)?;
+        let mode = if prepared.is_some() { LatchMode::Finisher } else { LatchMode::Replacer };
+        let published = database.transact(scope, mode, Durability::Synced, |transaction| {
             if prepared.is_some() && contention.has_open_writers(scope) && !writer_wait.is_over() {
-                // Not with the latch closed, and writers waiting at it each time.
-                writer_wait.wait();
-                continue;
+                return Ok(Outcome::Discard(Published::Later));
             }
-            let mode = if prepared.is_some() { LatchMode::Finisher } else { LatchMode::Replacer };
-            let published = self.transact(scope, mode, Durability::Synced, |transaction| {
-                if prepared.is_some()
-                    && contention.has_open_writers(scope)
-                    && !writer_wait.is_over()
-                {
-                    return Ok(Outcome::Discard(Published::Later));
-                }
-                self.publish(transaction, branch, collection, specs, &mut prepared)
-            })?;
-            match published {
-                Published::Done(answer) => return Ok(answer),
-                Published::Behind => throttle.tighten(),
-                Published::Later => writer_wait.wait(),
+            publish(database, transaction, branch, collection, specs, &mut prepared)
+        })?;
+        match published {
+            Published::Done(answer) => return Ok(answer),
+            Published::Behind => throttle.tighten(),
+            Published::Later => writer_wait.wait(),
+        }
+    }
+}
+
+/// Publishes indexes that were prepared; makes the collection if there is none.
+fn publish(
+    database: &Database,
+    transaction: &mut Transaction,
+    branch: &str,
+    name: &str,
+    specs: &[IndexSpec],
+    prepared: &mut Option<Prepared<'_>>,
+) -> Result<Outcome<Published>, Error> {
+    let Some(found) = adopt::find(transaction, database, branch, name)? else {
+        let answer = create_with(database, transaction, branch, name, specs)?;
+        return Ok(Outcome::Commit(Published::Done(answer)));
+    };
+    view::refuse(found.options.view(), &database.namespace(name))?;
+    let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
+    let answer = created(found.indexes.len(), wanted.len(), false);
+    if wanted.is_empty() {
+        return Ok(Outcome::Discard(Published::Done(answer)));
+    }
+    let snapshot = transaction.snapshot().clone();
+    let Some(prepared) = prepared.as_mut().filter(|prepared| prepared.is_of(&found, &wanted))
+    else {
+        return Ok(Outcome::Discard(Published::Behind));
+    };
+    if !prepared.last_round(&snapshot, found.documents)? {
+        return Ok(Outcome::Discard(Published::Behind));
+    }
+    assert!(prepared.is_durable(), "an index is durable before a transaction names it");
+    let mut live = adopt::adopt(transaction, database, branch, name, &found)?;
+    // A transaction that writes a document after this snapshot and before the commit doesn't
+    // know the indexes.
+    transaction.validate_tree(live.documents);
+    let of = (branch, name, &live.uuid);
+    tell_indexes(database, transaction, of, EventKind::CreateIndexes, wanted.iter());
+    for spec in wanted {
+        let growing = prepared.index(&spec).expect("all that is wanted was prepared");
+        let id = database.frond().engine().reserve_tree_id();
+        transaction.set_synced_base(id, growing.tree)?;
+        for (key, value) in &growing.over {
+            match value {
+                Some(value) => transaction.put(id, key.clone(), value.clone())?,
+                None => transaction.delete(id, key.clone())?,
             }
         }
+        live.indexes.push(LiveIndex { spec, tree: id });
     }
+    assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are built");
+    adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
+    Ok(Outcome::Commit(Published::Done(answer)))
+}
 
-    /// Publishes indexes that were prepared; makes the collection if there is none.
-    fn publish(
-        &self,
-        transaction: &mut Transaction,
-        branch: &str,
-        name: &str,
-        specs: &[IndexSpec],
-        prepared: &mut Option<Prepared<'_>>,
-    ) -> Result<Outcome<Published>, Error> {
-        let Some(found) = adopt::find(transaction, self, branch, name)? else {
-            let answer = self.create_with(transaction, branch, name, specs)?;
-            return Ok(Outcome::Commit(Published::Done(answer)));
+/// Makes indexes in a transaction of several requests, of a collection that it has made itself.
+fn create_within(
+    database: &Database,
+    transaction: &mut Transaction,
+    branch: &str,
+    name: &str,
+    specs: &[IndexSpec],
+) -> Result<Outcome<IndexesCreated>, Error> {
+    let Some(found) = adopt::find(transaction, database, branch, name)? else {
+        return Ok(Outcome::Commit(create_with(database, transaction, branch, name, specs)?));
+    };
+    view::refuse(found.options.view(), &database.namespace(name))?;
+    check_own_and_empty(transaction, &found)?;
+    let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
+    let answer = created(found.indexes.len(), wanted.len(), false);
+    if wanted.is_empty() {
+        return Ok(Outcome::Discard(answer));
+    }
+    let mut live = adopt::adopt(transaction, database, branch, name, &found)?;
+    add_empty(database, transaction, (branch, name), &mut live, wanted)?;
+    adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
+    Ok(Outcome::Commit(answer))
+}
+
+/// Makes a collection with indexes.
+fn create_with(
+    database: &Database,
+    transaction: &mut Transaction,
+    branch: &str,
+    name: &str,
+    specs: &[IndexSpec],
+) -> Result<IndexesCreated, Error> {
+    let specs: Vec<IndexSpec> =
+        specs.iter().map(|spec| spec.in_collection(&Collation::SIMPLE)).collect();
+    let wanted = missing_indexes(&[], &specs)?;
+    let answer = created(0, wanted.len(), true);
+    let mut live = adopt::create(transaction, database, branch, name, DocumentBuf::empty())?;
+    add_empty(database, transaction, (branch, name), &mut live, wanted)?;
+    adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
+    Ok(answer)
+}
+
+/// Adds indexes to a collection without documents.
+fn add_empty(
+    database: &Database,
+    transaction: &mut Transaction,
+    (branch, name): (&str, &str),
+    live: &mut LiveCollection,
+    specs: Vec<IndexSpec>,
+) -> Result<(), Error> {
+    let engine = database.frond().engine();
+    let format = adopt::ensure_repository(transaction, database, branch)?.format();
+    for spec in specs {
+        let (of, spec_alone) = ((branch, name, &live.uuid), std::iter::once(&spec));
+        tell_indexes(database, transaction, of, EventKind::CreateIndexes, spec_alone);
+        let id = engine.reserve_tree_id();
+        let format = spec.tree_format(format);
+        transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
+        live.indexes.push(LiveIndex { spec, tree: id });
+    }
+    assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are made");
+    Ok(())
+}
+
+/// Drops the index called `index` (`*`: all but `_id`'s); answers how many there were.
+pub(crate) fn drop_indexes(
+    database: &Database,
+    collection: &str,
+    index: &str,
+) -> Result<u32, Error> {
+    let branch = database.writable_branch()?;
+    let scope = Scope::collection(database.repository_name(), branch, collection);
+    let done = database.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let Some(found) = adopt::find(transaction, database, branch, collection)? else {
+            return Err(no_collection(database, collection));
         };
-        view::refuse(found.options.view(), &self.namespace(name))?;
-        let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
-        let answer = created(found.indexes.len(), wanted.len(), false);
-        if wanted.is_empty() {
-            return Ok(Outcome::Discard(Published::Done(answer)));
-        }
-        let snapshot = transaction.snapshot().clone();
-        let Some(prepared) = prepared.as_mut().filter(|prepared| prepared.is_of(&found, &wanted))
-        else {
-            return Ok(Outcome::Discard(Published::Behind));
-        };
-        if !prepared.last_round(&snapshot, found.documents)? {
-            return Ok(Outcome::Discard(Published::Behind));
-        }
-        assert!(prepared.is_durable(), "an index is durable before a transaction names it");
-        let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-        // A transaction that writes a document after this snapshot and before the commit doesn't
-        // know the indexes.
-        transaction.validate_tree(live.documents);
-        let of = (branch, name, &live.uuid);
-        self.tell_indexes(transaction, of, EventKind::CreateIndexes, wanted.iter());
-        for spec in wanted {
-            let growing = prepared.index(&spec).expect("all that is wanted was prepared");
-            let id = self.frond().engine().reserve_tree_id();
-            transaction.set_synced_base(id, growing.tree)?;
-            for (key, value) in &growing.over {
-                match value {
-                    Some(value) => transaction.put(id, key.clone(), value.clone())?,
-                    None => transaction.delete(id, key.clone())?,
-                }
-            }
-            live.indexes.push(LiveIndex { spec, tree: id });
-        }
-        assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are built");
-        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
-        Ok(Outcome::Commit(Published::Done(answer)))
-    }
-
-    /// Makes indexes in a transaction of several requests, of a collection that it has made itself.
-    fn create_within(
-        &self,
-        transaction: &mut Transaction,
-        branch: &str,
-        name: &str,
-        specs: &[IndexSpec],
-    ) -> Result<Outcome<IndexesCreated>, Error> {
-        let Some(found) = adopt::find(transaction, self, branch, name)? else {
-            return Ok(Outcome::Commit(self.create_with(transaction, branch, name, specs)?));
-        };
-        view::refuse(found.options.view(), &self.namespace(name))?;
-        check_own_and_empty(transaction, &found)?;
-        let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
-        let answer = created(found.indexes.len(), wanted.len(), false);
-        if wanted.is_empty() {
-            return Ok(Outcome::Discard(answer));
-        }
-        let mut live = adopt::adopt(transaction, self, branch, name, &found)?;
-        self.add_empty(transaction, (branch, name), &mut live, wanted)?;
-        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
-        Ok(Outcome::Commit(answer))
-    }
-
-    /// Makes a collection with indexes.
-    fn create_with(
-        &self,
-        transaction: &mut Transaction,
-        branch: &str,
-        name: &str,
-        specs: &[IndexSpec],
-    ) -> Result<IndexesCreated, Error> {
-        let specs: Vec<IndexSpec> =
-            specs.iter().map(|spec| spec.in_collection(&Collation::SIMPLE)).collect();
-        let wanted = missing_indexes(&[], &specs)?;
-        let answer = created(0, wanted.len(), true);
-        let mut live = adopt::create(transaction, self, branch, name, DocumentBuf::empty())?;
-        self.add_empty(transaction, (branch, name), &mut live, wanted)?;
-        adopt::put_entry(transaction, self, branch, name, &WorkingEntry::Live(live))?;
-        Ok(answer)
-    }
-
-    /// Adds indexes to a collection without documents.
-    fn add_empty(
-        &self,
-        transaction: &mut Transaction,
-        (branch, name): (&str, &str),
-        live: &mut LiveCollection,
-        specs: Vec<IndexSpec>,
-    ) -> Result<(), Error> {
-        let engine = self.frond().engine();
-        let format = adopt::ensure_repository(transaction, self, branch)?.format();
-        for spec in specs {
-            let (of, spec_alone) = ((branch, name, &live.uuid), std::iter::once(&spec));
-            self.tell_indexes(transaction, of, EventKind::CreateIndexes, spec_alone);
-            let id = engine.reserve_tree_id();
-            let format = spec.tree_format(format);
-            transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
-            live.indexes.push(LiveIndex { spec, tree: id });
-        }
-        assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are made");
-        Ok(())
-    }
-
-    /// Drops the index called `index` (`*`: all but `_id`'s); answers how many there were.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26), `IndexNotFound` (27), `InvalidOptions` (72) for `_id`'s.
-    pub fn drop_indexes(&self, collection: &str, index: &str) -> Result<u32, Error> {
-        let branch = self.writable_branch()?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        let done = self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
-            let Some(found) = adopt::find(transaction, self, branch, collection)? else {
-                return Err(self.no_collection(collection));
+        if let Some(own) = own_index(&found)
+            && own.name == index
+        {
+            let message = match own.is_id() {
+                true => "cannot drop _id index".to_owned(),
+                false => format!("cannot drop {index}: points lie in its order"),
             };
-            if let Some(own) = own_index(&found)
-                && own.name == index
-            {
-                let message = match own.is_id() {
-                    true => "cannot drop _id index".to_owned(),
-                    false => format!("cannot drop {index}: points lie in its order"),
-                };
-                return Err(Error::invalid(Code::InvalidOptions, message));
+            return Err(Error::invalid(Code::InvalidOptions, message));
+        }
+        transaction.give_back();
+        let count = found.indexes.len() as u32 + 1;
+        let goes = |candidate: &LiveIndex| index == "*" || candidate.spec.name == index;
+        let live = adopt::adopt(transaction, database, branch, collection, &found)?;
+        let (gone, kept): (Vec<_>, Vec<_>) = live.indexes.into_iter().partition(goes);
+        if gone.is_empty() {
+            if index == "*" {
+                return Ok(Outcome::Discard(count));
             }
-            transaction.give_back();
-            let count = found.indexes.len() as u32 + 1;
-            let goes = |candidate: &LiveIndex| index == "*" || candidate.spec.name == index;
-            let live = adopt::adopt(transaction, self, branch, collection, &found)?;
-            let (gone, kept): (Vec<_>, Vec<_>) = live.indexes.into_iter().partition(goes);
-            if gone.is_empty() {
-                if index == "*" {
-                    return Ok(Outcome::Discard(count));
-                }
-                let message = format!("index not found with name [{index}]");
-                return Err(Error::invalid(Code::IndexNotFound, message));
-            }
-            for index in &gone {
-                transaction.drop_tree(index.tree)?;
-                let (of, spec) = ((branch, collection, &live.uuid), std::iter::once(&index.spec));
-                self.tell_indexes(transaction, of, EventKind::DropIndexes, spec);
-            }
-            let entry = WorkingEntry::Live(LiveCollection { indexes: kept, ..live });
-            adopt::put_entry(transaction, self, branch, collection, &entry)?;
-            Ok(Outcome::Commit(count))
-        });
-        self.frond().note_definitions_changed();
-        done
-    }
+            let message = format!("index not found with name [{index}]");
+            return Err(Error::invalid(Code::IndexNotFound, message));
+        }
+        for index in &gone {
+            transaction.drop_tree(index.tree)?;
+            let (of, spec) = ((branch, collection, &live.uuid), std::iter::once(&index.spec));
+            tell_indexes(database, transaction, of, EventKind::DropIndexes, spec);
+        }
+        let entry = WorkingEntry::Live(LiveCollection { indexes: kept, ..live });
+        adopt::put_entry(transaction, database, branch, collection, &entry)?;
+        Ok(Outcome::Commit(count))
+    });
+    database.frond().note_definitions_changed();
+    done
+}
 
-    /// Tells of indexes that were made, or dropped, together.
-    fn tell_indexes<'s>(
-        &self,
-        transaction: &mut Transaction,
-        (branch, name, uuid): (&str, &str, &[u8; 16]),
-        kind: EventKind,
-        specs: impl Iterator<Item = &'s IndexSpec>,
-    ) {
-        let mut facts = DocumentBuilder::new();
-        facts.begin_document("what").begin_array("indexes");
-        specs.for_each(|spec| {
-            facts.push(Value::Document(spec.to_document().view()));
-        });
-        facts.end().end();
-        let of = (branch, name, Some(uuid));
-        self.tell_collection(transaction, of, kind, facts.build().view());
-    }
+/// Tells of indexes that were made, or dropped, together.
+fn tell_indexes<'s>(
+    database: &Database,
+    transaction: &mut Transaction,
+    (branch, name, uuid): (&str, &str, &[u8; 16]),
+    kind: EventKind,
+    specs: impl Iterator<Item = &'s IndexSpec>,
+) {
+    let mut facts = DocumentBuilder::new();
+    facts.begin_document("what").begin_array("indexes");
+    specs.for_each(|spec| {
+        facts.push(Value::Document(spec.to_document().view()));
+    });
+    facts.end().end();
+    let of = (branch, name, Some(uuid));
+    tell_collection(database, transaction, of, kind, facts.build().view());
+}
 
-    /// The indexes of a collection, its own tree first: `_id`'s, or that of source and time.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26) if there is none, `CommandNotSupportedOnView` (166) if it is a
-    /// view.
-    pub fn list_indexes(&self, collection: &str) -> Result<Vec<IndexSpec>, Error> {
-        let found = self.indexed(collection)?;
-        let own = own_index(&found);
-        let others = found.indexes.into_iter().map(|index| index.spec);
-        Ok(own.into_iter().chain(others).collect())
-    }
+/// The indexes of a collection, its own tree first: `_id`'s, or that of source and time.
+pub(crate) fn list_indexes(database: &Database, collection: &str) -> Result<Vec<IndexSpec>, Error> {
+    let found = indexed(database, collection)?;
+    let own = own_index(&found);
+    let others = found.indexes.into_iter().map(|index| index.spec);
+    Ok(own.into_iter().chain(others).collect())
+}
 
-    /// The indexes of a collection as `listIndexes` tells them.
-    ///
-    /// # Errors
-    /// As [`Database::list_indexes`].
-    pub fn describe_indexes(&self, collection: &str) -> Result<Vec<DocumentBuf>, Error> {
-        let found = self.indexed(collection)?;
-        let own = match &found.series {
-            Some(series) => series.listed_index().map(IndexSpec::to_document),
-            None => Some(clustered::id_index(found.options.view())),
-        };
-        let others = found.indexes.iter().map(|index| index.spec.to_document());
-        Ok(own.into_iter().chain(others).collect())
-    }
+/// The indexes of a collection as `listIndexes` tells them.
+pub(crate) fn describe_indexes(
+    database: &Database,
+    collection: &str,
+) -> Result<Vec<DocumentBuf>, Error> {
+    let found = indexed(database, collection)?;
+    let own = match &found.series {
+        Some(series) => series.listed_index().map(IndexSpec::to_document),
+        None => Some(clustered::id_index(found.options.view())),
+    };
+    let others = found.indexes.iter().map(|index| index.spec.to_document());
+    Ok(own.into_iter().chain(others).collect())
+}
 
-    /// The indexes of a collection, and how often each was used since it was used first, or since
-    /// the data directory was opened.
-    ///
-    /// # Errors
-    /// As [`Database::list_indexes`].
-    pub fn index_uses(&self, collection: &str) -> Result<Vec<(IndexSpec, u64)>, Error> {
-        let found = self.indexed(collection)?;
-        let own = own_index(&found);
-        let specs = own.into_iter().chain(found.indexes.into_iter().map(|index| index.spec));
-        let usage = self.frond().usage();
-        Ok(specs
-            .map(|spec| {
-                let uses = usage.of(found.uuid, &spec.name);
-                (spec, uses)
-            })
-            .collect())
-    }
+/// The indexes of a collection, and how often each was used since it was used first, or since
+/// the data directory was opened.
+pub(crate) fn index_uses(
+    database: &Database,
+    collection: &str,
+) -> Result<Vec<(IndexSpec, u64)>, Error> {
+    let found = indexed(database, collection)?;
+    let own = own_index(&found);
+    let specs = own.into_iter().chain(found.indexes.into_iter().map(|index| index.spec));
+    let usage = database.frond().usage();
+    Ok(specs
+        .map(|spec| {
+            let uses = usage.of(found.uuid, &spec.name);
+            (spec, uses)
+        })
+        .collect())
+}
 
-    fn indexed(&self, collection: &str) -> Result<Collection, Error> {
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(collection)?;
-        let found = found.ok_or_else(|| self.no_collection(collection))?;
-        view::refuse(found.options.view(), &self.namespace(collection))?;
-        Ok(found)
-    }
+fn indexed(database: &Database, collection: &str) -> Result<Collection, Error> {
+    let reader = database.reader();
+    let found = CatalogView::open(&reader, database)?.collection(collection)?;
+    let found = found.ok_or_else(|| no_collection(database, collection))?;
+    view::refuse(found.options.view(), &database.namespace(collection))?;
+    Ok(found)
+}
 
-    pub(crate) fn no_collection(&self, collection: &str) -> Error {
-        let message = format!("ns does not exist: {}", self.namespace(collection));
-        Error::invalid(Code::NamespaceNotFound, message)
-    }
+pub(crate) fn no_collection(database: &Database, collection: &str) -> Error {
+    let message = format!("ns does not exist: {}", database.namespace(collection));
+    Error::invalid(Code::NamespaceNotFound, message)
 }
 
 /// The index that the documents' own tree is, as it is listed.

@@ -9,63 +9,57 @@ use crate::definition::{capped, view};
 use crate::error::Error;
 use crate::timeseries;
 
-impl Database {
-    /// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...
-    ///
-    /// Sizes are uncompressed. The documents lie in the tree of `_id`, or of source and time, so
-    /// that index has no size of its own. A collection that doesn't exist has zeros; a view:
-    /// `CommandNotSupportedOnView`.
-    ///
-    /// # Errors
-    /// `CommandNotSupportedOnView` (166) if it is a view.
-    pub fn collection_stats(&self, collection: &str) -> Result<DocumentBuf, Error> {
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(collection)?;
-        let (mut count, mut bytes, mut index_bytes) = (0, 0, 0);
-        let mut sizes = DocumentBuilder::new();
-        let mut index_count = 0;
-        if let Some(found) = &found {
-            view::refuse(found.options.view(), &self.namespace(collection))?;
-            count = reader.count(found.documents)?;
-            bytes = reader.bytes(found.documents)?;
-            let own = own_index(found);
-            if let Some(own) = &own {
-                sizes.append(&own.name, Value::Int64(0));
-            }
-            for index in &found.indexes {
-                let bytes = reader.bytes(index.tree)?;
-                sizes.append(&index.spec.name, number(bytes));
-                index_bytes += bytes;
-            }
-            index_count = found.indexes.len() + usize::from(own.is_some());
+/// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...
+pub(crate) fn collection_stats(
+    database: &Database,
+    collection: &str,
+) -> Result<DocumentBuf, Error> {
+    let reader = database.reader();
+    let found = CatalogView::open(&reader, database)?.collection(collection)?;
+    let (mut count, mut bytes, mut index_bytes) = (0, 0, 0);
+    let mut sizes = DocumentBuilder::new();
+    let mut index_count = 0;
+    if let Some(found) = &found {
+        view::refuse(found.options.view(), &database.namespace(collection))?;
+        count = reader.count(found.documents)?;
+        bytes = reader.bytes(found.documents)?;
+        let own = own_index(found);
+        if let Some(own) = &own {
+            sizes.append(&own.name, Value::Int64(0));
         }
-        let mut stats = DocumentBuilder::new();
-        stats.append("ns", Value::String(&self.namespace(collection)));
-        stats.append("size", number(bytes));
-        stats.append("count", number(count));
-        if let Some(mean) = bytes.checked_div(count) {
-            stats.append("avgObjSize", number(mean));
+        for index in &found.indexes {
+            let bytes = reader.bytes(index.tree)?;
+            sizes.append(&index.spec.name, number(bytes));
+            index_bytes += bytes;
         }
-        stats.append("storageSize", number(bytes));
-        stats.append("freeStorageSize", Value::Int64(0));
-        let limits = found.as_ref().and_then(|found| capped::limits(found.options.view()));
-        stats.append("capped", Value::Boolean(limits.is_some()));
-        if let Some(limits) = limits {
-            stats.append("max", number(limits.documents));
-            stats.append("maxSize", number(limits.bytes));
-        }
-        if found.as_ref().is_some_and(|found| found.series.is_some()) {
-            let namespace = self.namespace(&format!("system.buckets.{collection}"));
-            let told = timeseries::statistics(&namespace);
-            stats.append("timeseries", Value::from(&told));
-        }
-        stats.append("nindexes", Value::Int32(index_count as i32));
-        stats.append("totalIndexSize", number(index_bytes));
-        stats.append("totalSize", number(bytes + index_bytes));
-        stats.append("indexSizes", Value::from(&sizes.build()));
-        stats.append("scaleFactor", Value::Int32(1));
-        Ok(stats.build())
+        index_count = found.indexes.len() + usize::from(own.is_some());
     }
+    let mut stats = DocumentBuilder::new();
+    stats.append("ns", Value::String(&database.namespace(collection)));
+    stats.append("size", number(bytes));
+    stats.append("count", number(count));
+    if let Some(mean) = bytes.checked_div(count) {
+        stats.append("avgObjSize", number(mean));
+    }
+    stats.append("storageSize", number(bytes));
+    stats.append("freeStorageSize", Value::Int64(0));
+    let limits = found.as_ref().and_then(|found| capped::limits(found.options.view()));
+    stats.append("capped", Value::Boolean(limits.is_some()));
+    if let Some(limits) = limits {
+        stats.append("max", number(limits.documents));
+        stats.append("maxSize", number(limits.bytes));
+    }
+    if found.as_ref().is_some_and(|found| found.series.is_some()) {
+        let namespace = database.namespace(&format!("system.buckets.{collection}"));
+        let told = timeseries::statistics(&namespace);
+        stats.append("timeseries", Value::from(&told));
+    }
+    stats.append("nindexes", Value::Int32(index_count as i32));
+    stats.append("totalIndexSize", number(index_bytes));
+    stats.append("totalSize", number(bytes + index_bytes));
+    stats.append("indexSizes", Value::from(&sizes.build()));
+    stats.append("scaleFactor", Value::Int32(1));
+    Ok(stats.build())
 }
 
 fn number(number: u64) -> Value<'static> {

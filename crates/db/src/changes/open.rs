@@ -13,6 +13,7 @@ use super::net::Net;
 use super::request::{ChangeStreamRequest, StreamStart, Watched};
 use super::token::{self, Place, Step};
 use super::{ChangeStream, lost, split};
+use crate::collection::parse::parse_variables;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
@@ -140,7 +141,7 @@ impl Frond {
         let collation = request.collation.clone().unwrap_or(Collation::SIMPLE);
         let pipeline = Pipeline::parse_collated(stages, &collation)?;
         let variables =
-            database.parse_variables(request.variables.as_ref(), &Interrupt::default())?;
+            parse_variables(database.frond(), request.variables.as_ref(), &Interrupt::default())?;
         Ok((pipeline, variables.with_collation(collation)))
     }
 

@@ -18,18 +18,20 @@ use frond_query::pipeline::{
 };
 use frond_query::{Code, Filter, QueryError};
 
-use crate::collection::buckets;
+use crate::catalog::Catalog;
 use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
-use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::merge::MergeInto;
+use crate::collection::parse::{collation_of, parse_variables};
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
+use crate::collection::replace::replace_collection;
 use crate::collection::scan::{Row, Scan};
-use crate::collection::{AggregateRequest, Cursor, nearest, view};
+use crate::collection::search::Search;
+use crate::collection::{AggregateRequest, Cursor, buckets, nearest};
 use crate::database::Database;
-use crate::definition::view::View;
+use crate::definition::view::{DEPTH_MAX, View};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
@@ -56,300 +58,299 @@ struct Stages {
     view_depth: usize,
 }
 
-impl Database {
-    /// Runs a pipeline over a collection (`None`: `{aggregate: 1}`).
-    ///
-    /// # Errors
-    /// `TypeMismatch` (14) if the pipeline is no array; what a stage can't be, by MongoDB's codes;
-    /// `ExceededMemoryLimit` (146). Documents fail one by one, when the cursor reads them.
-    pub fn aggregate(
-        &self,
-        collection: Option<&str>,
-        request: &AggregateRequest,
-    ) -> Result<Cursor, Error> {
-        let stages = match request.pipeline.as_value() {
-            Value::Array(stages) => stages,
-            _ => {
-                let message = "'pipeline' option must be specified as an array";
-                return Err(Error::invalid(Code::TypeMismatch, message));
-            }
-        };
-        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        variables.memory().hold_parsed(stages.as_bytes().len())?;
-        let reader = self.reader();
-        let put_aside = PutAside::default();
-        let context = Arc::new(Stages {
-            database: self.clone(),
-            reader: reader.clone(),
-            put_aside: put_aside.clone(),
-            resources: self.resources_of(request, &put_aside),
-            interrupt: request.interrupt.clone(),
-            large: handles(&reader, &put_aside),
-            stores: ends_in_output(stages),
-            view_depth: 0,
-        });
-        let documents = self.run_pipeline(&reader, collection, stages, request, variables, context);
-        let documents = documents.map_err(|error| put_aside.restore(error))?;
-        Ok(Cursor::new(
-            documents
-                .map(move |document| document.map_err(|error| put_aside.restore(error.into()))),
-        ))
-    }
+/// Runs a pipeline over a collection (`None`: `{aggregate: 1}`).
+pub(crate) fn aggregate(
+    database: &Database,
+    collection: Option<&str>,
+    request: &AggregateRequest,
+) -> Result<Cursor, Error> {
+    let stages = match request.pipeline.as_value() {
+        Value::Array(stages) => stages,
+        _ => {
+            let message = "'pipeline' option must be specified as an array";
+            return Err(Error::invalid(Code::TypeMismatch, message));
+        }
+    };
+    let variables =
+        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    variables.memory().hold_parsed(stages.as_bytes().len())?;
+    let reader = database.reader();
+    let put_aside = PutAside::default();
+    let context = Arc::new(Stages {
+        database: database.clone(),
+        reader: reader.clone(),
+        put_aside: put_aside.clone(),
+        resources: resources_of(database, request, &put_aside),
+        interrupt: request.interrupt.clone(),
+        large: handles(&reader, &put_aside),
+        stores: ends_in_output(stages),
+        view_depth: 0,
+    });
+    let documents =
+        run_pipeline(database, &reader, collection, stages, request, variables, context);
+    let documents = documents.map_err(|error| put_aside.restore(error))?;
+    Ok(Cursor::new(
+        documents.map(move |document| document.map_err(|error| put_aside.restore(error.into()))),
+    ))
+}
 
-    fn run_pipeline(
-        &self,
-        reader: &Reader<'static>,
-        collection: Option<&str>,
-        stages: Array<'_>,
-        request: &AggregateRequest,
-        variables: Variables,
-        context: Arc<Stages>,
-    ) -> Result<Documents<'static>, Error> {
-        let source = self.split_source(stages)?;
-        let stages = match source.as_ref().and_then(|(_, rest)| rest.as_value().as_array()) {
-            Some(rest) => rest,
-            None => stages,
-        };
-        let found = match collection {
-            Some(collection) => self.find_compared(reader, collection)?,
-            None => None,
-        };
-        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
-        let variables = variables.with_collation(collation).with_large(context.large.clone());
-        if let Some((database, _)) = pipeline.output() {
-            self.check_output(database.as_deref(), stages)?;
-        }
-        let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
-        let input: Input<'static> = match collection {
-            _ if first.is_some() && pipeline.is_source() => {
-                let message = "$documents is only valid as the first stage in a pipeline";
-                return Err(Error::invalid(Code::Location(40602), message));
-            }
-            _ if let Some(first) = first => {
-                if self.is_past() {
-                    return Err(not_at_moment("a stage that tells of history"));
-                }
-                let put_aside = context.put_aside.clone();
-                let rows = self.versions()?.source(self, collection, first)?;
-                let rows = rows.map(move |row| row.map_err(|error| put_aside.keep(error)));
-                Input::Documents(Box::new(rows))
-            }
-            _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
-            Some(collection) if let Some(near) = pipeline.take_geo_near() => {
-                let wanted = match pipeline.leading_order() {
-                    (None, limit) => limit.and_then(|limit| u64::try_from(limit).ok()),
-                    (Some(_), _) => None,
-                };
-                let search = (near, request.hint.as_ref(), wanted);
-                self.near_input(reader, (collection, found), search, &variables, &context)?
-            }
-            Some(collection) => {
-                let hint = request.hint.as_ref();
-                self.searched_input(reader, collection, &mut pipeline, hint, &variables, &context)?
-            }
-            None => {
-                let message = "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
-                return Err(Error::invalid(Code::InvalidNamespace, message));
-            }
-        };
-        Ok(pipeline.run_over(input, variables, context)?)
+fn run_pipeline(
+    database: &Database,
+    reader: &Reader<'static>,
+    collection: Option<&str>,
+    stages: Array<'_>,
+    request: &AggregateRequest,
+    variables: Variables,
+    context: Arc<Stages>,
+) -> Result<Documents<'static>, Error> {
+    let source = database.split_source(stages)?;
+    let stages = match source.as_ref().and_then(|(_, rest)| rest.as_value().as_array()) {
+        Some(rest) => rest,
+        None => stages,
+    };
+    let found = match collection {
+        Some(collection) => Catalog::of(reader, database).compared(collection)?,
+        None => None,
+    };
+    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+    let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+    let variables = variables.with_collation(collation).with_large(context.large.clone());
+    if let Some((output, _)) = pipeline.output() {
+        check_output(database, output.as_deref(), stages)?;
     }
-
-    /// The documents of a collection for a pipeline, whose leading filter and order the planner
-    /// takes over.
-    fn searched_input(
-        &self,
-        reader: &Reader<'static>,
-        collection: &str,
-        pipeline: &mut Pipeline,
-        hint: Option<&ValueBuf>,
-        variables: &Variables,
-        context: &Stages,
-    ) -> Result<Input<'static>, Error> {
-        let filter = pipeline.take_filter().with_variables(variables.clone());
-        let (order, limit) = pipeline.leading_order();
-        let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
-        let order = order.with_collation(variables.collation());
-        let search = Search {
-            order: &order,
-            limit: limit.and_then(|limit| u64::try_from(limit).ok()),
-            needs: pipeline.needs(),
-            ..Search::of(&filter, hint)
-        };
-        let lazily = match pipeline.output() {
-            None if pipeline.chooses_only() => None,
-            _ => Some(Lazily::new(&context.large, !context.stores)),
-        };
-        let lazily = match (lazily, pipeline.needs()) {
-            (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
-            (lazily, _) => lazily,
-        };
-        let (input, gives_order) = self.stream(reader, collection, search, lazily, context)?;
-        if gives_order {
-            pipeline.drop_order();
+    let first = source.as_ref().and_then(|(first, _)| first.as_value().as_document());
+    let input: Input<'static> = match collection {
+        _ if first.is_some() && pipeline.is_source() => {
+            let message = "$documents is only valid as the first stage in a pipeline";
+            return Err(Error::invalid(Code::Location(40602), message));
         }
-        Ok(input)
-    }
-
-    /// Refuses a pipeline that writes its output where it can't be written.
-    fn check_output(&self, database: Option<&str>, stages: Array<'_>) -> Result<(), Error> {
-        if self.transaction().is_some() {
-            return Err(not_in_transaction("a pipeline that writes its output"));
-        }
-        if self.is_past() {
-            return Err(not_at_moment("a pipeline that writes its output"));
-        }
-        let target = self.output_database(database)?;
-        refuse_internal(target.repository_name(), stages)?;
-        target.writable_branch()?;
-        Ok(())
-    }
-
-    /// The documents of a collection that a leading `$geoNear` finds, the nearest first; `wanted`
-    /// is how many of them are read at most, if that is known.
-    fn near_input(
-        &self,
-        reader: &Reader<'static>,
-        (collection, found): (&str, Option<Arc<Collection>>),
-        (near, hint, wanted): (GeoNear, Option<&ValueBuf>, Option<u64>),
-        variables: &Variables,
-        context: &Stages,
-    ) -> Result<Input<'static>, Error> {
-        let path = geo_path(found.as_deref(), &near, &self.namespace(collection))?;
-        let filter = near.filter(&path, variables);
-        let is_made = self.is_made(reader, collection)?;
-        let found = found.filter(|_| wanted.is_some() && !is_made);
-        let nearest = match self.access(reader, found, Search::of(&filter, hint))? {
-            Some((found, access)) => {
-                let by = (&filter, hint);
-                nearest::find(self, reader, (&found, &access), by, wanted, &context.interrupt)?
+        _ if let Some(first) = first => {
+            if database.is_past() {
+                return Err(not_at_moment("a stage that tells of history"));
             }
-            None => None,
-        };
-        let places: Documents<'static> = match nearest {
-            Some(nearest) => Box::new(nearest.found.into_iter().map(|found| Ok(found.document))),
-            None => {
-                let search = Search::of(&filter, hint);
-                self.stream(reader, collection, search, None, context)?.0.into_documents()
-            }
-        };
-        Ok(near.run(&path, places, &context.resources).into())
-    }
+            let put_aside = context.put_aside.clone();
+            let rows = database.versions()?.source(database, collection, first)?;
+            let rows = rows.map(move |row| row.map_err(|error| put_aside.keep(error)));
+            Input::Documents(Box::new(rows))
+        }
+        _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
+        Some(collection) if let Some(near) = pipeline.take_geo_near() => {
+            let wanted = match pipeline.leading_order() {
+                (None, limit) => limit.and_then(|limit| u64::try_from(limit).ok()),
+                (Some(_), _) => None,
+            };
+            let search = (near, request.hint.as_ref(), wanted);
+            near_input(database, reader, (collection, found), search, &variables, &context)?
+        }
+        Some(collection) => {
+            let hint = request.hint.as_ref();
+            searched_input(database, reader, collection, &mut pipeline, hint, &variables, &context)?
+        }
+        None => {
+            let message =
+                "{aggregate: 1} is not valid for a pipeline that reads a collection's documents";
+            return Err(Error::invalid(Code::InvalidNamespace, message));
+        }
+    };
+    Ok(pipeline.run_over(input, variables, context)?)
+}
 
-    /// The documents of a collection that are looked for, for stages, and whether they come in the
-    /// order that was asked for. Large ones come `lazily` if who gets them reads references, which
-    /// must be of the request's own repository: they may be stored there again.
-    fn stream(
-        &self,
-        reader: &Reader<'static>,
-        collection: &str,
-        search: Search<'_>,
-        lazily: Option<Lazily>,
-        context: &Stages,
-    ) -> Result<(Input<'static>, bool), Error> {
-        let (filter, order) = (search.filter.clone(), search.order.clone());
-        let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
-        let reads_all = search.limit.is_none() || order.pattern().is_some();
-        if let Some(series) = self.series_of_buckets(reader, collection)? {
-            let name = name::of_buckets(collection).unwrap_or(collection);
-            let all = Filter::all();
-            let points = self.stream(reader, name, Search::of(&all, None), None, context)?.0;
-            let buckets = buckets::buckets_of(&series, points.into_documents(), filter)?;
-            return Ok((buckets.into(), false));
-        }
-        if let Some(view) = self.view(reader, collection)? {
-            return Ok((self.stream_view(reader, &view, &filter, context)?.into(), false));
-        }
-        let (name, found) = (collection, self.find_collection(reader, collection)?);
-        let Some((collection, access)) = self.access(reader, found, search)? else {
-            return Ok((Input::Documents(Box::new(std::iter::empty())), false));
-        };
-        let gives_order = access.gives_order && order.pattern().is_some();
-        let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
-        let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
-        let ending = Ending::of(self, name, &collection, &access);
-        let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
-            .interrupted_by(&interrupt)
-            .ended_by(ending);
-        let is_own = self.repository_name() == context.database.repository_name();
-        if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
-            scan = scan.lazily(lazily);
-        }
-        if counts {
-            scan = scan.counting();
-        }
-        // Of a few the scores are computed faster than all are read.
-        if reads_all {
-            scan = scan.scored_by_entries(context.resources.reservation());
-        }
-        let rows = ScannedRows { scan, put_aside, interrupt, count: 0 };
-        Ok((Input::Rows(Box::new(rows)), gives_order))
+/// The documents of a collection for a pipeline, whose leading filter and order the planner
+/// takes over.
+fn searched_input(
+    database: &Database,
+    reader: &Reader<'static>,
+    collection: &str,
+    pipeline: &mut Pipeline,
+    hint: Option<&ValueBuf>,
+    variables: &Variables,
+    context: &Stages,
+) -> Result<Input<'static>, Error> {
+    let filter = pipeline.take_filter().with_variables(variables.clone());
+    let (order, limit) = pipeline.leading_order();
+    let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
+    let order = order.with_collation(variables.collation());
+    let search = Search {
+        order: &order,
+        limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+        needs: pipeline.needs(),
+        ..Search::of(&filter, hint)
+    };
+    let lazily = match pipeline.output() {
+        None if pipeline.chooses_only() => None,
+        _ => Some(Lazily::new(&context.large, !context.stores)),
+    };
+    let lazily = match (lazily, pipeline.needs()) {
+        (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
+        (lazily, _) => lazily,
+    };
+    let (input, gives_order) = stream(database, reader, collection, search, lazily, context)?;
+    if gives_order {
+        pipeline.drop_order();
     }
+    Ok(input)
+}
 
-    /// The documents of a view that pass `filter`: those that its pipeline makes.
-    fn stream_view(
-        &self,
-        reader: &Reader<'static>,
-        view: &View,
-        filter: &Filter,
-        context: &Stages,
-    ) -> Result<Documents<'static>, Error> {
-        if view::DEPTH_MAX <= context.view_depth {
-            let message = format!(
-                "View depth too deep or view cycle detected; maximum depth is {}",
-                view::DEPTH_MAX
-            );
-            return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+/// Refuses a pipeline that writes its output where it can't be written.
+fn check_output(database: &Database, name: Option<&str>, stages: Array<'_>) -> Result<(), Error> {
+    if database.transaction().is_some() {
+        return Err(not_in_transaction("a pipeline that writes its output"));
+    }
+    if database.is_past() {
+        return Err(not_at_moment("a pipeline that writes its output"));
+    }
+    let target = named_database(database, name)?;
+    refuse_internal(target.repository_name(), stages)?;
+    target.writable_branch()?;
+    Ok(())
+}
+
+/// The documents of a collection that a leading `$geoNear` finds, the nearest first; `wanted`
+/// is how many of them are read at most, if that is known.
+fn near_input(
+    database: &Database,
+    reader: &Reader<'static>,
+    (collection, found): (&str, Option<Arc<Collection>>),
+    (near, hint, wanted): (GeoNear, Option<&ValueBuf>, Option<u64>),
+    variables: &Variables,
+    context: &Stages,
+) -> Result<Input<'static>, Error> {
+    let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
+    let filter = near.filter(&path, variables);
+    let is_made = Catalog::of(reader, database).is_made(collection)?;
+    let found = found.filter(|_| wanted.is_some() && !is_made);
+    let nearest = match Search::of(&filter, hint).access(database.frond(), reader, found)? {
+        Some((found, access)) => {
+            let by = (&filter, hint);
+            nearest::find(database, reader, (&found, &access), by, wanted, &context.interrupt)?
         }
-        let context = Stages {
-            database: self.clone(),
-            view_depth: context.view_depth + 1,
-            ..context.clone()
-        };
-        if *filter.collation() != view.collation {
-            let message = "Cannot override a view's default collation";
-            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        None => None,
+    };
+    let places: Documents<'static> = match nearest {
+        Some(nearest) => Box::new(nearest.found.into_iter().map(|found| Ok(found.document))),
+        None => {
+            let search = Search::of(&filter, hint);
+            stream(database, reader, collection, search, None, context)?.0.into_documents()
         }
-        if filter.text().is_some() {
-            let message = "$match with $text is only allowed as the first pipeline stage";
-            return Err(Error::invalid(Code::Location(17313), message));
-        }
-        let variables = self.parse_variables(None, &context.interrupt)?;
-        let variables = variables.with_collation(view.collation.clone());
-        let variables = variables.with_large(context.large.clone());
-        let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
-        let left = pipeline.append_filter(filter);
-        let input = if pipeline.is_source() {
-            Input::Documents(Box::new(std::iter::empty()))
-        } else {
-            let own = pipeline.take_filter().with_variables(variables.clone());
-            let lazily = (!pipeline.chooses_only()).then(|| Lazily::new(&context.large, true));
-            self.stream(reader, &view.on, Search::of(&own, None), lazily, &context)?.0
-        };
-        let documents = pipeline.run_over(input, variables, Arc::new(context))?;
-        let Some(filter) = left else { return Ok(documents) };
-        Ok(Box::new(documents.filter_map(move |document| match document {
-            Ok(document) => match filter.try_matches(document.view()) {
-                Ok(passes) => passes.then_some(Ok(document)),
-                Err(error) => Some(Err(error)),
-            },
+    };
+    Ok(near.run(&path, places, &context.resources).into())
+}
+
+/// The documents of a collection that are looked for, for stages, and whether they come in the
+/// order that was asked for. Large ones come `lazily` if who gets them reads references, which
+/// must be of the request's own repository: they may be stored there again.
+fn stream(
+    database: &Database,
+    reader: &Reader<'static>,
+    collection: &str,
+    search: Search<'_>,
+    lazily: Option<Lazily>,
+    context: &Stages,
+) -> Result<(Input<'static>, bool), Error> {
+    let (filter, order) = (search.filter.clone(), search.order.clone());
+    let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
+    let reads_all = search.limit.is_none() || order.pattern().is_some();
+    if let Some(series) = Catalog::of(reader, database).series_of_buckets(collection)? {
+        let name = name::of_buckets(collection).unwrap_or(collection);
+        let all = Filter::all();
+        let points = stream(database, reader, name, Search::of(&all, None), None, context)?.0;
+        let buckets = buckets::buckets_of(&series, points.into_documents(), filter)?;
+        return Ok((buckets.into(), false));
+    }
+    if let Some(view) = Catalog::of(reader, database).view(collection)? {
+        return Ok((stream_view(database, reader, &view, &filter, context)?.into(), false));
+    }
+    let (name, found) = (collection, Catalog::of(reader, database).collection(collection)?);
+    let Some((collection, access)) = search.access(database.frond(), reader, found)? else {
+        return Ok((Input::Documents(Box::new(std::iter::empty())), false));
+    };
+    let gives_order = access.gives_order && order.pattern().is_some();
+    let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
+    let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
+    let ending = Ending::of(database, name, &collection, &access);
+    let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
+        .interrupted_by(&interrupt)
+        .ended_by(ending);
+    let is_own = database.repository_name() == context.database.repository_name();
+    if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
+        scan = scan.lazily(lazily);
+    }
+    if counts {
+        scan = scan.counting();
+    }
+    // Of a few the scores are computed faster than all are read.
+    if reads_all {
+        scan = scan.scored_by_entries(context.resources.reservation());
+    }
+    let rows = ScannedRows { scan, put_aside, interrupt, count: 0 };
+    Ok((Input::Rows(Box::new(rows)), gives_order))
+}
+
+/// The documents of a view that pass `filter`: those that its pipeline makes.
+fn stream_view(
+    database: &Database,
+    reader: &Reader<'static>,
+    view: &View,
+    filter: &Filter,
+    context: &Stages,
+) -> Result<Documents<'static>, Error> {
+    if DEPTH_MAX <= context.view_depth {
+        let message =
+            format!("View depth too deep or view cycle detected; maximum depth is {}", DEPTH_MAX);
+        return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
+    }
+    let context = Stages {
+        database: database.clone(),
+        view_depth: context.view_depth + 1,
+        ..context.clone()
+    };
+    if *filter.collation() != view.collation {
+        let message = "Cannot override a view's default collation";
+        return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+    }
+    if filter.text().is_some() {
+        let message = "$match with $text is only allowed as the first pipeline stage";
+        return Err(Error::invalid(Code::Location(17313), message));
+    }
+    let variables = parse_variables(database.frond(), None, &context.interrupt)?;
+    let variables = variables.with_collation(view.collation.clone());
+    let variables = variables.with_large(context.large.clone());
+    let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
+    let left = pipeline.append_filter(filter);
+    let input = if pipeline.is_source() {
+        Input::Documents(Box::new(std::iter::empty()))
+    } else {
+        let own = pipeline.take_filter().with_variables(variables.clone());
+        let lazily = (!pipeline.chooses_only()).then(|| Lazily::new(&context.large, true));
+        stream(database, reader, &view.on, Search::of(&own, None), lazily, &context)?.0
+    };
+    let documents = pipeline.run_over(input, variables, Arc::new(context))?;
+    let Some(filter) = left else { return Ok(documents) };
+    Ok(Box::new(documents.filter_map(move |document| match document {
+        Ok(document) => match filter.try_matches(document.view()) {
+            Ok(passes) => passes.then_some(Ok(document)),
             Err(error) => Some(Err(error)),
-        })))
-    }
+        },
+        Err(error) => Some(Err(error)),
+    })))
+}
 
-    /// What the stages of a request may use; they are told to stop as its scans are.
-    fn resources_of(&self, request: &AggregateRequest, put_aside: &PutAside) -> Resources {
-        let (interrupt, put_aside) = (request.interrupt.clone(), put_aside.clone());
-        let go_on = move || interrupt.check().map_err(|error| put_aside.keep(error));
-        Resources { go_on: Some(Arc::new(go_on)), ..self.frond().resources(request.in_memory_only) }
-    }
+/// What the stages of a request may use; they are told to stop as its scans are.
+fn resources_of(
+    database: &Database,
+    request: &AggregateRequest,
+    put_aside: &PutAside,
+) -> Resources {
+    let (interrupt, put_aside) = (request.interrupt.clone(), put_aside.clone());
+    let go_on = move || interrupt.check().map_err(|error| put_aside.keep(error));
+    Resources { go_on: Some(Arc::new(go_on)), ..database.frond().resources(request.in_memory_only) }
+}
 
-    fn output_database(&self, database: Option<&str>) -> Result<Database, Error> {
-        match database {
-            Some(database) => self.sibling(database),
-            None => Ok(self.clone()),
-        }
+/// The database that a stage names, or the pipeline's own.
+fn named_database(database: &Database, name: Option<&str>) -> Result<Database, Error> {
+    match name {
+        Some(name) => database.sibling(name),
+        None => Ok(database.clone()),
     }
 }
 
@@ -492,12 +493,12 @@ impl Collections for Stages {
         collection: &str,
         filter: &Filter,
     ) -> Result<Documents<'static>, QueryError> {
-        let database = self.database.output_database(database);
+        let database = named_database(&self.database, database);
         database
             .and_then(|database| {
                 let search = Search::of(filter, None);
                 let lazily = Some(Lazily::new(&self.large, !self.stores));
-                let found = database.stream(&self.reader, collection, search, lazily, self)?;
+                let found = stream(&database, &self.reader, collection, search, lazily, self)?;
                 Ok(found.0.into_documents())
             })
             .map_err(|error| self.put_aside.keep(error))
@@ -510,12 +511,12 @@ impl Collections for Stages {
         near: GeoNear,
         variables: &Variables,
     ) -> Result<Documents<'static>, QueryError> {
-        let found = self.database.output_database(database).and_then(|database| {
-            let found = database.find_collection(&self.reader, collection)?;
+        let found = named_database(&self.database, database).and_then(|database| {
+            let found = Catalog::of(&self.reader, &database).collection(collection)?;
             let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
             let filter = near.filter(&path, variables);
             let search = Search::of(&filter, None);
-            let places = database.stream(&self.reader, collection, search, None, self)?.0;
+            let places = stream(&database, &self.reader, collection, search, None, self)?.0;
             Ok(near.run(&path, places.into_documents(), &self.resources))
         });
         found.map_err(|error| self.put_aside.keep(error))
@@ -527,7 +528,7 @@ impl Collections for Stages {
         collection: Option<&str>,
         stage: &DocumentBuf,
     ) -> Result<Documents<'static>, QueryError> {
-        let database = self.database.output_database(database);
+        let database = named_database(&self.database, database);
         let rows = database
             .and_then(|database| database.versions()?.source(&database, collection, stage.view()));
         let rows = rows.map_err(|error| self.put_aside.keep(error))?;
@@ -542,11 +543,11 @@ impl Collections for Stages {
         series: Option<Document<'_>>,
         documents: Documents<'_>,
     ) -> Result<(), QueryError> {
-        let database = self.database.output_database(database);
+        let database = named_database(&self.database, database);
         database
             .and_then(|database| {
                 let documents = (documents, self.referring(&database));
-                database.replace_collection(collection, series, documents, Durability::Synced)
+                replace_collection(&database, collection, series, documents, Durability::Synced)
             })
             .map_err(|error| self.put_aside.keep(error))
     }
@@ -558,7 +559,7 @@ impl Collections for Stages {
         merge: &Merge,
         documents: Documents<'_>,
     ) -> Result<(), QueryError> {
-        let database = self.database.output_database(database);
+        let database = named_database(&self.database, database);
         database
             .and_then(|database| {
                 let documents = (documents, self.referring(&database));

@@ -105,40 +105,47 @@ impl BatchReport {
     }
 }
 
-impl Database {
-    /// Runs `count` statements on a collection, each of which concerns one document. `prepare`
+/// The statements of one request on a collection.
+#[derive(Clone, Copy)]
+pub struct Statements<'a> {
+    /// Where the collection lies.
+    pub database: &'a Database,
+    /// Its name.
+    pub collection: &'a str,
+    /// How they are run.
+    pub options: BatchOptions,
+}
+
+impl Statements<'_> {
+    /// Runs `count` statements, each of which concerns one document. `prepare`
     /// makes those of the transaction that begins with the statement at a position, one at least;
     /// `run` runs one.
     ///
     /// # Errors
     /// What concerns the request as a whole; what concerns a statement is in the report.
-    #[doc(hidden)]
-    pub fn run_statements<S>(
+    pub fn run<S>(
         &self,
-        collection: &str,
-        options: BatchOptions,
         count: usize,
         prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
         let run = |writer: &mut CollectionWriter<'_>, one: &S| run(writer, one).map(Ran::Done);
         let never = |_: &S| Err(Error::internal("a statement on one document has no parts"));
-        self.run_statements_on_many(collection, options, count, prepare, run, never)
+        self.run_on_many(count, prepare, run, never)
     }
 
-    /// As `run_statements`; `run_in_parts` runs a statement that concerns many documents.
-    pub(crate) fn run_statements_on_many<S>(
+    /// As [`Statements::run`]; `run_in_parts` runs a statement that concerns many documents.
+    pub(crate) fn run_on_many<S>(
         &self,
-        collection: &str,
-        options: BatchOptions,
         count: usize,
         prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
         run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), collection)?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
+        let Statements { database, collection, options } = *self;
+        let branch = database.writable_branch()?;
+        name::check_collection(database.repository_name(), collection)?;
+        let scope = Scope::collection(database.repository_name(), branch, collection);
         let mut report = BatchReport::default();
         let mut begun = 0;
         let mut batch = VecDeque::new();
@@ -149,14 +156,14 @@ impl Database {
             }
             let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
                 let positions = begun..begun + batch.len();
-                let memory =
-                    self.retry().map(|write| write.memory(self.frond(), transaction, positions));
+                let memory = database
+                    .retry()
+                    .map(|write| write.memory(database.frond(), transaction, positions));
                 let mut memory = memory.transpose()?;
                 let mut writer =
-                    CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
+                    CollectionWriter::open_at(moment, transaction, database, branch, collection)?;
                 let statements = (begun, &batch);
-                let done =
-                    self.run_batch(&mut writer, &mut memory, statements, options.ordered, &run)?;
+                let done = self.run_batch(&mut writer, &mut memory, statements, &run)?;
                 let changed = writer.changed();
                 if let Some(memory) = &memory {
                     memory.store(transaction)?;
@@ -164,7 +171,7 @@ impl Database {
                 Ok(Outcome::commit_if(changed, done))
             };
             let done =
-                self.transact_noted(scope, options.durability, Some(Batch::is_same), body)?;
+                database.transact_noted(scope, options.durability, Some(Batch::is_same), body)?;
             assert!(0 < done.count || done.is_many, "a transaction does a statement");
             assert!(done.count <= batch.len(), "a transaction does no statement but its own");
             report.append(done.report);
@@ -190,13 +197,12 @@ impl Database {
         writer: &mut CollectionWriter<'_>,
         memory: &mut Option<Memory<'_>>,
         (begun, statements): (usize, &VecDeque<Result<S, Error>>),
-        is_ordered: bool,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
     ) -> Result<Batch, Error> {
         let mut done = Batch::default();
         for (position, statement) in statements.iter().enumerate() {
             let is_full = BATCH_BYTES_MAX <= writer.bytes();
-            if is_full && 0 < position && self.transaction().is_none() {
+            if is_full && 0 < position && self.database.transaction().is_none() {
                 break;
             }
             let position = begun + position;
@@ -207,7 +213,7 @@ impl Database {
                 break;
             }
             done.count += 1;
-            if is_ordered && !done.report.errors.is_empty() {
+            if self.options.ordered && !done.report.errors.is_empty() {
                 break;
             }
         }
@@ -224,7 +230,7 @@ impl Database {
         statement: &Result<S, Error>,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
     ) -> Result<bool, Error> {
-        let id = self.retry().map(|write| write.statements.at(position));
+        let id = self.database.retry().map(|write| write.statements.at(position));
         if let (Some(memory), Some(id)) = (&memory, id)
             && let Some(done) = memory.statement(id)
         {

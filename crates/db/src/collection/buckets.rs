@@ -1,20 +1,17 @@
 //! MongoDB's buckets of a time series (`system.buckets.NAME`): read as if they were stored, and
 //! inserted as the points that they hold.
 
-use std::sync::Arc;
-
 use frond_doc::{DocumentBuf, normalise};
 use frond_query::pipeline::Documents;
 use frond_query::{Code, Filter};
 
-use crate::catalog::duplicate;
+use crate::catalog::{Catalog, duplicate};
 use crate::collection::WriteReport;
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport};
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Statements};
+use crate::collection::new_document::check_document;
 use crate::collection::write::CollectionWriter;
 use crate::database::Database;
 use crate::error::Error;
-use crate::name;
-use crate::reader::Reader;
 use crate::retry::StatementDone;
 use crate::schema::Collection;
 use crate::timeseries::{self, Buckets, Series};
@@ -28,95 +25,66 @@ struct TakenApart {
     points: Vec<DocumentBuf>,
 }
 
-impl Database {
-    /// The time series whose buckets have this name, if there is one.
-    pub(crate) fn series_of_buckets(
-        &self,
-        reader: &Reader<'_>,
-        buckets: &str,
-    ) -> Result<Option<Arc<Collection>>, Error> {
-        let Some(name) = name::of_buckets(buckets) else { return Ok(None) };
-        Ok(self.find_collection(reader, name)?.filter(|found| found.series.is_some()))
-    }
+/// Inserts what these buckets of the time series `name` hold; each is one statement. A bucket
+/// whose points are all there is refused as one that is there: so a restore may be repeated.
+pub(crate) fn insert_buckets(
+    database: &Database,
+    name: &str,
+    buckets: &[DocumentBuf],
+    options: BatchOptions,
+) -> Result<WriteReport, Error> {
+    let found = Catalog::of(&database.reader(), database).collection(name)?;
+    let Some(series) = found.and_then(|found| found.series.clone()) else {
+        let message = format!("{} is no time-series collection", database.namespace(name));
+        return Err(Error::invalid(Code::InvalidNamespace, message));
+    };
+    let prepare = |begun: usize| points_of(database, &series, &buckets[begun..]);
+    let insert = |writer: &mut CollectionWriter<'_>, taken_apart: &TakenApart| {
+        let TakenApart { bucket, points } = taken_apart;
+        if writer.has_points(points)? {
+            let namespace = database.namespace(&format!("system.buckets.{name}"));
+            return Err(duplicate::of_id(&namespace, bucket.view()));
+        }
+        let savepoint = writer.savepoint();
+        if let Err(error) = points.iter().try_for_each(|point| writer.insert(point)) {
+            writer.undo(savepoint);
+            return Err(error);
+        }
+        Ok(StatementDone { count: 1, ..StatementDone::default() })
+    };
+    let report =
+        Statements { database, collection: name, options }.run(buckets.len(), prepare, insert)?;
+    let BatchReport { count, errors, retried, each, .. } = report;
+    Ok(WriteReport { count, errors, retried, each })
+}
 
-    /// Whether what is read by this name is made of another collection's documents: it is a view,
-    /// or a time series' buckets.
-    pub(crate) fn is_made(&self, reader: &Reader<'_>, name: &str) -> Result<bool, Error> {
-        Ok(self.series_of_buckets(reader, name)?.is_some() || self.view(reader, name)?.is_some())
-    }
-
-    /// The collection by whose collation what is read by this name compares.
-    pub(crate) fn find_compared(
-        &self,
-        reader: &Reader<'_>,
-        name: &str,
-    ) -> Result<Option<Arc<Collection>>, Error> {
-        match self.series_of_buckets(reader, name)? {
-            Some(series) => Ok(Some(series)),
-            None => self.find_collection(reader, name),
+/// The points of as many of these buckets as a transaction takes, of the first at least.
+fn points_of(
+    database: &Database,
+    series: &Series,
+    buckets: &[DocumentBuf],
+) -> Vec<Result<TakenApart, Error>> {
+    let (mut prepared, mut count, mut bytes) = (Vec::new(), 0, 0);
+    for bucket in buckets {
+        let points = timeseries::points(series, bucket.view());
+        let points: Result<Vec<DocumentBuf>, Error> = points
+            .and_then(|points| points.iter().map(|point| whole_point(database, point)).collect());
+        for point in points.iter().flatten() {
+            (count, bytes) = (count + 1, bytes + point.as_bytes().len());
+        }
+        prepared.push(points.map(|points| TakenApart { bucket: bucket.clone(), points }));
+        if BATCH_COUNT_MAX <= count || BATCH_BYTES_MAX <= bytes {
+            break;
         }
     }
+    prepared
+}
 
-    /// Inserts what these buckets of the time series `name` hold; each is one statement. A bucket
-    /// whose points are all there is refused as one that is there: so a restore may be repeated.
-    pub(crate) fn insert_buckets(
-        &self,
-        name: &str,
-        buckets: &[DocumentBuf],
-        options: BatchOptions,
-    ) -> Result<WriteReport, Error> {
-        let found = self.find_collection(&self.reader(), name)?;
-        let Some(series) = found.and_then(|found| found.series.clone()) else {
-            let message = format!("{} is no time-series collection", self.namespace(name));
-            return Err(Error::invalid(Code::InvalidNamespace, message));
-        };
-        let prepare = |begun: usize| self.points_of(&series, &buckets[begun..]);
-        let insert = |writer: &mut CollectionWriter<'_>, taken_apart: &TakenApart| {
-            let TakenApart { bucket, points } = taken_apart;
-            if writer.has_points(points)? {
-                let namespace = self.namespace(&format!("system.buckets.{name}"));
-                return Err(duplicate::of_id(&namespace, bucket.view()));
-            }
-            let savepoint = writer.savepoint();
-            if let Err(error) = points.iter().try_for_each(|point| writer.insert(point)) {
-                writer.undo(savepoint);
-                return Err(error);
-            }
-            Ok(StatementDone { count: 1, ..StatementDone::default() })
-        };
-        let report = self.run_statements(name, options, buckets.len(), prepare, insert)?;
-        let BatchReport { count, errors, retried, each, .. } = report;
-        Ok(WriteReport { count, errors, retried, each })
-    }
-
-    /// The points of as many of these buckets as a transaction takes, of the first at least.
-    fn points_of(
-        &self,
-        series: &Series,
-        buckets: &[DocumentBuf],
-    ) -> Vec<Result<TakenApart, Error>> {
-        let (mut prepared, mut count, mut bytes) = (Vec::new(), 0, 0);
-        for bucket in buckets {
-            let points = timeseries::points(series, bucket.view());
-            let points: Result<Vec<DocumentBuf>, Error> = points
-                .and_then(|points| points.iter().map(|point| self.whole_point(point)).collect());
-            for point in points.iter().flatten() {
-                (count, bytes) = (count + 1, bytes + point.as_bytes().len());
-            }
-            prepared.push(points.map(|points| TakenApart { bucket: bucket.clone(), points }));
-            if BATCH_COUNT_MAX <= count || BATCH_BYTES_MAX <= bytes {
-                break;
-            }
-        }
-        prepared
-    }
-
-    /// A point with an `_id`; what was stored elsewhere is otherwise left as it is.
-    fn whole_point(&self, point: &DocumentBuf) -> Result<DocumentBuf, Error> {
-        let point = normalise::for_insert(point, || self.frond().new_object_id())?;
-        self.check_document(point.view())?;
-        Ok(point)
-    }
+/// A point with an `_id`; what was stored elsewhere is otherwise left as it is.
+fn whole_point(database: &Database, point: &DocumentBuf) -> Result<DocumentBuf, Error> {
+    let point = normalise::for_insert(point, || database.frond().new_object_id())?;
+    check_document(database, point.view())?;
+    Ok(point)
 }
 
 /// The buckets of these points that pass the filter.

@@ -14,6 +14,7 @@
 
 use frond_doc::{Document, Value, key};
 
+use crate::catalog::Catalog;
 use crate::collection::{Cursor, FindRequest};
 use crate::database::Database;
 use crate::definition::ID_INDEX_NAME;
@@ -34,7 +35,7 @@ pub(super) fn find(
         return Ok(None);
     }
     let Some(id) = only_id(request) else { return Ok(None) };
-    let found = database.find_collection(reader, name)?;
+    let found = Catalog::of(reader, database).collection(name)?;
     let Some(found) = found.filter(|found| lie_by_bare_ids(found)) else { return Ok(None) };
     request.interrupt.check()?;
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);

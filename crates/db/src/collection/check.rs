@@ -10,6 +10,7 @@ use frond_tree::{Bounds, Direction};
 
 use crate::catalog::CatalogView;
 use crate::catalog::index_entry::entries;
+use crate::catalog::indexes::no_collection;
 use crate::database::Database;
 use crate::definition::view;
 use crate::error::Error;
@@ -39,57 +40,52 @@ pub struct CheckedIndex {
     pub extra: u64,
 }
 
-impl Database {
-    /// Reads a whole collection and compares its indexes with its documents. What is wrong is
-    /// counted, unless it can't be read.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26); `CommandNotSupportedOnView` (166); what `interrupt` says;
-    /// `Damaged` or `Unavailable` at the first entry that can't be read.
-    pub fn check_collection(&self, name: &str, interrupt: &Interrupt) -> Result<Checked, Error> {
-        let reader = self.reader();
-        let found = CatalogView::open(&reader, self)?.collection(name)?;
-        let found = found.ok_or_else(|| self.no_collection(name))?;
-        let namespace = self.namespace(name);
-        view::refuse(found.options.view(), &namespace)?;
-        let mut checked = Checked::default();
-        for index in &found.indexes {
-            let name = index.spec.name.clone();
-            checked.indexes.push(CheckedIndex { name, ..CheckedIndex::default() });
-        }
-        for entry in reader.range(found.documents, Bounds::all(), Direction::Ascending)? {
-            interrupt.check()?;
-            let entry = entry?;
-            let document = reader.document(&entry.value)?;
-            checked.documents += 1;
-            let bytes = Bytes::copy_from_slice(document.as_bytes());
-            if !found.is_key_of(&entry.key, document.view())
-                || DocumentBuf::validated(bytes).is_err()
-            {
-                checked.invalid += 1;
-                continue;
-            }
-            for (index, counted) in found.indexes.iter().zip(&mut checked.indexes) {
-                for (key, value) in entries(index, &entry.key, document.view())? {
-                    let is_there = match reader.get(index.tree, &key)? {
-                        Some(there) => {
-                            there.flags == value.flags
-                                && reader.read(&there)? == reader.read(&value)?
-                        }
-                        None => false,
-                    };
-                    counted.keys += u64::from(is_there);
-                    counted.missing += u64::from(!is_there);
-                }
-            }
+/// Reads a whole collection and compares its indexes with its documents. What is wrong is
+/// counted, unless it can't be read.
+pub(crate) fn check_collection(
+    database: &Database,
+    name: &str,
+    interrupt: &Interrupt,
+) -> Result<Checked, Error> {
+    let reader = database.reader();
+    let found = CatalogView::open(&reader, database)?.collection(name)?;
+    let found = found.ok_or_else(|| no_collection(database, name))?;
+    let namespace = database.namespace(name);
+    view::refuse(found.options.view(), &namespace)?;
+    let mut checked = Checked::default();
+    for index in &found.indexes {
+        let name = index.spec.name.clone();
+        checked.indexes.push(CheckedIndex { name, ..CheckedIndex::default() });
+    }
+    for entry in reader.range(found.documents, Bounds::all(), Direction::Ascending)? {
+        interrupt.check()?;
+        let entry = entry?;
+        let document = reader.document(&entry.value)?;
+        checked.documents += 1;
+        let bytes = Bytes::copy_from_slice(document.as_bytes());
+        if !found.is_key_of(&entry.key, document.view()) || DocumentBuf::validated(bytes).is_err() {
+            checked.invalid += 1;
+            continue;
         }
         for (index, counted) in found.indexes.iter().zip(&mut checked.indexes) {
-            let there = reader.count(index.tree)?;
-            counted.extra = there.saturating_sub(counted.keys);
-            counted.keys = there;
+            for (key, value) in entries(index, &entry.key, document.view())? {
+                let is_there = match reader.get(index.tree, &key)? {
+                    Some(there) => {
+                        there.flags == value.flags && reader.read(&there)? == reader.read(&value)?
+                    }
+                    None => false,
+                };
+                counted.keys += u64::from(is_there);
+                counted.missing += u64::from(!is_there);
+            }
         }
-        Ok(checked)
     }
+    for (index, counted) in found.indexes.iter().zip(&mut checked.indexes) {
+        let there = reader.count(index.tree)?;
+        counted.extra = there.saturating_sub(counted.keys);
+        counted.keys = there;
+    }
+    Ok(checked)
 }
 
 impl CheckedIndex {

@@ -10,6 +10,8 @@ use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_tree::Direction;
 
+use crate::catalog::collections::{change_collection, refuse_series};
+use crate::catalog::tell::tell_of;
 use crate::catalog::{adopt, collections};
 use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
@@ -37,83 +39,80 @@ fn with_limits(options: Document<'_>, limits: Document<'_>) -> Result<DocumentBu
     collections::kept_options(all.build().view())
 }
 
-impl Database {
-    /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`;
-    /// `to` may be `from`.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26); `NamespaceExists` (48) if `to` is there and another.
-    pub fn copy_capped(&self, from: &str, to: &str, size: i64) -> Result<(), Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), to)?;
-        let options = document! { "capped": true, "size": size };
-        capped::check(options.view())?;
-        let scope = Scope::collection(self.repository_name(), branch, from);
-        self.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
-            let Some(found) = adopt::find(transaction, self, branch, from)? else {
-                let message = format!("source collection {} does not exist", self.namespace(from));
-                return Err(Error::invalid(Code::NamespaceNotFound, message));
-            };
-            view::refuse(found.options.view(), &self.namespace(from))?;
-            self.refuse_series(&found, from)?;
-            let options = with_limits(found.options.view(), options.view())?;
-            let documents = self.last_of(transaction, &found, capped::rounded(size))?;
-            if from == to {
-                self.versions()?.remember_collection(self, transaction, branch, from)?;
-                collections::drop_trees(transaction, &found)?;
-                self.tell_of(transaction, branch, from, EventKind::Drop, Document::empty());
-            } else if adopt::find(transaction, self, branch, to)?.is_some() {
-                let message = format!("target collection {} already exists", self.namespace(to));
-                return Err(Error::invalid(Code::NamespaceExists, message));
-            }
-            adopt::create(transaction, self, branch, to, options)?;
-            // They were there before: what they must be is asked of what is written from now on.
-            let unchecked = self.without_validation();
-            let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
-            for document in documents.iter().rev() {
-                writer.insert(document)?;
-            }
-            Ok(Outcome::Commit(()))
-        })
-    }
+/// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`;
+/// `to` may be `from`.
+pub(crate) fn copy_capped(
+    database: &Database,
+    from: &str,
+    to: &str,
+    size: i64,
+) -> Result<(), Error> {
+    let branch = database.writable_branch()?;
+    name::check_collection(database.repository_name(), to)?;
+    let options = document! { "capped": true, "size": size };
+    capped::check(options.view())?;
+    let scope = Scope::collection(database.repository_name(), branch, from);
+    database.transact(scope, LatchMode::Replacer, Durability::Synced, |transaction| {
+        let Some(found) = adopt::find(transaction, database, branch, from)? else {
+            let message = format!("source collection {} does not exist", database.namespace(from));
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        };
+        view::refuse(found.options.view(), &database.namespace(from))?;
+        refuse_series(database, &found, from)?;
+        let options = with_limits(found.options.view(), options.view())?;
+        let documents = last_of(database, transaction, &found, capped::rounded(size))?;
+        if from == to {
+            database.versions()?.remember_collection(database, transaction, branch, from)?;
+            collections::drop_trees(transaction, &found)?;
+            tell_of(database, transaction, branch, from, EventKind::Drop, Document::empty());
+        } else if adopt::find(transaction, database, branch, to)?.is_some() {
+            let message = format!("target collection {} already exists", database.namespace(to));
+            return Err(Error::invalid(Code::NamespaceExists, message));
+        }
+        adopt::create(transaction, database, branch, to, options)?;
+        // They were there before: what they must be is asked of what is written from now on.
+        let unchecked = database.without_validation();
+        let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
+        for document in documents.iter().rev() {
+            writer.insert(document)?;
+        }
+        Ok(Outcome::Commit(()))
+    })
+}
 
-    /// The last documents of a collection in its natural order, backwards, as far as they fit.
-    fn last_of(
-        &self,
-        transaction: &Transaction,
-        collection: &Collection,
-        size: i64,
-    ) -> Result<Vec<DocumentBuf>, Error> {
-        let reader = Reader::within(self.frond().engine(), transaction);
-        let (mut documents, mut bytes) = (Vec::new(), 0);
-        for document in all_documents(&reader, collection, Direction::Descending) {
-            let document = document?;
-            bytes += i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
-            if bytes > size {
-                break;
-            }
-            documents.push(document);
+/// The last documents of a collection in its natural order, backwards, as far as they fit.
+fn last_of(
+    database: &Database,
+    transaction: &Transaction,
+    collection: &Collection,
+    size: i64,
+) -> Result<Vec<DocumentBuf>, Error> {
+    let reader = Reader::within(database.frond().engine(), transaction);
+    let (mut documents, mut bytes) = (Vec::new(), 0);
+    for document in all_documents(&reader, collection, Direction::Descending) {
+        let document = document?;
+        bytes += i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
+        if bytes > size {
+            break;
         }
-        Ok(documents)
+        documents.push(document);
     }
+    Ok(documents)
+}
 
-    /// Changes the limits of a capped collection. What is too much goes with the next insertion.
-    ///
-    /// # Errors
-    /// `InvalidOptions` (72) if the collection isn't capped.
-    pub fn change_limits(
-        &self,
-        collection: &str,
-        size: Option<i64>,
-        max: Option<i64>,
-    ) -> Result<(), Error> {
-        let mut changes = DocumentBuilder::new();
-        if let Some(size) = size {
-            changes.append("size", Value::Int64(capped::rounded(size)));
-        }
-        if let Some(max) = max {
-            changes.append("max", Value::Int64(max));
-        }
-        self.change_collection(collection, changes.build().view())
+/// Changes the limits of a capped collection. What is too much goes with the next insertion.
+pub(crate) fn change_limits(
+    database: &Database,
+    collection: &str,
+    size: Option<i64>,
+    max: Option<i64>,
+) -> Result<(), Error> {
+    let mut changes = DocumentBuilder::new();
+    if let Some(size) = size {
+        changes.append("size", Value::Int64(capped::rounded(size)));
     }
+    if let Some(max) = max {
+        changes.append("max", Value::Int64(max));
+    }
+    change_collection(database, collection, changes.build().view())
 }

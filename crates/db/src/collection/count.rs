@@ -6,69 +6,71 @@
 
 use frond_doc::DocumentBuf;
 
+use crate::catalog::Catalog;
 use crate::collection::FindRequest;
-use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
+use crate::collection::parse::{collation_of, parse_filter, parse_variables};
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
+use crate::collection::search::Search;
+use crate::collection::view::filter_view;
 use crate::database::Database;
 use crate::error::Error;
 
-impl Database {
-    /// Counts what a `find` would give. Of all documents, without a hint, the tree knows.
-    ///
-    /// # Errors
-    /// As [`Database::find`].
-    pub fn count(&self, collection: &str, request: &FindRequest) -> Result<u64, Error> {
-        let (skip, limit) = (request.skip, request.limit);
-        let reader = self.reader();
-        if self.is_made(&reader, collection)? {
-            let mut count: u64 = 0;
-            for document in self.filter_view(collection, request)? {
-                document?;
-                count += 1;
-            }
-            return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
+/// Counts what a `find` would give. Of all documents, without a hint, the tree knows.
+pub(crate) fn count(
+    database: &Database,
+    collection: &str,
+    request: &FindRequest,
+) -> Result<u64, Error> {
+    let (skip, limit) = (request.skip, request.limit);
+    let reader = database.reader();
+    if Catalog::of(&reader, database).is_made(collection)? {
+        let mut count: u64 = 0;
+        for document in filter_view(database, collection, request)? {
+            document?;
+            count += 1;
         }
-        let found = self.find_collection(&reader, collection)?;
-        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        let put_aside = PutAside::default();
-        let large = handles(&reader, &put_aside);
-        let variables = variables.with_collation(collation).with_large(large.clone());
-        let filter =
-            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
-        let limit = limit.unwrap_or(u64::MAX);
-        let enough = skip.saturating_add(limit);
-        let search = Search {
-            limit: Some(enough).filter(|enough| *enough < u64::MAX),
-            needs: Some(Vec::new()),
-            ..Search::of(&filter, request.hint.as_ref())
-        };
-        let Some((collection, access)) = self.access(&reader, found, search)? else {
-            return Ok(0);
-        };
-        let is_exact = access.is_exact;
-        let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
-            .interrupted_by(&request.interrupt);
-        if is_exact {
-            scan = scan.counting();
-        } else if large.is_met() {
-            scan = scan.lazily(Lazily::new(&large, true).only(&[]));
-        }
-        if let Some(count) = scan.remaining(enough)? {
-            return Ok(count.min(enough).saturating_sub(skip));
-        }
-        if enough == u64::MAX
-            && let Some(counts) =
-                gathered(self.frond().cores(), &mut scan, |part, _| counted(part, u64::MAX))
-        {
-            return Ok(counts.into_iter().sum::<u64>().saturating_sub(skip));
-        }
-        let count = counted(&mut scan, enough).map_err(|error| put_aside.restore(error))?;
-        Ok(count.min(enough).saturating_sub(skip))
+        return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
     }
+    let found = Catalog::of(&reader, database).collection(collection)?;
+    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+    let variables =
+        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    let put_aside = PutAside::default();
+    let large = handles(&reader, &put_aside);
+    let variables = variables.with_collation(collation).with_large(large.clone());
+    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    let limit = limit.unwrap_or(u64::MAX);
+    let enough = skip.saturating_add(limit);
+    let search = Search {
+        limit: Some(enough).filter(|enough| *enough < u64::MAX),
+        needs: Some(Vec::new()),
+        ..Search::of(&filter, request.hint.as_ref())
+    };
+    let Some((collection, access)) = search.access(database.frond(), &reader, found)? else {
+        return Ok(0);
+    };
+    let is_exact = access.is_exact;
+    let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
+        .interrupted_by(&request.interrupt);
+    if is_exact {
+        scan = scan.counting();
+    } else if large.is_met() {
+        scan = scan.lazily(Lazily::new(&large, true).only(&[]));
+    }
+    if let Some(count) = scan.remaining(enough)? {
+        return Ok(count.min(enough).saturating_sub(skip));
+    }
+    if enough == u64::MAX
+        && let Some(counts) =
+            gathered(database.frond().cores(), &mut scan, |part, _| counted(part, u64::MAX))
+    {
+        return Ok(counts.into_iter().sum::<u64>().saturating_sub(skip));
+    }
+    let count = counted(&mut scan, enough).map_err(|error| put_aside.restore(error))?;
+    Ok(count.min(enough).saturating_sub(skip))
 }
 
 /// How many documents a scan finds; `enough` where there are more.

@@ -4,7 +4,9 @@ use frond_doc::ValueBuf;
 use frond_engine::Durability;
 use frond_query::{Code, Collation, Filter};
 
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran};
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran, Statements};
+use crate::collection::parse::{parse_filter, parse_variables};
+use crate::collection::parts::{change_in_parts, collation_of_collection};
 use crate::collection::plan::Order;
 use crate::collection::update::MULTI_IS_NOT_RETRYABLE;
 use crate::collection::write::{CollectionWriter, Met};
@@ -22,54 +24,53 @@ struct ParsedStatement {
     hint: Option<ValueBuf>,
 }
 
-impl Database {
-    /// Deletes by each of `statements`, in their order; one that deletes many documents does so in
-    /// several transactions.
-    ///
-    /// # Errors
-    /// What concerns the request as a whole; what concerns a statement is in the report.
-    pub fn delete(
-        &self,
-        collection: &str,
-        statements: &[DeleteStatement],
-        ordered: bool,
-        durability: Durability,
-    ) -> Result<WriteReport, Error> {
-        if let Some(statement) = statements.first() {
-            self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
-        }
-        let options = BatchOptions { ordered, durability };
-        let prepare = |begun: usize| {
-            let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
-            batch.map(|statement| self.parse_delete(statement)).collect()
-        };
-        let in_parts = |statement: &ParsedStatement| {
-            let filter = statement.collated(&self.collation_of_collection(collection)?);
-            let search = (&filter, statement.hint.as_ref());
-            self.change_in_parts(collection, search, durability, &|writer, row| {
-                remove(writer, Met::Row(row)).map(|()| true)
-            })
-        };
-        let count = statements.len();
-        let report =
-            self.run_statements_on_many(collection, options, count, prepare, run_delete, in_parts)?;
-        let BatchReport { count, errors, retried, each, .. } = report;
-        Ok(WriteReport { count, errors, retried, each })
+/// Deletes by each of `statements`, in their order; one that deletes many documents does so in
+/// several transactions.
+pub(crate) fn delete(
+    database: &Database,
+    collection: &str,
+    statements: &[DeleteStatement],
+    ordered: bool,
+    durability: Durability,
+) -> Result<WriteReport, Error> {
+    if let Some(statement) = statements.first() {
+        parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
     }
-
-    fn parse_delete(&self, statement: &DeleteStatement) -> Result<ParsedStatement, Error> {
-        if !statement.only_first && self.retry().is_some() {
-            return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
-        }
-        let variables = self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
-        let variables = variables.with_collation(statement.collation.clone().unwrap_or_default());
-        Ok(ParsedStatement {
-            filter: self.parse_filter(Some(statement.filter.view()), &variables)?,
-            has_collation: statement.collation.is_some(),
-            only_first: statement.only_first,
-            hint: statement.hint.clone(),
+    let options = BatchOptions { ordered, durability };
+    let prepare = |begun: usize| {
+        let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
+        batch.map(|statement| parse_delete(database, statement)).collect()
+    };
+    let in_parts = |statement: &ParsedStatement| {
+        let filter = statement.collated(&collation_of_collection(database, collection)?);
+        let search = (&filter, statement.hint.as_ref());
+        change_in_parts(database, collection, search, durability, &|writer, row| {
+            remove(writer, Met::Row(row)).map(|()| true)
         })
+    };
+    let count = statements.len();
+    let report = Statements { database, collection, options }
+        .run_on_many(count, prepare, run_delete, in_parts)?;
+    let BatchReport { count, errors, retried, each, .. } = report;
+    Ok(WriteReport { count, errors, retried, each })
+}
+
+fn parse_delete(
+    database: &Database,
+    statement: &DeleteStatement,
+) -> Result<ParsedStatement, Error> {
+    if !statement.only_first && database.retry().is_some() {
+        return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
     }
+    let variables =
+        parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
+    let variables = variables.with_collation(statement.collation.clone().unwrap_or_default());
+    Ok(ParsedStatement {
+        filter: parse_filter(Some(statement.filter.view()), &variables)?,
+        has_collation: statement.collation.is_some(),
+        only_first: statement.only_first,
+        hint: statement.hint.clone(),
+    })
 }
 
 impl ParsedStatement {

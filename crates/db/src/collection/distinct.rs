@@ -13,13 +13,15 @@ use frond_query::large::{Asked, Depth};
 use frond_query::{Code, Collation};
 use frond_store::budget::Reservation;
 
-use crate::catalog::index_entry;
+use crate::catalog::{Catalog, index_entry};
 use crate::collection::FindRequest;
-use crate::collection::find::{Search, collation_of};
 use crate::collection::handles::{Lazily, handles};
+use crate::collection::parse::{collation_of, parse_filter, parse_variables};
 use crate::collection::plan::{Access, Order, Source};
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
+use crate::collection::search::Search;
+use crate::collection::view::filter_view;
 use crate::collection::walk::Walk;
 use crate::database::Database;
 use crate::error::Error;
@@ -48,74 +50,69 @@ pub(crate) struct Values {
     key: Vec<u8>,
 }
 
-impl Database {
-    /// The distinct values at `path` (elements of arrays on their own) of what a `find` would give,
-    /// in their order. Values that are equal, numbers of different types too,
-    /// count once; under a collation, of strings that are equal the one that came first.
-    ///
-    /// # Errors
-    /// As [`Database::find`]; 17217 if they are more than 16 MB.
-    pub fn distinct(
-        &self,
-        collection: &str,
-        path: &str,
-        request: &FindRequest,
-    ) -> Result<Vec<ValueBuf>, Error> {
-        let reader = self.reader();
-        if self.is_made(&reader, collection)? {
-            let view = self.find_compared(&reader, collection)?;
-            let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
-            let found = self.filter_view(collection, request)?;
-            let mut values = Values::new(self, collation);
-            let path = Path::new(path);
-            for document in found {
-                values.add_at(&path, document?.view())?;
-            }
-            return Ok(values.sorted());
-        }
-        let found = self.find_collection(&reader, collection)?;
-        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        let put_aside = PutAside::default();
-        let large = handles(&reader, &put_aside);
-        let variables = variables.with_collation(collation.clone()).with_large(large.clone());
-        let filter =
-            self.parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
-        let search = Search {
-            needs: Some(vec![path.to_owned()]),
-            distinct: Some(path),
-            ..Search::of(&filter, request.hint.as_ref())
-        };
-        let Some((collection, access)) = self.access(&reader, found, search)? else {
-            return Ok(Vec::new());
-        };
-        if let Some(place) = scanned_part(&collection, &access, path) {
-            let mut values = Values::new(self, collation);
-            let walks =
-                scan_keys(&reader, &collection, access, place, &request.interrupt, &mut values)?;
-            debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
-            return Ok(values.sorted());
-        }
-        let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
-            .interrupted_by(&request.interrupt);
-        if large.is_met() {
-            let mut asked = Asked::default();
-            asked.add(path, Depth::Whole);
-            scan = scan.lazily(Lazily::new(&large, true).asking(&asked).only(&[]));
-        }
+/// The distinct values at `path` (elements of arrays on their own) of what a `find` would give,
+/// in their order. Values that are equal, numbers of different types too,
+/// count once; under a collation, of strings that are equal the one that came first.
+pub(crate) fn distinct(
+    database: &Database,
+    collection: &str,
+    path: &str,
+    request: &FindRequest,
+) -> Result<Vec<ValueBuf>, Error> {
+    let reader = database.reader();
+    if Catalog::of(&reader, database).is_made(collection)? {
+        let view = Catalog::of(&reader, database).compared(collection)?;
+        let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
+        let found = filter_view(database, collection, request)?;
+        let mut values = Values::new(database, collation);
         let path = Path::new(path);
-        let values_of = |scan: &mut Scan<'_>| {
-            let mut values = Values::new(self, collation.clone());
-            scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
-            Ok(values)
-        };
-        let parts = gathered(self.frond().cores(), &mut scan, |part, _| values_of(part));
-        let values = match parts.and_then(Values::of_parts) {
-            Some(values) => values,
-            None => values_of(&mut scan).map_err(|error| put_aside.restore(error))?,
-        };
-        Ok(values.sorted())
+        for document in found {
+            values.add_at(&path, document?.view())?;
+        }
+        return Ok(values.sorted());
     }
+    let found = Catalog::of(&reader, database).collection(collection)?;
+    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+    let variables =
+        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    let put_aside = PutAside::default();
+    let large = handles(&reader, &put_aside);
+    let variables = variables.with_collation(collation.clone()).with_large(large.clone());
+    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    let search = Search {
+        needs: Some(vec![path.to_owned()]),
+        distinct: Some(path),
+        ..Search::of(&filter, request.hint.as_ref())
+    };
+    let Some((collection, access)) = search.access(database.frond(), &reader, found)? else {
+        return Ok(Vec::new());
+    };
+    if let Some(place) = scanned_part(&collection, &access, path) {
+        let mut values = Values::new(database, collation);
+        let walks =
+            scan_keys(&reader, &collection, access, place, &request.interrupt, &mut values)?;
+        debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));
+        return Ok(values.sorted());
+    }
+    let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
+        .interrupted_by(&request.interrupt);
+    if large.is_met() {
+        let mut asked = Asked::default();
+        asked.add(path, Depth::Whole);
+        scan = scan.lazily(Lazily::new(&large, true).asking(&asked).only(&[]));
+    }
+    let path = Path::new(path);
+    let values_of = |scan: &mut Scan<'_>| {
+        let mut values = Values::new(database, collation.clone());
+        scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
+        Ok(values)
+    };
+    let parts = gathered(database.frond().cores(), &mut scan, |part, _| values_of(part));
+    let values = match parts.and_then(Values::of_parts) {
+        Some(values) => values,
+        None => values_of(&mut scan).map_err(|error| put_aside.restore(error))?,
+    };
+    Ok(values.sorted())
 }
 
 /// The part of an index's keys that gives all distinct values at `path` of what `access` finds;

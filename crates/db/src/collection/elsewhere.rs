@@ -9,6 +9,7 @@ use frond_doc::pieces::{Recut, has_references};
 use frond_engine::Durability;
 use frond_store::Layered;
 
+use crate::catalog::adopt;
 use crate::database::Database;
 use crate::error::Error;
 use crate::large::gathered::Gathered;
@@ -52,7 +53,7 @@ impl<'a> Moving<'a> {
             Some(recut) => recut,
             None => {
                 let branch = self.target.writable_branch()?;
-                let format = self.target.begin_to_exist(branch, self.durability)?;
+                let format = adopt::begin_to_exist(self.target, branch, self.durability)?;
                 self.recut.insert(Recut::new(format))
             }
         };

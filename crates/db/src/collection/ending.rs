@@ -14,6 +14,8 @@
 
 use frond_query::Code;
 
+use crate::catalog::Catalog;
+use crate::catalog::collections::list_collections;
 use crate::collection::plan::{Access, Source};
 use crate::database::Database;
 use crate::error::Error;
@@ -66,7 +68,7 @@ impl Ending {
             return Ok(());
         }
         let reader = self.database.reader();
-        let found = self.database.find_collection(&reader, &self.collection)?;
+        let found = Catalog::of(&reader, &self.database).collection(&self.collection)?;
         let Some(found) = found.filter(|found| found.uuid == self.uuid) else {
             return Err(self.gone());
         };
@@ -80,7 +82,7 @@ impl Ending {
 
     /// The error of a collection that has another name or none.
     fn gone(&self) -> Error {
-        let others = self.database.list_collections().unwrap_or_default();
+        let others = list_collections(&self.database).unwrap_or_default();
         match others.into_iter().find(|other| other.uuid == self.uuid) {
             Some(other) => killed(format!(
                 "collection renamed from '{}' to '{}'",

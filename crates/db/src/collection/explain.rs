@@ -15,7 +15,7 @@
 
 mod express;
 mod hashes;
-mod pipeline;
+pub(crate) mod pipeline;
 mod planned;
 mod stage;
 mod text;
@@ -25,7 +25,7 @@ use frond_query::index::{FLAG_UNTOLD, FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
 use crate::collection::covered::Cover;
-use crate::collection::find::{Detail, Query};
+use crate::collection::find::{Detail, Query, query_for};
 use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
@@ -61,66 +61,59 @@ struct Done {
     returned: u64,
 }
 
-impl Database {
-    /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
-    ///
-    /// # Errors
-    /// As [`Database::find`], the reading of documents included.
-    pub fn explain(&self, collection: &str, request: &FindRequest) -> Result<DocumentBuf, Error> {
-        self.explain_as(collection, request, Purpose::Find, Effort::Run)
-    }
+/// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
+pub(crate) fn explain(
+    database: &Database,
+    collection: &str,
+    request: &FindRequest,
+) -> Result<DocumentBuf, Error> {
+    explain_as(database, collection, request, Purpose::Find, Effort::Run)
+}
 
-    /// As [`Database::explain`], without running the query: `queryPlanner` only.
-    ///
-    /// # Errors
-    /// As [`Database::find`].
-    pub fn explain_plan(
-        &self,
-        collection: &str,
-        request: &FindRequest,
-    ) -> Result<DocumentBuf, Error> {
-        self.explain_as(collection, request, Purpose::Find, Effort::Plan)
-    }
+/// As [`Database::explain`], without running the query: `queryPlanner` only.
+pub(crate) fn explain_plan(
+    database: &Database,
+    collection: &str,
+    request: &FindRequest,
+) -> Result<DocumentBuf, Error> {
+    explain_as(database, collection, request, Purpose::Find, Effort::Plan)
+}
 
-    /// How a command would go that finds what `request` says.
-    ///
-    /// # Errors
-    /// As [`Database::find`]; with [`Effort::Run`] the reading of documents included.
-    pub fn explain_as(
-        &self,
-        collection: &str,
-        request: &FindRequest,
-        purpose: Purpose,
-        effort: Effort,
-    ) -> Result<DocumentBuf, Error> {
-        let reader = self.reader();
-        let query = self.query_for(&reader, collection, request, purpose, Detail::Considered)?;
-        self.explain_query(&reader, collection, (request, &query), purpose, effort)
-    }
+/// How a command would go that finds what `request` says.
+pub(crate) fn explain_as(
+    database: &Database,
+    collection: &str,
+    request: &FindRequest,
+    purpose: Purpose,
+    effort: Effort,
+) -> Result<DocumentBuf, Error> {
+    let reader = database.reader();
+    let query = query_for(database, &reader, collection, request, purpose, Detail::Considered)?;
+    explain_query(database, &reader, collection, (request, &query), purpose, effort)
+}
 
-    /// How a query goes whose plan was chosen; `request` is what is told of it.
-    fn explain_query(
-        &self,
-        reader: &Reader<'static>,
-        collection: &str,
-        (request, query): (&FindRequest, &Query),
-        purpose: Purpose,
-        effort: Effort,
-    ) -> Result<DocumentBuf, Error> {
-        let namespace = self.namespace(collection);
-        let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
-        let found = query.collection.as_ref().map(|(collection, _)| &**collection);
-        let hashes = Hashes::of(request, found);
-        let asked = Asked { filter, hashes, has_index_filter: query.has_index_filter };
-        let Some((collection, access)) = &query.collection else {
-            let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
-            let nothing = Done::default();
-            return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
-        };
-        let database = self;
-        let planned = Planned { database, reader, request, query, collection, access, purpose };
-        planned.told(&namespace, asked, effort)
-    }
+/// How a query goes whose plan was chosen; `request` is what is told of it.
+pub(super) fn explain_query(
+    database: &Database,
+    reader: &Reader<'static>,
+    collection: &str,
+    (request, query): (&FindRequest, &Query),
+    purpose: Purpose,
+    effort: Effort,
+) -> Result<DocumentBuf, Error> {
+    let namespace = database.namespace(collection);
+    let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
+    let found = query.collection.as_ref().map(|(collection, _)| &**collection);
+    let hashes = Hashes::of(request, found);
+    let asked = Asked { filter, hashes, has_index_filter: query.has_index_filter };
+    let Some((collection, access)) = &query.collection else {
+        let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
+        let nothing = Done::default();
+        return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
+    };
+    let database = database;
+    let planned = Planned { database, reader, request, query, collection, access, purpose };
+    planned.told(&namespace, asked, effort)
 }
 
 /// The keys that a walk is told to have examined: one for each document by its `_id`.

@@ -5,10 +5,10 @@ use frond_engine::Durability;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::{Code, Collation, Filter, Projection};
 
-use crate::collection::find::{asked_metadata, parse_searched};
+use crate::collection::parse::{asked_metadata, parse_searched, parse_variables};
 use crate::collection::plan::Order;
 use crate::collection::scan::Row;
-use crate::collection::update::ParsedUpdate;
+use crate::collection::update::{ParsedUpdate, parse_update, upsert};
 use crate::collection::write::CollectionWriter;
 use crate::collection::{FindAndModify, FindAndModifyReport};
 use crate::contention::Scope;
@@ -35,148 +35,139 @@ struct Parsed {
     has_collation: bool,
 }
 
-impl Database {
-    /// Changes or removes one document and answers with it.
-    ///
-    /// # Errors
-    /// `UserWritesBlocked` if this is a commit; `InvalidNamespace` (73); as [`Database::find`];
-    /// what the update, a validator or a unique index refuses; as a commit.
-    pub fn find_and_modify(
-        &self,
-        collection: &str,
-        request: &FindAndModify,
-        durability: Durability,
-    ) -> Result<FindAndModifyReport, Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), collection)?;
-        let parsed = self.parse_find_and_modify(request)?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        // All of a document that others have changed is another one.
-        let is_same: IsSame<FindAndModifyReport> = FindAndModifyReport::eq;
-        let is_same = parsed.projection.as_ref().map(|_| is_same);
-        self.transact_noted(scope, durability, is_same, |transaction, moment| {
-            let record = self.retry().map(|write| write.remembered(self.frond(), transaction));
-            let record = record.transpose()?;
-            if let Some(Record { what: Remembered::Modified(report), .. }) = &record {
-                return Ok(Outcome::Discard(FindAndModifyReport {
-                    retried: true,
-                    ..report.clone()
-                }));
-            }
-            let mut writer =
-                CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
-            let collated = parsed.collated(writer.collation());
-            let parsed = collated.as_ref().unwrap_or(&parsed);
-            let report = self.modify_first(&mut writer, parsed)?;
-            let changed = writer.changed();
-            if let (Some(write), Some(record), true) = (self.retry(), record, changed) {
-                let what = Remembered::Modified(report.clone());
-                write.remember(transaction, &Record { what, ..record })?;
-            }
-            Ok(Outcome::commit_if(changed, report))
-        })
-    }
+/// Changes or removes one document and answers with it.
+pub(crate) fn find_and_modify(
+    database: &Database,
+    collection: &str,
+    request: &FindAndModify,
+    durability: Durability,
+) -> Result<FindAndModifyReport, Error> {
+    let branch = database.writable_branch()?;
+    name::check_collection(database.repository_name(), collection)?;
+    let parsed = parse_find_and_modify(database, request)?;
+    let scope = Scope::collection(database.repository_name(), branch, collection);
+    // All of a document that others have changed is another one.
+    let is_same: IsSame<FindAndModifyReport> = FindAndModifyReport::eq;
+    let is_same = parsed.projection.as_ref().map(|_| is_same);
+    database.transact_noted(scope, durability, is_same, |transaction, moment| {
+        let record = database.retry().map(|write| write.remembered(database.frond(), transaction));
+        let record = record.transpose()?;
+        if let Some(Record { what: Remembered::Modified(report), .. }) = &record {
+            return Ok(Outcome::Discard(FindAndModifyReport { retried: true, ..report.clone() }));
+        }
+        let mut writer =
+            CollectionWriter::open_at(moment, transaction, database, branch, collection)?;
+        let collated = parsed.collated(writer.collation());
+        let parsed = collated.as_ref().unwrap_or(&parsed);
+        let report = modify_first(database, &mut writer, parsed)?;
+        let changed = writer.changed();
+        if let (Some(write), Some(record), true) = (database.retry(), record, changed) {
+            let what = Remembered::Modified(report.clone());
+            write.remember(transaction, &Record { what, ..record })?;
+        }
+        Ok(Outcome::commit_if(changed, report))
+    })
+}
 
-    fn parse_find_and_modify(&self, request: &FindAndModify) -> Result<Parsed, Error> {
-        let refuse = |message: &str| Err(Error::invalid(Code::FailedToParse, message));
-        if request.update.is_none() && request.upsert {
-            return refuse("Cannot specify both upsert=true and remove=true");
-        }
-        if request.update.is_none() && request.return_new {
-            return refuse(
-                "Cannot specify both new=true and remove=true; 'remove' always returns the \
-                 deleted document",
-            );
-        }
-        let variables = self.parse_variables(request.variables.as_ref(), self.interrupt())?;
-        let collation = request.collation.clone().unwrap_or_default();
-        let variables = variables.with_collation(collation.clone());
-        let array_filters = request.array_filters.as_ref();
-        let update = request.update.as_ref();
-        let update =
-            update.map(|update| self.parse_update(update, array_filters, &variables, None));
-        let projection = request.projection.as_ref().map(DocumentBuf::view);
-        let projection = parse_searched(projection, variables.clone())?;
-        let shows = projection.as_ref().map(Projection::metadata).unwrap_or_default();
-        if shows.contains(MetadataKind::SortKey) {
-            let message = "Cannot use a $meta sortKey projection in findAndModify commands.";
-            return Err(Error::invalid(Code::BadValue, message));
-        }
-        let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?
-            .with_collation(&collation);
-        let filter = Filter::parse_search(request.filter.view())?.with_variables(variables);
-        filter.check_scripts()?;
-        Ok(Parsed {
-            filter: asked_metadata(filter, &order, projection.as_ref())?,
-            order,
-            update: update.transpose()?,
-            projection,
-            hint: request.hint.clone(),
-            upsert: request.upsert,
-            return_new: request.return_new,
-            has_collation: request.collation.is_some(),
-        })
+fn parse_find_and_modify(database: &Database, request: &FindAndModify) -> Result<Parsed, Error> {
+    let refuse = |message: &str| Err(Error::invalid(Code::FailedToParse, message));
+    if request.update.is_none() && request.upsert {
+        return refuse("Cannot specify both upsert=true and remove=true");
     }
+    if request.update.is_none() && request.return_new {
+        return refuse(
+            "Cannot specify both new=true and remove=true; 'remove' always returns the \
+             deleted document",
+        );
+    }
+    let variables =
+        parse_variables(database.frond(), request.variables.as_ref(), database.interrupt())?;
+    let collation = request.collation.clone().unwrap_or_default();
+    let variables = variables.with_collation(collation.clone());
+    let array_filters = request.array_filters.as_ref();
+    let update = request.update.as_ref();
+    let update =
+        update.map(|update| parse_update(database, update, array_filters, &variables, None));
+    let projection = request.projection.as_ref().map(DocumentBuf::view);
+    let projection = parse_searched(projection, variables.clone())?;
+    let shows = projection.as_ref().map(Projection::metadata).unwrap_or_default();
+    if shows.contains(MetadataKind::SortKey) {
+        let message = "Cannot use a $meta sortKey projection in findAndModify commands.";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?
+        .with_collation(&collation);
+    let filter = Filter::parse_search(request.filter.view())?.with_variables(variables);
+    filter.check_scripts()?;
+    Ok(Parsed {
+        filter: asked_metadata(filter, &order, projection.as_ref())?,
+        order,
+        update: update.transpose()?,
+        projection,
+        hint: request.hint.clone(),
+        upsert: request.upsert,
+        return_new: request.return_new,
+        has_collation: request.collation.is_some(),
+    })
+}
 
-    fn modify_first(
-        &self,
-        writer: &mut CollectionWriter<'_>,
-        parsed: &Parsed,
-    ) -> Result<FindAndModifyReport, Error> {
-        let (filter, order, hint) = (&parsed.filter, &parsed.order, parsed.hint.as_ref());
-        if let Some(series) = writer.series() {
-            parsed.check_points(series)?;
-        }
-        let mut found = match filter.metadata().is_empty() {
-            true => {
-                let row = writer.matching_in_part(filter, order, hint, Some(1))?.pop();
-                if let Some(row) = &row
-                    && let Some(report) = modify_large(writer, parsed, row)?
-                {
-                    return Ok(report);
-                }
-                row.map(|row| writer.whole(row)).transpose()?
+fn modify_first(
+    database: &Database,
+    writer: &mut CollectionWriter<'_>,
+    parsed: &Parsed,
+) -> Result<FindAndModifyReport, Error> {
+    let (filter, order, hint) = (&parsed.filter, &parsed.order, parsed.hint.as_ref());
+    if let Some(series) = writer.series() {
+        parsed.check_points(series)?;
+    }
+    let mut found = match filter.metadata().is_empty() {
+        true => {
+            let row = writer.matching_in_part(filter, order, hint, Some(1))?.pop();
+            if let Some(row) = &row
+                && let Some(report) = modify_large(writer, parsed, row)?
+            {
+                return Ok(report);
             }
-            false => writer.matching(filter, order, hint, Some(1))?.pop(),
-        };
-        // What the search knows of the document is shown, and is no part of it.
-        let mut carried = DocumentBuf::empty();
-        if let Some(found) = &mut found
-            && !parsed.filter.metadata().is_empty()
-        {
-            carried = found.take_metadata();
+            row.map(|row| writer.whole(row)).transpose()?
         }
-        let Some(update) = &parsed.update else {
-            let Some(found) = found else {
-                return Ok(FindAndModifyReport::default());
-            };
-            writer.remove(&found)?;
-            let value = Some(parsed.project(&found.document, &carried)?);
-            return Ok(FindAndModifyReport { value, count: 1, ..FindAndModifyReport::default() });
-        };
+        false => writer.matching(filter, order, hint, Some(1))?.pop(),
+    };
+    // What the search knows of the document is shown, and is no part of it.
+    let mut carried = DocumentBuf::empty();
+    if let Some(found) = &mut found
+        && !parsed.filter.metadata().is_empty()
+    {
+        carried = found.take_metadata();
+    }
+    let Some(update) = &parsed.update else {
         let Some(found) = found else {
-            if !parsed.upsert {
-                return Ok(FindAndModifyReport::default());
-            }
-            let document = self.upsert(writer, update, &parsed.filter)?;
-            let value =
-                parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
-            let upserted = document.get("_id").map(|id| id.to_buf());
-            let report = FindAndModifyReport::default();
-            return Ok(FindAndModifyReport { value, count: 1, upserted, ..report });
+            return Ok(FindAndModifyReport::default());
         };
-        let after = update.apply(&parsed.filter, &found)?;
-        if let Some(after) = &after {
-            writer.replace(&found, after, update.becoming())?;
+        writer.remove(&found)?;
+        let value = Some(parsed.project(&found.document, &carried)?);
+        return Ok(FindAndModifyReport { value, count: 1, ..FindAndModifyReport::default() });
+    };
+    let Some(found) = found else {
+        if !parsed.upsert {
+            return Ok(FindAndModifyReport::default());
         }
-        let answer = match after {
-            Some(after) if parsed.return_new => after,
-            _ => found.document,
-        };
-        let value = Some(parsed.project(&answer, &carried)?);
+        let document = upsert(database, writer, update, &parsed.filter)?;
+        let value = parsed.return_new.then(|| parsed.project(&document, &carried)).transpose()?;
+        let upserted = document.get("_id").map(|id| id.to_buf());
         let report = FindAndModifyReport::default();
-        Ok(FindAndModifyReport { value, updated_existing: true, count: 1, ..report })
+        return Ok(FindAndModifyReport { value, count: 1, upserted, ..report });
+    };
+    let after = update.apply(&parsed.filter, &found)?;
+    if let Some(after) = &after {
+        writer.replace(&found, after, update.becoming())?;
     }
+    let answer = match after {
+        Some(after) if parsed.return_new => after,
+        _ => found.document,
+    };
+    let value = Some(parsed.project(&answer, &carried)?);
+    let report = FindAndModifyReport::default();
+    Ok(FindAndModifyReport { value, updated_existing: true, count: 1, ..report })
 }
 
 /// Updates a large document piece by piece, of which only some outermost fields are shown; `None`

@@ -10,15 +10,14 @@ use frond_engine::Durability;
 use frond_query::pipeline::{Documents, Merge, MergeAction};
 use frond_query::{Code, Filter};
 
-use crate::catalog::CatalogView;
+use crate::catalog::{Catalog, CatalogView};
 use crate::collection::WriteError;
 use crate::collection::batch::BATCH_COUNT_MAX;
 use crate::collection::elsewhere::{Moving, Referring};
-use crate::collection::insert::check_id;
+use crate::collection::new_document::{check_id, check_size};
 use crate::collection::plan::Order;
 use crate::collection::scan::Row;
-use crate::collection::write::Becoming;
-use crate::collection::write::CollectionWriter;
+use crate::collection::write::{Becoming, CollectionWriter};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -99,7 +98,7 @@ impl MergeInto<'_> {
     ) -> Result<(), Error> {
         let MergeInto { database, collection, merge, durability } = *self;
         name::check_collection(database.repository_name(), collection)?;
-        let found = database.find_collection(&database.reader(), collection)?;
+        let found = Catalog::of(&database.reader(), database).collection(collection)?;
         if found.is_some_and(|found| found.series.is_some()) {
             let message = format!(
                 "$merge into a time-series collection is not supported: {}",
@@ -121,7 +120,7 @@ impl MergeInto<'_> {
             let filter = merge.filter(document.view())?;
             // Made before the transaction, which may run more than once.
             let new = normalise::for_insert(&document, || database.frond().new_object_id())?;
-            database.check_size(whole_bytes(new.view()))?;
+            check_size(database, whole_bytes(new.view()))?;
             check_id(new.view())?;
             bytes += match travels {
                 true => whole_bytes(new.view()),

@@ -14,6 +14,8 @@ use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
+use crate::catalog::collections::{check_target, refuse_to_rename_view, remove_entry};
+use crate::catalog::tell::tell_of;
 use crate::catalog::{adopt, collections};
 use crate::collection::replace::StagedDocuments;
 use crate::collection::replace::content::Content;
@@ -31,135 +33,129 @@ use crate::schema::Collection;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
 
-impl Database {
-    /// Moves a collection into another database, under the name `to`.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound` (26), `NamespaceExists` (48), `CommandNotSupportedOnView` (166);
-    /// `UserWritesBlocked` (371) if one of the branches takes no direct writes.
-    pub fn move_collection(
-        &self,
-        from: &str,
-        target: &Database,
-        to: &str,
-        drop_target: bool,
-    ) -> Result<(), Error> {
-        let (branch, target_branch) = (self.writable_branch()?, target.writable_branch()?);
-        name::check_collection(target.repository_name(), to)?;
-        let scope = Scope::collection(self.repository_name(), branch, from);
-        let other = Scope::collection(target.repository_name(), target_branch, to);
-        // What is put must outlive a collection of garbage that begins before the transaction names
-        // it.
-        let _session = self.frond().engine().store().session();
-        let (mode, synced) = (LatchMode::Replacer, Durability::Synced);
-        let done = self.frond().transact_over(scope, &[other], mode, synced, |transaction| {
-            self.refuse_closed(transaction)?;
-            target.refuse_closed(transaction)?;
-            let Some(found) = adopt::find(transaction, self, branch, from)? else {
-                let message = format!("Source collection {} does not exist", self.namespace(from));
-                return Err(Error::invalid(Code::NamespaceNotFound, message));
-            };
-            self.refuse_to_rename_view(&found, from)?;
-            if let Some(there) = adopt::find(transaction, target, target_branch, to)? {
-                target.check_target(&there, to, drop_target)?;
-                target.versions()?.remember_collection(target, transaction, target_branch, to)?;
-                collections::drop_trees(transaction, &there)?;
-                let nothing = Document::empty();
-                target.tell_of(transaction, target_branch, to, EventKind::Drop, nothing);
-            }
-            if capped::is_capped(found.options.view()) {
-                self.copy_in_order(transaction, &found, (target, target_branch, to))?;
-            } else {
-                self.copy_trees(transaction, &found, (target, target_branch, to))?;
-            }
-            self.versions()?.remember_collection(self, transaction, branch, from)?;
-            collections::drop_trees(transaction, &found)?;
-            self.remove_entry(transaction, branch, from)?;
-            self.tell_of(transaction, branch, from, EventKind::Drop, Document::empty());
-            Ok(Outcome::Commit(()))
-        });
-        self.frond().note_definitions_changed();
-        done
-    }
+/// Moves a collection into another database, under the name `to`.
+pub(crate) fn move_collection(
+    database: &Database,
+    from: &str,
+    target: &Database,
+    to: &str,
+    drop_target: bool,
+) -> Result<(), Error> {
+    let (branch, target_branch) = (database.writable_branch()?, target.writable_branch()?);
+    name::check_collection(target.repository_name(), to)?;
+    let scope = Scope::collection(database.repository_name(), branch, from);
+    let other = Scope::collection(target.repository_name(), target_branch, to);
+    // What is put must outlive a collection of garbage that begins before the transaction names
+    // it.
+    let _session = database.frond().engine().store().session();
+    let (mode, synced) = (LatchMode::Replacer, Durability::Synced);
+    let done = database.frond().transact_over(scope, &[other], mode, synced, |transaction| {
+        database.refuse_closed(transaction)?;
+        target.refuse_closed(transaction)?;
+        let Some(found) = adopt::find(transaction, database, branch, from)? else {
+            let message = format!("Source collection {} does not exist", database.namespace(from));
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        };
+        refuse_to_rename_view(database, &found, from)?;
+        if let Some(there) = adopt::find(transaction, target, target_branch, to)? {
+            check_target(target, &there, to, drop_target)?;
+            target.versions()?.remember_collection(target, transaction, target_branch, to)?;
+            collections::drop_trees(transaction, &there)?;
+            let nothing = Document::empty();
+            tell_of(target, transaction, target_branch, to, EventKind::Drop, nothing);
+        }
+        if capped::is_capped(found.options.view()) {
+            copy_in_order(database, transaction, &found, (target, target_branch, to))?;
+        } else {
+            copy_trees(database, transaction, &found, (target, target_branch, to))?;
+        }
+        database.versions()?.remember_collection(database, transaction, branch, from)?;
+        collections::drop_trees(transaction, &found)?;
+        remove_entry(database, transaction, branch, from)?;
+        tell_of(database, transaction, branch, from, EventKind::Drop, Document::empty());
+        Ok(Outcome::Commit(()))
+    });
+    database.frond().note_definitions_changed();
+    done
+}
 
-    /// Makes the collection of copies of all documents, and of new trees of its indexes.
-    fn copy_trees(
-        &self,
-        transaction: &mut Transaction,
-        found: &Collection,
-        (target, branch, to): (&Database, &str, &str),
-    ) -> Result<(), Error> {
+/// Makes the collection of copies of all documents, and of new trees of its indexes.
+fn copy_trees(
+    database: &Database,
+    transaction: &mut Transaction,
+    found: &Collection,
+    (target, branch, to): (&Database, &str, &str),
+) -> Result<(), Error> {
+    let format = adopt::ensure_repository(transaction, target, branch)?.format();
+    let documents = copied(database, transaction, found, format, &target.namespace(to))?;
+    let staged = StagedDocuments::of(target, to, documents);
+    let indexes = staged.build_indexes(&found.indexes)?;
+    let engine = database.frond().engine();
+    let scope = (target.repository_name(), branch, to);
+    let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };
+    tell_rewritten(engine, transaction, scope, rewriting)?;
+    let mut place = |tree: Tree| {
+        let id = engine.reserve_tree_id();
+        transaction.set_base(id, tree).map(|()| id)
+    };
+    let documents = place(documents)?;
+    let mut live_indexes = Vec::new();
+    for (spec, tree) in indexes {
+        live_indexes.push(LiveIndex { spec, tree: place(tree)? });
+    }
+    let live = LiveCollection {
+        uuid: database.frond().new_uuid(),
+        options: found.options.clone(),
+        documents,
+        indexes: live_indexes,
+        order: None,
+    };
+    adopt::put_entry(transaction, target, branch, to, &WorkingEntry::Live(live))
+}
+
+/// A tree in the store of copies of all documents.
+fn copied(
+    database: &Database,
+    transaction: &Transaction,
+    found: &Collection,
+    format: TreeFormat,
+    namespace: &str,
+) -> Result<Tree, Error> {
+    let reader = Reader::within(database.frond().engine(), transaction);
+    let resources = database.frond().resources(false);
+    let mut content = Content::new(&resources, database.interrupt(), None);
+    for document in all_documents(&reader, found, Direction::Ascending) {
+        content.add(&document?)?;
+    }
+    content.load(&**database.frond().engine().store(), format, namespace)
+}
+
+/// Makes the capped collection, and inserts copies of all documents in their order.
+fn copy_in_order(
+    database: &Database,
+    transaction: &mut Transaction,
+    found: &Collection,
+    (target, branch, to): (&Database, &str, &str),
+) -> Result<(), Error> {
+    let documents: Vec<DocumentBuf> = {
+        let reader = Reader::within(database.frond().engine(), transaction);
+        all_documents(&reader, found, Direction::Ascending).collect::<Result<_, Error>>()?
+    };
+    let mut live = adopt::create(transaction, target, branch, to, found.options.clone())?;
+    for index in &found.indexes {
+        let engine = database.frond().engine();
         let format = adopt::ensure_repository(transaction, target, branch)?.format();
-        let documents = self.copied(transaction, found, format, &target.namespace(to))?;
-        let staged = StagedDocuments::of(target, to, documents);
-        let indexes = staged.build_indexes(&found.indexes)?;
-        let engine = self.frond().engine();
-        let scope = (target.repository_name(), branch, to);
-        let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };
-        tell_rewritten(engine, transaction, scope, rewriting)?;
-        let mut place = |tree: Tree| {
-            let id = engine.reserve_tree_id();
-            transaction.set_base(id, tree).map(|()| id)
-        };
-        let documents = place(documents)?;
-        let mut live_indexes = Vec::new();
-        for (spec, tree) in indexes {
-            live_indexes.push(LiveIndex { spec, tree: place(tree)? });
-        }
-        let live = LiveCollection {
-            uuid: self.frond().new_uuid(),
-            options: found.options.clone(),
-            documents,
-            indexes: live_indexes,
-            order: None,
-        };
-        adopt::put_entry(transaction, target, branch, to, &WorkingEntry::Live(live))
+        let tree = engine.reserve_tree_id();
+        let format = index.spec.tree_format(format);
+        transaction.set_base(tree, Tree::empty(&**engine.store(), format)?)?;
+        live.indexes.push(LiveIndex { spec: index.spec.clone(), tree });
     }
-
-    /// A tree in the store of copies of all documents.
-    fn copied(
-        &self,
-        transaction: &Transaction,
-        found: &Collection,
-        format: TreeFormat,
-        namespace: &str,
-    ) -> Result<Tree, Error> {
-        let reader = Reader::within(self.frond().engine(), transaction);
-        let resources = self.frond().resources(false);
-        let mut content = Content::new(&resources, self.interrupt(), None);
-        for document in all_documents(&reader, found, Direction::Ascending) {
-            content.add(&document?)?;
-        }
-        content.load(&**self.frond().engine().store(), format, namespace)
+    adopt::put_entry(transaction, target, branch, to, &WorkingEntry::Live(live))?;
+    // They were there before: what they must be is asked of what is written from now on.
+    let unchecked = target.without_validation();
+    let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
+    for document in &documents {
+        writer.insert(document)?;
     }
-
-    /// Makes the capped collection, and inserts copies of all documents in their order.
-    fn copy_in_order(
-        &self,
-        transaction: &mut Transaction,
-        found: &Collection,
-        (target, branch, to): (&Database, &str, &str),
-    ) -> Result<(), Error> {
-        let documents: Vec<DocumentBuf> = {
-            let reader = Reader::within(self.frond().engine(), transaction);
-            all_documents(&reader, found, Direction::Ascending).collect::<Result<_, Error>>()?
-        };
-        let mut live = adopt::create(transaction, target, branch, to, found.options.clone())?;
-        for index in &found.indexes {
-            let engine = self.frond().engine();
-            let format = adopt::ensure_repository(transaction, target, branch)?.format();
-            let tree = engine.reserve_tree_id();
-            let format = index.spec.tree_format(format);
-            transaction.set_base(tree, Tree::empty(&**engine.store(), format)?)?;
-            live.indexes.push(LiveIndex { spec: index.spec.clone(), tree });
-        }
-        adopt::put_entry(transaction, target, branch, to, &WorkingEntry::Live(live))?;
-        // They were there before: what they must be is asked of what is written from now on.
-        let unchecked = target.without_validation();
-        let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
-        for document in &documents {
-            writer.insert(document)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

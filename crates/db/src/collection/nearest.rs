@@ -17,10 +17,10 @@ use frond_doc::ValueBuf;
 use frond_query::Filter;
 use frond_tree::Bounds;
 
-use crate::collection::find::Search;
 use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
 use crate::collection::scan::seen::Seen;
 use crate::collection::scan::{Found, Scan};
+use crate::collection::search::Search;
 use crate::collection::sort::sorted;
 use crate::database::Database;
 use crate::error::Error;

@@ -17,9 +17,10 @@ use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
 use frond_query::{Collation, Filter};
 
-use crate::collection::find::Search;
+use crate::catalog::Catalog;
 use crate::collection::plan::Order;
 use crate::collection::scan::{FoundRows, Row, Scan};
+use crate::collection::search::Search;
 use crate::collection::write::CollectionWriter;
 use crate::contention::Scope;
 use crate::database::Database;
@@ -37,107 +38,110 @@ struct Part {
     failed: Option<Error>,
 }
 
-impl Database {
-    /// Calls `change`, which tells whether it changed something, with each document that passes
-    /// `filter`.
-    ///
-    /// # Errors
-    /// The first error; what was done before stays done.
-    pub(crate) fn change_in_parts(
-        &self,
-        collection: &str,
-        (filter, hint): (&Filter, Option<&ValueBuf>),
-        durability: Durability,
-        change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
-    ) -> Result<StatementDone, Error> {
-        let mut done = StatementDone::default();
-        let reader = self.reader();
-        let found = self.find_collection(&reader, collection)?;
-        let Some((found, access)) = self.access(&reader, found, Search::of(filter, hint))? else {
+/// Calls `change`, which tells whether it changed something, with each document that passes
+/// `filter`.
+///
+/// # Errors
+/// The first error; what was done before stays done.
+pub(crate) fn change_in_parts(
+    database: &Database,
+    collection: &str,
+    (filter, hint): (&Filter, Option<&ValueBuf>),
+    durability: Durability,
+    change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
+) -> Result<StatementDone, Error> {
+    let mut done = StatementDone::default();
+    let reader = database.reader();
+    let found = Catalog::of(&reader, database).collection(collection)?;
+    let Some((found, access)) =
+        Search::of(filter, hint).access(database.frond(), &reader, found)?
+    else {
+        return Ok(done);
+    };
+    let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any);
+    let mut scan = scan.for_update(std::iter::empty()).interrupted_by(database.interrupt());
+    // Of a `$text` the scan's own knows by what it is asked.
+    let filter = scan.passing_filter().clone();
+    loop {
+        let mut found = FoundRows::default();
+        while !found.is_full()
+            && let Some(row) = scan.next()
+        {
+            found.push(row?);
+        }
+        let mut rest = &found.rows[..];
+        if rest.is_empty() {
             return Ok(done);
-        };
-        let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any);
-        let mut scan = scan.for_update(std::iter::empty()).interrupted_by(self.interrupt());
-        // Of a `$text` the scan's own knows by what it is asked.
-        let filter = scan.passing_filter().clone();
-        loop {
-            let mut found = FoundRows::default();
-            while !found.is_full()
-                && let Some(row) = scan.next()
-            {
-                found.push(row?);
+        }
+        while !rest.is_empty() {
+            let part = change_part(database, collection, rest, &filter, durability, change)?;
+            done.count += part.done.count;
+            done.modified += part.done.modified;
+            if let Some(error) = part.failed {
+                return Err(error);
             }
-            let mut rest = &found.rows[..];
-            if rest.is_empty() {
-                return Ok(done);
-            }
-            while !rest.is_empty() {
-                let part = self.change_part(collection, rest, &filter, durability, change)?;
-                done.count += part.done.count;
-                done.modified += part.done.modified;
-                if let Some(error) = part.failed {
-                    return Err(error);
-                }
-                rest = &rest[part.taken..];
-            }
+            rest = &rest[part.taken..];
         }
     }
+}
 
-    /// Changes the first of `rows`, in one transaction.
-    fn change_part(
-        &self,
-        collection: &str,
-        rows: &[Row],
-        filter: &Filter,
-        durability: Durability,
-        change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
-    ) -> Result<Part, Error> {
-        self.write_once(collection, durability, |writer| {
-            let mut part = Part::default();
-            for row in rows {
-                self.interrupt().check()?;
-                part.taken += 1;
-                let Some(row) = writer.as_it_is_now(row, filter)? else { continue };
-                match change(writer, row) {
-                    Ok(modified) => {
-                        part.done.count += 1;
-                        part.done.modified += u64::from(modified);
-                    }
-                    Err(error) if error.is_of_statement() => {
-                        part.failed = Some(error);
-                        break;
-                    }
-                    Err(error) => return Err(error),
+/// Changes the first of `rows`, in one transaction.
+fn change_part(
+    database: &Database,
+    collection: &str,
+    rows: &[Row],
+    filter: &Filter,
+    durability: Durability,
+    change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
+) -> Result<Part, Error> {
+    write_once(database, collection, durability, |writer| {
+        let mut part = Part::default();
+        for row in rows {
+            database.interrupt().check()?;
+            part.taken += 1;
+            let Some(row) = writer.as_it_is_now(row, filter)? else { continue };
+            match change(writer, row) {
+                Ok(modified) => {
+                    part.done.count += 1;
+                    part.done.modified += u64::from(modified);
                 }
-                if writer.is_full_since(0) {
+                Err(error) if error.is_of_statement() => {
+                    part.failed = Some(error);
                     break;
                 }
+                Err(error) => return Err(error),
             }
-            Ok(part)
-        })
-    }
+            if writer.is_full_since(0) {
+                break;
+            }
+        }
+        Ok(part)
+    })
+}
 
-    /// Writes to a collection in one transaction, which is run again while it conflicts.
-    pub(crate) fn write_once<T>(
-        &self,
-        collection: &str,
-        durability: Durability,
-        write: impl Fn(&mut CollectionWriter<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let branch = self.writable_branch()?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
-            let mut writer =
-                CollectionWriter::open_at(moment, transaction, self, branch, collection)?;
-            let answer = write(&mut writer)?;
-            Ok(Outcome::commit_if(writer.changed(), answer))
-        };
-        self.transact_noted(scope, durability, None, body)
-    }
+/// Writes to a collection in one transaction, which is run again while it conflicts.
+pub(crate) fn write_once<T>(
+    database: &Database,
+    collection: &str,
+    durability: Durability,
+    write: impl Fn(&mut CollectionWriter<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let branch = database.writable_branch()?;
+    let scope = Scope::collection(database.repository_name(), branch, collection);
+    let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
+        let mut writer =
+            CollectionWriter::open_at(moment, transaction, database, branch, collection)?;
+        let answer = write(&mut writer)?;
+        Ok(Outcome::commit_if(writer.changed(), answer))
+    };
+    database.transact_noted(scope, durability, None, body)
+}
 
-    /// How strings compare in a collection where a statement doesn't say.
-    pub(crate) fn collation_of_collection(&self, collection: &str) -> Result<Collation, Error> {
-        let found = self.find_collection(&self.reader(), collection)?;
-        found.map_or(Ok(Collation::SIMPLE), |found| found.collation())
-    }
+/// How strings compare in a collection where a statement doesn't say.
+pub(crate) fn collation_of_collection(
+    database: &Database,
+    collection: &str,
+) -> Result<Collation, Error> {
+    let found = Catalog::of(&database.reader(), database).collection(collection)?;
+    found.map_or(Ok(Collation::SIMPLE), |found| found.collation())
 }

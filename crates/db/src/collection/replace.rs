@@ -18,12 +18,14 @@ use frond_doc::{Document, DocumentBuf, Value, document, normalise};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_query::pipeline::Documents;
-use frond_tree::{Bounds, Direction, Tree, TreeFormat};
+use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::build::Builder;
-use crate::catalog::{CatalogView, adopt};
+use crate::catalog::tell::tell_of;
+use crate::catalog::{Catalog, CatalogView, adopt};
 use crate::collection::elsewhere::{Moving, Referring};
-use crate::collection::insert::check_id;
+use crate::collection::new_document::{check_id, check_size};
+use crate::collection::parse::parse_variables;
 use crate::collection::replace::content::Content;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -56,118 +58,103 @@ struct Built {
     indexes: Vec<(IndexSpec, Tree)>,
 }
 
-impl Database {
-    /// Replaces the content of `collection`, made where it is absent, by `documents`, which may
-    /// have references, to what lies in the same repository or elsewhere.
-    pub(crate) fn replace_collection(
-        &self,
-        collection: &str,
-        series: Option<Document<'_>>,
-        (documents, referring): (Documents<'_>, Referring),
-        durability: Durability,
-    ) -> Result<(), Error> {
-        name::check_collection(self.repository_name(), collection)?;
-        let made = series.map(series_options).transpose()?;
-        let series = self.series_of(collection, made.as_ref())?;
-        let resources = self.frond().resources(false);
-        let mut content = Content::new(&resources, self.interrupt(), series);
-        // What is put must outlive a collection of garbage that begins before the transaction names
-        // it.
-        let _session = self.frond().engine().store().session();
-        let mut moving = Moving::new(self, referring, durability);
-        for document in documents {
-            let document = moving.document(document?)?;
-            let document = normalise::for_insert(&document, || self.frond().new_object_id())?;
-            self.check_size(whole_bytes(document.view()))?;
-            check_id(document.view())?;
-            content.add(&document)?;
+/// Replaces the content of `collection`, made where it is absent, by `documents`, which may
+/// have references, to what lies in the same repository or elsewhere.
+pub(crate) fn replace_collection(
+    database: &Database,
+    collection: &str,
+    series: Option<Document<'_>>,
+    (documents, referring): (Documents<'_>, Referring),
+    durability: Durability,
+) -> Result<(), Error> {
+    name::check_collection(database.repository_name(), collection)?;
+    let made = series.map(series_options).transpose()?;
+    let series = series_of(database, collection, made.as_ref())?;
+    let resources = database.frond().resources(false);
+    let mut content = Content::new(&resources, database.interrupt(), series);
+    // What is put must outlive a collection of garbage that begins before the transaction names
+    // it.
+    let _session = database.frond().engine().store().session();
+    let mut moving = Moving::new(database, referring, durability);
+    for document in documents {
+        let document = moving.document(document?)?;
+        let document = normalise::for_insert(&document, || database.frond().new_object_id())?;
+        check_size(database, whole_bytes(document.view()))?;
+        check_id(document.view())?;
+        content.add(&document)?;
+    }
+    moving.flush()?;
+    replace_content(database, collection, made, content, durability)
+}
+
+/// What a collection is, or becomes with the options that it is made with, if that is a time
+/// series.
+///
+/// # Errors
+/// 7268700 if it is there and isn't; 7268702 if it is another.
+fn series_of(
+    database: &Database,
+    collection: &str,
+    made: Option<&DocumentBuf>,
+) -> Result<Option<Series>, Error> {
+    let found = Catalog::of(&database.reader(), database).collection(collection)?;
+    let Some(found) = found else {
+        return Ok(made.and_then(|made| Series::of(made.view())));
+    };
+    let Some(made) = made else { return Ok(found.series.as_deref().cloned()) };
+    let (code, message) = match &found.series {
+        None => (7_268_700, "Cannot create a time-series collection from a non time-series"),
+        Some(_) if found.options.get(OPTION) != made.get(OPTION) => {
+            (7_268_702, "the 'timeseries' options of $out are others than those of the")
         }
-        moving.flush()?;
-        self.replace_content(collection, made, content, durability)
-    }
+        Some(series) => return Ok(Some(Series::clone(series))),
+    };
+    let message = format!("{message} collection: {}", database.namespace(collection));
+    Err(Error::invalid(Code::Location(code), message))
+}
 
-    /// What a collection is, or becomes with the options that it is made with, if that is a time
-    /// series.
-    ///
-    /// # Errors
-    /// 7268700 if it is there and isn't; 7268702 if it is another.
-    fn series_of(
-        &self,
-        collection: &str,
-        made: Option<&DocumentBuf>,
-    ) -> Result<Option<Series>, Error> {
-        let found = self.find_collection(&self.reader(), collection)?;
-        let Some(found) = found else {
-            return Ok(made.and_then(|made| Series::of(made.view())));
+/// As `replace_collection`, of documents that were checked.
+fn replace_content(
+    database: &Database,
+    collection: &str,
+    made: Option<DocumentBuf>,
+    content: Content<'_>,
+    durability: Durability,
+) -> Result<(), Error> {
+    let series = content.series().cloned();
+    let branch = database.writable_branch()?;
+    let format = adopt::begin_to_exist(database, branch, durability)?;
+    let store = &**database.frond().engine().store();
+    let documents = content.load(store, format, &database.namespace(collection))?;
+    let staged = StagedDocuments::of(database, collection, documents);
+    loop {
+        let reader = database.reader();
+        let found = CatalogView::open(&reader, database)?.collection(collection)?;
+        let (options, indexes) = match found {
+            Some(found) => (Some(found.options), found.indexes),
+            None => (None, Vec::new()),
         };
-        let Some(made) = made else { return Ok(found.series.as_deref().cloned()) };
-        let (code, message) = match &found.series {
-            None => (7_268_700, "Cannot create a time-series collection from a non time-series"),
-            Some(_) if found.options.get(OPTION) != made.get(OPTION) => {
-                (7_268_702, "the 'timeseries' options of $out are others than those of the")
-            }
-            Some(series) => return Ok(Some(Series::clone(series))),
+        let is_as_before = match options.as_ref().or(made.as_ref()) {
+            Some(options) => lie_alike(series.as_ref(), Series::of(options.view()).as_ref()),
+            None => series.is_none(),
         };
-        let message = format!("{message} collection: {}", self.namespace(collection));
-        Err(Error::invalid(Code::Location(code), message))
-    }
-
-    /// As `replace_collection`, of documents that were checked.
-    fn replace_content(
-        &self,
-        collection: &str,
-        made: Option<DocumentBuf>,
-        content: Content<'_>,
-        durability: Durability,
-    ) -> Result<(), Error> {
-        let series = content.series().cloned();
-        let branch = self.writable_branch()?;
-        let format = self.begin_to_exist(branch, durability)?;
-        let store = &**self.frond().engine().store();
-        let documents = content.load(store, format, &self.namespace(collection))?;
-        let staged = StagedDocuments::of(self, collection, documents);
-        loop {
-            let reader = self.reader();
-            let found = CatalogView::open(&reader, self)?.collection(collection)?;
-            let (options, indexes) = match found {
-                Some(found) => (Some(found.options), found.indexes),
-                None => (None, Vec::new()),
-            };
-            let is_as_before = match options.as_ref().or(made.as_ref()) {
-                Some(options) => lie_alike(series.as_ref(), Series::of(options.view()).as_ref()),
-                None => series.is_none(),
-            };
-            if !is_as_before {
-                let message = format!("{} has become another", self.namespace(collection));
-                return Err(Error::invalid(Code::OperationFailed, message));
-            }
-            if let Some(options) = &options {
-                staged.check(options)?;
-            }
-            let indexes = staged.build_indexes(&indexes)?;
-            let built = Built { options, made: made.clone(), indexes };
-            let scope = Scope::collection(self.repository_name(), branch, collection);
-            let swapped = self.transact(scope, LatchMode::Replacer, durability, |transaction| {
-                let done = staged.swap_in(transaction, branch, &built)?;
-                Ok(Outcome::commit_if(done, done))
-            })?;
-            if swapped {
-                return Ok(());
-            }
+        if !is_as_before {
+            let message = format!("{} has become another", database.namespace(collection));
+            return Err(Error::invalid(Code::OperationFailed, message));
         }
-    }
-
-    /// Makes the repository if it isn't there, so that its trees' format is known.
-    pub(crate) fn begin_to_exist(
-        &self,
-        branch: &str,
-        durability: Durability,
-    ) -> Result<TreeFormat, Error> {
-        let scope = Scope::branch(self.repository_name(), branch);
-        self.transact(scope, LatchMode::Writer, durability, |transaction| {
-            let repository = adopt::ensure_repository(transaction, self, branch)?;
-            Ok(Outcome::Commit(repository.format()))
-        })
+        if let Some(options) = &options {
+            staged.check(options)?;
+        }
+        let indexes = staged.build_indexes(&indexes)?;
+        let built = Built { options, made: made.clone(), indexes };
+        let scope = Scope::collection(database.repository_name(), branch, collection);
+        let swapped = database.transact(scope, LatchMode::Replacer, durability, |transaction| {
+            let done = staged.swap_in(transaction, branch, &built)?;
+            Ok(Outcome::commit_if(done, done))
+        })?;
+        if swapped {
+            return Ok(());
+        }
     }
 }
 
@@ -179,7 +166,7 @@ impl<'a> StagedDocuments<'a> {
     /// Checks all by the validator that the options name.
     fn check(&self, options: &DocumentBuf) -> Result<(), Error> {
         let database = self.database;
-        let variables = || database.parse_variables(None, database.interrupt());
+        let variables = || parse_variables(database.frond(), None, database.interrupt());
         let validator = Validator::of_options(options.view(), variables)?;
         let Some(validator) = validator.filter(|_| database.validates()) else { return Ok(()) };
         for document in self.read(validator.outermost_names()) {
@@ -308,7 +295,7 @@ impl<'a> StagedDocuments<'a> {
             Some(TreeRef::Committed(tree)) => Some(*tree),
             Some(TreeRef::Live(_)) => {
                 let nothing = Document::empty();
-                database.tell_of(transaction, branch, name, EventKind::Rewritten, nothing);
+                tell_of(database, transaction, branch, name, EventKind::Rewritten, nothing);
                 return Ok(());
             }
         };

@@ -14,10 +14,12 @@ use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
 use frond_store::ChunkStore;
 
-use crate::collection::find::Search;
-use crate::collection::insert::check_id;
+use crate::catalog::{Catalog, adopt};
+use crate::collection::new_document::{check_id, check_size};
+use crate::collection::parse::{parse_filter, parse_variables};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
+use crate::collection::search::Search;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -72,94 +74,86 @@ impl StoredDocument<'_> {
     }
 }
 
-impl Database {
-    /// Inserts the document whose elements `fill` writes, and returns its `_id`. It is never whole
-    /// in memory, unless it is short or the collection has a validator.
-    ///
-    /// # Errors
-    /// As [`Database::insert`] of that document; what `fill` fails with.
-    pub fn insert_streamed(
-        &self,
-        collection: &str,
-        fill: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), PiecesError>,
-        durability: Durability,
-    ) -> Result<ValueBuf, Error> {
-        let branch = self.writable_branch()?;
-        name::check_collection(self.repository_name(), collection)?;
-        let repository = self.begin_to_exist(branch, durability)?;
-        let engine = self.frond().engine();
-        let session = engine.store().session();
-        let store = &**engine.store();
-        let gathered = Gathered::new(store);
-        let mut writer = Writer::new(&gathered, repository, engine.visible().0);
-        fill(&mut writer)?;
-        let large = match writer.finish(|| self.frond().new_object_id())? {
-            Edited::Large(large) => large,
-            Edited::Small(document) => return self.insert_one(collection, document, durability),
-        };
-        gathered.flush()?;
-        self.check_size(large.bytes())?;
-        let id = large.project(store, &[b"_id"])?;
-        check_id(id.view())?;
-        store.sync()?;
-        let scope = Scope::collection(self.repository_name(), branch, collection);
-        self.transact(scope, LatchMode::Writer, durability, |transaction| {
-            let mut writer = CollectionWriter::open(transaction, self, branch, collection)?;
-            writer.insert_stored(&large, id.view())?;
-            Ok(Outcome::Commit(()))
-        })?;
-        drop(session);
-        Ok(id.get("_id").unwrap_or(Value::Null).to_buf())
-    }
+/// Inserts the document whose elements `fill` writes, and returns its `_id`. It is never whole
+/// in memory, unless it is short or the collection has a validator.
+pub(crate) fn insert_streamed(
+    database: &Database,
+    collection: &str,
+    fill: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), PiecesError>,
+    durability: Durability,
+) -> Result<ValueBuf, Error> {
+    let branch = database.writable_branch()?;
+    name::check_collection(database.repository_name(), collection)?;
+    let repository = adopt::begin_to_exist(database, branch, durability)?;
+    let engine = database.frond().engine();
+    let session = engine.store().session();
+    let store = &**engine.store();
+    let gathered = Gathered::new(store);
+    let mut writer = Writer::new(&gathered, repository, engine.visible().0);
+    fill(&mut writer)?;
+    let large = match writer.finish(|| database.frond().new_object_id())? {
+        Edited::Large(large) => large,
+        Edited::Small(document) => return insert_one(database, collection, document, durability),
+    };
+    gathered.flush()?;
+    check_size(database, large.bytes())?;
+    let id = large.project(store, &[b"_id"])?;
+    check_id(id.view())?;
+    store.sync()?;
+    let scope = Scope::collection(database.repository_name(), branch, collection);
+    database.transact(scope, LatchMode::Writer, durability, |transaction| {
+        let mut writer = CollectionWriter::open(transaction, database, branch, collection)?;
+        writer.insert_stored(&large, id.view())?;
+        Ok(Outcome::Commit(()))
+    })?;
+    drop(session);
+    Ok(id.get("_id").unwrap_or(Value::Null).to_buf())
+}
 
-    fn insert_one(
-        &self,
-        collection: &str,
-        document: DocumentBuf,
-        durability: Durability,
-    ) -> Result<ValueBuf, Error> {
-        let report = self.insert(collection, std::slice::from_ref(&document), true, durability)?;
-        match report.errors.into_iter().next() {
-            Some(error) => Err(error.error),
-            None => Ok(document.get("_id").unwrap_or(Value::Null).to_buf()),
-        }
+fn insert_one(
+    database: &Database,
+    collection: &str,
+    document: DocumentBuf,
+    durability: Durability,
+) -> Result<ValueBuf, Error> {
+    let report = database.insert(collection, std::slice::from_ref(&document), true, durability)?;
+    match report.errors.into_iter().next() {
+        Some(error) => Err(error.error),
+        None => Ok(document.get("_id").unwrap_or(Value::Null).to_buf()),
     }
+}
 
-    /// Shows each document of `collection` that passes `filter` to `visit`, by `_id`. Large ones
-    /// are not put together.
-    ///
-    /// # Errors
-    /// As [`Database::find`]; of a view; what `visit` fails with.
-    pub fn export<E: From<Error>>(
-        &self,
-        collection: &str,
-        filter: Option<Document<'_>>,
-        visit: &mut dyn FnMut(&StoredDocument<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let reader = self.reader();
-        let Some(found) = self.find_collection(&reader, collection)? else { return Ok(()) };
-        view::refuse(found.options.view(), &self.namespace(collection))?;
-        let variables =
-            self.parse_variables(None, self.interrupt())?.with_collation(found.collation()?);
-        let filter = self.parse_filter(filter, &variables)?;
-        let search = Search::of(&filter, None);
-        let Some((found, access)) = self.access(&reader, Some(found), search)? else {
-            return Ok(());
-        };
-        let scan = Scan::new(reader.clone(), &found, access, filter.clone(), &Order::Any)
-            .in_part(std::iter::empty());
-        let store = self.frond().engine().store().clone();
-        for row in scan {
-            let row = row?;
-            if let Some(large) = row.large {
-                visit(&StoredDocument(Stored::Pieces(large, &*store)))?;
-                continue;
-            }
-            let document = row.into_whole(&reader, found.documents)?.document;
-            visit(&StoredDocument(Stored::Whole(document.view())))?;
+/// Shows each document of `collection` that passes `filter` to `visit`, by `_id`. Large ones
+/// are not put together.
+pub(crate) fn export<E: From<Error>>(
+    database: &Database,
+    collection: &str,
+    filter: Option<Document<'_>>,
+    visit: &mut dyn FnMut(&StoredDocument<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let reader = database.reader();
+    let Some(found) = Catalog::of(&reader, database).collection(collection)? else { return Ok(()) };
+    view::refuse(found.options.view(), &database.namespace(collection))?;
+    let variables = parse_variables(database.frond(), None, database.interrupt())?
+        .with_collation(found.collation()?);
+    let filter = parse_filter(filter, &variables)?;
+    let search = Search::of(&filter, None);
+    let Some((found, access)) = search.access(database.frond(), &reader, Some(found))? else {
+        return Ok(());
+    };
+    let scan = Scan::new(reader.clone(), &found, access, filter.clone(), &Order::Any)
+        .in_part(std::iter::empty());
+    let store = database.frond().engine().store().clone();
+    for row in scan {
+        let row = row?;
+        if let Some(large) = row.large {
+            visit(&StoredDocument(Stored::Pieces(large, &*store)))?;
+            continue;
         }
-        Ok(())
+        let document = row.into_whole(&reader, found.documents)?.document;
+        visit(&StoredDocument(Stored::Whole(document.view())))?;
     }
+    Ok(())
 }
 
 fn of_pieces(large: &LargeDocument, error: PiecesError) -> Error {

@@ -14,6 +14,7 @@ use frond_doc::DocumentBuf;
 use frond_query::Code;
 use frond_tree::Direction;
 
+use crate::catalog::Catalog;
 use crate::collection::plan::Order;
 use crate::collection::{Cursor, FindRequest, capped};
 use crate::database::Database;
@@ -38,60 +39,59 @@ pub struct Tail {
     is_over: Arc<AtomicBool>,
 }
 
-impl Database {
-    /// Follows a capped collection.
-    ///
-    /// # Errors
-    /// `BadValue` if it isn't capped, or is to be sorted otherwise than by `$natural: 1`.
-    pub fn tail(&self, collection: &str, request: &FindRequest) -> Result<Tail, Error> {
-        let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
-        if !matches!(order, Order::Any | Order::Natural(Direction::Ascending)) {
-            let message = "cannot use tailable option with a sort other than {$natural: 1}";
-            return Err(Error::invalid(Code::BadValue, message));
-        }
-        let reader = self.reader();
-        let found = self.find_collection(&reader, collection)?;
-        let (skip, limit) = (request.skip, request.limit.unwrap_or(u64::MAX));
-        let mut tail = Tail {
-            database: self.clone(),
-            collection: collection.to_owned(),
-            request: FindRequest {
-                skip: 0,
-                limit: None,
-                sort: None,
-                // The command that opens it doesn't last; a `getMore` that waits may be told to
-                // stop.
-                interrupt: Interrupt::default(),
-                ..request.clone()
-            },
-            uuid: [0; 16],
-            current: None,
-            last: None,
-            skip,
-            limit,
-            is_over: Arc::default(),
-        };
-        match found {
-            // Nothing can be said of a collection that isn't there yet.
-            None => tail.end(),
-            Some(found) => {
-                if found.order.is_none() {
-                    let message = format!(
-                        "error processing query: ns={} tailable cursor requested on non capped \
-                         collection",
-                        self.namespace(collection)
-                    );
-                    return Err(Error::invalid(Code::BadValue, message));
-                }
-                tail.uuid = found.uuid;
-                tail.go_on()?;
-                if tail.current.is_none() {
-                    tail.end();
-                }
+/// Follows a capped collection.
+pub(crate) fn tail(
+    database: &Database,
+    collection: &str,
+    request: &FindRequest,
+) -> Result<Tail, Error> {
+    let order = Order::parse(request.sort.as_ref().map(DocumentBuf::view))?;
+    if !matches!(order, Order::Any | Order::Natural(Direction::Ascending)) {
+        let message = "cannot use tailable option with a sort other than {$natural: 1}";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let reader = database.reader();
+    let found = Catalog::of(&reader, database).collection(collection)?;
+    let (skip, limit) = (request.skip, request.limit.unwrap_or(u64::MAX));
+    let mut tail = Tail {
+        database: database.clone(),
+        collection: collection.to_owned(),
+        request: FindRequest {
+            skip: 0,
+            limit: None,
+            sort: None,
+            // The command that opens it doesn't last; a `getMore` that waits may be told to
+            // stop.
+            interrupt: Interrupt::default(),
+            ..request.clone()
+        },
+        uuid: [0; 16],
+        current: None,
+        last: None,
+        skip,
+        limit,
+        is_over: Arc::default(),
+    };
+    match found {
+        // Nothing can be said of a collection that isn't there yet.
+        None => tail.end(),
+        Some(found) => {
+            if found.order.is_none() {
+                let message = format!(
+                    "error processing query: ns={} tailable cursor requested on non capped \
+                     collection",
+                    database.namespace(collection)
+                );
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            tail.uuid = found.uuid;
+            tail.go_on()?;
+            if tail.current.is_none() {
+                tail.end();
             }
         }
-        Ok(tail)
     }
+    Ok(tail)
 }
 
 impl Tail {
@@ -121,7 +121,7 @@ impl Tail {
     /// Where the order lies, and its last place; `None` if it is empty and was when the tail began.
     fn look(&self) -> Result<Option<(TreeRef, u64)>, Error> {
         let reader = self.database.reader();
-        let found = self.database.find_collection(&reader, &self.collection)?;
+        let found = Catalog::of(&reader, &self.database).collection(&self.collection)?;
         let same = |found: &Arc<Collection>| found.uuid == self.uuid;
         let Some(order) = found.filter(same).and_then(|found| found.order) else {
             let message = format!("collection dropped: {}", self.collection);

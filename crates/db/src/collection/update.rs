@@ -6,12 +6,13 @@ use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Collation, Filter, Update};
 
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran};
-use crate::collection::find::asked_metadata;
+use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran, Statements};
+use crate::collection::new_document::{check_document, set_zero_timestamps};
+use crate::collection::parse::{asked_metadata, parse_variables};
+use crate::collection::parts::{change_in_parts, collation_of_collection, write_once};
 use crate::collection::plan::Order;
 use crate::collection::scan::{Found, Row};
-use crate::collection::write::Becoming;
-use crate::collection::write::{CollectionWriter, Met};
+use crate::collection::write::{Becoming, CollectionWriter, Met};
 use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
@@ -50,212 +51,204 @@ const MADE_BYTES_MIN: usize = 256 << 10;
 pub(crate) const MULTI_IS_NOT_RETRYABLE: &str =
     "Cannot use (or request) retryable writes with multi=true";
 
-impl Database {
-    /// Updates by each of `statements`, in their order.
-    ///
-    /// A statement that fails after it changed some documents leaves them changed, as MongoDB does;
-    /// one that changes many does so in several transactions.
-    ///
-    /// # Errors
-    /// What concerns the request as a whole; what concerns a statement is in the report.
-    pub fn update(
-        &self,
-        collection: &str,
-        statements: &[UpdateStatement],
-        ordered: bool,
-        durability: Durability,
-    ) -> Result<UpdateReport, Error> {
-        // What is wrong with a command's `let` concerns the command, not its first statement.
-        if let Some(variables) = statements.first().and_then(|first| first.variables.as_ref()) {
-            self.parse_variables(Some(variables), self.interrupt())?;
-        }
-        let options = BatchOptions { ordered, durability };
-        let prepare = |begun: usize| {
-            let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
-            batch.map(|statement| self.parse(statement)).collect()
-        };
-        let run = |writer: &mut CollectionWriter<'_>, statement: &ParsedStatement| {
-            self.run_update(writer, statement)
-        };
-        let in_parts = |statement: &ParsedStatement| {
-            self.update_in_parts(collection, statement, options.durability)
-        };
-        let count = statements.len();
-        let report =
-            self.run_statements_on_many(collection, options, count, prepare, run, in_parts)?;
-        let BatchReport { count: matched, modified, upserted, errors, retried, each } = report;
-        Ok(UpdateReport { matched, modified, upserted, errors, retried, each })
+/// Updates by each of `statements`, in their order.
+pub(crate) fn update(
+    database: &Database,
+    collection: &str,
+    statements: &[UpdateStatement],
+    ordered: bool,
+    durability: Durability,
+) -> Result<UpdateReport, Error> {
+    // What is wrong with a command's `let` concerns the command, not its first statement.
+    if let Some(variables) = statements.first().and_then(|first| first.variables.as_ref()) {
+        parse_variables(database.frond(), Some(variables), database.interrupt())?;
     }
+    let options = BatchOptions { ordered, durability };
+    let prepare = |begun: usize| {
+        let batch = statements[begun..].iter().take(BATCH_COUNT_MAX);
+        batch.map(|statement| parse(database, statement)).collect()
+    };
+    let run = |writer: &mut CollectionWriter<'_>, statement: &ParsedStatement| {
+        run_update(database, writer, statement)
+    };
+    let in_parts = |statement: &ParsedStatement| {
+        update_in_parts(database, collection, statement, options.durability)
+    };
+    let count = statements.len();
+    let report =
+        Statements { database, collection, options }.run_on_many(count, prepare, run, in_parts)?;
+    let BatchReport { count: matched, modified, upserted, errors, retried, each } = report;
+    Ok(UpdateReport { matched, modified, upserted, errors, retried, each })
+}
 
-    fn parse(&self, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
-        let variables = self.parse_variables(statement.variables.as_ref(), self.interrupt())?;
-        let collation = statement.collation.clone().unwrap_or_default();
-        let variables = variables.with_collation(collation.clone());
-        let constants = statement.constants.as_ref().map(DocumentBuf::view);
-        let array_filters = statement.array_filters.as_ref();
-        let update = self.parse_update(&statement.update, array_filters, &variables, constants)?;
-        if statement.multi && self.retry().is_some() {
-            return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
-        }
-        if statement.multi && statement.sort.is_some() {
-            let message = "Cannot specify sort with multi=true";
-            return Err(Error::invalid(Code::FailedToParse, message));
-        }
-        if statement.multi && update.update.is_replacement() {
-            let message = "multi update is not supported for replacement-style update";
-            return Err(Error::invalid(Code::FailedToParse, message));
-        }
-        let order = Order::parse_search(statement.sort.as_ref().map(DocumentBuf::view))?
-            .with_collation(&collation);
-        let filter = Filter::parse_search(statement.filter.view())?.with_variables(variables);
-        filter.check_scripts()?;
-        Ok(ParsedStatement {
-            filter: asked_metadata(filter, &order, None)?,
-            update,
-            order,
-            upsert: statement.upsert,
-            multi: statement.multi,
-            hint: statement.hint.clone(),
-            has_collation: statement.collation.is_some(),
-        })
+fn parse(database: &Database, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
+    let variables =
+        parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
+    let collation = statement.collation.clone().unwrap_or_default();
+    let variables = variables.with_collation(collation.clone());
+    let constants = statement.constants.as_ref().map(DocumentBuf::view);
+    let array_filters = statement.array_filters.as_ref();
+    let update = parse_update(database, &statement.update, array_filters, &variables, constants)?;
+    if statement.multi && database.retry().is_some() {
+        return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
     }
+    if statement.multi && statement.sort.is_some() {
+        let message = "Cannot specify sort with multi=true";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    if statement.multi && update.update.is_replacement() {
+        let message = "multi update is not supported for replacement-style update";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
+    let order = Order::parse_search(statement.sort.as_ref().map(DocumentBuf::view))?
+        .with_collation(&collation);
+    let filter = Filter::parse_search(statement.filter.view())?.with_variables(variables);
+    filter.check_scripts()?;
+    Ok(ParsedStatement {
+        filter: asked_metadata(filter, &order, None)?,
+        update,
+        order,
+        upsert: statement.upsert,
+        multi: statement.multi,
+        hint: statement.hint.clone(),
+        has_collation: statement.collation.is_some(),
+    })
+}
 
-    fn run_update(
-        &self,
-        writer: &mut CollectionWriter<'_>,
-        statement: &ParsedStatement,
-    ) -> Result<Ran, Error> {
-        let collated = statement.collated(writer.collation());
-        let statement = collated.as_ref().unwrap_or(statement);
-        if let Some(series) = writer.series() {
-            let kind = UpdateKind { is_multi: statement.multi, is_upsert: statement.upsert };
-            let update = statement.update.source.as_value();
-            series.check_update(kind, &statement.filter, update)?;
+fn run_update(
+    database: &Database,
+    writer: &mut CollectionWriter<'_>,
+    statement: &ParsedStatement,
+) -> Result<Ran, Error> {
+    let collated = statement.collated(writer.collation());
+    let statement = collated.as_ref().unwrap_or(statement);
+    if let Some(series) = writer.series() {
+        let kind = UpdateKind { is_multi: statement.multi, is_upsert: statement.upsert };
+        let update = statement.update.source.as_value();
+        series.check_update(kind, &statement.filter, update)?;
+    }
+    let hint = statement.hint.as_ref();
+    let (filter, order) = (&statement.filter, &statement.order);
+    let matching: Vec<Met> = if statement.update.update.is_replacement() {
+        writer.matching_or_damaged(filter, order, hint, Some(1))?
+    } else if statement.multi {
+        match writer.matching_few(filter, hint)? {
+            Some(rows) => rows.into_iter().map(Met::Row).collect(),
+            None => return Ok(Ran::Many),
         }
-        let hint = statement.hint.as_ref();
-        let (filter, order) = (&statement.filter, &statement.order);
-        let matching: Vec<Met> = if statement.update.update.is_replacement() {
-            writer.matching_or_damaged(filter, order, hint, Some(1))?
-        } else if statement.multi {
-            match writer.matching_few(filter, hint)? {
-                Some(rows) => rows.into_iter().map(Met::Row).collect(),
-                None => return Ok(Ran::Many),
+    } else {
+        let rows = writer.matching_in_part(filter, order, hint, Some(1))?;
+        rows.into_iter().map(Met::Row).collect()
+    };
+    let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
+    let bytes_before = writer.bytes();
+    for met in matching {
+        let mut row = match met {
+            Met::Row(row) => row,
+            Met::Damaged(id_key) => {
+                writer.replace_damaged(&id_key, &statement.update)?;
+                done.modified += 1;
+                continue;
             }
-        } else {
-            let rows = writer.matching_in_part(filter, order, hint, Some(1))?;
-            rows.into_iter().map(Met::Row).collect()
         };
-        let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
-        let bytes_before = writer.bytes();
-        for met in matching {
-            let mut row = match met {
-                Met::Row(row) => row,
-                Met::Damaged(id_key) => {
-                    writer.replace_damaged(&id_key, &statement.update)?;
-                    done.modified += 1;
-                    continue;
-                }
-            };
-            if !filter.metadata().is_empty() {
-                row.take_metadata();
-            }
-            done.modified += u64::from(statement.change(writer, row)?);
-            if statement.multi && writer.is_full_since(bytes_before) {
-                return Ok(Ran::Many);
-            }
+        if !filter.metadata().is_empty() {
+            row.take_metadata();
         }
-        if done.count == 0 && statement.upsert {
-            let document = self.upsert(writer, &statement.update, filter)?;
-            done.upserted = document.get("_id").map(|id| id.to_buf());
+        done.modified += u64::from(statement.change(writer, row)?);
+        if statement.multi && writer.is_full_since(bytes_before) {
+            return Ok(Ran::Many);
         }
-        Ok(Ran::Done(done))
     }
+    if done.count == 0 && statement.upsert {
+        let document = upsert(database, writer, &statement.update, filter)?;
+        done.upserted = document.get("_id").map(|id| id.to_buf());
+    }
+    Ok(Ran::Done(done))
+}
 
-    fn update_in_parts(
-        &self,
-        collection: &str,
-        statement: &ParsedStatement,
-        durability: Durability,
-    ) -> Result<StatementDone, Error> {
-        let collated = statement.collated(&self.collation_of_collection(collection)?);
-        let statement = collated.as_ref().unwrap_or(statement);
-        let search = (&statement.filter, statement.hint.as_ref());
-        let mut done = self.change_in_parts(collection, search, durability, &|writer, row| {
-            statement.change(writer, row)
+fn update_in_parts(
+    database: &Database,
+    collection: &str,
+    statement: &ParsedStatement,
+    durability: Durability,
+) -> Result<StatementDone, Error> {
+    let collated = statement.collated(&collation_of_collection(database, collection)?);
+    let statement = collated.as_ref().unwrap_or(statement);
+    let search = (&statement.filter, statement.hint.as_ref());
+    let mut done = change_in_parts(database, collection, search, durability, &|writer, row| {
+        statement.change(writer, row)
+    })?;
+    // What was found may all have been changed meanwhile.
+    if done.count == 0 && statement.upsert {
+        let upserted = write_once(database, collection, durability, |writer| {
+            upsert(database, writer, &statement.update, &statement.filter)
         })?;
-        // What was found may all have been changed meanwhile.
-        if done.count == 0 && statement.upsert {
-            let upserted = self.write_once(collection, durability, |writer| {
-                self.upsert(writer, &statement.update, &statement.filter)
-            })?;
-            done.upserted = upserted.get("_id").map(|id| id.to_buf());
-        }
-        Ok(done)
+        done.upserted = upserted.get("_id").map(|id| id.to_buf());
     }
+    Ok(done)
+}
 
-    /// Parses an update and notes what it needs to know.
-    ///
-    /// # Errors
-    /// `TypeMismatch` (14) for filters that are no array; MongoDB's codes for an operator, stage or
-    /// path that can't be; `ExceededMemoryLimit` (146).
-    #[doc(hidden)]
-    pub fn parse_update(
-        &self,
-        update: &ValueBuf,
-        array_filters: Option<&ValueBuf>,
-        variables: &Variables,
-        constants: Option<Document<'_>>,
-    ) -> Result<ParsedUpdate, Error> {
-        let array_filters = match array_filters.map(ValueBuf::as_value) {
-            None | Some(Value::Null) => None,
-            Some(Value::Array(filters)) => Some(filters),
-            Some(_) => {
-                let message = "arrayFilters must be an array";
-                return Err(Error::invalid(Code::TypeMismatch, message));
-            }
-        };
-        if let Value::Array(stages) = update.as_value() {
-            variables.memory().hold_parsed(stages.as_bytes().len())?;
+/// Parses an update and notes what it needs to know.
+///
+/// # Errors
+/// `TypeMismatch` (14) for filters that are no array; MongoDB's codes for an operator, stage or path
+/// that can't be; `ExceededMemoryLimit` (146).
+pub fn parse_update(
+    database: &Database,
+    update: &ValueBuf,
+    array_filters: Option<&ValueBuf>,
+    variables: &Variables,
+    constants: Option<Document<'_>>,
+) -> Result<ParsedUpdate, Error> {
+    let array_filters = match array_filters.map(ValueBuf::as_value) {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(filters)) => Some(filters),
+        Some(_) => {
+            let message = "arrayFilters must be an array";
+            return Err(Error::invalid(Code::TypeMismatch, message));
         }
-        let source = match update.as_value() {
-            Value::Document(update) if !update.iter().any(|(name, _)| name.starts_with('$')) => {
-                ValueBuf::from(self.set_zero_timestamps(update.to_buf()))
-            }
-            _ => update.clone(),
-        };
-        let filters_source = array_filters.map(|filters| Value::Array(filters).to_buf());
-        let mut update = Update::parse(source.as_value(), array_filters)?;
-        update.bind(variables, constants)?;
-        Ok(ParsedUpdate {
-            update,
-            source,
-            array_filters: filters_source,
-            context: self.update_context(),
-        })
+    };
+    if let Value::Array(stages) = update.as_value() {
+        variables.memory().hold_parsed(stages.as_bytes().len())?;
     }
-
-    /// What updates need to know besides the document.
-    pub(crate) fn update_context(&self) -> UpdateContext {
-        UpdateContext {
-            now_millis: self.frond().now_millis(),
-            timestamp: self.frond().new_timestamp().0,
-            position: None,
+    let source = match update.as_value() {
+        Value::Document(update) if !update.iter().any(|(name, _)| name.starts_with('$')) => {
+            ValueBuf::from(set_zero_timestamps(database, update.to_buf()))
         }
-    }
+        _ => update.clone(),
+    };
+    let filters_source = array_filters.map(|filters| Value::Array(filters).to_buf());
+    let mut update = Update::parse(source.as_value(), array_filters)?;
+    update.bind(variables, constants)?;
+    Ok(ParsedUpdate {
+        update,
+        source,
+        array_filters: filters_source,
+        context: update_context(database),
+    })
+}
 
-    /// Inserts the document that an upsert makes, and returns it.
-    pub(crate) fn upsert(
-        &self,
-        writer: &mut CollectionWriter<'_>,
-        update: &ParsedUpdate,
-        filter: &Filter,
-    ) -> Result<DocumentBuf, Error> {
-        let mut new_id = || self.frond().new_object_id();
-        let document = update.update.upsert(filter, &update.context, &mut new_id)?;
-        self.check_document(document.view())?;
-        writer.insert(&document)?;
-        Ok(document)
+/// What updates need to know besides the document.
+pub(crate) fn update_context(database: &Database) -> UpdateContext {
+    UpdateContext {
+        now_millis: database.frond().now_millis(),
+        timestamp: database.frond().new_timestamp().0,
+        position: None,
     }
+}
+
+/// Inserts the document that an upsert makes, and returns it.
+pub(crate) fn upsert(
+    database: &Database,
+    writer: &mut CollectionWriter<'_>,
+    update: &ParsedUpdate,
+    filter: &Filter,
+) -> Result<DocumentBuf, Error> {
+    let mut new_id = || database.frond().new_object_id();
+    let document = update.update.upsert(filter, &update.context, &mut new_id)?;
+    check_document(database, document.view())?;
+    writer.insert(&document)?;
+    Ok(document)
 }
 
 impl ParsedStatement {

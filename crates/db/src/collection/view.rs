@@ -8,14 +8,12 @@
 use frond_doc::{DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
+use crate::catalog::Catalog;
+use crate::collection::aggregate::aggregate;
 use crate::collection::{AggregateRequest, Cursor, FindRequest};
 use crate::database::Database;
-use crate::definition::view::View;
+use crate::definition::view::DEPTH_MAX;
 use crate::error::Error;
-use crate::reader::Reader;
-
-/// Views over views: MongoDB's limit.
-pub(crate) const DEPTH_MAX: usize = 20;
 
 /// Appends the stages that a `find` is short for.
 ///
@@ -54,83 +52,72 @@ fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) -> Resul
     Ok(())
 }
 
-impl Database {
-    /// The view called `name`, if it is one.
-    pub(crate) fn view(&self, reader: &Reader<'_>, name: &str) -> Result<Option<View>, Error> {
-        let Some(found) = self.find_collection(reader, name)? else {
-            return Ok(None);
-        };
-        if found.options.get("viewOn").is_none() {
-            return Ok(None);
+/// The collection that a view reads in the end, and the stages that a `find` over the view is
+/// short for: the view's own (and those of views below it), then the request's. `None` if it is
+/// no view.
+pub(crate) fn pipeline_of_view(
+    database: &Database,
+    name: &str,
+    request: &FindRequest,
+) -> Result<Option<(String, ValueBuf)>, Error> {
+    let reader = database.reader();
+    let Some(mut view) = Catalog::of(&reader, database).view(name)? else {
+        return Ok(None);
+    };
+    let mut levels = vec![view.pipeline.clone()];
+    while let Some(below) = Catalog::of(&reader, database).view(&view.on)? {
+        if levels.len() > DEPTH_MAX {
+            let message =
+                format!("View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}");
+            return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
         }
-        View::of_options(found.options.view())
+        levels.push(below.pipeline.clone());
+        view = below;
     }
-
-    /// The collection that a view reads in the end, and the stages that a `find` over the view is
-    /// short for: the view's own (and those of views below it), then the request's. `None` if it is
-    /// no view.
-    ///
-    /// # Errors
-    /// `ViewDepthLimitExceeded` (165); `InvalidPipelineOperator` (168) for an option of `find` that
-    /// no pipeline has.
-    pub fn pipeline_of_view(
-        &self,
-        name: &str,
-        request: &FindRequest,
-    ) -> Result<Option<(String, ValueBuf)>, Error> {
-        let reader = self.reader();
-        let Some(mut view) = self.view(&reader, name)? else {
-            return Ok(None);
-        };
-        let mut levels = vec![view.pipeline.clone()];
-        while let Some(below) = self.view(&reader, &view.on)? {
-            if levels.len() > DEPTH_MAX {
-                let message = format!(
-                    "View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}"
-                );
-                return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
-            }
-            levels.push(below.pipeline.clone());
-            view = below;
+    let mut pipeline = DocumentBuilder::new();
+    pipeline.begin_array("pipeline");
+    for level in levels.iter().rev() {
+        for stage in level.as_value().as_array().iter().flat_map(|stages| stages.iter()) {
+            pipeline.push(stage);
         }
-        let mut pipeline = DocumentBuilder::new();
-        pipeline.begin_array("pipeline");
-        for level in levels.iter().rev() {
-            for stage in level.as_value().as_array().iter().flat_map(|stages| stages.iter()) {
-                pipeline.push(stage);
-            }
-        }
-        append_stages(&mut pipeline, request)?;
-        pipeline.end();
-        let pipeline = pipeline.build();
-        let stages =
-            pipeline.get("pipeline").map_or(Value::Null.to_buf(), |stages| stages.to_buf());
-        Ok(Some((view.on, stages)))
     }
+    append_stages(&mut pipeline, request)?;
+    pipeline.end();
+    let pipeline = pipeline.build();
+    let stages = pipeline.get("pipeline").map_or(Value::Null.to_buf(), |stages| stages.to_buf());
+    Ok(Some((view.on, stages)))
+}
 
-    /// Runs a `find` over a view: as the stages that it is short for.
-    pub(crate) fn find_in_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
-        let mut pipeline = DocumentBuilder::new();
-        pipeline.begin_array("pipeline");
-        append_stages(&mut pipeline, request)?;
-        pipeline.end();
-        let request = AggregateRequest {
-            pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),
-            variables: request.variables.clone(),
-            collation: request.collation.clone(),
-            hint: request.hint.clone(),
-            in_memory_only: request.in_memory_only,
-            interrupt: request.interrupt.clone(),
-        };
-        self.aggregate(Some(name), &request)
-    }
+/// Runs a `find` over a view: as the stages that it is short for.
+pub(crate) fn find_in_view(
+    database: &Database,
+    name: &str,
+    request: &FindRequest,
+) -> Result<Cursor, Error> {
+    let mut pipeline = DocumentBuilder::new();
+    pipeline.begin_array("pipeline");
+    append_stages(&mut pipeline, request)?;
+    pipeline.end();
+    let request = AggregateRequest {
+        pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),
+        variables: request.variables.clone(),
+        collation: request.collation.clone(),
+        hint: request.hint.clone(),
+        in_memory_only: request.in_memory_only,
+        interrupt: request.interrupt.clone(),
+    };
+    aggregate(database, Some(name), &request)
+}
 
-    /// The documents of a view that pass the request's filter, all of them.
-    pub(crate) fn filter_view(&self, name: &str, request: &FindRequest) -> Result<Cursor, Error> {
-        let filter = request.filter.clone().filter(|filter| !filter.view().is_empty());
-        let collation = request.collation.clone();
-        let variables = request.variables.clone();
-        let request = FindRequest { filter, collation, variables, ..FindRequest::default() };
-        self.find_in_view(name, &request)
-    }
+/// The documents of a view that pass the request's filter, all of them.
+pub(crate) fn filter_view(
+    database: &Database,
+    name: &str,
+    request: &FindRequest,
+) -> Result<Cursor, Error> {
+    let filter = request.filter.clone().filter(|filter| !filter.view().is_empty());
+    let collation = request.collation.clone();
+    let variables = request.variables.clone();
+    let request = FindRequest { filter, collation, variables, ..FindRequest::default() };
+    find_in_view(database, name, &request)
 }

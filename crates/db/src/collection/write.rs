@@ -30,13 +30,13 @@ use frond_query::{Code, Collation};
 use frond_tree::{Content, Value};
 
 use crate::catalog::adopt;
+use crate::collection::parse::parse_variables;
 use crate::collection::plan::OwnFacts;
 use crate::collection::scan::{Found, Row};
 use crate::database::Database;
 use crate::definition::capped::{Limits, limits};
-use crate::definition::images;
 use crate::definition::validation::Validator;
-use crate::definition::view;
+use crate::definition::{images, view};
 use crate::error::Error;
 use crate::event::Teller;
 use crate::frond::Notice;
@@ -156,7 +156,7 @@ impl<'t> CollectionWriter<'t> {
                 }
                 points::refuse_transaction(before, database, name)?;
                 Validator::that_refuses_or_warns(before.options.view(), || {
-                    database.parse_variables(None, database.interrupt())
+                    parse_variables(database.frond(), None, database.interrupt())
                 })?
             }
             None => None,

@@ -6,6 +6,9 @@ use frond_query::{Code, Collation};
 
 use crate::error::Error;
 
+/// Views over views: MongoDB's limit.
+pub(crate) const DEPTH_MAX: usize = 20;
+
 /// What a view reads.
 pub(crate) struct View {
     /// The collection.

@@ -23,7 +23,7 @@ use crate::merge::collection::{CollectionMerge, MergeFault, MergedCollection};
 use crate::three_way::{Side, ThreeWay};
 use crate::{history, state};
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
-use frond_db::inside::{Error, ErrorKind};
+use frond_db::inside::{Error, ErrorKind, parse_variables};
 
 /// Problems named in one error; there may be a million.
 const PROBLEMS_NAMED_MAX: usize = 100;
@@ -179,7 +179,7 @@ impl CatalogMerge<'_> {
                 rules: self.rules,
                 decisions: self.decisions,
                 by_rules: self.by_rules,
-                variables: self.database.parse_variables(None, self.database.interrupt())?,
+                variables: parse_variables(self.database.frond(), None, self.database.interrupt())?,
             };
             let MergedCollection { entry, conflicts: more, schema: own } = match merge.run() {
                 Ok(merged) => merged,

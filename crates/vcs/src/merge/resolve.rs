@@ -28,7 +28,7 @@ use crate::{ConflictKind, Resolution, history};
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{
     Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope,
-    check_id, is_any_place,
+    check_id, check_size, is_any_place, parse_update, parse_variables,
 };
 
 /// Conflicts to resolve.
@@ -144,10 +144,11 @@ impl Repository {
         };
         let rules = merge.rules.of_collection(collection, &options)?;
         let update = match resolution {
-            Resolution::Update(update) => Some(self.parse_update(
+            Resolution::Update(update) => Some(parse_update(
+                self,
                 update,
                 None,
-                &self.parse_variables(None, self.interrupt())?,
+                &parse_variables(self.frond(), None, self.interrupt())?,
                 None,
             )?),
             _ => None,
@@ -170,7 +171,7 @@ impl Repository {
                 _ => resolve(found, now.as_ref(), resolution, &rules)?,
             };
             if let Some(resolved) = &resolved {
-                self.check_size(resolved.as_bytes().len() as u64)?;
+                check_size(self, resolved.as_bytes().len() as u64)?;
             }
             self.write_resolved(transaction, branch, found, now, resolved)?;
         }

@@ -34,7 +34,9 @@ use crate::diff::changed_collections;
 use crate::{CollectionChange, DiffDetail, DiffRow, history};
 use frond_db::inside::large::read_document;
 use frond_db::inside::refs::format;
-use frond_db::inside::{Error, LatchMode, Outcome, Reader, Scope, TreeRef, refs, system};
+use frond_db::inside::{
+    Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_variables, refs, system,
+};
 
 /// Rules of a policy, and tiers of thinning, at most.
 const PARTS_MAX: usize = 100;
@@ -479,7 +481,7 @@ impl Repository {
     ) -> Result<Option<CommitPolicy>, Error> {
         let policy = {
             let reader = Reader::within(self.frond().engine(), transaction);
-            let variables = self.parse_variables(None, self.interrupt())?;
+            let variables = parse_variables(self.frond(), None, self.interrupt())?;
             read_for(&reader, self.repository_name(), &variables)?
         };
         let key = system::commit_policy_key(self.repository_name());

@@ -14,7 +14,7 @@ use crate::salvage::source::Source;
 use crate::salvage::{LostPart, SalvageReport, SalvagedCollection};
 use frond_db::inside::{
     BatchOptions, CatalogView, Collection, DatabaseName, Error, ErrorKind, Frond, Reader,
-    RepositoryRecord, StatementDone, TreeRef, VersionName, WorkingEntry, capped,
+    RepositoryRecord, StatementDone, Statements, TreeRef, VersionName, WorkingEntry, capped,
 };
 
 /// Documents that are written together.
@@ -171,16 +171,11 @@ impl Batch<'_> {
         self.bytes = 0;
         let options = BatchOptions { ordered: true, durability: Durability::Relaxed };
         let prepare = |begun: usize| documents[begun..].iter().cloned().map(Ok).collect();
-        let report = self.to.run_statements(
-            &self.name,
-            options,
-            documents.len(),
-            prepare,
-            |writer, document| {
-                writer.insert(document)?;
-                Ok(StatementDone { count: 1, ..StatementDone::default() })
-            },
-        )?;
+        let statements = Statements { database: &self.to, collection: &self.name, options };
+        let report = statements.run(documents.len(), prepare, |writer, document| {
+            writer.insert(document)?;
+            Ok(StatementDone { count: 1, ..StatementDone::default() })
+        })?;
         match report.errors.into_iter().next() {
             Some(failed) => Err(failed.error),
             None => Ok(()),

@@ -8,83 +8,81 @@
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::pipeline::{Pipeline, explained};
 
-use super::{Effort, Purpose};
+use super::{Effort, Purpose, explain_query};
+use crate::catalog::Catalog;
 use crate::collection::aggregate::geo_path;
-use crate::collection::find::{Query, Search, collation_of};
+use crate::collection::find::Query;
+use crate::collection::parse::{collation_of, parse_variables};
 use crate::collection::plan::Order;
+use crate::collection::search::Search;
 use crate::collection::{AggregateRequest, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
 
-impl Database {
-    /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
-    /// it, and the stages that its documents go through; `stages` are those of `request`. A view is
-    /// no collection here.
-    ///
-    /// # Errors
-    /// As [`Database::aggregate`]; with [`Effort::Run`] the reading of documents included.
-    pub fn explain_aggregate(
-        &self,
-        collection: &str,
-        stages: Array<'_>,
-        request: &AggregateRequest,
-        effort: Effort,
-    ) -> Result<(DocumentBuf, Vec<DocumentBuf>), Error> {
-        let reader = self.reader();
-        let found = self.find_collection(&reader, collection)?;
-        let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-        let variables = self.parse_variables(request.variables.as_ref(), &request.interrupt)?;
-        let variables = variables.with_collation(collation.clone());
-        let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
-        let near = pipeline.take_geo_near();
-        let filter = match &near {
-            Some(near) => {
-                let path = geo_path(found.as_deref(), near, &self.namespace(collection))?;
-                near.filter(&path, &variables)
-            }
-            None => pipeline.take_filter().with_variables(variables),
-        };
-        let (sorted, limit) = pipeline.leading_order();
-        let order = match (filter.distance(), sorted) {
-            (Some(distance), _) => Order::Near(distance),
-            (None, Some(order)) => Order::By(order.clone()).with_collation(&collation),
-            (None, None) => Order::Any,
-        };
-        let needs = if near.is_some() { None } else { pipeline.needs() };
-        let search = || Search {
-            order: &order,
-            limit: limit.and_then(|limit| u64::try_from(limit).ok()),
-            needs: needs.clone(),
-            ..Search::of(&filter, request.hint.as_ref())
-        };
-        let rejected = match &found {
-            Some(found) => self.rejected(&reader, found, &search())?,
-            None => Vec::new(),
-        };
-        let allowed = found.as_ref().and_then(|found| self.allowed(found, &search()));
-        let access = self.access(&reader, found, search())?;
-        let (asked, rest) =
-            split(explained(stages, &collation)?, request, order.pattern().is_some());
-        let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
-        let query = Query {
-            collection: access,
-            filter,
-            order,
-            projection: None,
-            rejected,
-            has_index_filter: allowed.is_some(),
-        };
-        if query.collection.as_ref().is_some_and(|(_, access)| access.gives_order) {
-            pipeline.drop_order();
+/// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
+/// it, and the stages that its documents go through; `stages` are those of `request`. A view is
+/// no collection here.
+pub(crate) fn explain_aggregate(
+    database: &Database,
+    collection: &str,
+    stages: Array<'_>,
+    request: &AggregateRequest,
+    effort: Effort,
+) -> Result<(DocumentBuf, Vec<DocumentBuf>), Error> {
+    let reader = database.reader();
+    let found = Catalog::of(&reader, database).collection(collection)?;
+    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+    let variables =
+        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    let variables = variables.with_collation(collation.clone());
+    let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+    let near = pipeline.take_geo_near();
+    let filter = match &near {
+        Some(near) => {
+            let path = geo_path(found.as_deref(), near, &database.namespace(collection))?;
+            near.filter(&path, &variables)
         }
-        let purpose = match (pipeline.counts_only(), near.is_none() && pipeline.divides()) {
-            (true, _) => Purpose::CountedStages,
-            (false, true) => Purpose::DividedStages,
-            (false, false) => Purpose::Stages,
-        };
-        let told = self.explain_query(&reader, collection, (&asked, &query), purpose, effort)?;
-        Ok((told, rest))
+        None => pipeline.take_filter().with_variables(variables),
+    };
+    let (sorted, limit) = pipeline.leading_order();
+    let order = match (filter.distance(), sorted) {
+        (Some(distance), _) => Order::Near(distance),
+        (None, Some(order)) => Order::By(order.clone()).with_collation(&collation),
+        (None, None) => Order::Any,
+    };
+    let needs = if near.is_some() { None } else { pipeline.needs() };
+    let search = || Search {
+        order: &order,
+        limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+        needs: needs.clone(),
+        ..Search::of(&filter, request.hint.as_ref())
+    };
+    let rejected = match &found {
+        Some(found) => search().rejected(database.frond(), &reader, found)?,
+        None => Vec::new(),
+    };
+    let allowed = found.as_ref().and_then(|found| search().allowed(database.frond(), found));
+    let access = search().access(database.frond(), &reader, found)?;
+    let (asked, rest) = split(explained(stages, &collation)?, request, order.pattern().is_some());
+    let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
+    let query = Query {
+        collection: access,
+        filter,
+        order,
+        projection: None,
+        rejected,
+        has_index_filter: allowed.is_some(),
+    };
+    if query.collection.as_ref().is_some_and(|(_, access)| access.gives_order) {
+        pipeline.drop_order();
     }
+    let purpose = match (pipeline.counts_only(), near.is_none() && pipeline.divides()) {
+        (true, _) => Purpose::CountedStages,
+        (false, true) => Purpose::DividedStages,
+        (false, false) => Purpose::Stages,
+    };
+    let told = explain_query(database, &reader, collection, (&asked, &query), purpose, effort)?;
+    Ok((told, rest))
 }
 
 /// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort`

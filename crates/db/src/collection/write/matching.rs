@@ -4,6 +4,7 @@ use frond_doc::ValueBuf;
 use frond_query::{Code, Filter, planner};
 
 use super::CollectionWriter;
+use crate::collection::index_filters;
 use crate::collection::plan::{self, Access, Between, Hint, Order};
 use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
 use crate::collection::sort::{self, KeyOf};
@@ -178,7 +179,7 @@ impl CollectionWriter<'_> {
             is_by_id: now.series.is_none(),
             allowed: None,
         };
-        let allowed = self.database.index_filter(now, (filter, order), None);
+        let allowed = index_filters::allowed(self.database.frond(), now, (filter, order), None);
         let request = request.among(allowed.as_deref());
         match &self.before {
             Some(before) => plan::choose(&self.reader(), before, &self.own, request),

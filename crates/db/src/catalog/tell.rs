@@ -1,0 +1,33 @@
+//! What change streams are told of collections and databases themselves.
+
+use frond_doc::Document;
+use frond_engine::Transaction;
+
+use crate::database::Database;
+use crate::event::{EventKind, Teller};
+
+/// Tells of a collection, or with no name of the whole branch.
+pub(crate) fn tell_of(
+    database: &Database,
+    transaction: &mut Transaction,
+    branch: &str,
+    collection: &str,
+    kind: EventKind,
+    facts: Document<'_>,
+) {
+    tell_collection(database, transaction, (branch, collection, None), kind, facts);
+}
+
+/// The same, of a collection that a UUID names.
+pub(crate) fn tell_collection(
+    database: &Database,
+    transaction: &mut Transaction,
+    (branch, collection, uuid): (&str, &str, Option<&[u8; 16]>),
+    kind: EventKind,
+    facts: Document<'_>,
+) {
+    let scope = (database.repository_name(), branch, collection);
+    if let Some(teller) = Teller::of_collection(database.frond().engine(), scope, uuid) {
+        teller.tell(transaction, kind, facts);
+    }
+}

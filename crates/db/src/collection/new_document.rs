@@ -1,0 +1,70 @@
+//! A document that is to be inserted: what is made of it, and what is demanded of it.
+
+use frond_doc::{DocError, Document, DocumentBuf, DocumentBuilder, Timestamp, Value, normalise};
+use frond_query::Code;
+
+use crate::database::Database;
+use crate::error::Error;
+
+/// The document as it is inserted: with an `_id`, and the time where it asks for that.
+pub(super) fn normalise(database: &Database, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
+    let document =
+        normalise::for_insert(document, || database.frond().new_object_id()).map_err(|error| {
+            match error {
+                DocError::Invalid { what, .. } => Error::invalid(Code::BadValue, what),
+                error => error.into(),
+            }
+        })?;
+    let document = set_zero_timestamps(database, document);
+    check_document(database, document.view())?;
+    Ok(document)
+}
+
+/// Replaces empty timestamps, which stand for "now", outside `_id` and nested documents.
+pub(crate) fn set_zero_timestamps(database: &Database, document: DocumentBuf) -> DocumentBuf {
+    let is_zero =
+        |name: &str, value: &Value<'_>| *value == Value::Timestamp(Timestamp(0)) && name != "_id";
+    if database.keeps_empty_timestamps()
+        || !document.iter().any(|(name, value)| is_zero(name, &value))
+    {
+        return document;
+    }
+    let now = Value::Timestamp(database.frond().new_timestamp());
+    let mut builder = DocumentBuilder::new();
+    for (name, value) in document.iter() {
+        builder.append(name, if is_zero(name, &value) { now } else { value });
+    }
+    builder.build()
+}
+
+/// Checks what is demanded of a document that is to be inserted.
+pub(crate) fn check_document(database: &Database, document: Document<'_>) -> Result<(), Error> {
+    check_size(database, document.as_bytes().len() as u64)?;
+    check_id(document)
+}
+
+/// Refuses a document of more bytes than are taken here.
+///
+/// # Errors
+/// `BSONObjectTooLarge` (10334).
+pub fn check_size(database: &Database, bytes: u64) -> Result<(), Error> {
+    let max = database.frond().document_bytes_max();
+    if bytes > max {
+        let message =
+            format!("object to insert too large. size in bytes: {bytes}, max size: {max}");
+        return Err(Error::invalid(Code::BSONObjectTooLarge, message));
+    }
+    Ok(())
+}
+
+/// Checks a document's `_id`.
+///
+/// # Errors
+/// `InvalidIdField` (53), or `DollarPrefixedFieldName` (52) for a field within it.
+pub fn check_id(document: Document<'_>) -> Result<(), Error> {
+    normalise::check_id(document).map_err(|why| {
+        let code =
+            if why.contains('$') { Code::DollarPrefixedFieldName } else { Code::InvalidIdField };
+        Error::invalid(code, why)
+    })
+}

@@ -1,0 +1,105 @@
+//! The parts of a request, parsed: its variables, filter, projection and collation.
+
+use std::sync::Arc;
+
+use frond_doc::{Document, DocumentBuf};
+use frond_query::expression::Variables;
+use frond_query::memory::RequestMemory;
+use frond_query::metadata::MetadataKind;
+use frond_query::{Code, Collation, Filter, Projection, SortPattern};
+
+use crate::collection::plan::Order;
+use crate::error::Error;
+use crate::frond::Frond;
+use crate::interrupt::Interrupt;
+use crate::schema::Collection;
+
+/// Evaluates a command's `let`, and notes the time for `$$NOW`.
+///
+/// What the command evaluates is charged to one reservation, and stops when `interrupt` says so.
+///
+/// # Errors
+/// MongoDB's codes for a name that no variable can have, and for what an expression fails with.
+pub fn parse_variables(
+    frond: &Frond,
+    variables: Option<&DocumentBuf>,
+    interrupt: &Interrupt,
+) -> Result<Variables, Error> {
+    let variables = variables.map(DocumentBuf::view);
+    let interrupt = interrupt.clone();
+    let go_on = move || interrupt.check().map_err(|error| error.as_query());
+    let memory = RequestMemory::new(frond.request_reservation(), Some(Arc::new(go_on)));
+    let memory = if frond.runs_scripts() { memory } else { memory.without_scripts() };
+    let (now, time) = (frond.now_millis(), frond.operation_time());
+    Ok(Variables::in_cluster(now, time, memory, variables)?)
+}
+
+/// Parses a filter (`None`: everything passes), which sees `variables`.
+pub(crate) fn parse_filter(
+    filter: Option<Document<'_>>,
+    variables: &Variables,
+) -> Result<Filter, Error> {
+    let filter = match filter.filter(|filter| !filter.is_empty()) {
+        Some(filter) => {
+            variables.memory().hold_parsed(filter.as_bytes().len())?;
+            Filter::parse_search(filter)?
+        }
+        None => Filter::all(),
+    };
+    let filter = filter.with_variables(variables.clone());
+    filter.check_scripts()?;
+    Ok(filter)
+}
+
+/// Parses a projection of what a search has found; `None` if documents go through unchanged.
+pub(crate) fn parse_searched(
+    projection: Option<Document<'_>>,
+    variables: Variables,
+) -> Result<Option<Projection>, Error> {
+    let Some(projection) = projection.filter(|projection| !projection.is_empty()) else {
+        return Ok(None);
+    };
+    let projection = Projection::parse_search(projection)?;
+    let variables = match projection.metadata().is_empty() {
+        true => variables,
+        false => variables.with_metadata(),
+    };
+    let projection = projection.with_variables(variables);
+    Ok(Some(projection).filter(|projection| !projection.is_identity()))
+}
+
+/// The filter, told what of the search is sorted by and shown.
+pub(crate) fn asked_metadata(
+    filter: Filter,
+    order: &Order,
+    projection: Option<&Projection>,
+) -> Result<Filter, Error> {
+    let mut metadata = projection.map(Projection::metadata).unwrap_or_default();
+    metadata = metadata.union(order.pattern().map(SortPattern::metadata).unwrap_or_default());
+    for (kind, is_there) in [
+        (MetadataKind::TextScore, filter.text().is_some()),
+        (MetadataKind::GeoNearDistance, filter.near().is_some()),
+        (MetadataKind::GeoNearPoint, filter.near().is_some()),
+    ] {
+        if metadata.contains(kind) && !is_there {
+            return Err(kind.unavailable().into());
+        }
+    }
+    if metadata.contains(MetadataKind::SortKey) && order.pattern().is_none() {
+        let message = "cannot use sortKey $meta projection without a sort";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    Ok(filter.with_metadata(metadata.of_search()))
+}
+
+/// How strings compare in a request that asks for `wanted` of a collection.
+pub(crate) fn collation_of(
+    wanted: Option<&Collation>,
+    collection: Option<&Collection>,
+) -> Result<Collation, Error> {
+    match (wanted, collection) {
+        (Some(wanted), _) => Ok(wanted.clone()),
+        (None, Some(collection)) => collection.collation(),
+        (None, None) => Ok(Collation::SIMPLE),
+    }
+}

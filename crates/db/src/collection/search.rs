@@ -1,0 +1,155 @@
+//! A search: what is looked for in a collection, and the way to it that the planner chooses.
+
+use std::sync::Arc;
+
+use frond_doc::{Document, ValueBuf};
+use frond_query::{Code, Filter};
+use frond_tree::Direction;
+
+use crate::collection::covered::Needs;
+use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
+use crate::collection::{capped, index_filters};
+use crate::definition::ID_INDEX_NAME;
+use crate::error::Error;
+use crate::frond::Frond;
+use crate::reader::Reader;
+use crate::schema::{Collection, IndexFilter};
+
+/// What is looked for in a collection.
+pub(crate) struct Search<'a> {
+    /// Which documents.
+    pub filter: &'a Filter,
+    /// In which order.
+    pub order: &'a Order,
+    /// Index name or key.
+    pub hint: Option<&'a ValueBuf>,
+    /// At most how many, those that are passed over counted.
+    pub limit: Option<u64>,
+    /// What of them.
+    pub needs: Needs,
+    /// Between which keys of the hinted index.
+    pub between: Between<'a>,
+    /// The projection, as far as it is a part of the query's shape.
+    pub projection: Option<Document<'a>>,
+    /// The field whose distinct values alone are wanted.
+    pub distinct: Option<&'a str>,
+    /// The first and the last place of a capped collection's documents.
+    pub placed: Option<(u64, u64)>,
+}
+
+impl<'a> Search<'a> {
+    /// All documents that pass `filter`, whole and in any order.
+    pub fn of(filter: &'a Filter, hint: Option<&'a ValueBuf>) -> Search<'a> {
+        Search {
+            filter,
+            order: &Order::Any,
+            hint,
+            limit: None,
+            needs: None,
+            between: Between::default(),
+            projection: None,
+            distinct: None,
+            placed: None,
+        }
+    }
+}
+
+impl Search<'_> {
+    /// What is asked of this collection.
+    ///
+    /// # Errors
+    /// `BadValue` for a hint on an index that it hasn't.
+    pub(crate) fn on(&self, collection: &Collection) -> Result<plan::Request<'_>, Error> {
+        let hint = match self.hint {
+            Some(hint) => Hint::parse(hint, collection)?,
+            None => None,
+        };
+        let Search { filter, order, limit, needs, between, distinct, .. } = self;
+        let (limit, between, distinct) = (*limit, *between, *distinct);
+        let is_by_id = collection.series.is_none();
+        let allowed = None;
+        Ok(plan::Request {
+            filter,
+            order,
+            hint,
+            limit,
+            needs,
+            between,
+            distinct,
+            is_by_id,
+            allowed,
+        })
+    }
+    /// The indexes that may be used, if an operator has said so.
+    pub fn allowed(&self, frond: &Frond, collection: &Collection) -> Option<Arc<IndexFilter>> {
+        index_filters::allowed(frond, collection, (self.filter, self.order), self.projection)
+    }
+
+    /// The ways that were considered and not chosen.
+    ///
+    /// # Errors
+    /// As [`Search::access`].
+    pub fn rejected(
+        &self,
+        frond: &Frond,
+        reader: &Reader<'_>,
+        collection: &Collection,
+    ) -> Result<Vec<Access>, Error> {
+        let allowed = self.allowed(frond, collection);
+        plan::rejected(reader, collection, self.on(collection)?.among(allowed.as_deref()))
+    }
+
+    /// Chooses how to find what is looked for; `None` if there is no collection.
+    ///
+    /// # Errors
+    /// `BadValue` for a hint on an index that there isn't, or for what no plan can do; `Damaged` or
+    /// `Unavailable` if an index's size can't be read.
+    pub fn access(
+        &self,
+        frond: &Frond,
+        reader: &Reader<'_>,
+        collection: Option<Arc<Collection>>,
+    ) -> Result<Option<(Arc<Collection>, Access)>, Error> {
+        let Some(collection) = collection else {
+            return match self.filter.text() {
+                Some(_) => Err(plan::no_text_index()),
+                None => Ok(None),
+            };
+        };
+        let allowed = self.allowed(frond, &collection);
+        let request = self.on(&collection)?.among(allowed.as_deref());
+        let access = match self.placed {
+            Some(_) if request.filter.text().is_some() => {
+                let message = "text and tailable cursor not allowed in same query";
+                return Err(Error::invalid(Code::BadValue, message));
+            }
+            // Between two places nothing but the places is worth reading.
+            Some((first, last)) => {
+                let mut access = Access::natural(&collection, Direction::Ascending, request);
+                for path in &mut access.paths {
+                    path.ranges = vec![capped::places(first, last)];
+                }
+                access
+            }
+            None => plan::choose(reader, &collection, &OwnFacts::default(), request)?,
+        };
+        count_uses(frond, &collection, &access);
+        Ok(Some((collection, access)))
+    }
+}
+
+/// Counts the use of the indexes by which documents are found: for `$indexStats`.
+fn count_uses(frond: &Frond, collection: &Collection, access: &Access) {
+    for path in &access.paths {
+        let name = match path.source {
+            plan::Source::Collection | plan::Source::Natural => continue,
+            plan::Source::Id => ID_INDEX_NAME,
+            plan::Source::Index(position) => &collection.indexes[position].spec.name,
+            plan::Source::Place => match &collection.series {
+                Some(series) => &series.index.name,
+                None => continue,
+            },
+        };
+        frond.usage().count(collection.uuid, name);
+    }
+}
