@@ -4,7 +4,7 @@
 //! `index_entry` (what an index's tree holds), `view` (the catalog of one version at one moment),
 //! `lookup` (what names mean to a reader),
 //! `adopt` (getting a collection into trees that can be written), `cache` (what was found last),
-//! then the operations: `collections`, `indexes` (with `prepared` and `build`), `stats`.
+//! then the operations: `collections`, `rename`, `drop`, `indexes` (with `prepared` and `build`), `stats`.
 
 pub(crate) mod adopt;
 pub(crate) mod build;
@@ -12,12 +12,15 @@ pub(crate) mod change_index;
 pub mod changed_entries;
 pub(crate) mod collections;
 mod databases;
+pub(crate) mod drop;
 pub(crate) mod duplicate;
 pub(crate) mod index_entry;
 pub(crate) mod indexes;
 mod lookup;
+pub(crate) mod options;
 pub(crate) mod prepared;
 pub mod reference;
+pub(crate) mod rename;
 pub(crate) mod stats;
 pub(crate) mod tell;
 pub(crate) mod view;

@@ -32,6 +32,7 @@ pub(crate) mod parse;
 pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod put_aside;
+pub(crate) mod query;
 pub(crate) mod replace;
 pub(crate) mod scan;
 pub(crate) mod search;

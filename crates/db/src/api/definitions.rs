@@ -5,7 +5,8 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
 use crate::catalog::{
-    CollectionInfo, IndexChange, IndexesCreated, change_index, collections, indexes, stats,
+    CollectionInfo, IndexChange, IndexesCreated, change_index, collections, drop, indexes, rename,
+    stats,
 };
 use crate::collection::{Checked, FindRequest, check, convert, index_filters, moved, view};
 use crate::database::Database;
@@ -67,7 +68,7 @@ impl Database {
     /// `NamespaceNotFound` (26), `NamespaceExists` (48), `IllegalOperation` (20) for the same name,
     /// `CommandNotSupportedOnView` (166).
     pub fn rename_collection(&self, from: &str, to: &str, drop_target: bool) -> Result<(), Error> {
-        collections::rename_collection(self, from, to, drop_target)
+        rename::rename_collection(self, from, to, drop_target)
     }
 
     /// Moves a collection into another database, under the name `to`.
@@ -100,7 +101,7 @@ impl Database {
     /// `UserWritesBlocked` if this is a commit; as a commit. That the disk is full is no reason:
     /// what could be undone later is given up first.
     pub fn drop_collection(&self, name: &str) -> Result<bool, Error> {
-        collections::drop_collection(self, name)
+        drop::drop_collection(self, name)
     }
 
     /// Drops the database with its whole history if this is the default branch; a branch's working
@@ -109,7 +110,7 @@ impl Database {
     /// # Errors
     /// `IllegalOperation` (20) if a branch of it is protected.
     pub fn drop_database(&self) -> Result<(), Error> {
-        collections::drop_database(self)
+        drop::drop_database(self)
     }
 
     /// Counts and sizes, as `collStats` has them: count, size, avgObjSize, nindexes, indexSizes...

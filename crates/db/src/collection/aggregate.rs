@@ -5,20 +5,21 @@
 //! branches too (`shop@feature`). Large documents come with references for their long values
 //! ([`crate::collection::handles`]), unless the stage that gets them needs them whole.
 
+pub(super) mod near;
+mod rows;
+
 use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, Value, ValueBuf};
 use frond_engine::Durability;
-use frond_query::cores::Workers;
 use frond_query::expression::Variables;
-use frond_query::index::FieldKind;
 use frond_query::large::Large;
-use frond_query::pipeline::{
-    Collections, Documents, GeoNear, Input, LentRows, Merge, Parts, Pipeline, Resources, Visit,
-};
+use frond_query::pipeline::{Collections, Documents, GeoNear, Input, Merge, Pipeline, Resources};
 use frond_query::{Code, Filter, QueryError};
 
 use crate::catalog::Catalog;
+use crate::collection::aggregate::near::geo_path;
+use crate::collection::aggregate::rows::ScannedRows;
 use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
 use crate::collection::handles::{Lazily, handles};
@@ -27,7 +28,7 @@ use crate::collection::parse::{collation_of, parse_variables};
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
 use crate::collection::replace::replace_collection;
-use crate::collection::scan::{Row, Scan};
+use crate::collection::scan::Scan;
 use crate::collection::search::Search;
 use crate::collection::{AggregateRequest, Cursor, buckets, nearest};
 use crate::database::Database;
@@ -38,9 +39,6 @@ use crate::name;
 use crate::reader::Reader;
 use crate::schema::Collection;
 use crate::transaction::not_in_transaction;
-
-/// Whether to stop is asked once for so many documents.
-const CHECK_COUNT: usize = 64;
 
 /// The database as a pipeline's stages see it.
 #[derive(Clone)]
@@ -266,10 +264,9 @@ fn stream(
     };
     let gives_order = access.gives_order && order.pattern().is_some();
     let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
-    let (put_aside, interrupt) = (context.put_aside.clone(), context.interrupt.clone());
     let ending = Ending::of(database, name, &collection, &access);
     let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
-        .interrupted_by(&interrupt)
+        .interrupted_by(&context.interrupt)
         .ended_by(ending);
     let is_own = database.repository_name() == context.database.repository_name();
     if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
@@ -282,7 +279,7 @@ fn stream(
     if reads_all {
         scan = scan.scored_by_entries(context.resources.reservation());
     }
-    let rows = ScannedRows { scan, put_aside, interrupt, count: 0 };
+    let rows = ScannedRows::of(scan, context.put_aside.clone());
     Ok((Input::Rows(Box::new(rows)), gives_order))
 }
 
@@ -376,104 +373,6 @@ fn refuse_internal(database: &str, stages: Array<'_>) -> Result<(), Error> {
 fn ends_in_output(stages: Array<'_>) -> bool {
     let last = stages.iter().last().and_then(|stage| stage.as_document());
     last.is_some_and(|stage| stage.iter().any(|(name, _)| matches!(name, "$merge" | "$out")))
-}
-
-/// What a scan finds, for stages.
-struct ScannedRows {
-    scan: Scan<'static>,
-    put_aside: PutAside,
-    interrupt: Interrupt,
-    /// Documents that came out.
-    count: usize,
-}
-
-impl LentRows for ScannedRows {
-    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
-        let (interrupt, count) = (&self.interrupt, &mut self.count);
-        let mut failure = None;
-        let done = self.scan.visit_asked(&mut |document: Document<'_>| {
-            *count = count.wrapping_add(1);
-            if count.is_multiple_of(CHECK_COUNT) {
-                interrupt.check()?;
-            }
-            Ok(visit(document).unwrap_or_else(|error| {
-                failure = Some(error);
-                false
-            }))
-        });
-        match (done, failure) {
-            (_, Some(error)) => Err(error),
-            (done, None) => done.map_err(|error| self.put_aside.keep(error)),
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
-        self.count = self.count.wrapping_add(1);
-        let goes_on =
-            if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
-        match goes_on.and_then(|()| self.scan.next().transpose()) {
-            Ok(row) => Ok(row.map(Row::into_asked)),
-            Err(error) => Err(self.put_aside.keep(error)),
-        }
-    }
-
-    fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Parts<'_>>, QueryError> {
-        if 0 < self.count {
-            return Ok(None);
-        }
-        let parts = self.scan.parts(workers).map_err(|error| self.put_aside.keep(error))?;
-        let rows = |scan: Scan<'static>| -> Box<dyn LentRows> {
-            let interrupt = scan.interrupt().clone();
-            Box::new(ScannedRows { scan, put_aside: self.put_aside.clone(), interrupt, count: 0 })
-        };
-        Ok(parts.map(|parts| parts.into_iter().map(rows).collect()))
-    }
-
-    fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
-        let counted = if self.count == 0 { self.scan.remaining(enough) } else { Ok(None) };
-        counted.map_err(|error| self.put_aside.keep(error))
-    }
-}
-
-/// The path whose index a `$geoNear` asks: the one that it names, or the only one.
-pub(super) fn geo_path(
-    collection: Option<&Collection>,
-    near: &GeoNear,
-    namespace: &str,
-) -> Result<String, Error> {
-    if let Some(key) = near.key() {
-        return Ok(key.to_owned());
-    }
-    let indexes = collection.map_or(&[][..], |collection| &collection.indexes);
-    let fields = indexes.iter().flat_map(|index| index.shape.fields());
-    let of_kind = |kind: FieldKind| {
-        let fields = fields.clone().filter(move |field| field.kind == kind);
-        let mut paths: Vec<&str> = fields.map(|field| field.path.as_str()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        paths
-    };
-    // As in MongoDB a 2d index is asked first, whether it suits or not.
-    let planes = of_kind(FieldKind::Plane);
-    let (kind, paths) = match planes.is_empty() {
-        true => ("2dsphere", of_kind(FieldKind::Sphere)),
-        false => ("2d", planes),
-    };
-    match (&paths[..], collection) {
-        ([path], _) => Ok((*path).to_owned()),
-        // Nothing is found in it.
-        ([], None) => Ok("_id".to_owned()),
-        ([], Some(_)) => {
-            let message = "$geoNear requires a 2d or 2dsphere index, but none were found";
-            Err(Error::invalid(Code::IndexNotFound, message))
-        }
-        _ => {
-            let message = format!(
-                "There is more than one {kind} index on {namespace}; unsure which to use for $geoNear"
-            );
-            Err(Error::invalid(Code::IndexNotFound, message))
-        }
-    }
 }
 
 impl Stages {

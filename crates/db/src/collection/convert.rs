@@ -12,7 +12,7 @@ use frond_tree::Direction;
 
 use crate::catalog::collections::{change_collection, refuse_series};
 use crate::catalog::tell::tell_of;
-use crate::catalog::{adopt, collections};
+use crate::catalog::{adopt, drop, options};
 use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
@@ -36,7 +36,7 @@ fn with_limits(options: Document<'_>, limits: Document<'_>) -> Result<DocumentBu
     for (option, value) in options.iter().filter(|(option, _)| KEPT.contains(option)) {
         all.append(option, value);
     }
-    collections::kept_options(all.build().view())
+    options::kept_options(all.build().view())
 }
 
 /// Makes the collection `to` a capped one of `size` bytes with the last documents of `from`;
@@ -63,7 +63,7 @@ pub(crate) fn copy_capped(
         let documents = last_of(database, transaction, &found, capped::rounded(size))?;
         if from == to {
             database.versions()?.remember_collection(database, transaction, branch, from)?;
-            collections::drop_trees(transaction, &found)?;
+            drop::drop_trees(transaction, &found)?;
             tell_of(database, transaction, branch, from, EventKind::Drop, Document::empty());
         } else if adopt::find(transaction, database, branch, to)?.is_some() {
             let message = format!("target collection {} already exists", database.namespace(to));

@@ -25,8 +25,8 @@ use frond_query::index::{FLAG_UNTOLD, FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
 use crate::collection::covered::Cover;
-use crate::collection::find::{Detail, Query, query_for};
 use crate::collection::plan::{Access, AccessPath, Order, Source};
+use crate::collection::query::{Detail, Query, query_for};
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
 use crate::definition::IndexSpec;

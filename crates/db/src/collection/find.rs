@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use frond_doc::DocumentBuf;
+use frond_query::Code;
 use frond_query::large::Large;
-use frond_query::metadata::MetadataKind;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
-use frond_query::{Code, Filter, Projection};
 
 use crate::catalog::Catalog;
 use crate::collection::ending::Ending;
 use crate::collection::handles::{Lazily, handles};
-use crate::collection::parse::{
-    asked_metadata, collation_of, parse_filter, parse_searched, parse_variables,
-};
-use crate::collection::plan::{self, Access, Between, Order};
+use crate::collection::nearest::{self, Nearest};
+use crate::collection::plan::{self, Access, Order};
 use crate::collection::put_aside::PutAside;
+use crate::collection::query::{Detail, Query, query_of};
 use crate::collection::scan::{Scan, gathered, tells_keys};
-use crate::collection::search::Search;
 use crate::collection::shown::Shown;
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::view::find_in_view;
-use crate::collection::{Cursor, FindRequest, Purpose, by_id, nearest};
+use crate::collection::{Cursor, FindRequest, Purpose, by_id};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
@@ -31,32 +27,6 @@ use crate::schema::Collection;
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
 /// Whether to stop is asked once for so many documents.
 const CHECK_COUNT: usize = 64;
-
-/// A `find` whose parts are parsed and whose plan is made.
-pub(crate) struct Query {
-    /// The collection; `None`: there is none, nothing is found.
-    pub collection: Option<(Arc<Collection>, Access)>,
-    /// Which documents.
-    pub filter: Filter,
-    /// In which order.
-    pub order: Order,
-    /// What of them.
-    pub projection: Option<Projection>,
-    /// Where they could have been found by other indexes, the best way first; none unless it was
-    /// asked for.
-    pub rejected: Vec<Access>,
-    /// Whether an operator has said which indexes may be used.
-    pub has_index_filter: bool,
-}
-
-/// What of a query's plans is told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Detail {
-    /// The one that was chosen.
-    Chosen,
-    /// Those that were considered, too.
-    Considered,
-}
 
 /// Finds documents.
 pub(crate) fn find(
@@ -71,53 +41,41 @@ pub(crate) fn find(
     if Catalog::of(&reader, database).is_made(collection)? {
         return find_in_view(database, collection, request);
     }
-    let name = collection;
     let put_aside = PutAside::default();
     let large = handles(&reader, &put_aside);
-    let Query { collection, filter, order, projection, .. } =
-        query(database, &reader, collection, request, &large)?;
-    let Some((collection, mut access)) = collection else {
+    let purpose = (Purpose::Find, Detail::Chosen);
+    let mut query = query_of(database, &reader, collection, request, purpose, &large)?;
+    let Some((found, mut access)) = query.collection.take() else {
         return Ok(Cursor::empty());
     };
     if request.gives_keys {
-        access.walk_keys_of_id(&order, request.hint.as_ref(), &collection)?;
-        refuse_untold_keys(&access, &collection)?;
+        access.walk_keys_of_id(&query.order, request.hint.as_ref(), &found)?;
+        refuse_untold_keys(&access, &found)?;
     }
-    let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
-    let nearest = match order {
-        Order::Near(_) => {
-            let by = (&filter, request.hint.as_ref());
-            let found = (&collection, &access);
-            nearest::find(database, &reader, found, by, wanted, &request.interrupt)?
-        }
-        _ => None,
-    };
-    let in_order = access.gives_order;
-    let is_sorted = match order {
-        Order::By(_) => !in_order,
+    let nearest = nearest_of(database, &reader, (&found, &access), request, &query)?;
+    let is_sorted = match query.order {
+        Order::By(_) => !access.gives_order,
         Order::Near(_) => true,
         Order::Any | Order::Natural(_) => false,
     };
     let mut skip = request.skip;
     if !is_sorted {
-        skip = pass_over(&reader, &collection, &mut access, skip)?;
+        skip = pass_over(&reader, &found, &mut access, skip)?;
     }
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-    let ending = Ending::of(database, name, &collection, &access);
-    let mut scan = Scan::new(reader, &collection, access, filter.clone(), &order)
-        .interrupted_by(&request.interrupt)
-        .ended_by(ending);
+    let ending = Ending::of(database, collection, &found, &access);
+    let scan = Scan::new(reader, &found, access, query.filter.clone(), &query.order);
+    let scan = scan.interrupted_by(&request.interrupt).ended_by(ending);
     // Of a few the scores are computed faster than all are read.
-    if is_sorted || request.limit.is_none() {
-        scan = scan.scored_by_entries(database.frond().resources(true).reservation());
-    }
-    let shows_all = request.tells_key || request.gives_keys;
-    if let Some(projection) = projection.as_ref().filter(|_| large.is_met() && !shows_all)
-        && !matches!(order, Order::Near(_))
-    {
-        scan = scan.lazily(asked_lazily(&large, projection, &filter, &order));
+    let mut scan = match is_sorted || request.limit.is_none() {
+        true => scan.scored_by_entries(database.frond().resources(true).reservation()),
+        false => scan,
+    };
+    if let Some(lazily) = asked_lazily(request, &query, &large) {
+        scan = scan.lazily(lazily);
     }
     let limit = request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+    let Query { filter, order, projection, .. } = query;
     let shown = Shown::of(request, &order, filter, projection, large);
     let project = move |document| shown.show(document);
     if let Some(nearest) = nearest {
@@ -138,6 +96,22 @@ pub(crate) fn find(
         let found = found.and_then(|found| project(found.into_asked()));
         found.map_err(|error| put_aside.restore(error))
     })))
+}
+
+/// The nearest documents, if that is what is asked for and they need no scan of all.
+fn nearest_of(
+    database: &Database,
+    reader: &Reader<'static>,
+    found: (&Arc<Collection>, &Access),
+    request: &FindRequest,
+    query: &Query,
+) -> Result<Option<Nearest>, Error> {
+    if !matches!(query.order, Order::Near(_)) {
+        return Ok(None);
+    }
+    let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
+    let by = (&query.filter, request.hint.as_ref());
+    nearest::find(database, reader, found, by, wanted, &request.interrupt)
 }
 
 /// Sorts what a scan finds, on the cores that are idle; at least the first `wanted`.
@@ -161,106 +135,22 @@ fn sort_in_parts(
     }
 }
 
-/// Parses a `find` and chooses its plan.
-fn query(
-    database: &Database,
-    reader: &Reader<'_>,
-    collection: &str,
-    request: &FindRequest,
-    large: &Large,
-) -> Result<Query, Error> {
-    let purpose = (Purpose::Find, Detail::Chosen);
-    query_of(database, reader, collection, request, purpose, large)
-}
-
-/// Parses a search, and chooses its plan as the command does that it is for.
-pub(crate) fn query_for(
-    database: &Database,
-    reader: &Reader<'_>,
-    collection: &str,
-    request: &FindRequest,
-    purpose: Purpose,
-    detail: Detail,
-) -> Result<Query, Error> {
-    query_of(database, reader, collection, request, (purpose, detail), &Large::default())
-}
-
-/// The same for documents whose references `large` reads.
-fn query_of(
-    database: &Database,
-    reader: &Reader<'_>,
-    collection: &str,
-    request: &FindRequest,
-    (purpose, detail): (Purpose, Detail),
-    large: &Large,
-) -> Result<Query, Error> {
-    let found = Catalog::of(reader, database).collection(collection)?;
-    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
-    let variables = variables.with_collation(collation.clone()).with_large(large.clone());
-    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
-    let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?;
-    let order = match (order.with_collation(&collation), filter.distance()) {
-        (Order::Any, Some(distance)) => Order::Near(distance),
-        (order, _) => order,
-    };
-    let projection = request.projection.as_ref().map(DocumentBuf::view);
-    let projection = parse_searched(projection, variables)?;
-    let filter = asked_metadata(filter, &order, projection.as_ref())?;
-    let filter = match request.gives_keys {
-        true => filter.also_with_metadata(MetadataKind::IndexKey),
-        false => filter,
-    };
-    let needs = match purpose {
-        Purpose::Count | Purpose::CountedStages => Some(Vec::new()),
-        Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,
-        Purpose::Find | Purpose::Distinct => projection.as_ref().and_then(Projection::paths),
-        Purpose::Stages | Purpose::DividedStages => None,
-        Purpose::Update | Purpose::Delete => None,
-    };
-    let search = Search {
-        filter: &filter,
-        order: &order,
-        hint: request.hint.as_ref(),
-        limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
-        between: Between {
-            min: request.min.as_ref().map(DocumentBuf::view),
-            max: request.max.as_ref().map(DocumentBuf::view),
-        },
-        needs,
-        projection: match purpose {
-            Purpose::Find => request.projection.as_ref().map(DocumentBuf::view),
-            _ => None,
-        },
-        distinct: match (purpose, &request.projection) {
-            (Purpose::Distinct, Some(projection)) => {
-                projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
-            }
-            _ => None,
-        },
-        placed: request.placed,
-    };
-    let rejected = match (detail, &found) {
-        (Detail::Considered, Some(found)) => search.rejected(database.frond(), reader, found)?,
-        _ => Vec::new(),
-    };
-    let allowed = found.as_ref().and_then(|found| search.allowed(database.frond(), found));
-    let collection = search.access(database.frond(), reader, found)?;
-    let has_index_filter = allowed.is_some();
-    Ok(Query { collection, filter, order, projection, rejected, has_index_filter })
-}
-
-/// What a search reads of large documents: the filter, the order and the projection ask for it.
-fn asked_lazily(large: &Large, projection: &Projection, filter: &Filter, order: &Order) -> Lazily {
+/// What is read of large documents, where not all of it is: the filter, the order and the
+/// projection ask for it.
+fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<Lazily> {
+    let Query { filter, order, projection: Some(projection), .. } = query else { return None };
+    let shows_all = request.tells_key || request.gives_keys;
+    if shows_all || !large.is_met() || matches!(order, Order::Near(_)) {
+        return None;
+    }
     let mut lazily = Lazily::new(large, true).asking(&projection.asked(filter));
     if let Order::By(pattern) = order {
         lazily = lazily.asking(&pattern.asked());
     }
-    match projection.paths() {
+    Some(match projection.paths() {
         Some(paths) => lazily.only(&paths),
         None => lazily,
-    }
+    })
 }
 
 /// What a scan finds, in its order.

@@ -14,9 +14,10 @@ use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
-use crate::catalog::collections::{check_target, refuse_to_rename_view, remove_entry};
+use crate::catalog::drop::remove_entry;
+use crate::catalog::rename::{check_target, refuse_to_rename_view};
 use crate::catalog::tell::tell_of;
-use crate::catalog::{adopt, collections};
+use crate::catalog::{adopt, drop};
 use crate::collection::replace::StagedDocuments;
 use crate::collection::replace::content::Content;
 use crate::collection::scan::all_documents;
@@ -60,7 +61,7 @@ pub(crate) fn move_collection(
         if let Some(there) = adopt::find(transaction, target, target_branch, to)? {
             check_target(target, &there, to, drop_target)?;
             target.versions()?.remember_collection(target, transaction, target_branch, to)?;
-            collections::drop_trees(transaction, &there)?;
+            drop::drop_trees(transaction, &there)?;
             let nothing = Document::empty();
             tell_of(target, transaction, target_branch, to, EventKind::Drop, nothing);
         }
@@ -70,7 +71,7 @@ pub(crate) fn move_collection(
             copy_trees(database, transaction, &found, (target, target_branch, to))?;
         }
         database.versions()?.remember_collection(database, transaction, branch, from)?;
-        collections::drop_trees(transaction, &found)?;
+        drop::drop_trees(transaction, &found)?;
         remove_entry(database, transaction, branch, from)?;
         tell_of(database, transaction, branch, from, EventKind::Drop, Document::empty());
         Ok(Outcome::Commit(()))

@@ -10,10 +10,10 @@ use frond_query::pipeline::{Pipeline, explained};
 
 use super::{Effort, Purpose, explain_query};
 use crate::catalog::Catalog;
-use crate::collection::aggregate::geo_path;
-use crate::collection::find::Query;
+use crate::collection::aggregate::near::geo_path;
 use crate::collection::parse::{collation_of, parse_variables};
 use crate::collection::plan::Order;
+use crate::collection::query::Query;
 use crate::collection::search::Search;
 use crate::collection::{AggregateRequest, FindRequest};
 use crate::database::Database;

@@ -11,6 +11,7 @@ use super::*;
 use crate::collection::FindRequest;
 use crate::collection::elsewhere::Referring;
 use crate::collection::plan::Order;
+use crate::collection::replace::replace_collection;
 use crate::definition::IndexSpec;
 use crate::frond::{Frond, FrondOptions};
 
@@ -57,8 +58,8 @@ const CHANGES: &[(&str, Change)] = &[
     }),
     ("out", |database| {
         let nothing: Documents<'static> = Box::new(std::iter::empty());
-        database
-            .replace_collection("things", None, (nothing, Referring::Here), Durability::Relaxed)
+        let nothing = (nothing, Referring::Here);
+        replace_collection(database, "things", None, nothing, Durability::Relaxed)
             .expect("replaced");
     }),
     ("drop database", |database| database.drop_database().expect("dropped")),

@@ -1,0 +1,79 @@
+//! What a scan finds, lent to a pipeline's stages.
+
+use std::sync::Arc;
+
+use frond_doc::{Document, DocumentBuf};
+use frond_query::QueryError;
+use frond_query::cores::Workers;
+use frond_query::pipeline::{LentRows, Parts, Visit};
+
+use crate::collection::put_aside::PutAside;
+use crate::collection::scan::{Row, Scan};
+use crate::interrupt::Interrupt;
+
+/// Whether to stop is asked once for so many documents.
+const CHECK_COUNT: usize = 64;
+
+/// What a scan finds, for stages.
+pub(super) struct ScannedRows {
+    scan: Scan<'static>,
+    put_aside: PutAside,
+    interrupt: Interrupt,
+    /// Documents that came out.
+    count: usize,
+}
+
+impl ScannedRows {
+    /// What `scan` finds; why it fails is put aside.
+    pub fn of(scan: Scan<'static>, put_aside: PutAside) -> ScannedRows {
+        let interrupt = scan.interrupt().clone();
+        ScannedRows { scan, put_aside, interrupt, count: 0 }
+    }
+}
+
+impl LentRows for ScannedRows {
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
+        let (interrupt, count) = (&self.interrupt, &mut self.count);
+        let mut failure = None;
+        let done = self.scan.visit_asked(&mut |document: Document<'_>| {
+            *count = count.wrapping_add(1);
+            if count.is_multiple_of(CHECK_COUNT) {
+                interrupt.check()?;
+            }
+            Ok(visit(document).unwrap_or_else(|error| {
+                failure = Some(error);
+                false
+            }))
+        });
+        match (done, failure) {
+            (_, Some(error)) => Err(error),
+            (done, None) => done.map_err(|error| self.put_aside.keep(error)),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        self.count = self.count.wrapping_add(1);
+        let goes_on =
+            if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
+        match goes_on.and_then(|()| self.scan.next().transpose()) {
+            Ok(row) => Ok(row.map(Row::into_asked)),
+            Err(error) => Err(self.put_aside.keep(error)),
+        }
+    }
+
+    fn parts(&self, workers: &Arc<Workers>) -> Result<Option<Parts<'_>>, QueryError> {
+        if 0 < self.count {
+            return Ok(None);
+        }
+        let parts = self.scan.parts(workers).map_err(|error| self.put_aside.keep(error))?;
+        let rows = |scan: Scan<'static>| -> Box<dyn LentRows> {
+            Box::new(ScannedRows::of(scan, self.put_aside.clone()))
+        };
+        Ok(parts.map(|parts| parts.into_iter().map(rows).collect()))
+    }
+
+    fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
+        let counted = if self.count == 0 { self.scan.remaining(enough) } else { Ok(None) };
+        counted.map_err(|error| self.put_aside.keep(error))
+    }
+}

@@ -1,0 +1,134 @@
+//! A search whose parts are parsed and whose plan is made, for `find` and `explain`.
+
+use std::sync::Arc;
+
+use frond_doc::DocumentBuf;
+use frond_query::large::Large;
+use frond_query::metadata::MetadataKind;
+use frond_query::{Filter, Projection};
+
+use crate::catalog::Catalog;
+use crate::collection::covered::Needs;
+use crate::collection::parse::{
+    asked_metadata, collation_of, parse_filter, parse_searched, parse_variables,
+};
+use crate::collection::plan::{Access, Between, Order};
+use crate::collection::search::Search;
+use crate::collection::{FindRequest, Purpose};
+use crate::database::Database;
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::schema::Collection;
+
+/// A `find` whose parts are parsed and whose plan is made.
+pub(crate) struct Query {
+    /// The collection; `None`: there is none, nothing is found.
+    pub collection: Option<(Arc<Collection>, Access)>,
+    /// Which documents.
+    pub filter: Filter,
+    /// In which order.
+    pub order: Order,
+    /// What of them.
+    pub projection: Option<Projection>,
+    /// Where they could have been found by other indexes, the best way first; none unless it was
+    /// asked for.
+    pub rejected: Vec<Access>,
+    /// Whether an operator has said which indexes may be used.
+    pub has_index_filter: bool,
+}
+
+/// What of a query's plans is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Detail {
+    /// The one that was chosen.
+    Chosen,
+    /// Those that were considered, too.
+    Considered,
+}
+
+/// Parses a search, and chooses its plan as the command does that it is for.
+pub(crate) fn query_for(
+    database: &Database,
+    reader: &Reader<'_>,
+    collection: &str,
+    request: &FindRequest,
+    purpose: Purpose,
+    detail: Detail,
+) -> Result<Query, Error> {
+    query_of(database, reader, collection, request, (purpose, detail), &Large::default())
+}
+
+/// The same for documents whose references `large` reads.
+pub(super) fn query_of(
+    database: &Database,
+    reader: &Reader<'_>,
+    collection: &str,
+    request: &FindRequest,
+    (purpose, detail): (Purpose, Detail),
+    large: &Large,
+) -> Result<Query, Error> {
+    let found = Catalog::of(reader, database).collection(collection)?;
+    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
+    let variables =
+        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    let variables = variables.with_collation(collation.clone()).with_large(large.clone());
+    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?;
+    let order = match (order.with_collation(&collation), filter.distance()) {
+        (Order::Any, Some(distance)) => Order::Near(distance),
+        (order, _) => order,
+    };
+    let projection = request.projection.as_ref().map(DocumentBuf::view);
+    let projection = parse_searched(projection, variables)?;
+    let filter = asked_metadata(filter, &order, projection.as_ref())?;
+    let filter = match request.gives_keys {
+        true => filter.also_with_metadata(MetadataKind::IndexKey),
+        false => filter,
+    };
+    let search = Search {
+        filter: &filter,
+        order: &order,
+        hint: request.hint.as_ref(),
+        limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
+        between: Between {
+            min: request.min.as_ref().map(DocumentBuf::view),
+            max: request.max.as_ref().map(DocumentBuf::view),
+        },
+        needs: needs_of(request, purpose, projection.as_ref()),
+        projection: match purpose {
+            Purpose::Find => request.projection.as_ref().map(DocumentBuf::view),
+            _ => None,
+        },
+        distinct: distinct_of(request, purpose),
+        placed: request.placed,
+    };
+    let rejected = match (detail, &found) {
+        (Detail::Considered, Some(found)) => search.rejected(database.frond(), reader, found)?,
+        _ => Vec::new(),
+    };
+    let allowed = found.as_ref().and_then(|found| search.allowed(database.frond(), found));
+    let collection = search.access(database.frond(), reader, found)?;
+    let has_index_filter = allowed.is_some();
+    Ok(Query { collection, filter, order, projection, rejected, has_index_filter })
+}
+
+/// The paths that are needed of documents; `None`: all of them.
+fn needs_of(request: &FindRequest, purpose: Purpose, projection: Option<&Projection>) -> Needs {
+    match purpose {
+        Purpose::Count | Purpose::CountedStages => Some(Vec::new()),
+        Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,
+        Purpose::Find | Purpose::Distinct => projection.and_then(Projection::paths),
+        Purpose::Stages | Purpose::DividedStages => None,
+        Purpose::Update | Purpose::Delete => None,
+    }
+}
+
+/// The field whose distinct values alone are wanted.
+fn distinct_of(request: &FindRequest, purpose: Purpose) -> Option<&str> {
+    match (purpose, &request.projection) {
+        (Purpose::Distinct, Some(projection)) => {
+            projection.iter().map(|(name, _)| name).find(|name| *name != "_id")
+        }
+        _ => None,
+    }
+}
