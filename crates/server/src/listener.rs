@@ -89,8 +89,8 @@ impl Server {
     /// [`ServerError::NotLoopback`] if the address can be reached from outside this machine, and
     /// neither `auth` nor `insecure` is set; [`ServerError::Listen`] if it can't be resolved or is
     /// taken; [`ServerError::Users`] if the users can't be read.
-    pub fn bind(frond: Frond, options: ServerOptions) -> Result<Server, ServerError> {
-        let tls = options.tls.map(Tls::open).transpose()?;
+    pub fn bind(frond: Frond, mut options: ServerOptions) -> Result<Server, ServerError> {
+        let tls = options.tls.take().map(Tls::open).transpose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .thread_name("frond-server")
@@ -105,7 +105,8 @@ impl Server {
         let metrics = options.metrics_listen.as_deref();
         let metrics = metrics.map(|listen| bind::to_any(listen, true)).transpose()?;
         let is_guarded = options.auth && tls.is_some();
-        let console = options.console.map(|console| bind::console(console, is_guarded));
+        let console = options.console.take();
+        let console = console.map(|console| bind::console(console, is_guarded));
         let console = console.transpose()?;
         drop(entered);
         let address = match &listener {
@@ -115,46 +116,11 @@ impl Server {
             })?,
             None => UNIX_PEER,
         };
-        let accounts = Accounts::new(options.auth);
-        if options.auth {
-            accounts.directory(&frond).map_err(ServerError::Users)?;
-        }
-        let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
-        let mut shared = Shared::new(
-            frond.with_document_bytes_max(bytes_max as u64),
-            address,
-            options.connections_max,
-            options.arguments,
-            options.data_directory,
-            options.member,
-        );
-        shared.replica = options.replica;
-        shared.parsed = options.parsed;
-        shared.accounts = accounts;
-        if options.auth {
-            shared.cluster_time_key = Some(ClusterTimeKey::new().map_err(ServerError::Users)?);
-        }
-        shared.places = options.places;
-        shared.hooks = options.hooks;
-        let failed = |source| ServerError::Log { output: options.log.clone(), source };
-        shared.log.write_to(&options.log).map_err(failed)?;
-        if let Some(path) = options.audit_path {
-            shared.audit_log = open_audit_log(path, options.audit_filter.as_ref())?;
-        }
-        shared.compressors = options.compressors;
-        shared.tls = tls;
-        if options.test_commands {
-            shared.fail_points.enable();
-        }
-        shared.workers = Workers::new(options.threads_max);
-        shared.messages = MessageMemory::new(options.messages_bytes_max);
-        shared.answers = MemoryQueue::new(options.answers_bytes_max);
-        shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
-        let shared = Arc::new(shared);
+        let (supervisor, memory_bytes) = (options.supervisor.take(), options.memory_bytes);
+        let shared = Arc::new(shared(frond, options, address, tls)?);
         log_events(&shared, metrics.as_ref().and_then(|listener| listener.local_addr().ok()));
         let (stop, _) = watch::channel(false);
-        let (asked, memory_bytes) = (shared.drain.asker().subscribe(), options.memory_bytes);
-        let supervisor = options.supervisor;
+        let asked = shared.drain.asker().subscribe();
         let serving = Serving {
             listener,
             unix_socket,
@@ -253,6 +219,51 @@ impl Server {
             closed => closed.map_err(ServerError::Close),
         }
     }
+}
+
+/// What all requests share, as `options` say. Opens the logs.
+fn shared(
+    frond: Frond,
+    options: ServerOptions,
+    address: SocketAddr,
+    tls: Option<Tls>,
+) -> Result<Shared, ServerError> {
+    let accounts = Accounts::new(options.auth);
+    if options.auth {
+        accounts.directory(&frond).map_err(ServerError::Users)?;
+    }
+    let bytes_max = options.document_bytes_max.min(DOCUMENT_BYTES_LIMIT);
+    let mut shared = Shared::new(
+        frond.with_document_bytes_max(bytes_max as u64),
+        address,
+        options.connections_max,
+        options.arguments,
+        options.data_directory,
+        options.member,
+    );
+    shared.replica = options.replica;
+    shared.parsed = options.parsed;
+    shared.accounts = accounts;
+    if options.auth {
+        shared.cluster_time_key = Some(ClusterTimeKey::new().map_err(ServerError::Users)?);
+    }
+    shared.places = options.places;
+    shared.hooks = options.hooks;
+    let failed = |source| ServerError::Log { output: options.log.clone(), source };
+    shared.log.write_to(&options.log).map_err(failed)?;
+    if let Some(path) = options.audit_path {
+        shared.audit_log = open_audit_log(path, options.audit_filter.as_ref())?;
+    }
+    shared.compressors = options.compressors;
+    shared.tls = tls;
+    if options.test_commands {
+        shared.fail_points.enable();
+    }
+    shared.workers = Workers::new(options.threads_max);
+    shared.messages = MessageMemory::new(options.messages_bytes_max);
+    shared.answers = MemoryQueue::new(options.answers_bytes_max);
+    shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
+    Ok(shared)
 }
 
 fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {

@@ -89,41 +89,20 @@ fn explain(
         }
         "distinct" => {
             purpose = Purpose::Distinct;
-            let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
-            let mut projection = DocumentBuilder::new();
-            projection.append("_id", Value::Int32(0)).append(distinct.path, Value::Int32(1));
-            let projection = Some(projection.build()).filter(|_| distinct.path != "_id");
-            FindRequest { projection, ..distinct.search }
+            distinct_search(command)?
         }
         "update" => {
             purpose = Purpose::Update;
-            let (statement, variables) = the_statement("update", "updates", command)?;
-            let statement = update::read_statement(statement, &variables)?;
-            check_update(&statement.update, statement.array_filters.as_ref())?;
-            let limit = (!statement.multi).then_some(1);
-            let filter = Some(statement.filter);
-            let (sort, hint, collation) = (statement.sort, statement.hint, statement.collation);
-            FindRequest { sort, hint, limit, variables, collation, ..search(filter) }
+            update_search(command)?
         }
         "delete" => {
             purpose = Purpose::Delete;
-            let (statement, variables) = the_statement("delete", "deletes", command)?;
-            let statement = delete::read_statement(statement, &variables)?;
-            let limit = statement.only_first.then_some(1);
-            let filter = Some(statement.filter);
-            let (hint, collation) = (statement.hint, statement.collation);
-            FindRequest { hint, limit, variables, collation, ..search(filter) }
+            delete_search(command)?
         }
         "findAndModify" | "findandmodify" => {
-            let (command, _) =
-                find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
-            purpose = if command.update.is_some() { Purpose::Update } else { Purpose::Delete };
-            if let Some(update) = &command.update {
-                check_update(update, command.array_filters.as_ref())?;
-            }
-            let (sort, hint, variables) = (command.sort, command.hint, command.variables);
-            let (filter, collation) = (Some(command.filter), command.collation);
-            FindRequest { sort, hint, variables, collation, limit: Some(1), ..search(filter) }
+            let (search, changes) = find_and_modify_search(command)?;
+            purpose = changes;
+            search
         }
         other => {
             let message = format!("Explain failed due to unknown command: {other}");
@@ -133,6 +112,49 @@ fn explain(
     find.interrupt = request.operation.interrupt();
     let collection = collection_name(request.database_name, argument)?;
     search_explained(&database, collection, &find, purpose, verbosity)
+}
+
+/// The search of a `distinct`, of the field whose values it gives.
+fn distinct_search(command: Document<'_>) -> Result<FindRequest, Error> {
+    let distinct = distinct::read(Fields::of_command("distinct", command)?)?;
+    let mut projection = DocumentBuilder::new();
+    projection.append("_id", Value::Int32(0)).append(distinct.path, Value::Int32(1));
+    let projection = Some(projection.build()).filter(|_| distinct.path != "_id");
+    Ok(FindRequest { projection, ..distinct.search })
+}
+
+/// The search of an `update` with one statement.
+fn update_search(command: Document<'_>) -> Result<FindRequest, Error> {
+    let (statement, variables) = the_statement("update", "updates", command)?;
+    let statement = update::read_statement(statement, &variables)?;
+    check_update(&statement.update, statement.array_filters.as_ref())?;
+    let limit = (!statement.multi).then_some(1);
+    let filter = Some(statement.filter);
+    let (sort, hint, collation) = (statement.sort, statement.hint, statement.collation);
+    Ok(FindRequest { sort, hint, limit, variables, collation, ..search(filter) })
+}
+
+/// The search of a `delete` with one statement.
+fn delete_search(command: Document<'_>) -> Result<FindRequest, Error> {
+    let (statement, variables) = the_statement("delete", "deletes", command)?;
+    let statement = delete::read_statement(statement, &variables)?;
+    let limit = statement.only_first.then_some(1);
+    let filter = Some(statement.filter);
+    let (hint, collation) = (statement.hint, statement.collation);
+    Ok(FindRequest { hint, limit, variables, collation, ..search(filter) })
+}
+
+/// The search of a `findAndModify`, and whether what it finds is updated or deleted.
+fn find_and_modify_search(command: Document<'_>) -> Result<(FindRequest, Purpose), Error> {
+    let (command, _) = find_and_modify::read(Fields::of_command("findAndModify", command)?)?;
+    let purpose = if command.update.is_some() { Purpose::Update } else { Purpose::Delete };
+    if let Some(update) = &command.update {
+        check_update(update, command.array_filters.as_ref())?;
+    }
+    let (sort, hint, variables) = (command.sort, command.hint, command.variables);
+    let (filter, collation) = (Some(command.filter), command.collation);
+    let limit = Some(1);
+    Ok((FindRequest { sort, hint, variables, collation, limit, ..search(filter) }, purpose))
 }
 
 /// What a search would do and, if that was asked for, did.

@@ -183,20 +183,47 @@ pub fn blame(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
+/// What is asked of a branch's policy.
+#[derive(Clone, Copy)]
+struct PolicyChange {
+    protects: Option<bool>,
+    closes: Option<bool>,
+    lives_seconds: Option<u64>,
+}
+
+impl PolicyChange {
+    fn read(fields: &mut Fields<'_>) -> Result<PolicyChange, Error> {
+        let protects = fields.optional_boolean("protected")?;
+        let closes = fields.optional_boolean("closed")?;
+        let lives_seconds = fields.count("expireAfterSeconds")?;
+        if lives_seconds.is_some_and(|seconds| u64::from(u32::MAX) < seconds) {
+            // Later dates are beyond what drivers read.
+            let message = format!("expireAfterSeconds must be at most {}", u32::MAX);
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        Ok(PolicyChange { protects, closes, lives_seconds })
+    }
+
+    fn is_any(&self) -> bool {
+        self.protects.is_some() || self.closes.is_some() || self.lives_seconds.is_some()
+    }
+
+    fn change(&self, policy: &mut BranchPolicy, now_millis: i64) {
+        policy.protected = self.protects.unwrap_or(policy.protected);
+        policy.closed = self.closes.unwrap_or(policy.closed);
+        if let Some(seconds) = self.lives_seconds {
+            policy.expires_millis = expiry_in(seconds, now_millis);
+        }
+    }
+}
+
 /// Lists, makes or deletes branches.
 pub fn branch(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let name = fields.string("branch")?;
     let start = fields.string("start")?;
     let forces = fields.boolean("forceDelete")?;
-    let protects = fields.optional_boolean("protected")?;
-    let closes = fields.optional_boolean("closed")?;
-    let lives = fields.count("expireAfterSeconds")?;
-    if lives.is_some_and(|seconds| u64::from(u32::MAX) < seconds) {
-        // Later dates are beyond what drivers read.
-        let message = format!("expireAfterSeconds must be at most {}", u32::MAX);
-        return Err(Error::invalid(Code::BadValue, message));
-    }
+    let change = PolicyChange::read(&mut fields)?;
     let removes_expired = fields.boolean("removeExpired")?;
     let tells_details = fields.boolean("details")?;
     let (name, deletes) = read_deleted(&mut fields, name, forces)?;
@@ -213,10 +240,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
         return Ok(answer);
     }
     match name {
-        None if protects.is_some() || closes.is_some() || lives.is_some() => {
-            return Err(name_missing);
-        }
-        None if deletes || start.is_some() => return Err(name_missing),
+        None if change.is_any() || deletes || start.is_some() => return Err(name_missing),
         None => {
             answer.begin_array("branches");
             for branch in database.list_branches()? {
@@ -234,28 +258,33 @@ pub fn branch(request: &Request<'_>) -> Answer {
             database.delete_branch(name, forces)?;
             answer.append("deleted", Value::String(name));
         }
-        Some(name) => {
-            let changes_policy = protects.is_some() || closes.is_some() || lives.is_some();
-            let known = database.list_branches()?.into_iter().find(|branch| branch.name == name);
-            let branch = match known {
-                // A policy alone is of a branch that is there.
-                Some(branch) if changes_policy && start.is_none() => branch,
-                _ => database.create_branch(name, start)?,
-            };
-            append_branch(&mut answer, &branch);
-            if changes_policy {
-                let mut policy = database.branch_policy(name)?;
-                policy.protected = protects.unwrap_or(policy.protected);
-                policy.closed = closes.unwrap_or(policy.closed);
-                if let Some(seconds) = lives {
-                    policy.expires_millis = expiry_in(seconds, database.frond().time_millis());
-                }
-                database.set_branch_policy(name, policy)?;
-                append_policy(&mut answer, &policy);
-            }
-        }
+        Some(name) => make_or_change(&mut answer, &database, name, start, change)?,
     }
     Ok(answer)
+}
+
+/// Makes a branch, or changes the policy of one that is there.
+fn make_or_change(
+    answer: &mut DocumentBuilder,
+    database: &Repository,
+    name: &str,
+    start: Option<&str>,
+    change: PolicyChange,
+) -> Result<(), Error> {
+    let known = database.list_branches()?.into_iter().find(|branch| branch.name == name);
+    let branch = match known {
+        // A policy alone is of a branch that is there.
+        Some(branch) if change.is_any() && start.is_none() => branch,
+        _ => database.create_branch(name, start)?,
+    };
+    append_branch(answer, &branch);
+    if change.is_any() {
+        let mut policy = database.branch_policy(name)?;
+        change.change(&mut policy, database.frond().time_millis());
+        database.set_branch_policy(name, policy)?;
+        append_policy(answer, &policy);
+    }
+    Ok(())
 }
 
 /// When a branch expires that lives for so long from now; `None`: never.
