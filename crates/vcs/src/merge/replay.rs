@@ -151,6 +151,30 @@ impl Replay<'_> {
         self.finish(transaction)
     }
 
+    /// Goes on where `merge` waits.
+    fn go_on(
+        mut self,
+        transaction: &mut Transaction,
+        resume: Resume,
+        merge: &MergeState,
+        waiting: WaitingSteps,
+    ) -> Result<Outcome<Replayed>, Error> {
+        let WaitingSteps { step, rest, .. } = waiting;
+        if let (Resume::Continue, Some(decisions)) = (resume, &merge.decisions) {
+            let steps: Vec<ChunkHash> = std::iter::once(step).chain(rest).collect();
+            return self.run(transaction, &steps, decisions);
+        }
+        if resume == Resume::Continue {
+            let store = self.database.frond().engine().store();
+            let (commit, working) = (history::load(&**store, step)?, self.working);
+            if working.root != self.catalog.root || merge.kind != MergeKind::Rebase {
+                self.add(transaction, step, &commit, working)?;
+            }
+        }
+        (self.message, self.author) = (None, None);
+        self.run(transaction, &rest, &BTreeMap::new())
+    }
+
     /// Makes the working state `after`, with what was written while a step waited that is left out.
     fn adopt(&self, transaction: &mut Transaction, head: Tree, after: Tree) -> Result<(), Error> {
         let after = match &self.skipped {
@@ -276,6 +300,30 @@ struct Stops {
     decisions: Option<BTreeMap<String, MergeSide>>,
 }
 
+/// The commits that a replay that waits has before it.
+struct WaitingSteps {
+    /// The one at which it waits.
+    step: ChunkHash,
+    /// The commit on which the next one goes.
+    tip: Option<ChunkHash>,
+    /// Those after it.
+    rest: Vec<ChunkHash>,
+}
+
+impl WaitingSteps {
+    fn of(reader: &Reader<'_>, name: &str, merge: &MergeState) -> Result<WaitingSteps, Error> {
+        let find = |id: &CommitId| {
+            let chunk = refs::commit_chunk(reader, name, id)?;
+            chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))
+        };
+        Ok(WaitingSteps {
+            step: find(&merge.theirs)?,
+            tip: merge.tip.as_ref().map(find).transpose()?,
+            rest: merge.rest.iter().map(find).collect::<Result<_, Error>>()?,
+        })
+    }
+}
+
 /// What to do with the step that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resume {
@@ -312,17 +360,11 @@ impl Repository {
             if resume == Resume::Continue {
                 conflict::refuse_left(&conflict::counts(&reader, name, branch)?)?;
             }
-            let find = |id: &CommitId| {
-                let chunk = refs::commit_chunk(&reader, name, id)?;
-                chunk.ok_or_else(|| Error::damaged(format!("commit {id} is not known")))
-            };
-            let step_hash = find(&merge.theirs)?;
-            let tip = merge.tip.as_ref().map(find).transpose()?;
-            let mut steps = merge.rest.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
+            let waiting = WaitingSteps::of(&reader, name, &merge)?;
             drop(reader);
             conflict::clear(engine, transaction, name, branch)?;
             let store = engine.store();
-            let catalog = match tip {
+            let catalog = match waiting.tip {
                 Some(tip) => history::load(&**store, tip)?.catalog,
                 None => Tree::empty(&**store, state.repository.format())?,
             };
@@ -338,7 +380,7 @@ impl Repository {
                 }
                 Resume::Continue => (self.without_merge(&merge, working)?.catalog, None),
             };
-            let mut replay = Replay {
+            let replay = Replay {
                 database: self,
                 state: &state,
                 kind: merge.kind,
@@ -350,29 +392,11 @@ impl Repository {
                 working,
                 before,
                 skipped,
-                tip,
+                tip: waiting.tip,
                 catalog,
                 made: Vec::new(),
             };
-            let none = BTreeMap::new();
-            match (resume, &merge.decisions) {
-                (Resume::Continue, Some(decisions)) => {
-                    steps.insert(0, step_hash);
-                    replay.run(transaction, &steps, decisions)
-                }
-                (Resume::Continue, None) => {
-                    let step = history::load(&**store, step_hash)?;
-                    if working.root != catalog.root || merge.kind != MergeKind::Rebase {
-                        replay.add(transaction, step_hash, &step, working)?;
-                    }
-                    (replay.message, replay.author) = (None, None);
-                    replay.run(transaction, &steps, &none)
-                }
-                (Resume::Skip, _) => {
-                    (replay.message, replay.author) = (None, None);
-                    replay.run(transaction, &steps, &none)
-                }
-            }
+            replay.go_on(transaction, resume, &merge, waiting)
         })?;
         replayed.outcome()
     }
