@@ -1,0 +1,103 @@
+//! Taking a connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connection;
+use crate::connection::socket::IdleSocket;
+use crate::replica::{Replica, channel, links};
+use crate::shared::Shared;
+use crate::unix_socket::UnixSocket;
+
+/// How soon it is tried again to accept connections.
+pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
+
+/// The next client of the address, if there is one.
+pub(super) async fn accept_tcp(
+    listener: Option<&TcpListener>,
+) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next client of the Unix socket, if there is one.
+pub(super) async fn accept_unix(socket: Option<&UnixSocket>) -> io::Result<UnixStream> {
+    match socket {
+        Some(socket) => socket.listener.accept().await.map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves one more connection, or closes it if there are too many.
+pub(super) fn accept(
+    connections: &mut JoinSet<()>,
+    shared: &Arc<Shared>,
+    stop: &watch::Sender<bool>,
+    socket: IdleSocket,
+    address: SocketAddr,
+) {
+    let Some(peer) = shared.connect(address) else { return };
+    let (shared, stop) = (Arc::clone(shared), stop.subscribe());
+    connections.spawn(async move {
+        let socket = match (socket, &shared.replica) {
+            (IdleSocket::Tcp(stream), Some(replica)) => {
+                match keep_client(stream, replica, stop.clone()).await {
+                    Some(stream) => IdleSocket::Tcp(stream),
+                    None => return shared.disconnect(),
+                }
+            }
+            (socket, _) => socket,
+        };
+        let entry = Entry(Arc::clone(&shared));
+        connection::serve(socket, shared, peer, stop).await;
+        drop(entry);
+    });
+}
+
+/// Gives the stream back if it is a client's; another member's is taken by a thread of its own.
+async fn keep_client(
+    stream: TcpStream,
+    replica: &Arc<Replica>,
+    mut stop: watch::Receiver<bool>,
+) -> Option<TcpStream> {
+    let mut first = [0; channel::MAGIC.len()];
+    loop {
+        let peeked = tokio::select! {
+            peeked = stream.peek(&mut first) => peeked.ok()?,
+            _ = stop.wait_for(|stop| *stop) => return None,
+        };
+        if !channel::MAGIC.starts_with(&first[..peeked]) || peeked == 0 {
+            return Some(stream);
+        }
+        if peeked == first.len() {
+            break;
+        }
+        tokio::time::sleep(ACCEPT_RETRY).await;
+    }
+    let stream = stream.into_std().ok()?;
+    stream.set_nonblocking(false).ok()?;
+    let replica = Arc::clone(replica);
+    let answer = move || {
+        // The caller is told by the end of the stream, and calls again.
+        let _ = links::answer(&replica, stream);
+    };
+    let _ = std::thread::Builder::new().name("frond-member".to_owned()).spawn(answer);
+    None
+}
+
+/// A connection's place among those counted, given back however the connection ends.
+struct Entry(Arc<Shared>);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.0.disconnect();
+    }
+}

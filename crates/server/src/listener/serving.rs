@@ -1,0 +1,182 @@
+//! What a server does on its runtime: it takes connections until it is told to stop, then lets what
+//! runs end.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use super::accept::{ACCEPT_RETRY, accept, accept_tcp, accept_unix};
+use crate::connection::socket::IdleSocket;
+use crate::console::{self, ConsoleOptions};
+use crate::limits::{
+    CURSOR_SWEEP_INTERVAL, DRAIN_STEP, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
+};
+use crate::log;
+use crate::metrics;
+use crate::shared::Shared;
+use crate::supervisor::Supervisor;
+use crate::sweep;
+use crate::unix_socket::UnixSocket;
+use crate::workers::STALLED;
+
+const _: () = assert!(STOP_WAIT_MAX.as_secs() < STALL_MAX.as_secs());
+
+/// What a client of the Unix socket has for an address: it is on this machine.
+pub(super) const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+
+/// What a server does on its runtime.
+pub(super) struct Serving {
+    pub listener: Option<TcpListener>,
+    pub unix_socket: Option<UnixSocket>,
+    pub metrics: Option<TcpListener>,
+    pub console: Option<(TcpListener, ConsoleOptions)>,
+    pub supervisor: Option<Supervisor>,
+    pub shared: Arc<Shared>,
+    pub asked: watch::Receiver<Option<Duration>>,
+    /// Told to connections when the drain is over.
+    pub stop: watch::Sender<bool>,
+    pub memory_bytes: Option<u64>,
+}
+
+impl Serving {
+    /// Until the server is told to stop, and what runs has ended.
+    pub async fn serve(self) {
+        let mut asked = self.asked;
+        let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
+        let sweeper = sweep::start(&self.shared, &self.stop);
+        let threads = tokio::spawn(look_after_threads(Arc::clone(&self.shared)));
+        let metrics = self
+            .metrics
+            .map(|listener| tokio::spawn(metrics::serve(listener, Arc::clone(&self.shared))));
+        let console = self.console.map(|(listener, options)| {
+            tokio::spawn(console::serve(listener, Arc::clone(&self.shared), options))
+        });
+        let watchdog = self.supervisor.as_ref().map(|supervisor| {
+            // Who doesn't listen isn't told.
+            let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
+            tokio::spawn(keep_awake(supervisor.clone(), Arc::clone(&self.shared)))
+        });
+        log::serves(&self.shared.log, self.shared.address);
+        if self.shared.replica.is_none() {
+            log::leads(&self.shared.log);
+        }
+        let mut connections = JoinSet::new();
+        let time_max = loop {
+            tokio::select! {
+                // The sender is in what is shared.
+                asked = asked.wait_for(Option::is_some) => {
+                    break asked.ok().and_then(|asked| *asked).unwrap_or_default();
+                }
+                accepted = accept_tcp(self.listener.as_ref()) => match accepted {
+                    Ok((stream, address)) => {
+                        // An answer goes out in one piece; waiting to fill a packet would only
+                        // delay it.
+                        let _ = stream.set_nodelay(true);
+                        let socket = IdleSocket::Tcp(stream);
+                        accept(&mut connections, &self.shared, &self.stop, socket, address);
+                    }
+                    // Out of file descriptors, mostly: others will be closed, try again.
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+                },
+                accepted = accept_unix(self.unix_socket.as_ref()) => match accepted {
+                    Ok(stream) => {
+                        let socket = IdleSocket::Unix(stream);
+                        accept(&mut connections, &self.shared, &self.stop, socket, UNIX_PEER);
+                    }
+                    Err(_) => tokio::time::sleep(ACCEPT_RETRY).await,
+                },
+                _ = cursors.tick() => self.shared.cursors.expire(Instant::now()),
+                Some(_) = connections.join_next() => {}
+            }
+        };
+        if let Some(supervisor) = &self.supervisor {
+            let _ = supervisor.tell("STOPPING=1\nSTATUS=answers what runs");
+        }
+        drop((self.listener, self.unix_socket));
+        if !drain(&mut connections, &self.shared, time_max).await {
+            self.shared.operations.stop_all();
+        }
+        self.stop.send_replace(true);
+        drop(sweeper.await);
+        if !finish(&mut connections, &self.shared).await {
+            // A client would rather hear that than be cut off.
+            self.shared.operations.stop_all();
+            finish(&mut connections, &self.shared).await;
+        }
+        // Connections that have not finished by then are cut off when the set is dropped.
+        for task in std::iter::once(threads).chain(metrics).chain(console).chain(watchdog) {
+            task.abort();
+            drop(task.await);
+        }
+    }
+}
+
+/// Tells a supervisor, where it wants to hear it, that the server goes on.
+async fn keep_awake(supervisor: Supervisor, shared: Arc<Shared>) {
+    let Some(watchdog) = supervisor.watchdog else { return };
+    let mut look = tokio::time::interval(watchdog / 2);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let (supervisor, shared) = (supervisor.clone(), Arc::clone(&shared));
+        // On a thread that may wait: where none is to be had, or it can't get at the engine, the
+        // server hangs.
+        let told = tokio::task::spawn_blocking(move || {
+            let _ = shared.frond.counters();
+            supervisor.tell("WATCHDOG=1")
+        });
+        drop(told.await);
+    }
+}
+
+/// Begins more threads where no client gets on, also while the server stops.
+async fn look_after_threads(shared: Arc<Shared>) {
+    let mut look = tokio::time::interval(STALLED);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        shared.workers.look(shared.sessions.has_open());
+    }
+}
+
+/// Lets what runs go on, and answers all else that the server stops; tells whether it was in time.
+async fn drain(connections: &mut JoinSet<()>, shared: &Arc<Shared>, time_max: Duration) -> bool {
+    let end = shared.drain.begin(time_max).into();
+    shared.topology.send_modify(|counter| *counter += 1);
+    let mut transactions = tokio::time::interval(STOP_SWEEP_INTERVAL);
+    let mut step = tokio::time::interval(DRAIN_STEP);
+    while !shared.operations.is_empty() {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            _ = transactions.tick() => abort_idle(shared).await,
+            _ = step.tick() => {}
+            () = tokio::time::sleep_until(end) => return false,
+        }
+    }
+    true
+}
+
+/// Ends transactions whose clients can't go on with them.
+async fn abort_idle(shared: &Arc<Shared>) {
+    let shared = Arc::clone(shared);
+    drop(tokio::task::spawn_blocking(move || sweep::abort_all_idle(&shared)).await);
+}
+
+/// Waits until the commands that run are answered; tells whether they are in time.
+async fn finish(connections: &mut JoinSet<()>, shared: &Arc<Shared>) -> bool {
+    let mut transactions = tokio::time::interval(STOP_SWEEP_INTERVAL);
+    let end = tokio::time::Instant::now() + STOP_WAIT_MAX;
+    loop {
+        tokio::select! {
+            biased;
+            ended = connections.join_next() => if ended.is_none() { return true },
+            _ = transactions.tick() => abort_idle(shared).await,
+            () = tokio::time::sleep_until(end) => return false,
+        }
+    }
+}
