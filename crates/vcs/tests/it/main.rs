@@ -25,6 +25,7 @@ mod replays;
 mod storm;
 mod support;
 mod unversioned;
+mod versions;
 mod waiting;
 
 use frond_db::Database;

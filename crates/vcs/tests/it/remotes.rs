@@ -94,6 +94,8 @@ fn a_push_passes_the_rules_of_the_policy() {
     local.commit("right", "Eve").unwrap();
     push(&local, "main").expect("nothing is wrong with it");
     assert_eq!(all(&main, "things"), all(&local, "things"));
+    // A branch that begins with what is there is no change of it.
+    push(&Repository::open(local.frond(), "shop@mine").unwrap(), "mine").expect("a new branch");
 }
 
 fn everything(database: &Repository) -> Vec<(String, Vec<DocumentBuf>)> {

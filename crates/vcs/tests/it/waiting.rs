@@ -232,6 +232,7 @@ fn a_rebase_that_waits_twice() {
         };
         let outcome = go_on(skips);
         assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+        assert_eq!(whys(&main).contains(&"rebase: skipped".to_owned()), skips);
         assert_eq!(all(&main, "orders"), [order(0), order(5)]);
         insert(&main, "orders", &[order(6)]);
         if aborts {

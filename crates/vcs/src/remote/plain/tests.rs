@@ -18,6 +18,8 @@ use frond_db::inside::refs::repositories;
 use frond_db::inside::{Error, Frond, FrondOptions, Reader};
 use frond_db::{Durability, FindRequest};
 
+mod gone;
+
 fn quiet() -> impl FnMut(&Moved) {
     |_: &Moved| {}
 }

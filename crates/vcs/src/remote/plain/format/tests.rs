@@ -39,6 +39,21 @@ fn damaged_packs_are_refused() {
     }
 }
 
+/// The index is as it was written, and what it says is of no pack.
+#[test]
+fn frames_outside_of_their_pack_are_refused() {
+    let index_of = |offset, bytes| {
+        let mut pack = begin_pack();
+        pack.extend_from_slice(&[5; 100]);
+        end_pack(&mut pack, &mut vec![(ChunkHash([3; HASH_BYTES]), Place { offset, bytes })]);
+        read_index("test", pack.len() as u64, &pack)
+    };
+    assert!(index_of(16, 100).is_ok());
+    for (offset, bytes) in [(15, 40), (0, 10), (16, 101), (116, 1), (u32::MAX, u32::MAX)] {
+        assert!(index_of(offset, bytes).is_err(), "{bytes} bytes at {offset}");
+    }
+}
+
 fn refs() -> Refs {
     let tag = TagInfo {
         name: "v1".to_owned(),

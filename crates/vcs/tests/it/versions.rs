@@ -1,0 +1,143 @@
+//! Goal: which versions a diff, an undo and the doctor take for what their names say. Method:
+//! histories in which the one that stands beside the right one would answer otherwise.
+
+use frond_db::FrondOptions;
+use frond_db::collection::Effort;
+use frond_doc::{DocumentBuf, Value, document};
+use frond_query::Code;
+use frond_vcs::{DiffDetail, DiffRequest, Repository};
+
+use super::{all, insert, merge, new, put, shop};
+
+fn thing(id: i32) -> DocumentBuf {
+    document! { "_id": id }
+}
+
+fn commit(database: &Repository, ids: &[i32]) -> String {
+    insert(database, "things", &ids.iter().map(|id| thing(*id)).collect::<Vec<_>>());
+    database.commit("one more", "Ada").expect("something changed").id.to_string()
+}
+
+/// Both branches merged what the other was: their last common commits are main's third and the
+/// side's second, and a merge begins with the later.
+#[test]
+fn a_diff_of_branches_that_crossed_begins_with_the_later_of_their_bases() {
+    let frond = new();
+    let main = shop(&frond, "");
+    commit(&main, &[1]);
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    commit(&main, &[2]);
+    let third = commit(&main, &[3]);
+    commit(&side, &[10]);
+    merge(&main, "side").expect("merges");
+    merge(&side, &third).expect("merges");
+    commit(&side, &[11]);
+    let added =
+        |range: &str| main.diff(Some(range), None).expect("both are there")[0].added.clone();
+    assert_eq!(added("main...side"), [thing(10), thing(11)]);
+    assert_eq!(added("side...main"), [thing(10)]);
+}
+
+#[test]
+fn before_the_first_commit_head_is_empty_and_other_names_are_none() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[thing(1)]);
+    assert_eq!(main.diff(None, None).expect("HEAD is empty")[0].added, [thing(1)]);
+    assert_eq!(main.diff(Some("HEAD"), None).expect("HEAD is empty")[0].added, [thing(1)]);
+    assert!(main.diff(Some("HEAD"), Some("main")).expect("both are empty").is_empty());
+    assert!(main.diff(Some("nowhere"), None).is_err());
+}
+
+#[test]
+fn a_diff_has_a_row_for_options_that_changed() {
+    let frond = new();
+    let main = shop(&frond, "");
+    commit(&main, &[1]);
+    let rule = super::support::json("{'a': {'$gt': 0}}");
+    let options = document! { "validator": &rule };
+    main.change_collection("things", options.view()).expect("a good validator");
+    let rows = main.diff_rows(&DiffRequest::default()).expect("a diff");
+    let rows = rows.collect::<Result<Vec<_>, _>>().expect("a diff");
+    let [DiffDetail::Options { from, to }] =
+        rows.iter().map(|row| &row.detail).collect::<Vec<_>>()[..]
+    else {
+        panic!("{rows:?}");
+    };
+    assert_eq!((from.get("validator"), to.get("validator")), (None, Some(Value::from(&rule))));
+}
+
+#[test]
+fn an_explained_diff_tells_its_rows_and_its_time() {
+    let frond = new();
+    let main = shop(&frond, "");
+    commit(&main, &[1]);
+    insert(&main, "things", &[thing(2), thing(3)]);
+    let stages = super::support::value("[{'$diff': {}}]");
+    let stages = stages.as_value().as_array().expect("one stage");
+    let explained = |effort| {
+        let told = main.explain_source(Some("things"), stages, effort).expect("a good stage");
+        told.expect("it tells of history").0
+    };
+    let told = explained(Effort::Run);
+    assert_eq!(told.get("nReturned"), Some(Value::Int64(2)));
+    let millis = told.get("executionTimeMillisEstimate").and_then(|millis| millis.as_integer());
+    assert!(millis.is_some_and(|millis| millis >= 0), "{told:?}");
+    assert_eq!(explained(Effort::Plan).get("nReturned"), None);
+}
+
+/// HEAD has the collection otherwise than it was when the branch was reset.
+#[test]
+fn an_undone_reset_brings_back_what_a_collection_was_though_it_was_dropped_since() {
+    let frond = new();
+    let main = shop(&frond, "");
+    commit(&main, &[1]);
+    put(&main, "things", &document! { "_id": 2_i32 }).expect("written");
+    main.reset(None, true).expect("HEAD is there");
+    let reset = main.reflog(Some("main")).expect("a reflog")[0].change;
+    assert_eq!(all(&main, "things"), [thing(1)]);
+    assert!(main.drop_collection("things").expect("it is there"));
+    main.undo(None, Some(reset)).expect("a reset can be undone");
+    assert_eq!(all(&main, "things"), [thing(1), thing(2)]);
+}
+
+#[test]
+fn the_doctor_counts_databases_branches_and_commits() {
+    let directory = std::env::temp_dir().join(format!("frond-vcs-doctor-{}", std::process::id()));
+    let frond = frond_vcs::open(&directory, FrondOptions::default()).expect("opens");
+    let main = shop(&frond, "");
+    commit(&main, &[1]);
+    main.create_branch("side", None).expect("a good name");
+    commit(&shop(&frond, "side"), &[2]);
+    commit(&Repository::open(&frond, "other").expect("a good name"), &[1]);
+    frond.close().expect("closes");
+    drop((main, frond));
+    let health = frond_vcs::health(&directory).expect("it is whole");
+    assert_eq!((health.databases, health.branches, health.commits), (2, 3, 3));
+    std::fs::remove_dir_all(&directory).expect("removed");
+}
+
+#[test]
+fn what_points_of_a_time_series_lie_by_is_not_erased() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let options = super::support::json("{'timeseries': {'timeField': 't', 'metaField': 'm'}}");
+    main.create_collection("points", options.view()).expect("a good series");
+    let point = document! { "t": Value::DateTime(1), "m": 1_i32, "v": 1_i32 };
+    insert(&main, "points", &[point]);
+    main.commit("a point", "Ada").expect("something changed");
+    let erase = |field: &str| {
+        main.erase(&frond_vcs::EraseRequest {
+            collection: "points".to_owned(),
+            documents: Vec::new(),
+            fields: vec![field.to_owned()],
+            dry_run: false,
+        })
+    };
+    for field in ["t", "m", "m.a"] {
+        assert_eq!(erase(field).expect_err("points lie by it").code, Code::BadValue, "{field}");
+    }
+    erase("v").expect("points do not lie by it");
+    assert_eq!(all(&main, "points")[0].get("v"), None);
+}
