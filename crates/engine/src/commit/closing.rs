@@ -51,20 +51,44 @@ impl Drop for PoisonOnPanic<'_> {
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Duration;
 
+    use frond_store::io::steady_now;
     use frond_store::local::{LocalOptions, LocalStore};
     use frond_testkit::SimDisk;
 
     use super::*;
+    use crate::error::EngineError;
+    use crate::ids::Sequence;
     use crate::options::EngineOptions;
     use crate::recovery;
 
-    #[test]
-    fn a_panic_closes_and_an_end_does_not() {
+    fn open() -> Shared {
         let machine = SimDisk::new(1).machine();
         let store = LocalStore::open(&machine, LocalOptions::default()).expect("the disk opens");
-        let shared =
-            recovery::open(&machine, store, EngineOptions::default()).expect("an empty directory");
+        recovery::open(&machine, store, EngineOptions::default()).expect("an empty directory")
+    }
+
+    /// A member that waits for an entry would wait for half a minute else.
+    #[test]
+    fn an_end_wakes_who_waits_for_what_comes() {
+        let shared = open();
+        let begun = steady_now();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| shared.await_applied(shared.queue(), Sequence::LAST));
+            while shared.queue().watchers == 0 {
+                thread::yield_now();
+            }
+            shared.end("the test ends");
+            let told = waiter.join().expect("no panic");
+            assert!(matches!(told, Err(EngineError::Closed(_))), "{told:?}");
+        });
+        assert!(begun.elapsed() < Duration::from_secs(15));
+    }
+
+    #[test]
+    fn a_panic_closes_and_an_end_does_not() {
+        let shared = open();
         drop(PoisonOnPanic(&shared));
         assert!(shared.queue().closed.is_none());
         thread::scope(|scope| {

@@ -95,3 +95,27 @@ impl Shared {
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use frond_store::local::{LocalOptions, LocalStore};
+    use frond_testkit::SimDisk;
+
+    use super::*;
+    use crate::options::EngineOptions;
+    use crate::recovery;
+
+    #[test]
+    fn a_commit_lasts_until_its_turn_ends() {
+        let machine = SimDisk::new(1).machine();
+        let store = LocalStore::open(&machine, LocalOptions::default()).expect("the disk opens");
+        let shared =
+            recovery::open(&machine, store, EngineOptions::default()).expect("an empty directory");
+        let mut watch = Stopwatch::start();
+        let end = steady_now() + Duration::from_millis(20);
+        shared.delay(Delay(Some(end)), &mut watch);
+        assert!(end <= steady_now());
+        shared.delay(Delay(Some(end)), &mut watch);
+        shared.delay(Delay(None), &mut watch);
+    }
+}

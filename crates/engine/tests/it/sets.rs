@@ -11,6 +11,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use frond_engine::TreeId;
@@ -24,7 +26,7 @@ use frond_testkit::{Random, SimDisk};
 use frond_tree::{Bounds, Direction, Tree, Value};
 
 use crate::large::{self, Parts, brought, chunks_of, value_of};
-use crate::rig::{changed, churning, collect, make_trees, new_bytes, put, quiet, small_nodes};
+use crate::rig::{changed, churning, collect, get, make_trees, new_bytes, put, quiet, small_nodes};
 
 const MEMBERS: usize = 3;
 /// Members keep it at once, whatever is said of that.
@@ -419,6 +421,25 @@ fn a_transaction_from_before_the_lead_is_run_again() {
     let mut new = set.engine(1).begin();
     put(&mut new, TreeId::SYSTEM, "a", "second");
     new.commit(Durability::Synced).unwrap();
+}
+
+/// It would be told only when its patience ends, half a minute later.
+#[test]
+fn who_waits_for_an_entry_is_woken_when_it_is_applied() {
+    let mut set = Set::new(&mut Random::new(6), quiet());
+    let mut transaction = set.engine(0).begin();
+    put(&mut transaction, TreeId::SYSTEM, "a", "there");
+    transaction.commit(Durability::Synced).unwrap();
+    let (follower, moment) = (set.engine(1).clone(), set.engine(0).visible());
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| follower.snapshot_at(moment).unwrap());
+        thread::sleep(Duration::from_millis(50));
+        set.apply(1, usize::MAX);
+        let snapshot = waiter.join().unwrap();
+        assert_eq!(get(&snapshot, TreeId::SYSTEM, "a").as_deref(), Some("there"));
+    });
+    assert!(begun.elapsed() < Duration::from_secs(15));
 }
 
 /// The folded tree is at a later moment than what a power cut leaves of the log.

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineError, EngineOptions, Image, TreeId};
+use frond_engine::{Durability, Engine, EngineError, EngineOptions, Image, ReclaimOptions, TreeId};
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkStore, StoreError};
 use frond_testkit::{Random, SimDisk};
@@ -131,6 +131,28 @@ fn a_check_finds_a_chunk_of_a_tree_that_is_damaged() {
 }
 
 /// It is tried again until there is room, and then it is durable.
+/// After a collection, too, which begins the file of copies anew.
+#[test]
+fn what_all_else_is_found_by_is_read_from_its_second_copy() {
+    for collects in [false, true] {
+        let disk = SimDisk::new(31);
+        let engine = open(&disk, quiet()).unwrap();
+        let values = put(&engine, &[TreeId::SYSTEM], &[1], &mut Random::new(31));
+        engine.checkpoint().unwrap();
+        if collects {
+            engine.reclaim(ReclaimOptions { thorough: true, ..Default::default() }).unwrap();
+        }
+        engine.close().unwrap();
+        drop(engine);
+        let (file, bit) = place_of(&disk, &values[0]);
+        disk.flip_bit(&file, bit);
+        let engine = open(&disk, quiet()).unwrap();
+        let snapshot = engine.snapshot();
+        let found = snapshot.get(TreeId::SYSTEM, &key(1)).unwrap().unwrap();
+        assert_eq!(snapshot.read(&found).unwrap(), values[0], "{collects}");
+    }
+}
+
 #[test]
 fn a_sync_that_a_full_disk_refuses_is_told_and_made_up_for() {
     let disk = SimDisk::new(3);
