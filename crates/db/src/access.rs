@@ -12,6 +12,7 @@ use frond_tree::{Bounds, Direction, Value as TreeValue};
 
 use crate::error::Error;
 use crate::frond::Frond;
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 use crate::system;
@@ -93,7 +94,7 @@ impl Frond {
             let value = TreeValue::inline(document.clone().into_bytes());
             transaction.put(TreeId::SYSTEM, key, value)?;
         }
-        self.commit(transaction, Durability::Synced)
+        self.commit(transaction, Durability::Synced, &Interrupt::default())
     }
 }
 

@@ -175,6 +175,7 @@ impl From<EngineError> for Error {
         let message = error.to_string();
         match error {
             EngineError::Conflict { .. } | EngineError::Withdrawn => Error::write_conflict(),
+            EngineError::Interrupted => Error::invalid(Code::Interrupted, message),
             EngineError::NoTree(_) => Error::internal(message),
             EngineError::HalfRestored => Error::invalid(Code::IllegalOperation, message),
             EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),

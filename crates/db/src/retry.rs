@@ -26,6 +26,7 @@ use frond_tree::{Bounds, Direction};
 
 use crate::error::{Error, ErrorKind};
 use crate::frond::Frond;
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 pub use crate::session::RetryKey;
@@ -209,7 +210,7 @@ impl Frond {
                 count += 1;
             }
         }
-        match self.commit(transaction, Durability::Relaxed) {
+        match self.commit(transaction, Durability::Relaxed, &Interrupt::default()) {
             Ok(()) => Ok(count),
             Err(error) if error.kind == ErrorKind::Conflict => Ok(0),
             Err(error) => Err(error),

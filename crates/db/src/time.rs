@@ -26,6 +26,7 @@ use frond_tree::Value as TreeValue;
 use crate::clock::Known;
 use crate::error::Error;
 use crate::frond::{Frond, Notice};
+use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 use crate::system;
@@ -164,7 +165,7 @@ impl Frond {
         transaction.give_back(); // Some bytes an hour, by which things expire.
         let value = TreeValue::inline(record.build().into_bytes());
         transaction.put(TreeId::SYSTEM, system::clock_key(), value)?;
-        self.commit(transaction, Durability::Synced)?;
+        self.commit(transaction, Durability::Synced, &Interrupt::default())?;
         let mut recorded = self.clock_records().lock().unwrap_or_else(PoisonError::into_inner);
         recorded.known = Some(known);
         Ok(())

@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-use frond_engine::{Durability, LockMode, Transaction, Wait};
+use frond_engine::{Durability, EngineError, LockMode, Transaction, Wait};
 use frond_store::io::{pause, steady_now};
 
 use crate::contention::{LatchMode, Scope};
@@ -214,7 +214,7 @@ impl Frond {
             let moment = self.catalog_cache().moment();
             let mut transaction = self.begin_attempt(kept.take(), attempt, sight)?;
             let result = match body(&mut transaction, moment) {
-                Ok(Outcome::Commit(())) => self.commit(transaction, durability),
+                Ok(Outcome::Commit(())) => self.commit(transaction, durability, interrupt),
                 Ok(Outcome::Discard(())) => transaction.end().map_err(Error::from),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
@@ -273,11 +273,17 @@ impl Frond {
         &self,
         transaction: Transaction,
         durability: Durability,
+        interrupt: &Interrupt,
     ) -> Result<(), Error> {
         let _change =
             system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
-        transaction.commit(durability)?;
-        Ok(())
+        match transaction.commit_while(durability, &|| interrupt.check().is_ok()) {
+            Err(error @ EngineError::Interrupted) => {
+                interrupt.check()?;
+                Err(error.into())
+            }
+            committed => committed.map(drop).map_err(Error::from),
+        }
     }
 
     /// How long to wait after a lost attempt: the winner becomes visible once its sync is done, and

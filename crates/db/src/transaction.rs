@@ -173,7 +173,7 @@ impl Transaction {
             event::tell_transaction(&mut own, key);
         }
         let _gates = self.inner.frond.contention().pass(&scopes);
-        self.inner.frond.commit(own, durability)
+        self.inner.frond.commit(own, durability, &Interrupt::default())
     }
 
     /// Undoes everything; nothing if it has ended.

@@ -82,11 +82,12 @@ impl Shared {
         own: WriteSet,
         durability: Durability,
         held_locks: &mut HeldLocks,
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
         let durability = if self.order.is_some() { Durability::Synced } else { durability };
-        let turn = self.admit(bytes, beginning.gives_back, &mut watch)?;
+        let turn = self.admit(bytes, beginning.gives_back, &mut watch, goes_on)?;
         let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);
         let staged = std::mem::take(&mut prepared.staged);

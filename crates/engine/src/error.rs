@@ -20,6 +20,9 @@ pub enum EngineError {
     /// nothing of it was written; run it again.
     #[error("what was read was refused: the disk is full")]
     Withdrawn,
+    /// Who waited for room in memory was told to end: nothing was written.
+    #[error("the wait for room was ended")]
+    Interrupted,
     /// There is no such tree in this snapshot.
     #[error("no tree {}", .0.0)]
     NoTree(TreeId),

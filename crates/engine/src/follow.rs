@@ -74,7 +74,7 @@ impl Shared {
         }
         let bytes = records.iter().map(|(_, payload)| payload.len() as u64).sum();
         let mut watch = Stopwatch::start();
-        let turn = self.stall(bytes, &mut watch)?;
+        let turn = self.stall(bytes, &mut watch, &|| true)?;
         let mut at_work = self.begin_to_apply(last)?;
         for (sequence, payload) in &records {
             self.insert_applied(&at_work.memtable, *sequence, payload)?;

@@ -1,5 +1,6 @@
 //! The threads behind an engine: one flushes sealed memtables, some fold and merge runs, one syncs
-//! relaxed transactions, one collects, one scrubs.
+//! relaxed transactions, one collects, one scrubs, and one sends packs to the store's tier, if it
+//! has one.
 //!
 //! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding
 //! and reclaiming let others go first where processors are short (`throttle`), as long as they
@@ -53,6 +54,9 @@ impl Threads {
         threads.spawn("frond-sync", sync_until_stopped)?;
         threads.spawn("frond-reclaim", reclaim_until_stopped)?;
         threads.spawn("frond-scrub", scrub_until_stopped)?;
+        if shared.options.fold_threads > 0 && shared.store.maintenance().is_tiered() {
+            threads.spawn("frond-send", send_until_stopped)?;
+        }
         Ok(threads)
     }
 
@@ -78,6 +82,7 @@ impl Threads {
         self.shared.mark_log();
         self.shared.end("the engine was closed");
         self.shared.signals.stop();
+        self.shared.store.maintenance().stop_sending();
         let handles =
             std::mem::take(&mut *self.handles.lock().expect("no panic while the lock is held"));
         for handle in handles {
@@ -128,6 +133,21 @@ fn flush_until_stopped(shared: &Shared) {
             }
         }
     }
+}
+
+fn send_until_stopped(shared: &Shared) {
+    let maintenance = shared.store.maintenance();
+    let mut is_failing = false;
+    maintenance.send_until_stopped(&mut |sent| match sent {
+        Ok(()) => {
+            if std::mem::take(&mut is_failing) {
+                shared.background.errors.tell_line("the store takes packs again");
+            }
+        }
+        Err(error) => {
+            shared.note_failed_send(error, !std::mem::replace(&mut is_failing, true));
+        }
+    });
 }
 
 fn fold_until_stopped(shared: &Shared) {

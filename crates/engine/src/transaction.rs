@@ -384,7 +384,20 @@ impl Transaction {
     /// this transaction was kept. [`EngineError::Withdrawn`] if it was begun ahead, and what it
     /// could read was refused, or if the log began to be kept since it was begun: nothing was
     /// written.
-    pub fn commit(mut self, durability: Durability) -> Result<Sequence, EngineError> {
+    pub fn commit(self, durability: Durability) -> Result<Sequence, EngineError> {
+        self.commit_while(durability, &|| true)
+    }
+
+    /// As [`Transaction::commit`], for who may be told to end while it waits for room in memory:
+    /// `goes_on` is asked each millisecond then.
+    ///
+    /// # Errors
+    /// As `commit`; [`EngineError::Interrupted`].
+    pub fn commit_while(
+        mut self,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
             // What it read may have made it large.
             return Err(self.end().err().unwrap_or(error));
@@ -411,7 +424,7 @@ impl Transaction {
             ahead: self.open.snapshot.as_ahead(),
             term: self.term,
         };
-        self.shared.commit(beginning, own, durability, &mut self.held_locks)
+        self.shared.commit(beginning, own, durability, &mut self.held_locks, goes_on)
     }
 
     /// Makes sure that what the transaction refers to and didn't bring is in packs, and durable:

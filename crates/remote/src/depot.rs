@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_store::depot::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
+use frond_store::depot::{
+    Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped, pause_before,
+};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use object_store::aws::AmazonS3ConfigKey;
 use object_store::path::Path;
@@ -18,6 +20,7 @@ use object_store::{
     ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
     PutPayload, RetryConfig, UpdateVersion,
 };
+use tokio::sync::watch;
 
 use crate::bucket::s3_builder;
 use crate::runtime::block_on;
@@ -26,12 +29,11 @@ use crate::runtime::block_on;
 const REQUESTS_MAX: usize = 16;
 /// A request that takes so long has failed: a pack of 64 MB has to fit.
 const REQUEST_TIMEOUT: &str = "120 seconds";
-/// A put whose reply doesn't come in this time, and more for each megabyte, is lost.
-const PUT_TIME: Duration = Duration::from_secs(10);
+/// A request whose answer doesn't begin in this time, its repetitions included, has none. One that
+/// takes bytes along has more for each megabyte.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
 const TIME_A_MEGABYTE: Duration = Duration::from_secs(1);
-/// A whole object, a pack at most, is read in this time, its repetitions included.
-const LOAD_TIME: Duration = Duration::from_secs(60);
-/// Reads are repeated so often, and for so long.
+/// Reads that are refused are repeated so often, and for so long.
 const READ_RETRIES_MAX: usize = 5;
 const READ_SECONDS_MAX: u64 = 30;
 
@@ -42,12 +44,13 @@ pub struct BucketDepot {
     /// Repeats nothing.
     puts: Arc<dyn ObjectStore>,
     prefix: String,
+    has_hung_up: watch::Sender<bool>,
 }
 
 impl BucketDepot {
     /// The objects of `store`, which repeats no put, below `prefix`.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> BucketDepot {
-        BucketDepot { reads: Arc::clone(&store), puts: store, prefix: prefix.to_owned() }
+        BucketDepot::of(Arc::clone(&store), store, prefix)
     }
 
     /// A bucket of S3 or of what speaks its protocol, by the variables that
@@ -67,7 +70,21 @@ impl BucketDepot {
                 .map_err(|error| Error::unavailable(format!("{bucket}: {error}")))
         };
         let (reads, puts) = (Arc::new(client(READ_RETRIES_MAX)?), Arc::new(client(0)?));
-        Ok(BucketDepot { reads, puts, prefix: prefix.to_owned() })
+        Ok(BucketDepot::of(reads, puts, prefix))
+    }
+
+    fn of(reads: Arc<dyn ObjectStore>, puts: Arc<dyn ObjectStore>, prefix: &str) -> BucketDepot {
+        let (prefix, has_hung_up) = (prefix.to_owned(), watch::Sender::new(false));
+        BucketDepot { reads, puts, prefix, has_hung_up }
+    }
+
+    /// What `request` comes to, if that is soon, and nothing hangs up.
+    async fn within<T>(&self, time: Duration, request: impl Future<Output = T>) -> Option<T> {
+        let mut has_hung_up = self.has_hung_up.subscribe();
+        tokio::select! {
+            done = tokio::time::timeout(time, request) => done.ok(),
+            _ = has_hung_up.wait_for(|it| *it) => None,
+        }
     }
 
     fn path(&self, name: &str) -> Path {
@@ -78,9 +95,9 @@ impl BucketDepot {
     }
 
     fn put(&self, name: &str, mode: PutMode, bytes: Bytes) -> Result<Answer, DepotError> {
-        let wait = PUT_TIME + TIME_A_MEGABYTE * (bytes.len() >> 20) as u32;
-        let put = self.put_once(name, mode, bytes);
-        block_on(async { tokio::time::timeout(wait, put).await }).unwrap_or(Ok(Answer::Unknown))
+        let time = time_for(bytes.len() as u64);
+        let put = self.within(time, self.put_once(name, mode, bytes));
+        block_on(put).unwrap_or(Ok(Answer::Unknown))
     }
 
     /// As [`Depot::swap`] whose reply nothing waits for longer than `wait`: it is lost then, or not
@@ -127,7 +144,11 @@ impl BucketDepot {
         if part.range.is_empty() {
             return Ok(Some(Bytes::new()));
         }
-        match self.reads.get_range(&self.path(&part.name), part.range.clone()).await {
+        let path = self.path(&part.name);
+        let read = self.reads.get_range(&path, part.range.clone());
+        let time = time_for(part.range.end - part.range.start);
+        let read = tokio::time::timeout(time, read).await.map_err(|_| silent(&part.name))?;
+        match read {
             Ok(bytes) => {
                 Ok(Some(bytes).filter(|it| it.len() as u64 == part.range.end - part.range.start))
             }
@@ -135,6 +156,16 @@ impl BucketDepot {
             Err(error) => Err(failed(&part.name, &error)),
         }
     }
+}
+
+/// How long a request may take that carries so many bytes.
+fn time_for(bytes: u64) -> Duration {
+    ANSWER_TIME + TIME_A_MEGABYTE * u32::try_from(bytes >> 20).unwrap_or(u32::MAX)
+}
+
+/// That no answer came.
+fn silent(name: &str) -> DepotError {
+    DepotError::Unavailable { name: name.to_owned(), what: "no answer came".to_owned() }
 }
 
 /// What is known of a put.
@@ -208,22 +239,20 @@ impl Depot for BucketDepot {
     }
 
     fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+        let path = self.path(name);
         let load = async {
-            let found = match self.reads.get(&self.path(name)).await {
-                Ok(found) => found,
-                Err(StoreError::NotFound { .. }) => return Ok(None),
-                Err(error) => return Err(failed(name, &error)),
+            let found = match self.within(ANSWER_TIME, self.reads.get(&path)).await {
+                Some(Ok(found)) => found,
+                Some(Err(StoreError::NotFound { .. })) => return Ok(None),
+                Some(Err(error)) => return Err(failed(name, &error)),
+                None => return Err(silent(name)),
             };
             let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
-            let bytes = found.bytes().await.map_err(|error| failed(name, &error))?;
+            let bytes = self.within(time_for(found.meta.size), found.bytes()).await;
+            let bytes = bytes.ok_or_else(|| silent(name))?.map_err(|error| failed(name, &error))?;
             Ok(Some((bytes, version)))
         };
-        let silent = || DepotError::Unavailable {
-            name: name.to_owned(),
-            what: "it doesn't answer".to_owned(),
-        };
-        block_on(async { tokio::time::timeout(LOAD_TIME, load).await })
-            .unwrap_or_else(|_| Err(silent()))
+        block_on(load)
     }
 
     fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
@@ -232,9 +261,10 @@ impl Depot for BucketDepot {
     }
 
     fn remove(&self, name: &str) -> Result<(), DepotError> {
-        match block_on(self.reads.delete(&self.path(name))) {
-            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failed(name, &error)),
+        match block_on(self.within(ANSWER_TIME, self.reads.delete(&self.path(name)))) {
+            Some(Ok(()) | Err(StoreError::NotFound { .. })) => Ok(()),
+            Some(Err(error)) => Err(failed(name, &error)),
+            None => Err(silent(name)),
         }
     }
 
@@ -248,5 +278,13 @@ impl Depot for BucketDepot {
         };
         let names = found.iter().filter_map(|object| object.location.as_ref().get(start..));
         Ok(names.map(str::to_owned).collect())
+    }
+
+    fn wait(&self, attempt: u32) {
+        block_on(self.within(pause_before(attempt), std::future::pending::<()>()));
+    }
+
+    fn hang_up(&self) {
+        self.has_hung_up.send_replace(true);
     }
 }

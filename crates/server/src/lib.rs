@@ -34,6 +34,7 @@ pub mod errors;
 pub mod fail_points;
 pub mod fields;
 pub mod governor;
+pub mod health;
 pub mod hooks;
 pub mod in_process;
 pub mod limits;

@@ -2,8 +2,8 @@
 //! `/live` and `/ready`.
 //!
 //! - `/live`: 200 while the process answers at all.
-//! - `/ready`: 200 where clients may be sent to; 503 and the reason while the server stops, and
-//!   once a fault has closed the databases for writing.
+//! - `/ready`: 200 where clients may be sent to; 503 and the reason while the server stops, once a
+//!   fault has closed the databases for writing, and while the store is away and the disk full.
 //! - `/metrics`: what is counted. It names no database, collection, user or client.
 //!
 //! It goes on until the server has stopped, so that a server that drains says so. *Bounds*:
@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use frond_store::local::SendFailure;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -27,6 +28,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use crate::health::Health;
 use crate::shared::Shared;
 
 /// Connections at one time: more wait.
@@ -50,10 +52,29 @@ pub fn readiness(server: &Shared) -> Result<(), String> {
     if server.drain.is_begun() {
         return Err("the server is shutting down".to_owned());
     }
-    match server.frond.fault() {
-        Some(fault) => Err(format!("closed for writing: {}", fault.message)),
-        None => Ok(()),
+    match Health::of(server) {
+        Health::ClosedForWriting(fault) => Err(format!("closed for writing: {}", fault.message)),
+        Health::StoreIsAway(failure) if failure.is_full => {
+            Err(format!("refuses writes: {}", told(&failure)))
+        }
+        Health::StoreIsAway(_) | Health::Well => Ok(()),
     }
+}
+
+/// What a server that is ready says: what will keep it from that, if it lasts.
+fn ready(server: &Shared) -> String {
+    match Health::of(server) {
+        Health::StoreIsAway(failure) => format!("ready, but {}\n", told(&failure)),
+        _ => "ready\n".to_owned(),
+    }
+}
+
+fn told(failure: &SendFailure) -> String {
+    let since = failure.since_micros.div_euclid(1_000_000);
+    format!(
+        "packs can't be sent to the store since {since} (seconds since 1970): {}",
+        failure.message
+    )
 }
 
 /// Answers on `listener` until it is dropped.
@@ -98,7 +119,7 @@ fn answer(server: &Shared, request: &Request<Incoming>) -> Response<Full<Bytes>>
         "/metrics" => response(StatusCode::OK, METRICS_TYPE, samples::write(server)),
         "/live" => response(StatusCode::OK, TEXT_TYPE, "live\n".to_owned()),
         "/ready" => match readiness(server) {
-            Ok(()) => response(StatusCode::OK, TEXT_TYPE, "ready\n".to_owned()),
+            Ok(()) => response(StatusCode::OK, TEXT_TYPE, ready(server)),
             Err(why) => {
                 response(StatusCode::SERVICE_UNAVAILABLE, TEXT_TYPE, format!("not ready: {why}\n"))
             }

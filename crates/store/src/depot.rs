@@ -16,8 +16,11 @@
 //! that met, and of a put that was done when the first of two replies was lost.
 
 mod answer;
+mod requests;
 
 pub use answer::{create_until_known, swap_until_known};
+pub(crate) use requests::Counted;
+pub use requests::Requests;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -130,6 +133,15 @@ pub trait Depot: Send + Sync {
 
     /// Waits before an attempt is repeated for the `attempt`th time.
     fn wait(&self, attempt: u32) {
-        pause(PAUSE.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX));
+        pause(pause_before(attempt));
     }
+
+    /// Waits for no answer to a put any more, nor before an attempt is repeated: what is on its way
+    /// is told as unknown.
+    fn hang_up(&self) {}
+}
+
+/// How long to wait before an attempt is repeated for the `attempt`th time.
+pub fn pause_before(attempt: u32) -> Duration {
+    PAUSE.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX)
 }

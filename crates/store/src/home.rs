@@ -32,9 +32,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use self::extents::Extents;
 use self::file::{HomeFile, Remote};
 use self::format::{Head, PackObject};
-use crate::depot::{Depot, ObjectVersion};
+use crate::depot::{Counted, Depot, ObjectVersion};
 use crate::error::StoreError;
-use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier};
+use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier, TierState};
 use crate::location::PackNumber;
 
 /// The file that says which depot a directory's packs lie in.
@@ -69,7 +69,7 @@ pub struct HomeDisk {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
-    depot: Arc<dyn Depot>,
+    depot: Arc<Counted<Arc<dyn Depot>>>,
     options: HomeOptions,
     extents: Arc<Extents>,
     line: Mutex<Line>,
@@ -107,6 +107,7 @@ impl HomeDisk {
         options: HomeOptions,
     ) -> Result<HomeDisk, StoreError> {
         machine.disk.lock().map_err(StoreError::of_lock)?;
+        let depot = Arc::new(Counted::new(depot));
         let taken = lead::take(machine, &*depot, &options);
         let taken = taken.inspect_err(|_| machine.disk.unlock())?;
         let extents = Extents::open(&*machine.disk, options.cache_bytes)
@@ -183,7 +184,7 @@ impl HomeDisk {
                 file::open_index(&*self.disk, number, &pack)?.ok_or_else(lost)?
             }
         };
-        let (depot, extents) = (Arc::clone(&self.depot), Arc::clone(&self.extents));
+        let (depot, extents) = (Arc::clone(&self.depot) as _, Arc::clone(&self.extents));
         Ok(Remote { number, pack, index, depot, extents })
     }
 }
@@ -301,5 +302,16 @@ impl Tier for HomeDisk {
 
     fn is_deposed(&self) -> bool {
         self.line().is_deposed
+    }
+
+    fn hang_up(&self) {
+        self.depot.hang_up();
+    }
+
+    fn state(&self) -> TierState {
+        TierState {
+            bytes_waiting: self.written.load(Ordering::Relaxed),
+            requests: self.depot.requests(),
+        }
     }
 }

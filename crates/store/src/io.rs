@@ -19,6 +19,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::depot::Requests;
 use crate::error::StoreError;
 
 /// One flat directory of files.
@@ -113,6 +114,21 @@ pub trait Tier: Send + Sync {
 
     /// Whether another directory has the place now: nothing may be written here any more.
     fn is_deposed(&self) -> bool;
+
+    /// Waits for no answer any more: what is being sent ends as if none came.
+    fn hang_up(&self);
+
+    /// What waits for it, and what was asked of it.
+    fn state(&self) -> TierState;
+}
+
+/// How a disk's tier is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TierState {
+    /// Bytes of new packs on the disk that it hasn't taken yet.
+    pub bytes_waiting: u64,
+    /// What was asked of it since the disk was opened.
+    pub requests: Requests,
 }
 
 /// How much room a disk has.

@@ -31,9 +31,11 @@ mod repack;
 mod reported;
 mod reread;
 mod scrub;
+mod sending;
 mod tier;
 mod verify;
 
+pub use self::sending::SendFailure;
 pub use self::tier::WHOLE_SUFFIX;
 
 use std::collections::{BTreeMap, HashSet};
@@ -125,6 +127,7 @@ pub struct LocalStore {
     collector: Mutex<()>,
     /// Held by the one thread that sends packs to the disk's tier.
     sender: Mutex<()>,
+    sending: sending::Sending,
     pack_bytes_target: u64,
     reserve_bytes: u64,
     clock: Arc<dyn Clock>,

@@ -12,10 +12,12 @@
 //! 5. A client that was cut off ([`SimDepot::cut_after`]) reaches nothing any more; what it put
 //!    before may still be late. So a process ends at each of its calls.
 //!
+//! 6. It may be *silent* ([`SimDepot::set_silent`]): puts wait for as long.
+//!
 //! *Replay*: one seed decides everything; clients that one thread runs repeat exactly.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use frond_store::depot::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
@@ -52,12 +54,15 @@ impl DepotFaults {
 pub struct SimDepot {
     shared: Arc<Mutex<Shared>>,
     client: Mutex<Client>,
+    /// Puts wait while it is silent; shared by all clients.
+    silence: Arc<(Mutex<bool>, Condvar)>,
 }
 
 #[derive(Default)]
 struct Client {
     calls: u64,
     cut_at: Option<u64>,
+    has_hung_up: bool,
 }
 
 #[derive(Clone)]
@@ -93,17 +98,36 @@ impl SimDepot {
             ignores_conditions: false,
             bytes_read: 0,
         };
-        SimDepot { shared: Arc::new(Mutex::new(shared)), client: Mutex::default() }
+        let shared = Arc::new(Mutex::new(shared));
+        SimDepot { shared, client: Mutex::default(), silence: Arc::default() }
     }
 
     /// Another client of this bucket.
     pub fn other_client(&self) -> SimDepot {
-        SimDepot { shared: Arc::clone(&self.shared), client: Mutex::default() }
+        let (shared, silence) = (Arc::clone(&self.shared), Arc::clone(&self.silence));
+        SimDepot { shared, client: Mutex::default(), silence }
     }
 
     /// Has faults from now on.
     pub fn set_faults(&self, faults: DepotFaults) {
         self.shared().faults = faults;
+    }
+
+    /// Takes puts and answers none, until it is called with false: a put waits so long, and is done
+    /// then, or until its client hangs up.
+    pub fn set_silent(&self, is_silent: bool) {
+        *self.silence.0.lock().expect("no panic while the lock is held") = is_silent;
+        self.silence.1.notify_all();
+    }
+
+    /// Waits as long as it is silent; false: the client has hung up.
+    fn await_voice(&self) -> bool {
+        let (silence, changed) = &*self.silence;
+        let mut is_silent = silence.lock().expect("no panic while the lock is held");
+        while *is_silent && !self.client().has_hung_up {
+            is_silent = changed.wait(is_silent).expect("no panic while the lock is held");
+        }
+        !*is_silent
     }
 
     /// Takes every put for one without a condition, as some stores do.
@@ -189,6 +213,9 @@ impl SimDepot {
     }
 
     fn put(&self, put: Put) -> Option<Result<u64, ()>> {
+        if !self.await_voice() {
+            return None;
+        }
         let Some(mut shared) = self.call() else {
             let mut shared = self.shared();
             if self.is_last_word() && shared.random.one_in(2) {
@@ -306,4 +333,10 @@ impl Depot for SimDepot {
     }
 
     fn wait(&self, _attempt: u32) {}
+
+    fn hang_up(&self) {
+        self.client().has_hung_up = true;
+        drop(self.silence.0.lock().expect("no panic while the lock is held"));
+        self.silence.1.notify_all();
+    }
 }

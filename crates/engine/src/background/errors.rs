@@ -83,10 +83,9 @@ impl BackgroundErrors {
         if matches!(error, EngineError::Closed(_) | EngineError::Unknown(_)) {
             return;
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
         let message = error.to_string();
+        self.count_failure(work, message.clone(), at_micros);
         let mut known = self.known();
-        known.last = Some(Failure { work, message: message.clone(), at_micros });
         let Some(sink) = self.sink.get() else { return };
         if TOLD_COUNT_MAX <= known.told.len() {
             known.told.clear();
@@ -96,6 +95,12 @@ impl BackgroundErrors {
         if is_new {
             sink(&format!("a {work} in the background failed, and is tried again: {message}"));
         }
+    }
+
+    /// Counts a failure that is told to the sink otherwise.
+    pub fn count_failure(&self, work: &'static str, message: String, at_micros: i64) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.known().last = Some(Failure { work, message, at_micros });
     }
 
     /// Notes that no `compaction` fails any more.

@@ -174,7 +174,7 @@ impl Shared {
             term: self.kept.term(),
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
-        self.commit(beginning, own, Durability::Synced, &mut locks).map(drop)
+        self.commit(beginning, own, Durability::Synced, &mut locks, &|| true).map(drop)
     }
 
     fn visible_sequence(&self) -> Sequence {

@@ -25,9 +25,15 @@ impl Shared {
     /// take, as the pressure demands.
     ///
     /// # Errors
-    /// [`EngineError::Closed`] if the engine is closed while the commit waits; without background
-    /// threads, what a flush or fold fails with. A tree that is damaged stops no commit.
-    pub fn stall(&self, bytes: u64, watch: &mut Stopwatch) -> Result<Delay, EngineError> {
+    /// [`EngineError::Closed`] if the engine is closed while the commit waits,
+    /// [`EngineError::Interrupted`] if `goes_on` says no meanwhile; without background threads,
+    /// what a flush or fold fails with. A tree that is damaged stops no commit.
+    pub fn stall(
+        &self,
+        bytes: u64,
+        watch: &mut Stopwatch,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Delay, EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}
             loop {
@@ -55,7 +61,7 @@ impl Shared {
         let delay = self.background.backpressure.delay(bytes, pressure);
         let turn = (!delay.is_zero()).then(|| self.background.backpressure.line_up(delay));
         if SEALED_COUNT_MAX <= self.sealed_count() {
-            self.wait_for_flush()?;
+            self.wait_for_flush(goes_on)?;
             self.counters.delay_micros.add(micros(watch.lap(Stage::Stop)));
         }
         Ok(Delay(turn))
@@ -76,12 +82,15 @@ impl Shared {
     }
 
     /// Waits until fewer memtables are sealed than may be.
-    fn wait_for_flush(&self) -> Result<(), EngineError> {
+    fn wait_for_flush(&self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
         let failures_before = self.signals.flush_failure_count();
         while SEALED_COUNT_MAX <= self.sealed_count() {
             // A flush that failed before may be out of date: there may be room by now.
             let refusal = self.signals.await_flush(failures_before, LOOK_EVERY);
             self.queue().check_open()?;
+            if !goes_on() {
+                return Err(EngineError::Interrupted);
+            }
             if let Some(refusal) = refusal
                 && SEALED_COUNT_MAX <= self.sealed_count()
             {

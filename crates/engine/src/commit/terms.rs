@@ -46,7 +46,7 @@ impl Shared {
             term: self.kept.term(),
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
-        self.commit(beginning, WriteSet::default(), Durability::Synced, &mut locks)?;
+        self.commit(beginning, WriteSet::default(), Durability::Synced, &mut locks, &|| true)?;
         Ok(())
     }
 

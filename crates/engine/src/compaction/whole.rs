@@ -42,6 +42,22 @@ impl Shared {
         }
     }
 
+    /// Notes that packs could not be sent, and tells the first of several failures in a row: each
+    /// names another object. Where another directory leads, the engine is closed.
+    pub(crate) fn note_failed_send(&self, error: &StoreError, is_first: bool) {
+        let now = self.machine.clock.now_micros();
+        self.background.errors.count_failure(WORK, error.to_string(), now);
+        if is_first {
+            self.background.errors.tell_line(&format!(
+                "packs can't be sent to the store, which is tried again: {error}; new ones stay on \
+                 the disk until there are as many as may be, and then nothing more is written"
+            ));
+        }
+        if let Err(error @ StoreError::Poisoned) = self.store.sync() {
+            self.note_failure(WORK, &EngineError::Store(error));
+        }
+    }
+
     fn swap_whole(&self, published: &EngineState) -> Result<(), StoreError> {
         let segment = SegmentNumber(published.segment.0 + SEGMENTS_APART);
         let chunk = EngineState { segment, has_segment: false, ..*published }.encode();

@@ -272,6 +272,7 @@ fn write_store(text: &mut Text, server: &Shared) {
     ] {
         text.one(name, kind, help, count);
     }
+    write_tier(text, server);
     let Some(room) = server.frond.engine().room() else { return };
     for (name, help, bytes) in [
         ("frond_disk_bytes", "The disk's size.", room.disk),
@@ -286,6 +287,42 @@ fn write_store(text: &mut Text, server: &Shared) {
         Gauge,
         "1 while the disk is too full for data to grow.",
         refuses,
+    );
+}
+
+/// The store beyond the disk.
+fn write_tier(text: &mut Text, server: &Shared) {
+    let store = server.frond.engine().store().maintenance();
+    let Some(tier) = store.tier_state() else { return };
+    let requests = tier.requests;
+    let name = "frond_store_requests_total";
+    text.family(name, Counter, "Requests to the store in which packs live.");
+    for (kind, count) in [
+        ("put", requests.puts),
+        ("get", requests.gets),
+        ("list", requests.lists),
+        ("delete", requests.deletes),
+    ] {
+        text.sample(name, &[("kind", kind)], count);
+    }
+    let name = "frond_store_request_bytes_total";
+    text.family(name, Counter, "Bytes of packs that went to the store, and came from there.");
+    text.sample(name, &[("direction", "put")], requests.bytes_put);
+    text.sample(name, &[("direction", "got")], requests.bytes_got);
+    let name = "frond_store_waiting_bytes";
+    text.one(
+        name,
+        Gauge,
+        "Bytes of new packs that the store hasn't taken yet.",
+        tier.bytes_waiting,
+    );
+    let since = store.send_failure().map_or(0.0, |failure| failure.since_micros as f64 / 1e6);
+    let name = "frond_store_failing_since_seconds";
+    text.one(
+        name,
+        Gauge,
+        "Since when the store takes no packs, in seconds since 1970; 0: it does.",
+        since,
     );
 }
 

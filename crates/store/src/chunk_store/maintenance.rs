@@ -6,6 +6,8 @@ use crate::copies::Copies;
 use crate::damage::{Damage, Scrubbed};
 use crate::error::StoreError;
 use crate::gc::{GarbageCollection, GcReport};
+use crate::io::TierState;
+use crate::local::SendFailure;
 
 /// What background work and the operator ask of a [`ChunkStore`](super::ChunkStore). A store that
 /// lies on no disk has garbage, but no damage.
@@ -53,5 +55,23 @@ pub trait Maintenance: Send + Sync {
     /// sends all packs there.
     fn is_tiered(&self) -> bool {
         false
+    }
+
+    /// Sends packs to the tier whenever that is due, until `stop_sending`: while this runs, nothing
+    /// that is put waits for the tier, unless the disk has as many new packs as it may. `told` gets
+    /// each attempt's outcome.
+    fn send_until_stopped(&self, _told: &mut dyn FnMut(&Result<(), StoreError>)) {}
+
+    /// Ends `send_until_stopped`; what is on its way is given up.
+    fn stop_sending(&self) {}
+
+    /// How the tier is used, if there is one.
+    fn tier_state(&self) -> Option<TierState> {
+        None
+    }
+
+    /// Since when and why packs can't be sent to the tier, if that is so.
+    fn send_failure(&self) -> Option<SendFailure> {
+        None
     }
 }

@@ -11,7 +11,7 @@ use super::file;
 use super::format::{HEAD_NAME, Head, PackObject};
 use super::lead::{nonce, told};
 use super::{DOOMED_MICROS, HomeDisk, Line};
-use crate::depot::{create_until_known, swap_until_known};
+use crate::depot::{Depot, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::location::PackNumber;
 use crate::pack::table::format::{TRAILER_BYTES, parse_trailer};

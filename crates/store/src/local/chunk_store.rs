@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{LocalStore, WHOLE_SUFFIX, collect};
+use super::{LocalStore, SendFailure, WHOLE_SUFFIX, collect};
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::gc::session::Session;
 use crate::gc::{GarbageCollection, GcReport};
 use crate::hash::NameHasherBuilder;
+use crate::io::{Tier, TierState};
 use crate::pack::codec::Effort;
 use crate::pack::frames::Frames;
 use crate::read::prefetch::State;
@@ -77,6 +78,7 @@ impl ChunkStore for LocalStore {
         if absent.is_empty() {
             return Ok(());
         }
+        self.await_room()?;
         let effort = Effort::from(lifetime);
         let mut frames = Frames::new(self.buffers.take());
         let bytes = absent.iter().map(|chunk| chunk.encoded().len()).sum();
@@ -150,7 +152,7 @@ impl ChunkStore for LocalStore {
         self.publish(&mut publisher, roots.clone())?;
         *self.roots.write().expect("no panic while the lock is held") = roots;
         drop(publisher);
-        if name.ends_with(WHOLE_SUFFIX) { self.send_sealed() } else { Ok(()) }
+        if name.ends_with(WHOLE_SUFFIX) { self.send_soon() } else { Ok(()) }
     }
 
     fn session(&self) -> Session {
@@ -215,5 +217,21 @@ impl Maintenance for LocalStore {
 
     fn is_tiered(&self) -> bool {
         self.disk.tier().is_some()
+    }
+
+    fn send_until_stopped(&self, told: &mut dyn FnMut(&Result<(), StoreError>)) {
+        self.run_sender(told);
+    }
+
+    fn stop_sending(&self) {
+        self.stop_sender();
+    }
+
+    fn tier_state(&self) -> Option<TierState> {
+        self.disk.tier().map(Tier::state)
+    }
+
+    fn send_failure(&self) -> Option<SendFailure> {
+        self.failure_to_send()
     }
 }

@@ -108,6 +108,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         reported: Default::default(),
         collector: Mutex::new(()),
         sender: Mutex::new(()),
+        sending: Default::default(),
         pack_bytes_target: target,
         reserve_bytes: options.reserve_bytes,
         clock: Arc::clone(&machine.clock),

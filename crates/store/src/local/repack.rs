@@ -229,6 +229,8 @@ impl<'a, 'b> Repack<'a, 'b> {
         if frames.frames().is_empty() {
             return Ok(());
         }
+        // What is moved may be much more than the disk takes before it goes to the tier.
+        self.store.await_room()?;
         let bytes = {
             let mut writer = self.store.writer();
             self.store.check_poison()?;
@@ -243,7 +245,6 @@ impl<'a, 'b> Repack<'a, 'b> {
         };
         self.store.counters.bytes_moved.add(bytes);
         self.store.buffers.give_back(frames.into_buffer());
-        // What is moved may be much more than the disk takes before it goes to the tier.
         self.store.send_when_due()?;
         pace(self.pace, bytes)
     }

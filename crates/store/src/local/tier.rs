@@ -23,22 +23,33 @@ use crate::pack::writer::Written;
 pub const WHOLE_SUFFIX: &str = ".whole";
 
 impl LocalStore {
-    /// Sends packs if so much was written.
+    /// Sends packs if so much was written, or has them sent.
     ///
     /// # Errors
     /// As `send_sealed`, where nothing more may be written before.
     pub(super) fn send_when_due(&self) -> Result<(), StoreError> {
-        match self.disk.tier().map_or(Due::No, Tier::due) {
-            Due::No => {}
-            Due::Soon => {
+        let due = self.disk.tier().map_or(Due::No, Tier::due);
+        if due == Due::No || self.sending.want() {
+            return Ok(());
+        }
+        match due {
+            Due::Now => self.send_sealed(),
+            _ => {
                 // What fails is tried again by the next that puts.
                 if let Ok(_one) = self.sender.try_lock() {
                     let _ = self.send();
                 }
+                Ok(())
             }
-            Due::Now => self.send_sealed()?,
         }
-        Ok(())
+    }
+
+    /// Sends all packs, or has them sent.
+    ///
+    /// # Errors
+    /// As `send_sealed`, where no thread sends.
+    pub(super) fn send_soon(&self) -> Result<(), StoreError> {
+        if self.sending.want() { Ok(()) } else { self.send_sealed() }
     }
 
     /// Sends all packs.

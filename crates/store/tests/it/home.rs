@@ -21,12 +21,12 @@ use crate::{SMALL, assert_stored, random_chunks};
 const ROOT: &str = "engine";
 const WHOLE: &str = "engine.whole";
 /// New packs of so many bytes may stay on the disk.
-const LOCAL_BYTES_MAX: u64 = 16 << 10;
+pub(crate) const LOCAL_BYTES_MAX: u64 = 16 << 10;
 /// What stays in any case: manifests, indexes, the file of extents.
 const EXTENTS_BYTES: u64 = 1 << 20;
 
 /// A directory and its way to the bucket.
-struct Node {
+pub(crate) struct Node {
     disk: SimDisk,
     depot: Arc<SimDepot>,
     clock: SimClock,
@@ -34,7 +34,7 @@ struct Node {
 }
 
 impl Node {
-    fn new(seed: u64, depot: &SimDepot) -> Node {
+    pub(crate) fn new(seed: u64, depot: &SimDepot) -> Node {
         let (disk, depot) = (SimDisk::new(seed), Arc::new(depot.other_client()));
         Node { disk, depot, clock: SimClock::new(), take_over: false }
     }
@@ -45,7 +45,7 @@ impl Node {
         Node { disk, depot, clock: self.clock.clone(), take_over: false }
     }
 
-    fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
+    pub(crate) fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
         // Chance is another at each opening: ids and nonces are drawn.
         let machine = Machine { clock: Arc::new(self.clock.clone()), ..self.disk.machine() };
         let options = HomeOptions {
@@ -59,7 +59,7 @@ impl Node {
     }
 
     /// Bytes of packs on the disk.
-    fn pack_bytes(&self) -> usize {
+    pub(crate) fn pack_bytes(&self) -> usize {
         let names = self.disk.list().unwrap();
         let packs = names.iter().filter(|name| name.ends_with(".pack"));
         packs.map(|name| self.disk.contents(name).unwrap().len()).sum()
@@ -67,7 +67,7 @@ impl Node {
 }
 
 /// Points both roots at `new`, as an engine does that has flushed everything.
-fn swap(store: &LocalStore, new: ChunkHash) -> Result<(), StoreError> {
+pub(crate) fn swap(store: &LocalStore, new: ChunkHash) -> Result<(), StoreError> {
     store.swap_root(ROOT, store.root(ROOT)?, Some(new))?;
     store.swap_root(WHOLE, store.root(WHOLE)?, Some(new))
 }

@@ -18,6 +18,7 @@ mod home;
 mod many;
 mod rot;
 mod scratch;
+mod sending;
 mod watched;
 
 use std::sync::Arc;

@@ -48,7 +48,9 @@ impl Report<'_> {
         } else {
             let reason = text(health.view(), "reason");
             let advice = text(health.view(), "advice");
-            self.problem("writes", &format!("refused: {reason}"), &advice)?;
+            let is_taken = text(health.view(), "state").starts_with("writable");
+            let are = if is_taken { "taken as yet" } else { "refused" };
+            self.problem("writes", &format!("{are}: {reason}"), &advice)?;
         }
         let clock = part(frond.view(), "clock");
         let date = |name: &str| match clock.get(name) {

@@ -4,6 +4,7 @@ use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::handshake::FROND_VERSION;
 use crate::commands::{clock, reply};
+use crate::health::Health;
 use crate::machine_memory::{self, MachineMemory};
 use crate::shared::Shared;
 
@@ -56,6 +57,7 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
     ] {
         answer.append(name, Value::Int64(reply::long(count)));
     }
+    append_tier(answer, server);
     answer.end().begin_document("disk");
     if let Some(room) = server.frond.engine().room() {
         for (name, bytes) in [
@@ -95,19 +97,43 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
     answer.end().end();
 }
 
-/// Appends whether writes are taken, and why not.
+/// Appends what a store beyond the disk was asked, and what waits for it.
+fn append_tier(answer: &mut DocumentBuilder, server: &Shared) {
+    let Some(tier) = server.frond.engine().store().maintenance().tier_state() else { return };
+    answer.append("bytesWaiting", Value::Int64(reply::long(tier.bytes_waiting)));
+    answer.begin_document("requests");
+    for (name, count) in [
+        ("put", tier.requests.puts),
+        ("get", tier.requests.gets),
+        ("list", tier.requests.lists),
+        ("delete", tier.requests.deletes),
+        ("bytesPut", tier.requests.bytes_put),
+        ("bytesGot", tier.requests.bytes_got),
+    ] {
+        answer.append(name, Value::Int64(reply::long(count)));
+    }
+    answer.end();
+}
+
+/// Appends whether writes are taken, and what keeps them from it, or will.
 fn append_health(answer: &mut DocumentBuilder, server: &Shared) {
-    let fault = server.frond.fault();
-    let state = if fault.is_some() { "closedForWriting" } else { "writable" };
+    let health = Health::of(server);
     answer
         .begin_document("health")
-        .append("ok", Value::Boolean(fault.is_none()))
-        .append("state", Value::String(state));
-    if let Some(fault) = fault {
+        .append("ok", Value::Boolean(matches!(health, Health::Well)))
+        .append("state", Value::String(health.state()));
+    let trouble = match &health {
+        Health::Well => None,
+        Health::ClosedForWriting(fault) => Some((&fault.message, fault.at_micros, FAULT_ADVICE)),
+        Health::StoreIsAway(failure) => {
+            Some((&failure.message, failure.since_micros, STORE_ADVICE))
+        }
+    };
+    if let Some((reason, since_micros, advice)) = trouble {
         answer
-            .append("reason", Value::String(&fault.message))
-            .append("since", Value::DateTime(fault.at_micros.div_euclid(1_000)))
-            .append("advice", Value::String(FAULT_ADVICE));
+            .append("reason", Value::String(reason))
+            .append("since", Value::DateTime(since_micros.div_euclid(1_000)))
+            .append("advice", Value::String(advice));
     }
     answer.end();
 }
@@ -116,3 +142,7 @@ fn append_health(answer: &mut DocumentBuilder, server: &Shared) {
 pub const FAULT_ADVICE: &str = "reads go on, writes are refused; which of the transactions that were being committed were \
      kept is read from the log at the next start: check the disk, then stop this server and start it again (it doesn't \
      open the data directory again by itself)";
+
+/// What to do where packs can't be sent.
+const STORE_ADVICE: &str = "writes go on until as many new packs are on the disk as may be, reads of what isn't on the \
+     disk fail: see that the store answers (frond doctor --store); what waits is sent by itself then";

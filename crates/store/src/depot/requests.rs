@@ -1,0 +1,128 @@
+//! How many requests a depot was asked, by what they cost.
+//!
+//! A request that the client repeats by itself counts once; a list counts once for each thousand
+//! names, as stores answer it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use super::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
+
+/// Names that a store lists in one answer.
+const LISTED_AT_ONCE: u64 = 1000;
+
+/// What was asked of a depot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Objects put, or tried to.
+    pub puts: u64,
+    /// Objects and parts of objects read.
+    pub gets: u64,
+    /// Lists.
+    pub lists: u64,
+    /// Objects removed.
+    pub deletes: u64,
+    /// Bytes put.
+    pub bytes_put: u64,
+    /// Bytes read.
+    pub bytes_got: u64,
+}
+
+/// A depot whose requests are counted.
+///
+/// *Thread safety*: as [`Depot`].
+pub(crate) struct Counted<D> {
+    depot: D,
+    puts: AtomicU64,
+    gets: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+    bytes_put: AtomicU64,
+    bytes_got: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl<D> Counted<D> {
+    pub(crate) fn new(depot: D) -> Counted<D> {
+        Counted {
+            depot,
+            puts: AtomicU64::default(),
+            gets: AtomicU64::default(),
+            lists: AtomicU64::default(),
+            deletes: AtomicU64::default(),
+            bytes_put: AtomicU64::default(),
+            bytes_got: AtomicU64::default(),
+        }
+    }
+
+    /// What was asked so far.
+    pub(crate) fn requests(&self) -> Requests {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Requests {
+            puts: now(&self.puts),
+            gets: now(&self.gets),
+            lists: now(&self.lists),
+            deletes: now(&self.deletes),
+            bytes_put: now(&self.bytes_put),
+            bytes_got: now(&self.bytes_got),
+        }
+    }
+
+    fn note_put(&self, bytes: &Bytes) {
+        add(&self.puts, 1);
+        add(&self.bytes_put, bytes.len() as u64);
+    }
+}
+
+impl Depot for Counted<Arc<dyn Depot>> {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, DepotError> {
+        self.note_put(&bytes);
+        self.depot.create(name, bytes)
+    }
+
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, DepotError> {
+        self.note_put(&bytes);
+        self.depot.swap(name, was, bytes)
+    }
+
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+        add(&self.gets, 1);
+        let loaded = self.depot.load(name);
+        if let Ok(Some((bytes, _))) = &loaded {
+            add(&self.bytes_got, bytes.len() as u64);
+        }
+        loaded
+    }
+
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        add(&self.gets, parts.len() as u64);
+        let read = self.depot.read_many(parts)?;
+        add(&self.bytes_got, read.iter().flatten().map(|part| part.len() as u64).sum());
+        Ok(read)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DepotError> {
+        add(&self.deletes, 1);
+        self.depot.remove(name)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
+        let listed = self.depot.list(prefix);
+        let names = listed.as_ref().map_or(0, |names| names.len() as u64);
+        add(&self.lists, names.div_ceil(LISTED_AT_ONCE).max(1));
+        listed
+    }
+
+    fn wait(&self, attempt: u32) {
+        self.depot.wait(attempt);
+    }
+
+    fn hang_up(&self) {
+        self.depot.hang_up();
+    }
+}
