@@ -40,6 +40,7 @@ mod shown;
 mod skip;
 mod sort;
 pub(crate) mod stream;
+mod sweep;
 pub(crate) mod tail;
 pub(crate) mod update;
 pub(crate) mod view;

@@ -95,6 +95,12 @@ pub(crate) struct Throttle<'a> {
 }
 
 impl Throttle<'_> {
+    /// How long a writer waits because of it.
+    #[cfg(test)]
+    pub fn delay(&self) -> Duration {
+        Duration::from_micros(self.micros)
+    }
+
     /// Slows them more: twice as much.
     pub fn tighten(&mut self) {
         let more = self.micros.max(DELAY_MICROS_MIN).min(DELAY_MICROS_MAX - self.micros);

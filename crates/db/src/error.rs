@@ -140,14 +140,18 @@ impl Error {
     }
 
     /// Whether it is about one document or statement of a request, so that the others may succeed:
-    /// what is wrong, or a document that is damaged. A full disk and an interruption end the
-    /// request: a client that reads them among the errors of single statements would take the
-    /// request for done.
+    /// what is wrong, or a document that is damaged. A full disk, an interruption and a snapshot
+    /// that expired end the request: a client that reads them among the errors of single statements
+    /// would take the request for done.
     pub fn is_of_statement(&self) -> bool {
-        const INTERRUPTIONS: [Code; 3] =
-            [Code::Interrupted, Code::InterruptedAtShutdown, Code::MaxTimeMSExpired];
+        const OF_ALL: [Code; 4] = [
+            Code::Interrupted,
+            Code::InterruptedAtShutdown,
+            Code::MaxTimeMSExpired,
+            Code::SnapshotTooOld,
+        ];
         match self.kind {
-            ErrorKind::Invalid => !INTERRUPTIONS.contains(&self.code),
+            ErrorKind::Invalid => !OF_ALL.contains(&self.code),
             kind => kind == ErrorKind::Damaged,
         }
     }

@@ -22,6 +22,7 @@
 use std::time::Duration;
 
 use frond_engine::{Durability, EngineError, LockMode, Transaction, Wait};
+use frond_query::Code;
 use frond_store::io::{pause, steady_now};
 
 use crate::contention::{LatchMode, Scope};
@@ -32,6 +33,8 @@ use crate::schema::CatalogEpoch;
 use crate::system;
 
 const ATTEMPTS_MAX: u32 = 2_000;
+/// Attempts after which a snapshot that expired under one is told.
+const EXPIRED_MAX: u32 = 20;
 const WAIT_MICROS_MIN: u64 = 20;
 const WAIT_MICROS_MAX: u64 = 2_000;
 /// How often one that waits asks whether it still may: who is told to end notices it so late.
@@ -226,6 +229,10 @@ impl Frond {
                     }
                     drop(transaction);
                     pause(self.wait(attempt));
+                    continue;
+                }
+                // Others have written more meanwhile than memory keeps for who reads the past.
+                Err(error) if error.code == Code::SnapshotTooOld && attempt < EXPIRED_MAX => {
                     continue;
                 }
                 // It may rest on what is in line.

@@ -7,9 +7,9 @@
 //! | work | stops with so much of the reserve free |
 //! |---|---|
 //! | ordinary: loads, folds, merges of runs | a half |
-//! | a flush that nothing waits for; a collection, and the folds that it asks for | an eighth |
+//! | flushes; a collection, and the folds that it asks for | an eighth |
 //! | records of the log that give space back | a sixteenth (`engine::growth`) |
-//! | essential: what publishes, flushes for what gives space back | a 32nd |
+//! | essential: what publishes, and flushes that make room for such records | a 32nd |
 //! | manifests | nothing |
 //!
 //! All but the first are parts of [`last_part`]: of no more than a file can hold back for the case
@@ -58,13 +58,13 @@ impl Headroom {
         AT.get()
     }
 
-    /// What a flush by this thread is. One that is for nothing that gives space back can wait: the
-    /// log has what it would write.
+    /// What a flush by this thread is: it leaves what a delete and a drop need, unless it is for
+    /// them, since the log has what it would write.
     #[must_use]
     pub fn of_flush() -> Headroom {
         match AT.get() {
             Headroom::Ordinary => Headroom::Collection,
-            Headroom::Collection | Headroom::Essential => Headroom::Essential,
+            at => at,
         }
     }
 
@@ -116,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_can_wait_unless_it_is_for_what_gives_space_back() {
+    fn a_flush_leaves_what_a_delete_needs_unless_it_is_for_one() {
         assert_eq!(Headroom::of_flush(), Headroom::Collection);
-        let _collection = Headroom::Collection.enter();
+        let _essential = Headroom::Essential.enter();
         assert_eq!(Headroom::of_flush(), Headroom::Essential);
     }
 }

@@ -10,7 +10,7 @@
 //!    another. A round has to do what was written during the one before, so they become shorter,
 //!    until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
-//!    ([`Throttle`]), twice as much each time.
+//!    ([`Throttle`]), twice as much each time, and in a long one again and again ([`Pace`]).
 //! 4. *The last round* is made by the transaction that publishes, with the collection's latch
 //!    closed: it has a few hundred documents to read at most, and puts what lies beside the trees
 //!    over them as ordinary writes. If there is more to do it gives up, opens the latch and another
@@ -22,8 +22,11 @@
 //! What is prepared is part of no collection until it is published: if the build ends before that,
 //! no reader has seen any of it.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use frond_engine::{Snapshot, TreeId};
+use frond_store::io::steady_now;
 use frond_tree::{Change, Tree, Value};
 
 use crate::catalog::CatalogView;
@@ -51,6 +54,9 @@ const ENTRIES_BESIDE_MAX: usize = 1_024;
 /// Documents that changed are filed together up to so many, and so many bytes of them.
 const PART_COUNT_MAX: usize = 4_096;
 const PART_BYTES_MAX: u64 = 8 << 20;
+
+/// Rounds that are shorter than this aren't too long.
+const TIGHTEN_AFTER_MIN: Duration = Duration::from_millis(100);
 
 /// Indexes of a collection that are being built.
 pub(crate) struct Prepared<'a> {
@@ -80,6 +86,30 @@ pub(crate) struct Growing {
     pub tree: Tree,
     /// What lies over the tree.
     pub over: Edited,
+}
+
+/// Slows writers while a round takes longer than it should.
+struct Pace<'t, 'c> {
+    throttle: &'t mut Throttle<'c>,
+    began: Instant,
+    /// When they are slowed next, since then, and how much later after that.
+    due: Duration,
+    every: Duration,
+}
+
+impl<'t, 'c> Pace<'t, 'c> {
+    /// Begins a round that should take no longer than `due`.
+    fn begin(throttle: &'t mut Throttle<'c>, due: Duration) -> Pace<'t, 'c> {
+        let every = (due / 4).max(TIGHTEN_AFTER_MIN);
+        Pace { throttle, began: steady_now(), due: due.max(every), every }
+    }
+
+    fn filed_part(&mut self) {
+        if self.due <= self.began.elapsed() {
+            self.throttle.tighten();
+            self.due += self.every;
+        }
+    }
 }
 
 impl<'a> Prepared<'a> {
@@ -112,6 +142,8 @@ impl<'a> Prepared<'a> {
     ) -> Result<Option<Prepared<'a>>, Error> {
         let engine = database.frond().engine();
         let mut last = None;
+        // A build before this was caught up with once.
+        let mut lasted = Duration::ZERO;
         loop {
             interrupt.check()?;
             let snapshot = engine.snapshot();
@@ -126,11 +158,14 @@ impl<'a> Prepared<'a> {
                 return Ok(None);
             }
             let Some(built) = prepared.as_mut().filter(|built| built.is_of(&found, &wanted)) else {
-                let of = (database, name);
+                let (of, began) = ((database, name), steady_now());
                 prepared = Some(Prepared::build(of, &found, wanted, snapshot, interrupt)?);
+                lasted = began.elapsed();
                 continue;
             };
-            let count = built.round(&snapshot, found.documents)?;
+            let mut pace = Pace::begin(throttle, lasted / 2);
+            let count = built.round(&snapshot, found.documents, &mut || pace.filed_part())?;
+            lasted = pace.began.elapsed();
             if count <= WRITES_LEFT && built.is_synced {
                 return Ok(prepared);
             }
@@ -177,8 +212,14 @@ impl<'a> Prepared<'a> {
     }
 
     /// Brings indexes to what `snapshot` shows; tells how many documents had to be looked at.
-    fn round(&mut self, snapshot: &Snapshot, documents: TreeRef) -> Result<u64, Error> {
-        if let Some(count) = self.round_by_key(snapshot, documents, WRITES_BY_KEY_MAX)? {
+    fn round(
+        &mut self,
+        snapshot: &Snapshot,
+        documents: TreeRef,
+        filed_part: &mut dyn FnMut(),
+    ) -> Result<u64, Error> {
+        let by_key = self.round_by_key(snapshot, documents, WRITES_BY_KEY_MAX, filed_part)?;
+        if let Some(count) = by_key {
             return Ok(count);
         }
         let frond = self.database.frond();
@@ -189,7 +230,7 @@ impl<'a> Prepared<'a> {
         let after = whole(frond, snapshot, documents)?;
         let store = frond.engine().store();
         let changes = || before.diff(store, &after).map(|change| Ok(change?));
-        let count = self.file_all(changes)?;
+        let count = self.file_all(changes, filed_part)?;
         self.documents = match documents {
             TreeRef::Committed(tree) => Documents::Whole(tree),
             TreeRef::Live(id) => Documents::At(snapshot.clone(), id),
@@ -203,6 +244,7 @@ impl<'a> Prepared<'a> {
         snapshot: &Snapshot,
         documents: TreeRef,
         count_max: usize,
+        filed_part: &mut dyn FnMut(),
     ) -> Result<Option<u64>, Error> {
         let (before, id) = match (&self.documents, documents) {
             (Documents::At(before, id), TreeRef::Live(now)) if *id == now => (before.clone(), now),
@@ -218,15 +260,17 @@ impl<'a> Prepared<'a> {
             let (from, to) = (before.get(id, key)?, snapshot.get(id, key)?);
             Ok(Change { key: key.clone(), from, to })
         };
-        let count = self.file_all(|| keys.iter().map(change))?;
+        let count = self.file_all(|| keys.iter().map(change), filed_part)?;
         self.documents = Documents::At(snapshot.clone(), id);
         Ok(Some(count))
     }
 
-    /// Files what changed, in parts where that is much; tells how many documents that were.
+    /// Files what changed, in parts where that is much, and tells `filed_part` of each; tells how
+    /// many documents that were.
     fn file_all<I: Iterator<Item = Result<Change, Error>>>(
         &mut self,
         changes: impl Fn() -> I,
+        filed_part: &mut dyn FnMut(),
     ) -> Result<u64, Error> {
         let mut first = changes();
         let part = next_part(&mut first)?;
@@ -249,6 +293,7 @@ impl<'a> Prepared<'a> {
                 self.file(part, step)?;
                 self.sink()?;
                 self.interrupt.check()?;
+                filed_part();
             }
         }
         Ok(count)
@@ -312,7 +357,7 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// As [`Prepared::caught_up`].
     pub fn last_round(&mut self, snapshot: &Snapshot, documents: TreeRef) -> Result<bool, Error> {
-        let done = self.round_by_key(snapshot, documents, WRITES_LAST_MAX)?;
+        let done = self.round_by_key(snapshot, documents, WRITES_LAST_MAX, &mut || {})?;
         Ok(done.is_some() && self.is_synced)
     }
 }
@@ -363,4 +408,29 @@ pub(super) fn in_collection(
         }
     }
     Ok(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contention::{Contention, Scope};
+
+    #[test]
+    fn a_round_that_takes_too_long_slows_writers_more_and_more() {
+        let contention = Contention::new();
+        let mut throttle = contention.throttle(Scope::collection("shop", "main", "things"));
+        let mut pace = Pace::begin(&mut throttle, Duration::from_secs(3600));
+        pace.filed_part();
+        assert!(pace.throttle.delay().is_zero(), "it has only begun");
+        pace.began -= Duration::from_secs(3600);
+        pace.filed_part();
+        let first = pace.throttle.delay();
+        pace.filed_part();
+        assert_eq!(pace.throttle.delay(), first, "not for each part");
+        for _ in 0..3 {
+            pace.began -= Duration::from_secs(900);
+            pace.filed_part();
+        }
+        assert_eq!(pace.throttle.delay(), 8 * first);
+    }
 }

@@ -5,8 +5,8 @@
 //!
 //! 1. A statement is first run within the transaction of its command, as long as what it finds and
 //!    writes is little: then it is done as a whole ([`CollectionWriter::matching_few`]).
-//! 2. Else it is run here: what passes is looked for at one snapshot, so that no document is met
-//!    twice, however an update moves it in the index that is walked.
+//! 2. Else it is run here: what passes is looked for so that no document is met twice, however an
+//!    update moves it in the index that is walked ([`Sweep`]).
 //! 3. What was found is written some at a time, each time in a new transaction, which looks whether
 //!    a document that was changed meanwhile still passes. A part that conflicts is run again, as
 //!    any transaction.
@@ -18,9 +18,8 @@ use frond_engine::{Durability, Transaction};
 use frond_query::{Collation, Filter};
 
 use crate::catalog::Catalog;
-use crate::collection::plan::Order;
-use crate::collection::scan::{FoundRows, Row, Scan};
-use crate::collection::search::Search;
+use crate::collection::scan::{FoundRows, Row};
+use crate::collection::sweep::Sweep;
 use crate::collection::write::CollectionWriter;
 use crate::contention::Scope;
 use crate::database::Database;
@@ -46,28 +45,19 @@ struct Part {
 pub(crate) fn change_in_parts(
     database: &Database,
     collection: &str,
-    (filter, hint): (&Filter, Option<&ValueBuf>),
+    search: (&Filter, Option<&ValueBuf>),
     durability: Durability,
     change: &dyn Fn(&mut CollectionWriter<'_>, Row) -> Result<bool, Error>,
 ) -> Result<StatementDone, Error> {
     let mut done = StatementDone::default();
-    let reader = database.reader();
-    let found = Catalog::of(&reader, database).collection(collection)?;
-    let Some((found, access)) =
-        Search::of(filter, hint).access(database.frond(), &reader, found)?
-    else {
-        return Ok(done);
-    };
-    let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any);
-    let mut scan = scan.for_update(std::iter::empty()).interrupted_by(database.interrupt());
-    // Of a `$text` the scan's own knows by what it is asked.
-    let filter = scan.passing_filter().clone();
+    let mut sweep = Sweep::begin(database, collection, search)?;
+    let Some(filter) = sweep.passing_filter() else { return Ok(done) };
     loop {
         let mut found = FoundRows::default();
         while !found.is_full()
-            && let Some(row) = scan.next()
+            && let Some(row) = sweep.next()?
         {
-            found.push(row?);
+            found.push(row);
         }
         let mut rest = &found.rows[..];
         if rest.is_empty() {

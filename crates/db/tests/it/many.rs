@@ -12,6 +12,7 @@ use frond_db::{
     UpdateStatement,
 };
 use frond_doc::{DocumentBuf, document};
+use frond_engine::EngineOptions;
 use frond_query::Code;
 use frond_testkit::{Random, SimDisk};
 use frond_vcs::Repository;
@@ -22,11 +23,18 @@ use crate::support::*;
 const COUNT: i32 = 25_000;
 
 fn filled() -> Repository {
-    let shop = shop();
+    filled_with(EngineOptions::default())
+}
+
+fn filled_with(engine: EngineOptions) -> Repository {
+    let options = FrondOptions { engine, ..FrondOptions::default() };
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let shop = Repository::open(&frond, "shop").expect("a proper name");
     for begun in (0..COUNT).step_by(5_000) {
         let of = |id: i32| document! { "_id": id, "n": id };
         let documents: Vec<DocumentBuf> = (begun..begun + 5_000).map(of).collect();
-        assert_eq!(try_insert(&shop, "things", &documents).count, 5_000);
+        let inserted = try_insert(&shop, "things", &documents);
+        assert_eq!(inserted.count, 5_000, "{:?}", inserted.errors);
     }
     shop
 }
@@ -91,6 +99,32 @@ fn an_update_that_moves_documents_ahead_of_itself_meets_each_once() {
         COUNT as u64
     );
     check(&shop);
+}
+
+#[test]
+fn what_takes_longer_than_memory_keeps_a_snapshot_meets_each_once_too() {
+    let little = || EngineOptions {
+        memtable_bytes_max: 256 << 10,
+        snapshots_bytes_max: 128 << 10,
+        ..EngineOptions::default()
+    };
+    for filter in ["{}", "{'n': {'$gte': 0}}", "{'_id': {'$gte': 10, '$lt': 20010}}"] {
+        let shop = filled_with(little());
+        index(&shop, false);
+        // What is read below is a snapshot, too.
+        let rest = || shop.frond().engine().checkpoint().expect("folded");
+        rest();
+        let passing = count(&shop, filter);
+        let done = update(&shop, "things", many(filter, "{'$inc': {'n': 100000}}"));
+        assert!(done.errors.is_empty(), "{filter}: {:?}", done.errors);
+        assert_eq!((done.matched, done.modified), (passing, passing), "{filter}");
+        rest();
+        assert_eq!(count(&shop, "{'n': {'$gte': 200000}}"), 0, "{filter}: twice");
+        assert_eq!(count(&shop, "{'n': {'$gte': 100000}}"), passing, "{filter}");
+        assert_eq!(delete(&shop, "things", "{'n': {'$gte': 100005}}"), passing.min(24_995));
+        rest();
+        check(&shop);
+    }
 }
 
 #[test]

@@ -52,8 +52,7 @@ impl Shared {
 
     fn write_sealed(&self) -> Result<bool, EngineError> {
         let _session = self.store.session();
-        let headroom = Headroom::of_flush();
-        let _at = headroom.enter();
+        let _at = Headroom::of_flush().enter();
         let mut flusher = self.published.flusher();
         flusher.retain(|memtable| Arc::strong_count(memtable) > 1);
         let (state, _) = self.current();
@@ -64,9 +63,6 @@ impl Shared {
             return Ok(false);
         };
         let sealed_count = state.sealed.len();
-        if headroom == Headroom::Essential {
-            self.space.make_way();
-        }
         self.make_durable(last)?;
 
         // What was refused for want of room is gone from the State after settling. The list of
