@@ -30,6 +30,7 @@ use crate::collection::put_aside::PutAside;
 use crate::collection::replace::replace_collection;
 use crate::collection::scan::Scan;
 use crate::collection::search::Search;
+use crate::collection::skip::pass_over;
 use crate::collection::{AggregateRequest, Cursor, buckets, nearest};
 use crate::database::Database;
 use crate::definition::view::{DEPTH_MAX, View};
@@ -153,6 +154,15 @@ fn run_pipeline(
     Ok(pipeline.run_over(input, variables, context)?)
 }
 
+/// Documents for stages.
+struct Streamed {
+    input: Input<'static>,
+    /// Whether they come in the order that was asked for.
+    gives_order: bool,
+    /// How many were passed over of those that may be.
+    passed: u64,
+}
+
 /// The documents of a collection for a pipeline, whose leading filter and order the planner
 /// takes over.
 fn searched_input(
@@ -171,6 +181,7 @@ fn searched_input(
     let search = Search {
         order: &order,
         limit: limit.and_then(|limit| u64::try_from(limit).ok()),
+        skip: pipeline.leading_skip(),
         needs: pipeline.needs(),
         ..Search::of(&filter, hint)
     };
@@ -182,10 +193,12 @@ fn searched_input(
         (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
         (lazily, _) => lazily,
     };
-    let (input, gives_order) = stream(database, reader, collection, search, lazily, context)?;
+    let Streamed { input, gives_order, passed } =
+        stream(database, reader, collection, search, lazily, context)?;
     if gives_order {
         pipeline.drop_order();
     }
+    pipeline.skip_fewer(passed);
     Ok(input)
 }
 
@@ -228,15 +241,15 @@ fn near_input(
         Some(nearest) => Box::new(nearest.found.into_iter().map(|found| Ok(found.document))),
         None => {
             let search = Search::of(&filter, hint);
-            stream(database, reader, collection, search, None, context)?.0.into_documents()
+            stream(database, reader, collection, search, None, context)?.input.into_documents()
         }
     };
     Ok(near.run(&path, places, &context.resources).into())
 }
 
-/// The documents of a collection that are looked for, for stages, and whether they come in the
-/// order that was asked for. Large ones come `lazily` if who gets them reads references, which
-/// must be of the request's own repository: they may be stored there again.
+/// The documents of a collection that are looked for, for stages. Large ones come `lazily` if who
+/// gets them reads references, which must be of the request's own repository: they may be stored
+/// there again.
 fn stream(
     database: &Database,
     reader: &Reader<'static>,
@@ -244,25 +257,30 @@ fn stream(
     search: Search<'_>,
     lazily: Option<Lazily>,
     context: &Stages,
-) -> Result<(Input<'static>, bool), Error> {
-    let (filter, order) = (search.filter.clone(), search.order.clone());
+) -> Result<Streamed, Error> {
+    let (filter, order, skip) = (search.filter.clone(), search.order.clone(), search.skip);
+    let unordered = |input| Streamed { input, gives_order: false, passed: 0 };
     let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
     let reads_all = search.limit.is_none() || order.pattern().is_some();
     if let Some(series) = Catalog::of(reader, database).series_of_buckets(collection)? {
         let name = name::of_buckets(collection).unwrap_or(collection);
         let all = Filter::all();
-        let points = stream(database, reader, name, Search::of(&all, None), None, context)?.0;
+        let points = stream(database, reader, name, Search::of(&all, None), None, context)?.input;
         let buckets = buckets::buckets_of(&series, points.into_documents(), filter)?;
-        return Ok((buckets.into(), false));
+        return Ok(unordered(buckets.into()));
     }
     if let Some(view) = Catalog::of(reader, database).view(collection)? {
-        return Ok((stream_view(database, reader, &view, &filter, context)?.into(), false));
+        return Ok(unordered(stream_view(database, reader, &view, &filter, context)?.into()));
     }
     let (name, found) = (collection, Catalog::of(reader, database).collection(collection)?);
-    let Some((collection, access)) = search.access(database.frond(), reader, found)? else {
-        return Ok((Input::Documents(Box::new(std::iter::empty())), false));
+    let Some((collection, mut access)) = search.access(database.frond(), reader, found)? else {
+        return Ok(unordered(Input::Documents(Box::new(std::iter::empty()))));
     };
     let gives_order = access.gives_order && order.pattern().is_some();
+    let passed = match gives_order || order.pattern().is_none() {
+        true => skip - pass_over(reader, &collection, &mut access, skip)?,
+        false => 0,
+    };
     let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
     let ending = Ending::of(database, name, &collection, &access);
     let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
@@ -280,7 +298,7 @@ fn stream(
         scan = scan.scored_by_entries(context.resources.reservation());
     }
     let rows = ScannedRows::of(scan, context.put_aside.clone());
-    Ok((Input::Rows(Box::new(rows)), gives_order))
+    Ok(Streamed { input: Input::Rows(Box::new(rows)), gives_order, passed })
 }
 
 /// The documents of a view that pass `filter`: those that its pipeline makes.
@@ -319,7 +337,7 @@ fn stream_view(
     } else {
         let own = pipeline.take_filter().with_variables(variables.clone());
         let lazily = (!pipeline.chooses_only()).then(|| Lazily::new(&context.large, true));
-        stream(database, reader, &view.on, Search::of(&own, None), lazily, &context)?.0
+        stream(database, reader, &view.on, Search::of(&own, None), lazily, &context)?.input
     };
     let documents = pipeline.run_over(input, variables, Arc::new(context))?;
     let Some(filter) = left else { return Ok(documents) };
@@ -398,7 +416,7 @@ impl Collections for Stages {
                 let search = Search::of(filter, None);
                 let lazily = Some(Lazily::new(&self.large, !self.stores));
                 let found = stream(&database, &self.reader, collection, search, lazily, self)?;
-                Ok(found.0.into_documents())
+                Ok(found.input.into_documents())
             })
             .map_err(|error| self.put_aside.keep(error))
     }
@@ -415,7 +433,7 @@ impl Collections for Stages {
             let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
             let filter = near.filter(&path, variables);
             let search = Search::of(&filter, None);
-            let places = stream(&database, &self.reader, collection, search, None, self)?.0;
+            let places = stream(&database, &self.reader, collection, search, None, self)?.input;
             Ok(near.run(&path, places.into_documents(), &self.resources))
         });
         found.map_err(|error| self.put_aside.keep(error))

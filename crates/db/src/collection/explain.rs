@@ -59,6 +59,8 @@ struct Done {
     keys: u64,
     documents: u64,
     returned: u64,
+    /// Documents that counts passed over.
+    passed: u64,
 }
 
 /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
@@ -176,8 +178,10 @@ fn plan_stages(
         plan = near_stage(&collection.indexes[position], plan, request);
     }
     if request.skip > 0 {
-        let returned = plan.returned().saturating_sub(request.skip);
-        let fields = [("skipAmount", long(request.skip))];
+        let passed: u64 = done.iter().map(|done| done.passed).sum();
+        let returned = plan.returned().saturating_sub(request.skip - passed);
+        let mut fields = vec![("skipAmount", long(request.skip))];
+        fields.extend((0 < passed).then(|| ("skippedByCounts", long(passed))));
         plan = Stage::over("SKIP", details(&fields), plan).returning(returned);
     }
     let is_covered =

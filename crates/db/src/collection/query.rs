@@ -90,6 +90,7 @@ pub(super) fn query_of(
         order: &order,
         hint: request.hint.as_ref(),
         limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
+        skip: 0,
         between: Between {
             min: request.min.as_ref().map(DocumentBuf::view),
             max: request.max.as_ref().map(DocumentBuf::view),

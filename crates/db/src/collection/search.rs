@@ -25,6 +25,8 @@ pub(crate) struct Search<'a> {
     pub hint: Option<&'a ValueBuf>,
     /// At most how many, those that are passed over counted.
     pub limit: Option<u64>,
+    /// How many are passed over first.
+    pub skip: u64,
     /// What of them.
     pub needs: Needs,
     /// Between which keys of the hinted index.
@@ -45,6 +47,7 @@ impl<'a> Search<'a> {
             order: &Order::Any,
             hint,
             limit: None,
+            skip: 0,
             needs: None,
             between: Between::default(),
             projection: None,

@@ -176,3 +176,55 @@ fn what_is_not_counted_is_read() {
     }
     transaction.abort();
 }
+
+#[test]
+fn a_skip_by_counts_is_right_under_writers() {
+    let shop = shop();
+    let make = |id: i32| document! { "_id": id, "a": id % 100 };
+    let all: Vec<DocumentBuf> = (0..4_000).step_by(2).map(make).collect();
+    assert_eq!(try_insert(&shop, "things", &all).count, 2_000);
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    shop.frond().engine().checkpoint().expect("folded");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in (1..4_000).step_by(2) {
+                insert(&shop, "things", &format!("[{{'_id': {id}, 'a': {}}}]", id % 97));
+                delete(&shop, "things", &format!("{{'_id': {}}}", (id * 3 + 1) % 4_000));
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let mut skip = 0;
+        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            skip = (skip + 301) % 1_500;
+            for field in ["_id", "a"] {
+                // Both are of one snapshot; the sort has no index.
+                let sorted = format!("{{'$sort': {{'sum': 1, '{field}': 1, '_id': 1}}}}");
+                let stages = format!(
+                    "[{{'$sort': {{'{field}': 1}}}}, {{'$skip': {skip}}}, {{'$limit': 1}},
+                    {{'$unionWith': {{'coll': 'things', 'pipeline': [{sorted}, {{'$group': {{
+                        '_id': null, 'all': {{'$push': '${field}'}}}}}}]}}}}]"
+                );
+                let found = aggregate(&shop, Some("things"), &stages).expect("right");
+                let all = found[1].get("all").and_then(|all| all.as_array()).expect("all");
+                let expected = all.iter().nth(skip).expect("there are more");
+                assert_eq!(found[0].get(field), Some(expected), "{field} {skip}");
+            }
+        }
+    });
+    // What a transaction has written itself counts.
+    let transaction = shop.frond().begin();
+    let inside = transaction.database("shop").expect("opens");
+    insert(&inside, "things", "[{'_id': -2, 'a': -1}, {'_id': -1, 'a': 200}]");
+    for (field, skip, expected) in [("_id", 0, -2), ("_id", 1, -1), ("a", 0, -1)] {
+        let stages =
+            format!("[{{'$sort': {{'{field}': 1}}}}, {{'$skip': {skip}}}, {{'$limit': 1}}]");
+        let found = aggregate(&inside, Some("things"), &stages).expect("right");
+        assert_eq!(found[0].get(field).and_then(|it| it.as_integer()), Some(expected));
+    }
+    let last = "[{'$sort': {'a': 1}}, {'$skip': 300}]";
+    let found = aggregate(&inside, Some("things"), last).expect("right");
+    assert_eq!(found.last().and_then(|it| it.get("a")?.as_integer()), Some(200));
+    transaction.abort();
+}

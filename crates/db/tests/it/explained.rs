@@ -131,3 +131,38 @@ fn queries_of_one_shape_have_one_hash() {
     let indexed = hashes(other, "{'a': 1}");
     assert!(indexed[0] == one[0] && indexed[2] != one[2], "{indexed:?}");
 }
+
+#[test]
+fn a_skip_that_counts_do_is_told_as_such() {
+    let shop = shop();
+    let documents: Vec<String> =
+        (0..1000).map(|id| format!("{{'_id': {id}, 'a': {}}}", id % 100)).collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
+    shop.create_indexes("things", &[spec]).expect("made");
+    for (pipeline, expected, passed, documents) in [
+        ("[{'$skip': 900}, {'$limit': 5}]", "LIMIT SKIP COLLSCAN | ", Some(900), 5),
+        (
+            "[{'$sort': {'a': 1}}, {'$skip': 600}, {'$limit': 5}]",
+            "LIMIT SKIP FETCH IXSCAN | ",
+            Some(600),
+            5,
+        ),
+        ("[{'$match': {'a': {'$lt': 50}}}, {'$skip': 490}]", "SKIP FETCH IXSCAN | ", Some(490), 10),
+        // Of these a filter or a sort decides which are passed over.
+        ("[{'$match': {'b': null}}, {'$skip': 990}]", "SKIP COLLSCAN | ", None, 1000),
+        ("[{'$sort': {'b': 1}}, {'$skip': 990}]", "SKIP SORT COLLSCAN | ", None, 1000),
+        ("[{'$skip': 990}, {'$count': 'n'}]", "RECORD_STORE_FAST_COUNT | $skip $count", None, 0),
+    ] {
+        let (told, names) = explained(&shop, pipeline);
+        assert_eq!(names, expected, "{pipeline}");
+        let plan = texts(&[told.clone()]);
+        match passed {
+            Some(count) => {
+                assert!(plan.contains(&format!("'skippedByCounts':{count}")), "{pipeline}: {plan}");
+            }
+            None => assert!(!plan.contains("skippedByCounts"), "{pipeline}: {plan}"),
+        }
+        assert_eq!(examined(&told, "totalDocsExamined"), documents, "{pipeline}");
+    }
+}

@@ -43,6 +43,11 @@ impl Stage for Skip {
     }
 }
 
+/// A `$skip` of so many.
+pub(super) fn of(count: usize) -> Arc<dyn Stage> {
+    Arc::new(Skip(count))
+}
+
 pub(super) fn parse(
     argument: Value<'_>,
     _: &mut StageParser,

@@ -63,7 +63,9 @@ pub(crate) fn explain_aggregate(
     };
     let allowed = found.as_ref().and_then(|found| search().allowed(database.frond(), found));
     let access = search().access(database.frond(), &reader, found)?;
-    let (asked, rest) = split(explained(stages, &collation)?, request, order.pattern().is_some());
+    let sorts = order.pattern().is_some();
+    let (asked, rest) =
+        split(explained(stages, &collation)?, request, sorts, pipeline.leading_skip());
     let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
     let query = Query {
         collection: access,
@@ -86,11 +88,12 @@ pub(crate) fn explain_aggregate(
 }
 
 /// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort`
-/// only if it sorts.
+/// only if it sorts, and a `$skip` if it passes over `skip`.
 fn split(
     stages: Vec<DocumentBuf>,
     request: &AggregateRequest,
     sorts: bool,
+    skip: u64,
 ) -> (FindRequest, Vec<DocumentBuf>) {
     let mut stages = stages.into_iter().peekable();
     let mut document_of = |name: &str| {
@@ -108,13 +111,16 @@ fn split(
         None => document_of("$match"),
     };
     let sort = if sorts { document_of("$sort") } else { None };
+    if 0 < skip {
+        stages.next_if(|stage| stage.get("$skip").is_some());
+    }
     let limit = stages.peek().and_then(|stage| stage.get("$limit")?.as_integer());
     let limit = limit.and_then(|limit| u64::try_from(limit).ok());
     if limit.is_some() {
         stages.next();
     }
     let (hint, collation) = (request.hint.clone(), request.collation.clone());
-    let find = FindRequest { filter, sort, hint, limit, collation, ..FindRequest::default() };
+    let find = FindRequest { filter, sort, hint, skip, limit, collation, ..FindRequest::default() };
     (find, stages.collect())
 }
 

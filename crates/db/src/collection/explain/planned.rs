@@ -12,6 +12,7 @@ use crate::collection::nearest::{self, Nearest};
 use crate::collection::plan::{Access, Order};
 use crate::collection::query::Query;
 use crate::collection::scan::Scan;
+use crate::collection::skip::pass_over;
 use crate::collection::walk::Walk;
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
@@ -46,7 +47,10 @@ impl Planned<'_> {
         let began = self.database.frond().steady_millis();
         let distinct = self.distinct_part();
         let done = match effort {
-            Effort::Plan => vec![Done::default(); access.paths.len()],
+            Effort::Plan => {
+                let (_, passed) = self.passed_over()?;
+                vec![Done { passed, ..Done::default() }; access.paths.len()]
+            }
             Effort::Run => self.run(distinct)?,
         };
         let millis = self.database.frond().steady_millis().saturating_sub(began);
@@ -57,7 +61,7 @@ impl Planned<'_> {
         let total = each.fold(Done::default(), |total, (path, done)| Done {
             keys: total.keys + keys_of(path, *done),
             documents: total.documents + done.documents,
-            returned: 0,
+            ..Done::default()
         });
         let mut rejected = Vec::with_capacity(self.query.rejected.len());
         for access in &self.query.rejected {
@@ -84,25 +88,25 @@ impl Planned<'_> {
 
     /// What each walk of the plan does; `distinct` is the part of an index's keys that is scanned.
     fn run(self, distinct: Option<usize>) -> Result<Vec<Done>, Error> {
-        let Planned { database, reader, request, query, collection, access, .. } = self;
+        let Planned { database, reader, request, query, collection, .. } = self;
         let interrupt = &request.interrupt;
+        let (access, passed) = self.passed_over()?;
         if let Some(place) = distinct {
             let mut values = Values::new(database, query.filter.collation().clone());
-            let access = access.clone();
             let walks = scan_keys(reader, collection, access, place, interrupt, &mut values)?;
             return Ok(walks.iter().map(of_walk).collect());
         }
         if let Some(nearest) = self.nearest()? {
             let Nearest { keys, documents, found } = nearest;
-            return Ok(vec![Done { keys, documents, returned: found.len() as u64 }]);
+            return Ok(vec![Done { keys, documents, returned: found.len() as u64, passed: 0 }]);
         }
         let counts = self.purpose.counts() && access.is_exact;
         let enough = match &query.order {
             Order::By(_) if !access.gives_order => None,
             Order::Near(_) => None,
-            _ => request.limit.map(|limit| request.skip.saturating_add(limit)),
+            _ => request.limit.map(|limit| (request.skip - passed).saturating_add(limit)),
         };
-        let mut scan = self.scan().interrupted_by(interrupt);
+        let mut scan = self.scan_of(access).interrupted_by(interrupt);
         if counts {
             scan = scan.counting();
         }
@@ -114,15 +118,31 @@ impl Planned<'_> {
             returned += 1;
         }
         let mut done: Vec<Done> = scan.walks().iter().map(of_walk).collect();
-        if let (Some(counted), [done]) = (counted, &mut done[..]) {
-            done.returned = counted;
+        if let [done] = &mut done[..] {
+            done.passed = passed;
+            done.returned = counted.unwrap_or(done.returned);
         }
         Ok(done)
     }
 
-    fn scan(self) -> Scan<'static> {
+    /// The access without what counts pass over, and how many documents these are.
+    fn passed_over(self) -> Result<(Access, u64), Error> {
+        let (mut access, skip) = (self.access.clone(), self.request.skip);
+        let is_in_order = match &self.query.order {
+            Order::By(_) => access.gives_order,
+            Order::Near(_) => false,
+            Order::Any | Order::Natural(_) => true,
+        };
+        if !is_in_order || self.purpose.counts() {
+            return Ok((access, 0));
+        }
+        let left = pass_over(self.reader, self.collection, &mut access, skip)?;
+        Ok((access, skip - left))
+    }
+
+    fn scan_of(self, access: Access) -> Scan<'static> {
         let (filter, order) = (self.query.filter.clone(), &self.query.order);
-        Scan::new(self.reader.clone(), self.collection, self.access.clone(), filter, order)
+        Scan::new(self.reader.clone(), self.collection, access, filter, order)
     }
 
     /// What is found outward from a `$near`, if it is.
@@ -149,10 +169,15 @@ impl Planned<'_> {
         let cores = self.database.frond().cores();
         let workers = Workers::find(cores).filter(|_| is_divided);
         let Some(workers) = workers else { return Ok(1) };
-        Ok(self.scan().parts(&workers)?.map_or(1, |parts| parts.len()))
+        Ok(self.scan_of(self.access.clone()).parts(&workers)?.map_or(1, |parts| parts.len()))
     }
 }
 
 fn of_walk(walk: &Walk) -> Done {
-    Done { keys: walk.keys_examined, documents: walk.documents_examined, returned: walk.returned }
+    Done {
+        keys: walk.keys_examined,
+        documents: walk.documents_examined,
+        returned: walk.returned,
+        passed: 0,
+    }
 }
