@@ -9,7 +9,7 @@ use frond_store::ChunkHash;
 
 use crate::adopt::Adoption;
 use crate::history::base;
-use crate::merge::waiting::{self, Without};
+use crate::merge::waiting::{self, Carried};
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
 use crate::state::BranchState;
 use crate::{conflict, history};
@@ -93,7 +93,7 @@ impl Repository {
             };
             let head = state.head_catalog(&**engine.store())?;
             let before = state.working_catalog(engine, transaction.snapshot())?;
-            let Without { catalog: after, set_aside } = self.without_merge(merge, before)?;
+            let Carried { catalog: after, set_aside } = self.without_merge(merge, before)?;
             if after.root != before.root {
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
             }

@@ -7,7 +7,9 @@
 //!    working state stays as it is. A deleted branch has its policy again, but for a time to live
 //!    that is over. A dropped collection comes back alone. A merge that waited in the working state
 //!    waits again.
-//! 3. The undoing is a change of its own, remembered with what it takes away.
+//! 3. What was written since the change stays: that is a merge, whose base is what the change left.
+//!    Where it changed the same as the change did it is *set aside*: told, and remembered.
+//! 4. The undoing is a change of its own, remembered with what it takes away.
 
 pub(crate) mod dropped;
 pub(crate) mod kept;
@@ -36,6 +38,8 @@ pub struct Undone {
     pub change: RefChangeInfo,
     /// HEAD of its branch now.
     pub head: Option<CommitId>,
+    /// Collections in which something was written since that is set aside.
+    pub set_aside: Vec<String>,
 }
 
 impl Repository {
@@ -54,28 +58,27 @@ impl Repository {
         let name = self.repository_name();
         let engine = self.frond().engine();
         self.replace_working_state(branch, |transaction| {
-            let found = {
+            let changes = {
                 let reader = Reader::within(engine, transaction);
                 if refs::repository(&reader, name)?.is_none() {
                     return Err(history::no_branch(name, branch));
                 }
-                let changes = reflog::of_branch(&reader, name, branch)?;
-                find(&changes, change).ok_or_else(|| nothing_to_undo(branch, change))?.clone()
+                reflog::of_branch(&reader, name, branch)?
             };
+            let found = find(&changes, change).ok_or_else(|| nothing_to_undo(branch, change))?;
             if let Some(before) = &found.tag {
-                self.undo_tag(transaction, &found, before)?;
-                let head = Some(before.commit);
-                return Ok(Outcome::Commit(Undone { change: found, head }));
+                self.undo_tag(transaction, found, before)?;
+                let (change, head) = (found.clone(), Some(before.commit));
+                return Ok(Outcome::Commit(Undone { change, head, set_aside: Vec::new() }));
             }
             let is_there = {
                 let reader = Reader::within(engine, transaction);
                 refs::branch_ref(&reader, name, branch)?.is_some()
             };
             if !is_there {
-                self.create_for_undo(transaction, branch, &found)?;
+                self.create_for_undo(transaction, branch, found)?;
             }
-            let head = self.undo_change(transaction, branch, &found)?;
-            Ok(Outcome::Commit(Undone { change: found, head }))
+            Ok(Outcome::Commit(self.undo_change(transaction, branch, &changes, found)?))
         })
     }
 
@@ -106,10 +109,12 @@ impl Repository {
         &self,
         transaction: &mut Transaction,
         branch: &str,
+        changes: &[RefChangeInfo],
         change: &RefChangeInfo,
-    ) -> Result<Option<CommitId>, Error> {
+    ) -> Result<Undone, Error> {
         let name = self.repository_name();
         let engine = self.frond().engine();
+        let undone = |head, set_aside| Undone { change: change.clone(), head, set_aside };
         let state = BranchState::validated(self.frond(), transaction, name, branch)?;
         let was_deleted = change.to.is_none();
         if !was_deleted {
@@ -126,7 +131,7 @@ impl Repository {
                 name,
                 branch,
             )?;
-            return Ok(state.head_id());
+            return Ok(undone(state.head_id(), Vec::new()));
         }
         if !was_deleted && state.head_id() != change.to {
             let message = format!(
@@ -140,10 +145,15 @@ impl Repository {
             state.refuse_protected(transaction, self, "an undo")?;
         }
         let head = self.catalog_at(transaction, &state, change.from)?;
-        let mut lost = Lost::Nothing;
+        let (mut lost, mut set_aside) = (Lost::Nothing, Vec::new());
         match change.lost {
             Some(root) => {
-                let after = Tree { root, format: state.repository.format() };
+                let mut after = Tree { root, format: state.repository.format() };
+                if !was_deleted {
+                    let left = self.left_by(transaction, &state, changes, change)?;
+                    let carried = self.carry_since(vec![left], before, after)?;
+                    (after, set_aside) = (carried.catalog, carried.set_aside);
+                }
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
                 conflict::clear(engine, transaction, name, branch)?;
                 if let Some(merge) = &change.merge {
@@ -156,7 +166,26 @@ impl Repository {
         let undid = Some(change.change);
         let why = RefWhy { lost, undid, ..RefWhy::plain(&why, now) };
         state.move_ref_to(transaction, change.from, why)?;
-        Ok(change.from)
+        Ok(undone(change.from, set_aside))
+    }
+
+    /// The working state that a change left, which had replaced the one before.
+    fn left_by(
+        &self,
+        transaction: &Transaction,
+        state: &BranchState,
+        changes: &[RefChangeInfo],
+        change: &RefChangeInfo,
+    ) -> Result<Tree, Error> {
+        let tree = |root| Tree { root, format: state.repository.format() };
+        let undid = change.undid.and_then(|undid| changes.iter().find(|each| each.change == undid));
+        match (undid.and_then(|undid| undid.lost), &change.merge, change.lost) {
+            (Some(root), _, _) => Ok(tree(root)),
+            (None, Some(merge), Some(lost)) if change.is_abort() => {
+                Ok(self.without_merge(&waiting::state_of(merge)?, tree(lost))?.catalog)
+            }
+            _ => self.catalog_at(transaction, state, change.to),
+        }
     }
 
     /// The catalog of a commit; of none, the empty one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::{Answer, Author, Target};
 use crate::backend::Backend;
@@ -296,15 +296,25 @@ pub fn tell_conflicts(
 
 fn tell_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     writeln!(terminal, "gave the merge up; what was written since stays")?;
+    tell_set_aside(terminal, answer.view(), "frond undo brings it back")
+}
+
+/// Tells the collections in which something was written since that is set aside, and `how` it comes
+/// back.
+///
+/// # Errors
+/// What can't be printed.
+pub fn tell_set_aside(
+    terminal: &mut Terminal,
+    answer: Document<'_>,
+    how: &str,
+) -> Result<(), Failure> {
     let set_aside = answer.get("setAside").and_then(|names| names.as_array());
     for collection in
         set_aside.iter().flat_map(|names| names.iter()).filter_map(|name| name.as_str())
     {
         let collection = plain(collection);
-        writeln!(
-            terminal,
-            "  {collection}: but for what changed the same (frond undo brings it back)"
-        )?;
+        writeln!(terminal, "  {collection}: but for what changed the same ({how})")?;
     }
     Ok(())
 }

@@ -115,14 +115,21 @@ pub fn aborted(database: &Repository) -> Answer {
     let set_aside = database.merge_abort()?;
     let mut answer = DocumentBuilder::new();
     answer.append("result", Value::String("aborted"));
-    if !set_aside.is_empty() {
-        answer.begin_array("setAside");
-        for collection in &set_aside {
-            answer.push(Value::String(collection));
-        }
-        answer.end();
-    }
+    append_set_aside(&mut answer, &set_aside);
     Ok(answer)
+}
+
+/// Tells the collections in which something was written that isn't there any more, if there are
+/// any.
+pub fn append_set_aside(answer: &mut DocumentBuilder, collections: &[String]) {
+    if collections.is_empty() {
+        return;
+    }
+    answer.begin_array("setAside");
+    for collection in collections {
+        answer.push(Value::String(collection));
+    }
+    answer.end();
 }
 
 /// Takes the fields that say how documents are merged.

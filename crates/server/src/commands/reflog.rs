@@ -6,6 +6,7 @@
 
 use frond_doc::{DocumentBuilder, Value};
 
+use crate::commands::merge::append_set_aside;
 use crate::commands::{history, reply};
 use crate::request::{Answer, Request};
 
@@ -97,5 +98,6 @@ pub fn undo(request: &Request<'_>) -> Answer {
         None => answer.append("commitId", Value::Null),
     };
     answer.append("branch", Value::String(&undone.change.branch));
+    append_set_aside(&mut answer, &undone.set_aside);
     Ok(answer)
 }

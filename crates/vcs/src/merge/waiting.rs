@@ -31,8 +31,8 @@ use crate::three_way::ThreeWay;
 use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
 use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader};
 
-/// A working state without a merge.
-pub(crate) struct Without {
+/// A working state, with what was written meanwhile.
+pub(crate) struct Carried {
     pub catalog: Tree,
     /// Collections in which something was written that this doesn't have.
     pub set_aside: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Without {
 
 impl Repository {
     /// The working state `now` of a branch, without what the merge did that waits there.
-    pub(crate) fn without_merge(&self, merge: &MergeState, now: Tree) -> Result<Without, Error> {
+    pub(crate) fn without_merge(&self, merge: &MergeState, now: Tree) -> Result<Carried, Error> {
         let before = Tree { root: merge.before, format: now.format };
         self.carry(merge, now, before)
     }
@@ -51,7 +51,25 @@ impl Repository {
         merge: &MergeState,
         now: Tree,
         onto: Tree,
-    ) -> Result<Without, Error> {
+    ) -> Result<Carried, Error> {
+        let tree = |root: &ChunkHash| Tree { root: *root, format: now.format };
+        let mut bases: Vec<Tree> = merge.merged.iter().map(tree).collect();
+        if let [ours, theirs] = &mut bases[..] {
+            *ours = as_resolved(self.frond().engine().store(), ours, theirs, &now)?;
+        }
+        self.carry_since(bases, now, onto)
+    }
+
+    /// `onto` with what was written since `bases`, up to `now`; without a base nothing is.
+    ///
+    /// # Errors
+    /// `Damaged` or `Unavailable` if documents can't be read.
+    pub(crate) fn carry_since(
+        &self,
+        bases: Vec<Tree>,
+        now: Tree,
+        onto: Tree,
+    ) -> Result<Carried, Error> {
         let rules = MergeRules {
             on_conflict: Some(MergeSide::Theirs),
             equal_changes: Some(EqualChanges::Agree),
@@ -65,11 +83,6 @@ impl Repository {
             by_rules: false,
         };
         let (mut catalog, mut set_aside) = (now, BTreeSet::new());
-        let tree = |root: &ChunkHash| Tree { root: *root, format: now.format };
-        let mut bases: Vec<Tree> = merge.merged.iter().map(tree).collect();
-        if let [ours, theirs] = &mut bases[..] {
-            *ours = as_resolved(self.frond().engine().store(), ours, theirs, &now)?;
-        }
         let mut is_possible = !bases.is_empty();
         for base in bases {
             match carry.merge(ThreeWay::new(&base, &catalog, &onto)) {
@@ -88,7 +101,7 @@ impl Repository {
             set_aside.extend(changed.into_iter().map(|changed| changed.name));
             catalog = onto;
         }
-        Ok(Without { catalog, set_aside: set_aside.into_iter().collect() })
+        Ok(Carried { catalog, set_aside: set_aside.into_iter().collect() })
     }
 }
 
@@ -142,6 +155,14 @@ pub(crate) fn remember(
     Ok(Some(RememberedMerge { record: merge.encode(), references }))
 }
 
+/// The merge that was remembered.
+///
+/// # Errors
+/// `Damaged` if the record isn't one.
+pub(crate) fn state_of(remembered: &RememberedMerge) -> Result<MergeState, Error> {
+    MergeState::decode(remembered.record.clone())
+}
+
 /// Lets a merge that was remembered wait again.
 pub(crate) fn restore(
     engine: &Engine,
@@ -150,7 +171,7 @@ pub(crate) fn restore(
     remembered: &RememberedMerge,
 ) -> Result<(), Error> {
     let (database, branch) = (&state.database, &state.branch);
-    let merge = MergeState::decode(remembered.record.clone())?;
+    let merge = state_of(remembered)?;
     let conflicts = conflicts_of(engine, state, remembered.references.first().copied())?;
     conflict::store(transaction, database, branch, &merge, &conflicts)
 }

@@ -112,6 +112,13 @@ pub struct RefChangeInfo {
     pub(crate) policy: Option<BranchPolicy>,
 }
 
+impl RefChangeInfo {
+    /// Whether a merge that waited was given up.
+    pub(crate) fn is_abort(&self) -> bool {
+        self.merge.is_some() && self.from == self.to && !self.why.starts_with("reset")
+    }
+}
+
 impl<'a> RefWhy<'a> {
     /// A change that takes nothing away.
     pub fn plain(why: &'a str, time_millis: i64) -> RefWhy<'a> {

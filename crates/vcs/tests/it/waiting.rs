@@ -1,5 +1,6 @@
-//! Goal: what is written while a merge waits is never lost silently. Method: each way to end a
-//! merge, with writes meanwhile into documents that the merge touched and others, and each undone.
+//! Goal: what is written while a merge waits, or before a change is undone, is never lost silently.
+//! Method: each way to end a merge, with writes meanwhile into documents that the merge touched and
+//! others, and each undone.
 
 use frond_db::{Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, document};
@@ -61,6 +62,54 @@ fn check_written(main: &Repository) {
 
 fn whys(main: &Repository) -> Vec<String> {
     main.reflog(Some("main")).unwrap().into_iter().map(|change| change.why).collect()
+}
+
+#[test]
+fn what_was_written_since_a_change_stays_when_it_is_undone() {
+    for how in ["merge", "reset", "revert"] {
+        let (_frond, main, _side) = branches();
+        match how {
+            "merge" => merge_with_theirs(&main),
+            "reset" => drop(main.reset(Some("main~1"), true).unwrap()),
+            _ => {
+                let (revision, kind) = ("main".to_owned(), PickKind::Revert);
+                main.pick(&PickRequest { revision, kind, ..PickRequest::default() }).unwrap();
+            }
+        }
+        let before = [doc(1, 1, 0), doc(2, 0, 1), doc(3, 3, 0), doc(6, 6, 6)];
+        write(&main);
+        assert_ne!(all(&main, "things"), before, "{how}");
+        let undone = main.undo(None, None).unwrap();
+        assert!(undone.set_aside.is_empty(), "{how}: {:?}", undone.set_aside);
+        check_written(&main);
+        assert_eq!(all(&main, "things"), before, "{how}");
+        assert_eq!(all(&main, "theirs").len(), 0, "{how}");
+    }
+}
+
+#[test]
+fn what_changed_the_same_as_what_is_undone_is_set_aside_and_told() {
+    let (_frond, main, _side) = branches();
+    merge_with_theirs(&main);
+    put(&main, "things", &doc(2, 7, 1)).unwrap();
+    insert(&main, "orders", &[order(5)]);
+    assert_eq!(main.undo(None, None).unwrap().set_aside, ["things"]);
+    assert_eq!(all(&main, "things"), [doc(1, 1, 0), doc(2, 0, 1), doc(3, 0, 0)]);
+    assert_eq!(all(&main, "orders"), [order(0), order(5)]);
+    insert(&main, "orders", &[order(6)]);
+    let undoing = main.reflog(Some("main")).unwrap()[0].change;
+    main.undo(None, Some(undoing)).unwrap();
+    let things = all(&main, "things");
+    assert_eq!(things, [doc(1, 2, 0), doc(2, 7, 1), doc(3, 0, 0), doc(9, 9, 9)]);
+    assert_eq!(all(&main, "orders"), [order(0), order(5), order(6)]);
+}
+
+/// Merges the side; what is in conflict is as it is there.
+fn merge_with_theirs(main: &Repository) {
+    merge(main, "side").unwrap();
+    let conflict = main.conflicts(None).unwrap().remove(0);
+    main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
+    main.merge_continue(None, None).unwrap();
 }
 
 #[test]
