@@ -313,8 +313,23 @@ mod tests {
     fn the_clock_tells_the_time_of_day_and_goes_on() {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("later");
         assert!(since_1970.as_micros() as i64 - SystemClock.now_micros() < 3_600_000_000);
-        let begun = SystemClock.steady_micros();
-        assert!(begun <= SystemClock.steady_micros());
+        let (begun, steady) = (crate::io::steady_now(), SystemClock.steady_micros());
+        crate::io::pause(std::time::Duration::from_millis(5));
+        let passed = SystemClock.steady_micros() - steady;
+        assert!(passed >= 5_000, "{passed} microseconds");
+        assert!(passed <= begun.elapsed().as_micros() as i64 + 1_000_000, "{passed} microseconds");
+    }
+
+    #[test]
+    fn a_lock_is_one_processs_until_it_is_let_go() {
+        let (path, disk) = temporary_disk();
+        let other = SystemDisk::open(&path).expect("it is there");
+        disk.lock().expect("no process has it");
+        let refused = other.lock().expect_err("it is taken");
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        disk.unlock();
+        other.lock().expect("it was let go");
+        std::fs::remove_dir_all(&path).expect("ours");
     }
 
     #[test]

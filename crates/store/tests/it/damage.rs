@@ -530,3 +530,18 @@ fn an_examination_tells_nothing_of_what_was_never_durable() {
     let examined = examine(&disk.machine(), &mut |_| ()).unwrap();
     assert!(examined.damages.is_empty() && examined.chunks == 1, "{:?}", examined.damages);
 }
+
+#[test]
+fn an_examination_tells_of_a_root_whose_chunk_is_damaged() {
+    let (disk, chunks) = sample(&mut Random::new(1));
+    let root = chunks[0].hash();
+    let holds = |name: &String| {
+        let contents = disk.contents(name).unwrap();
+        contents.windows(32).position(|window| window == root.0)
+    };
+    let name = packs(&disk).into_iter().find(|name| holds(name).is_some()).unwrap();
+    disk.flip_bit(&name, (holds(&name).unwrap() as u64 - 8) * 8);
+    let damages = examine(&disk.machine(), &mut |_| ()).unwrap().damages;
+    let what = format!("root \"r\" names chunk {root}, which is not whole");
+    assert!(damages.iter().any(|damage| damage.to_string().contains(&what)), "{damages:?}");
+}

@@ -1,9 +1,10 @@
 //! A full disk, failing writes and failing syncs.
 
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 
 use frond_store::io::Disk;
-use frond_store::{ChunkStore, StoreError};
+use frond_store::{ChunkStore, Maintenance, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
@@ -106,6 +107,8 @@ fn a_failed_sync_poisons() {
         for result in refused {
             assert!(matches!(result, Err(StoreError::Poisoned)));
         }
+        let scrubbed = store.scrub(0, &mut |_| ControlFlow::Continue(()));
+        assert!(matches!(scrubbed, Err(StoreError::Poisoned)), "{scrubbed:?}");
         drop(store);
         let store = open(&disk).unwrap();
         store.put_many(&chunks).unwrap();

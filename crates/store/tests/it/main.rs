@@ -16,6 +16,7 @@ mod golden;
 mod heal;
 mod home;
 mod many;
+mod older;
 mod rot;
 mod scratch;
 mod sending;
