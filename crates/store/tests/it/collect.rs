@@ -587,30 +587,6 @@ fn what_a_session_finds_during_a_collection_stays_with_all_that_it_refers_to() {
     drop(session);
 }
 
-/// The index of the pack where it lies is damaged by then: which chunks were found isn't known.
-#[test]
-fn what_a_session_found_in_a_pack_whose_index_is_damaged_stays() {
-    let disk = SimDisk::new(0);
-    let chunks: Vec<Chunk> = (0..4u8).map(|byte| blob(&[byte; 900])).collect();
-    let store = open(&disk).unwrap();
-    store.put_many(&chunks).unwrap();
-    let roots: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
-    collect_with(&*store, &roots, THOROUGH).unwrap();
-    drop(store);
-    let store = open(&disk).unwrap();
-    let session = store.session();
-    assert_eq!(store.has_many(&roots[..1]).unwrap(), [true]);
-    for name in disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack")) {
-        let bytes = disk.contents(&name).unwrap().len() as u64;
-        disk.flip_bit(&name, (bytes - 30) * 8);
-    }
-    for _ in 0..2 {
-        collect_with(&*store, &[], THOROUGH).unwrap();
-        assert_eq!(store.get(roots[0]).unwrap(), chunks[0]);
-    }
-    drop(session);
-}
-
 /// Two packs: nothing of the first is needed, half of the second, which there is no room to move.
 #[test]
 fn a_full_disk_gets_back_the_packs_that_nobody_needs() {
@@ -636,46 +612,4 @@ fn a_full_disk_gets_back_the_packs_that_nobody_needs() {
     collect_with(&*store, &[], THOROUGH).unwrap();
     assert!(!packs().any(|name| name == before[1]));
     assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
-}
-
-/// What is needed of it can't be told then.
-#[test]
-fn a_full_disk_keeps_a_pack_whose_index_can_not_be_read() {
-    let disk = SimDisk::new(0);
-    let store = open(&disk).unwrap();
-    let mut random = Random::new(1);
-    let chunks: Vec<Chunk> = (0..4).map(|_| blob(&random.bytes(1500))).collect();
-    chunks.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
-    store.swap_root("r", None, Some(chunks[3].hash())).unwrap();
-    let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
-    for name in packs {
-        let bytes = disk.contents(&name).unwrap().len() as u64;
-        disk.flip_bit(&name, (bytes - 30) * 8);
-    }
-    disk.fill_after(1_000);
-    let _ = collect_with(&*store, &[], THOROUGH);
-    assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
-}
-
-/// It says that all is gone that nothing needs, so it fails if a pack stays.
-#[test]
-fn a_purge_that_meets_damage_in_what_is_needed_fails() {
-    const PURGE: GcOptions = GcOptions { live_percent_min: 101, ..THOROUGH };
-    let disk = SimDisk::new(0);
-    let mut random = Random::new(1);
-    let payloads: Vec<Vec<u8>> = (0..3).map(|_| random.bytes(300)).collect();
-    let chunks: Vec<Chunk> = payloads.iter().map(|payload| blob(payload)).collect();
-    let store = open(&disk).unwrap();
-    chunks.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
-    store.sync().unwrap();
-    drop(store);
-    let name = "00000000.pack";
-    let contents = disk.contents(name).unwrap();
-    let at = contents.windows(300).position(|window| window == payloads[1]).unwrap();
-    disk.flip_bit(name, at as u64 * 8);
-    let store = open(&disk).unwrap();
-    let roots = hashes(&chunks[..2]);
-    let refused = collect_with(&*store, &roots, PURGE);
-    assert!(matches!(refused, Err(StoreError::Damaged { .. })), "{refused:?}");
-    assert_eq!(store.get(roots[0]).unwrap(), chunks[0]);
 }
