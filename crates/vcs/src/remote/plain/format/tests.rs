@@ -45,7 +45,7 @@ fn frames_outside_of_their_pack_are_refused() {
     let index_of = |offset, bytes| {
         let mut pack = begin_pack();
         pack.extend_from_slice(&[5; 100]);
-        end_pack(&mut pack, &mut vec![(ChunkHash([3; HASH_BYTES]), Place { offset, bytes })]);
+        end_pack(&mut pack, &mut [(ChunkHash([3; HASH_BYTES]), Place { offset, bytes })]);
         read_index("test", pack.len() as u64, &pack)
     };
     assert!(index_of(16, 100).is_ok());
