@@ -1,10 +1,14 @@
 //! Goal: which versions a diff, an undo and the doctor take for what their names say. Method:
 //! histories in which the one that stands beside the right one would answer otherwise.
 
-use frond_db::FrondOptions;
 use frond_db::collection::Effort;
+use frond_db::{
+    ChangeRetention, ChangeStream, ChangeStreamRequest, Error, FrondOptions, Interrupt,
+    StreamStart, Watched,
+};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
+use frond_testkit::SimDisk;
 use frond_vcs::{DiffDetail, DiffRequest, Repository};
 
 use super::{all, insert, merge, new, put, shop};
@@ -140,4 +144,38 @@ fn what_points_of_a_time_series_lie_by_is_not_erased() {
     }
     erase("v").expect("points do not lie by it");
     assert_eq!(all(&main, "points")[0].get("v"), None);
+}
+
+/// What it had is told by no event, so a stream must not go on as if nothing had come.
+#[test]
+fn a_stream_does_not_pass_over_a_branch_that_came_back() {
+    let mut options = FrondOptions::default();
+    options.engine.changes =
+        ChangeRetention { seconds: 3_600, bytes: 64 << 20, ..ChangeRetention::default() };
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
+    let main = shop(&frond, "");
+    commit(&main, &[1]);
+    main.create_branch("side", None).expect("a good name");
+    let watch = |start| {
+        let watched = Watched::Database((*shop(&frond, "side")).clone());
+        let request = ChangeStreamRequest { start, ..ChangeStreamRequest::default() };
+        frond.watch(watched, &request).expect("it is kept")
+    };
+    let told = |stream: &mut ChangeStream| -> Result<usize, Error> {
+        frond.flush()?;
+        let mut count = 0;
+        while stream.next(&Interrupt::default())?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    };
+    let mut stream = watch(StreamStart::Now);
+    insert(&shop(&frond, "side"), "things", &[thing(2)]);
+    assert_eq!(told(&mut stream).expect("an insert"), 1);
+    main.delete_branch("side", true).expect("forced");
+    assert!(told(&mut stream).expect("the end") > 0);
+    main.undo(Some("side"), None).expect("it comes back");
+    let mut after = watch(StreamStart::After(stream.token()));
+    let error = told(&mut after).expect_err("all that came back is new");
+    assert_eq!(error.code, Code::ChangeStreamHistoryLost);
 }
