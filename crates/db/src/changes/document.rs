@@ -78,17 +78,7 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
         out.begin_document("documentKey").append("_id", key).end();
     }
     if event.kind == EventKind::Update {
-        let description = event.facts.get("description").ok_or_else(too_large)?;
-        let Value::Document(description) = description else { return Err(too_large()) };
-        out.begin_document("updateDescription");
-        description.elements().for_each(|field| {
-            out.append_element(&field);
-        });
-        if told.is_expanded {
-            // No path that is told may be read in two ways.
-            out.begin_document("disambiguatedPaths").end();
-        }
-        out.end();
+        describe_update(told, &mut out)?;
     }
     if told.is_expanded {
         describe_operation(told, &mut out);
@@ -110,6 +100,25 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
         out.begin_document("frond").append("net", Value::Boolean(true)).end();
     }
     Ok(out.build())
+}
+
+/// What an update changed.
+///
+/// # Errors
+/// `BSONObjectTooLarge` (10334) if that was too much to be told.
+fn describe_update(told: &Told<'_>, out: &mut DocumentBuilder) -> Result<(), Error> {
+    let description = told.event.facts.get("description").ok_or_else(too_large)?;
+    let Value::Document(description) = description else { return Err(too_large()) };
+    out.begin_document("updateDescription");
+    description.elements().for_each(|field| {
+        out.append_element(&field);
+    });
+    if told.is_expanded {
+        // No path that is told may be read in two ways.
+        out.begin_document("disambiguatedPaths").end();
+    }
+    out.end();
+    Ok(())
 }
 
 /// What an expanded event says of a command.

@@ -61,15 +61,7 @@ pub(crate) fn distinct(
 ) -> Result<Vec<ValueBuf>, Error> {
     let reader = database.reader();
     if Catalog::of(&reader, database).is_made(collection)? {
-        let view = Catalog::of(&reader, database).compared(collection)?;
-        let collation = collation_of(request.collation.as_ref(), view.as_deref())?;
-        let found = filter_view(database, collection, request)?;
-        let mut values = Values::new(database, collation);
-        let path = Path::new(path);
-        for document in found {
-            values.add_at(&path, document?.view())?;
-        }
-        return Ok(values.sorted());
+        return distinct_in_view(database, &reader, collection, path, request);
     }
     let found = Catalog::of(&reader, database).collection(collection)?;
     let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
@@ -112,6 +104,24 @@ pub(crate) fn distinct(
         Some(values) => values,
         None => values_of(&mut scan).map_err(|error| put_aside.restore(error))?,
     };
+    Ok(values.sorted())
+}
+
+/// The same of a view, or of a time series' buckets.
+fn distinct_in_view(
+    database: &Database,
+    reader: &Reader<'_>,
+    name: &str,
+    path: &str,
+    request: &FindRequest,
+) -> Result<Vec<ValueBuf>, Error> {
+    let compared = Catalog::of(reader, database).compared(name)?;
+    let collation = collation_of(request.collation.as_ref(), compared.as_deref())?;
+    let mut values = Values::new(database, collation);
+    let path = Path::new(path);
+    for document in filter_view(database, name, request)? {
+        values.add_at(&path, document?.view())?;
+    }
     Ok(values.sorted())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::key;
 use frond_query::index::{FieldKind, IndexShape};
-use frond_query::planner::{self, IndexFacts, Plan};
+use frond_query::planner::{self, IndexFacts, IndexScan, Plan};
 use frond_query::{Code, Filter};
 use frond_tree::{Bounds, Direction};
 
@@ -14,6 +14,16 @@ use super::request::Request;
 use crate::collection::covered::Cover;
 use crate::error::Error;
 use crate::timeseries;
+
+/// A scan of one tree.
+struct Scanned {
+    source: Source,
+    scan: IndexScan,
+    flags: u8,
+    cover: Cover,
+    /// Whether documents come in the order that is asked for.
+    gives_order: bool,
+}
 
 impl Candidates<'_> {
     /// The access of a hint: its index, whatever it costs.
@@ -67,34 +77,9 @@ impl Candidates<'_> {
         }
     }
 
+    /// The scan of one tree.
     fn scan(&self, plan: Plan, request: Request<'_>) -> Access {
-        let (source, scan, flags, cover, gives_order) = match plan {
-            Plan::IndexScan(mut scan) => {
-                let source = self.sources[scan.index];
-                let flags = self.facts[scan.index].flags;
-                let gives_order = scan.sorted || request.order.pattern().is_none();
-                let cover = match source {
-                    Source::Index(position) => {
-                        Cover::of(&self.indexes[position], flags, &self.needs)
-                    }
-                    _ => {
-                        scan.ranges = timeseries::ranges(scan.ranges);
-                        // Where a source is absent no key tells.
-                        scan.is_exact = false;
-                        Cover::Nothing
-                    }
-                };
-                (source, scan, flags, cover, gives_order)
-            }
-            Plan::IdScan(scan) => {
-                let gives_order =
-                    request.order.pattern().is_none() || request.id_direction().is_some();
-                (Source::Id, scan, 0, Cover::Nothing, gives_order)
-            }
-            Plan::CollectionScan | Plan::Union { .. } => {
-                unreachable!("only scans of ranges are branches")
-            }
-        };
+        let Scanned { source, scan, flags, cover, gives_order } = self.scanned(plan, request);
         let direction = if scan.descending { Direction::Descending } else { Direction::Ascending };
         let is_unique = match source {
             Source::Index(position) => self.indexes[position].spec.unique,
@@ -134,5 +119,36 @@ impl Candidates<'_> {
         let one = |range: &Bounds| AccessPath { ranges: vec![range.clone()], ..path.clone() };
         let paths = path.ranges.iter().map(one).collect();
         Access { paths, is_merged: true, gives_order, is_exact, filter: None }
+    }
+
+    /// Which tree a plan of one scan is about.
+    fn scanned(&self, plan: Plan, request: Request<'_>) -> Scanned {
+        match plan {
+            Plan::IndexScan(mut scan) => {
+                let source = self.sources[scan.index];
+                let flags = self.facts[scan.index].flags;
+                let gives_order = scan.sorted || request.order.pattern().is_none();
+                let cover = match source {
+                    Source::Index(position) => {
+                        Cover::of(&self.indexes[position], flags, &self.needs)
+                    }
+                    _ => {
+                        scan.ranges = timeseries::ranges(scan.ranges);
+                        // Where a source is absent no key tells.
+                        scan.is_exact = false;
+                        Cover::Nothing
+                    }
+                };
+                Scanned { source, scan, flags, cover, gives_order }
+            }
+            Plan::IdScan(scan) => {
+                let gives_order =
+                    request.order.pattern().is_none() || request.id_direction().is_some();
+                Scanned { source: Source::Id, scan, flags: 0, cover: Cover::Nothing, gives_order }
+            }
+            Plan::CollectionScan | Plan::Union { .. } => {
+                unreachable!("only scans of ranges are branches")
+            }
+        }
     }
 }

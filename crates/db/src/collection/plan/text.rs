@@ -30,17 +30,7 @@ pub(super) fn choose(
     request: Request<'_>,
     (search, place): (&TextSearch, TextPosition),
 ) -> Result<Access, Error> {
-    let refuse = |message: &str| Err(Error::invalid(Code::BadValue, message));
-    if request.hint.is_some() {
-        return refuse("text and hint not allowed in same query");
-    }
-    if matches!(request.order, Order::Natural(_)) {
-        return refuse("text expression not allowed with $natural sort order");
-    }
-    if request.between.is_given() {
-        let message = "When using min()/max() a hint of which index to use must be provided";
-        return Err(Error::invalid(Code::Location(51173), message));
-    }
+    refuse_beside_text(&request)?;
     let is_used = |position: &usize| !collection.indexes[*position].spec.hidden;
     let visible = || (0..collection.indexes.len()).filter(is_used);
     let text = visible().find_map(|position| {
@@ -85,6 +75,22 @@ pub(super) fn choose(
     };
     let access = candidates.access(plan, request);
     Ok(Access { filter: Some(filter), ..access })
+}
+
+/// Refuses what doesn't go together with a `$text`.
+fn refuse_beside_text(request: &Request<'_>) -> Result<(), Error> {
+    let refuse = |message: &str| Err(Error::invalid(Code::BadValue, message));
+    if request.hint.is_some() {
+        return refuse("text and hint not allowed in same query");
+    }
+    if matches!(request.order, Order::Natural(_)) {
+        return refuse("text expression not allowed with $natural sort order");
+    }
+    if request.between.is_given() {
+        let message = "When using min()/max() a hint of which index to use must be provided";
+        return Err(Error::invalid(Code::Location(51173), message));
+    }
+    Ok(())
 }
 
 /// Refuses a hint on a text index for a search without `$text`.
