@@ -2,9 +2,9 @@
 //!
 //! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit),
 //! `index_entry` (what an index's tree holds), `view` (the catalog of one version at one moment),
-//! `lookup` (what names mean to a reader),
-//! `adopt` (getting a collection into trees that can be written), `cache` (what was found last),
-//! then the operations: `collections`, `rename`, `drop`, `indexes` (with `prepared` and `build`), `stats`.
+//! `lookup` (what names mean to a reader), `adopt` (getting a collection into trees that can be
+//! written), `cache` (what was found last), then the operations: `collections`, `rename`, `drop`,
+//! `indexes` (with `prepared` and `build`), `stats`.
 
 pub(crate) mod adopt;
 pub(crate) mod build;

@@ -8,9 +8,9 @@
 //! and several in one), `reader` (working trees and committed ones read alike), `refs` (what names
 //! commits), [`retry`] (writes that are sent twice), [`database`] (one version of one database:
 //! what a command works on), `moment` (reading what was), `hook` (the way up to versions),
-//! [`catalog`] (what exists), [`collection`] (reads and writes), `api` (all that a database
-//! can be asked for), `open`, `inside` (what versions
-//! get of all this). Blocking and batched; knows no wire and no socket.
+//! [`catalog`] (what exists), [`collection`] (reads and writes), `api` (all that a database can be
+//! asked for), `open`, `inside` (what versions get of all this). Blocking and batched; knows no
+//! wire and no socket.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

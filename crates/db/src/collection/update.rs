@@ -191,8 +191,8 @@ fn update_in_parts(
 /// Parses an update and notes what it needs to know.
 ///
 /// # Errors
-/// `TypeMismatch` (14) for filters that are no array; MongoDB's codes for an operator, stage or path
-/// that can't be; `ExceededMemoryLimit` (146).
+/// `TypeMismatch` (14) for filters that are no array; MongoDB's codes for an operator, stage or
+/// path that can't be; `ExceededMemoryLimit` (146).
 pub fn parse_update(
     database: &Database,
     update: &ValueBuf,

@@ -1,5 +1,5 @@
-//! Goal: cells and lines of CSV become the documents that they read as. Method: small texts, and what
-//! comes of them.
+//! Goal: cells and lines of CSV become the documents that they read as. Method: small texts, and
+//! what comes of them.
 
 use super::*;
 
