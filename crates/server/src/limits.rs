@@ -168,6 +168,9 @@ pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old sessions, and what is remembered of their writes, are looked for.
 pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
+/// How often it is looked whether the server's certificate ends soon.
+pub const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// After how many seconds documents that have expired are looked for again, unless
 /// `ttlMonitorSleepSecs` says otherwise: as MongoDB does.
 pub const EXPIRE_SECONDS: u32 = 60;

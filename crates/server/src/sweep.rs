@@ -14,10 +14,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::limits::{
-    POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL, TRANSACTION_SWEEP_INTERVAL,
+    CERTIFICATE_INTERVAL, POLICY_INTERVAL, SESSION_IDLE_MAX, SESSION_SWEEP_INTERVAL,
+    TRANSACTION_SWEEP_INTERVAL,
 };
-use crate::log::{self, Severity};
+use crate::log::{self, Component, Event, Severity};
 use crate::shared::Shared;
+use crate::tls::Tls;
 use crate::transactions;
 
 /// Starts the task; it ends when the server stops.
@@ -27,6 +29,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
         let mut transactions = tokio::time::interval(TRANSACTION_SWEEP_INTERVAL);
         let mut policies = tokio::time::interval(POLICY_INTERVAL);
         let mut sessions = tokio::time::interval(SESSION_SWEEP_INTERVAL);
+        let mut certificates = tokio::time::interval(CERTIFICATE_INTERVAL);
         let mut expired: Option<tokio::time::Instant> = None;
         let stopping = stop.clone();
         let mut expiring: Option<JoinHandle<()>> = None;
@@ -39,6 +42,7 @@ pub fn start(shared: &Arc<Shared>, stop: &watch::Sender<bool>) -> JoinHandle<()>
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 _ = sessions.tick() => (forget_sessions, Arc::clone(&shared)),
+                _ = certificates.tick() => (warn_of_certificate, Arc::clone(&shared)),
                 _ = policies.tick() => (run_policies, Arc::clone(&shared)),
                 _ = transactions.tick() => (abort_expired, Arc::clone(&shared)),
                 () = tokio::time::sleep_until(due) => {
@@ -70,6 +74,21 @@ pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
     });
     // What couldn't be removed now (the disk is full, say) is removed the next time.
     let _ = shared.frond.expire_documents(&interrupt);
+}
+
+/// Tells that the server's certificate ends soon, where it does.
+pub fn warn_of_certificate(shared: &Shared) {
+    let warning = shared.tls.as_ref().and_then(Tls::warning);
+    if let Some(warning) = warning {
+        let event = Event {
+            severity: Severity::Warning,
+            component: Component::Network,
+            id: 0,
+            context: "certificates",
+            message: &warning,
+        };
+        shared.log.write(&event, |_| {});
+    }
 }
 
 /// Makes automatic commits, and removes branches whose time is over.

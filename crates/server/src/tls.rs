@@ -4,17 +4,25 @@
 //! authorities by which clients' certificates are verified. Both are read when the server starts
 //! and again at [`Tls::rotate`]; connections that are there keep what they began with.
 
+mod der;
 pub mod subject;
+mod validity;
 
+use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use frond_store::io::{Clock, SystemClock};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
+
+/// So long before a certificate ends it is told.
+const WARNED_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// Who may connect how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +67,18 @@ pub enum TlsError {
         /// What is wrong with them.
         source: rustls::Error,
     },
+    /// The certificate's time is over, or hasn't come.
+    #[error(
+        "{file}: the provided SSL certificate is expired or not yet valid: it is valid from {} to {}",
+        Utc(*.valid.start()),
+        Utc(*.valid.end())
+    )]
+    Time {
+        /// As given.
+        file: String,
+        /// The seconds since 1970 in which it is valid.
+        valid: RangeInclusive<i64>,
+    },
     /// The authorities can't verify anybody.
     #[error("{file}: {source}")]
     Authorities {
@@ -74,7 +94,15 @@ pub enum TlsError {
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct Tls {
     options: TlsOptions,
-    config: RwLock<Arc<ServerConfig>>,
+    served: RwLock<Served>,
+}
+
+/// What connections are served with.
+#[derive(Clone)]
+struct Served {
+    config: Arc<ServerConfig>,
+    /// When the certificate ends, in seconds since 1970; `None`: it doesn't tell.
+    ends: Option<i64>,
 }
 
 impl Tls {
@@ -83,8 +111,8 @@ impl Tls {
     /// # Errors
     /// See [`TlsError`].
     pub fn open(options: TlsOptions) -> Result<Tls, TlsError> {
-        let config = RwLock::new(read(&options)?);
-        Ok(Tls { options, config })
+        let served = RwLock::new(read(&options)?);
+        Ok(Tls { options, served })
     }
 
     /// Reads the files again: connections from now on are served with what they hold.
@@ -92,8 +120,8 @@ impl Tls {
     /// # Errors
     /// See [`TlsError`]; then all stays as it was.
     pub fn rotate(&self) -> Result<(), TlsError> {
-        let config = read(&self.options)?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let served = read(&self.options)?;
+        *self.served.write().unwrap_or_else(PoisonError::into_inner) = served;
         Ok(())
     }
 
@@ -104,11 +132,47 @@ impl Tls {
 
     /// With what to serve a connection.
     pub fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        self.served().config
+    }
+
+    /// What is to be told of a certificate that ends soon, or has ended.
+    pub fn warning(&self) -> Option<String> {
+        let ends = self.served().ends?;
+        let left = ends - now_seconds();
+        let what = match left {
+            ..0 => "the server's certificate has expired: clients refuse it",
+            0..WARNED_SECONDS => "the server's certificate expires soon",
+            _ => return None,
+        };
+        let file = name(&self.options.certificate_key_file);
+        Some(format!(
+            "{what}: {file} is valid to {} (rotateCertificates takes a new one)",
+            Utc(ends)
+        ))
+    }
+
+    fn served(&self) -> Served {
+        self.served.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn read(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
+fn now_seconds() -> i64 {
+    SystemClock.now_micros().div_euclid(1_000_000)
+}
+
+/// Seconds since 1970 as text.
+struct Utc(i64);
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_second(self.0) {
+            Ok(time) => time.fmt(f),
+            Err(_) => write!(f, "{} s after 1970", self.0),
+        }
+    }
+}
+
+fn read(options: &TlsOptions) -> Result<Served, TlsError> {
     let file = &options.certificate_key_file;
     let wrong = |source| unusable_certificate(file, source);
     let provider = Arc::new(ring::default_provider());
@@ -124,7 +188,14 @@ fn read(options: &TlsOptions) -> Result<Arc<ServerConfig>, TlsError> {
         None => builder.with_no_client_auth(),
     };
     let (chain, key) = (read_certificates(file)?, read_key(file)?);
-    Ok(Arc::new(builder.with_single_cert(chain, key).map_err(wrong)?))
+    let valid = chain.first().and_then(validity::of_certificate);
+    let config = Arc::new(builder.with_single_cert(chain, key).map_err(wrong)?);
+    match valid {
+        Some(valid) if !valid.contains(&now_seconds()) => {
+            Err(TlsError::Time { file: name(file), valid })
+        }
+        valid => Ok(Served { config, ends: valid.map(|valid| *valid.end()) }),
+    }
 }
 
 /// What verifies clients' certificates.

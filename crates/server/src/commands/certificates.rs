@@ -6,6 +6,7 @@ use frond_query::Code;
 
 use crate::log::{Component, Event, Severity};
 use crate::request::{Answer, Request};
+use crate::sweep;
 
 /// MongoDB's `InvalidSSLConfiguration`.
 const TLS_INVALID: Code = Code::Location(140);
@@ -33,5 +34,6 @@ pub fn rotate(request: &Request<'_>) -> Answer {
             attributes.append("message", Value::String(message));
         }
     });
+    sweep::warn_of_certificate(request.server);
     Ok(DocumentBuilder::new())
 }

@@ -4,10 +4,7 @@
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
-/// DER's tags.
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
+use super::der::{OBJECT_IDENTIFIER, SEQUENCE, SET, take, take_tagged};
 
 /// Object identifiers as DER has them, and what they are called.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
@@ -50,30 +47,6 @@ fn of_name(mut name: &[u8]) -> Option<String> {
     }
     parts.reverse();
     Some(parts.join(","))
-}
-
-/// Takes a value with its tag.
-fn take<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
-    let (tag, after) = rest.split_first()?;
-    let (first, mut after) = after.split_first()?;
-    let mut bytes = usize::from(*first);
-    if 0x80 <= *first {
-        let (long, behind) = after.split_at_checked(usize::from(first & 0x7f))?;
-        bytes = match long {
-            [byte] => usize::from(*byte),
-            [high, low] => usize::from(u16::from_be_bytes([*high, *low])),
-            // No certificate has a name that long.
-            _ => return None,
-        };
-        after = behind;
-    }
-    let (content, behind) = after.split_at_checked(bytes)?;
-    *rest = behind;
-    Some((*tag, content))
-}
-
-fn take_tagged<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
-    take(rest).filter(|(found, _)| *found == tag).map(|(_, content)| content)
 }
 
 /// A string of one of ASN.1's sorts. One with a NUL would look like a shorter one to others.

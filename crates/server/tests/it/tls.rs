@@ -307,6 +307,45 @@ fn a_server_without_good_files_does_not_start() {
     }
 }
 
+/// MongoDB: 28652, and nothing is served.
+#[test]
+fn certificates_whose_time_is_over_or_has_not_come_are_refused() {
+    let secured = Secured::start(TlsMode::Allowed);
+    let file = secured.directory.file("server.pem");
+    let valid = |first: i32, last: i32| {
+        secured.authority.certificate_with(&[(DnType::CommonName, "the server")], |params| {
+            params.not_before = rcgen::date_time_ymd(first, 2, 28);
+            params.not_after = rcgen::date_time_ymd(last, 1, 1);
+        })
+    };
+    let mut client = secured.server.client();
+    for (first, last, told) in [(2000, 2001, "2001-01-01"), (2990, 3000, "2990-02-28")] {
+        write(&file, &valid(first, last));
+        let (code, message) = client.error("admin", r#"{"rotateCertificates": 1}"#);
+        assert_eq!(code, 140, "{message}");
+        assert!(
+            message.contains("expired or not yet valid") && message.contains(told),
+            "{message}"
+        );
+        assert!(secured.takes(&secured.client), "the old one stays");
+        let opened = frond_server::tls::Tls::open(options(TlsMode::Required, file.clone()));
+        let error = opened.err().expect("refused").to_string();
+        assert!(error.contains("expired or not yet valid"), "{error}");
+    }
+    write(&file, &valid(2000, 3000));
+    client.ok("admin", r#"{"rotateCertificates": 1}"#);
+    let tls = frond_server::tls::Tls::open(options(TlsMode::Required, file.clone())).expect("good");
+    assert_eq!(tls.warning(), None);
+    let soon = secured.authority.certificate_with(&[(DnType::CommonName, "it")], |params| {
+        let now = std::time::SystemTime::now();
+        params.not_after = (now + std::time::Duration::from_secs(29 * 24 * 3600)).into();
+    });
+    write(&file, &soon);
+    tls.rotate().expect("it is valid");
+    let warning = tls.warning().expect("it ends soon");
+    assert!(warning.contains("expires soon"), "{warning}");
+}
+
 /// A client that is gone is noticed while its command waits, though it has said farewell.
 #[test]
 fn commands_of_clients_that_are_gone_end() {

@@ -60,9 +60,19 @@ impl Authority {
 
     /// A certificate and its key, in one file's text.
     pub fn certificate(&self, subject_parts: &[(DnType, &str)]) -> String {
+        self.certificate_with(subject_parts, |_| {})
+    }
+
+    /// The same, with what `change` makes of it.
+    pub fn certificate_with(
+        &self,
+        subject_parts: &[(DnType, &str)],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> String {
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("good names");
         params.distinguished_name = subject(subject_parts);
+        change(&mut params);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         format!("{}{}", certificate.pem(), key.serialize_pem())
