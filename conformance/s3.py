@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -28,6 +29,8 @@ INSTALLED = PROJECT / "target" / "conformance" / "bin"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 BUILD_SECONDS_MAX = 900
 START_SECONDS_MAX = 300
+# Packs are sent so often.
+SEND_SECONDS = 60
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret",
                "AWS_REGION": "us-east-1"}
 
@@ -221,6 +224,7 @@ def run(frond, store, chance, rounds):
     print(told, end="")
     refuse_heedless(frond)
     live(frond, store, chance)
+    idle(frond)
     frond.run("import", "-d", "shop", "-c", "items", "--commit", "first", text=documents(chance, 4000, 0))
     frond.run("remote", "shop", "add", "cloud", "s3://bucket/shop")
     for position in range(rounds):
@@ -332,6 +336,40 @@ def live(frond, store, chance):
     code, told = frond.try_run("serve", "--data", "live", "--listen", "127.0.0.1:0", "--store", "s3://bucket/live")
     if code != 1 or "has data of its own" not in told:
         raise SystemExit(f"s3: the deposed directory: {told}")
+
+
+def idle(frond):
+    """A server to which nothing is written asks its bucket nothing, so a month of it costs what lies there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        metrics = f"127.0.0.1:{free.getsockname()[1]}"
+    server = Live(frond, "taken", "--metrics-listen", metrics)
+
+    def asked():
+        with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        counts = [line.rsplit(" ", 1)[1] for line in lines if line.startswith("frond_store_requests_total{")]
+        if len(counts) != 4:
+            raise SystemExit(f"s3: {len(counts)} kinds of requests are counted")
+        return sum(int(count) for count in counts)
+
+    before, quiet_since = asked(), time.monotonic()
+    if before == 0:
+        raise SystemExit("s3: a start asks nothing: it isn't counted")
+    end = time.monotonic() + 3 * SEND_SECONDS
+    while time.monotonic() - quiet_since < SEND_SECONDS + 5:
+        if end < time.monotonic():
+            raise SystemExit("s3: an idle server goes on asking")
+        time.sleep(1)
+        now = asked()
+        if now != before:
+            before, quiet_since = now, time.monotonic()
+    told = frond.run("doctor", "--uri", server.address)
+    server.kill()
+    price = next((line for line in told.splitlines() if line.startswith("store")), "")
+    print(f"idle: {before} requests since it started; {price}")
+    if "a month at the rate of" not in price:
+        raise SystemExit(f"s3: doctor tells no price: {told}")
 
 
 def same(frond, left, right):

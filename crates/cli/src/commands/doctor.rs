@@ -4,6 +4,7 @@
 //! that another process has open is looked at from outside only; a server that runs tells itself
 //! how it is. Damage is for `frond fsck`, which reads all.
 
+mod price;
 mod server;
 mod store;
 
@@ -29,6 +30,8 @@ Examples:
   frond doctor
   frond doctor --data /var/lib/frond
   frond doctor --uri 127.0.0.1:27017          a server that runs: does it take writes?
+  frond doctor --uri 127.0.0.1:27017 --store-times 10 --store-gigabytes 1000
+                                              and what its bucket would cost a month
   frond doctor --store s3://bucket/prefix     can the store be relied on, and how fast is it?
   frond doctor --accept-clock                 the clock leapt, and it is right now: believe it
   frond doctor --accept-clock --uri 127.0.0.1:27017
@@ -74,6 +77,9 @@ pub struct Doctor {
     #[arg(long, conflicts_with = "store")]
     accept_clock: bool,
 
+    #[command(flatten)]
+    plan: price::Plan,
+
     /// One finding per line, as JSON
     #[arg(long, conflicts_with = "accept_clock")]
     json: bool,
@@ -98,7 +104,7 @@ impl Doctor {
                 let mut backend = Remote::connect(&server_of(uri)?)?;
                 let command = document! { "serverStatus": 1_i32 };
                 let status = backend.execute_with("admin", command.view(), Vec::new())?;
-                report.server(status.view())?;
+                report.server(status.view(), &self.plan)?;
             }
             None => {
                 check_there(&self.data, ": name one with --data, or a server with --uri")?;

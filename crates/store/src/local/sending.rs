@@ -94,7 +94,10 @@ impl Sending {
         let mut state = self.state();
         state.failure = sent.as_ref().err().map(|error| SendFailure {
             since_micros: state.failure.as_ref().map_or(now_micros, |before| before.since_micros),
-            message: error.to_string(),
+            message: match error {
+                StoreError::Io { source, .. } => source.to_string(),
+                other => other.to_string(),
+            },
             is_full: false,
         });
         state.is_wanted |= sent.is_err();

@@ -4,6 +4,7 @@ use frond_db::ClockState;
 use frond_doc::{Document, Value};
 
 use super::Report;
+use super::price::Plan;
 use crate::failure::Failure;
 use crate::output::counted;
 
@@ -12,7 +13,7 @@ impl Report<'_> {
     ///
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
-    pub fn server(&mut self, status: Document<'_>) -> Result<(), Failure> {
+    pub fn server(&mut self, status: Document<'_>, plan: &Plan) -> Result<(), Failure> {
         let part = |parent: Document<'_>, name: &str| {
             parent
                 .get(name)
@@ -52,6 +53,7 @@ impl Report<'_> {
             let are = if is_taken { "taken as yet" } else { "refused" };
             self.problem("writes", &format!("{are}: {reason}"), &advice)?;
         }
+        self.price(part(frond.view(), "store").view(), seconds, plan)?;
         let clock = part(frond.view(), "clock");
         let date = |name: &str| match clock.get(name) {
             Some(Value::DateTime(millis)) => Some(millis),
