@@ -40,6 +40,11 @@ impl DocumentBuilder {
         DocumentBuilder { bytes: buffer, open: Vec::new() }
     }
 
+    /// Makes room for so many more bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
     /// How many bytes the document has so far.
     pub fn bytes(&self) -> usize {
         self.bytes.len()

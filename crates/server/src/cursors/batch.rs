@@ -48,6 +48,8 @@ pub struct OpenCursor {
     failed: Option<Error>,
     /// A document that was read but didn't go into the last batch.
     held: Option<Held>,
+    /// How large the last batch was: about as much as the next.
+    batch_bytes: usize,
 }
 
 /// A document that waits for the next batch, with its memory if it is large.
@@ -79,6 +81,7 @@ impl OpenCursor {
             documents,
             failed: None,
             held: None,
+            batch_bytes: 0,
         }
     }
 
@@ -101,7 +104,13 @@ impl OpenCursor {
         size: BatchSize,
         room: &AnswerMemory<'_>,
     ) -> Result<bool, Error> {
+        let before = answer.bytes();
+        // Else the answer grows by doubling, and is copied each time.
+        if room.fits(before + self.batch_bytes) {
+            answer.reserve(self.batch_bytes);
+        }
         let is_last = self.read_batch(answer, size, room)?;
+        self.batch_bytes = answer.bytes() - before;
         if let Some(stream) = &self.stream
             && self.held.is_none()
         {
