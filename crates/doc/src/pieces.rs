@@ -27,6 +27,7 @@ mod difference;
 mod edit;
 mod input;
 mod item;
+mod names;
 mod output;
 mod reach;
 mod read;
@@ -43,7 +44,7 @@ pub use edit::{Edited, Element, Splice};
 pub use input::{read_bson, read_json};
 pub use item::Item;
 pub use output::json::JsonWriter;
-pub use reach::VisitReached;
+pub use reach::{VisitReached, visit_reached};
 pub use read::{Found, Part};
 pub use recut::Recut;
 pub use shallow::{

@@ -46,7 +46,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
-use crate::large::Asked;
+use crate::large::{Asked, Depth};
 use crate::memory::RequestMemory;
 use crate::metadata::{Metadata, MetadataKind};
 use crate::search::{TextMatcher, TextSearch};
@@ -389,7 +389,13 @@ impl Filter {
     /// At what of documents the filter looks by itself: its expressions open what they want.
     pub fn asked(&self) -> Asked {
         let mut asked = Asked::default();
-        if self.root.ask(&mut asked) { asked } else { Asked::all() }
+        if self.root.ask(Depth::Parts, &mut asked) { asked } else { Asked::all() }
+    }
+
+    /// The same where each element of an array is looked at that a path ends at.
+    pub(crate) fn asked_by_elements(&self) -> Asked {
+        let mut asked = Asked::default();
+        if self.root.ask(Depth::Level, &mut asked) { asked } else { Asked::all() }
     }
 
     /// The tree, for the planner.

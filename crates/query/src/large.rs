@@ -15,11 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use frond_doc::builder::position_name;
+use frond_doc::path::{Path, Reached};
 use frond_doc::pieces::has_references;
 use frond_doc::{
     Array, Document, DocumentBuf, DocumentBuilder, ElementType, Reference, Value, ValueBuf,
 };
 
+use crate::by_name::ByName;
 use crate::error::QueryError;
 
 /// Reads what references stand for.
@@ -50,6 +52,18 @@ pub trait Pieces: Send + Sync {
     fn elements(&self, array: Reference<'_>, positions: Range<u64>)
     -> Result<ValueBuf, QueryError>;
 
+    /// Shows what a path reaches in a document until it is enough; tells whether it was, if that
+    /// can be told without putting anything together.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn reach(
+        &self,
+        document: Document<'_>,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, QueryError>;
+
     /// The document without references.
     ///
     /// # Errors
@@ -78,13 +92,13 @@ pub enum Depth {
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     depth: Depth,
-    fields: Vec<(String, Asked)>,
+    fields: ByName<Asked>,
 }
 
 impl Asked {
     /// All of a document.
     pub fn all() -> Asked {
-        Asked { depth: Depth::Whole, fields: Vec::new() }
+        Asked { depth: Depth::Whole, fields: ByName::default() }
     }
 
     /// Adds a path.
@@ -98,18 +112,13 @@ impl Asked {
 
     /// The part of that name, made where it isn't there.
     pub fn field(&mut self, name: &str) -> &mut Asked {
-        let position = self.fields.iter().position(|(known, _)| known == name);
-        let position = position.unwrap_or_else(|| {
-            self.fields.push((name.to_owned(), Asked::default()));
-            self.fields.len() - 1
-        });
-        &mut self.fields[position].1
+        self.fields.entry(name, Asked::default).0
     }
 
     /// Adds all that another asks for.
     pub fn add_all(&mut self, other: &Asked) {
         self.depth = self.depth.max(other.depth);
-        for (name, inner) in &other.fields {
+        for (name, inner) in other.fields.iter() {
             self.field(name).add_all(inner);
         }
     }
@@ -126,7 +135,7 @@ impl Asked {
     }
 
     fn get(&self, name: &[u8]) -> Option<&Asked> {
-        self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, asked)| asked)
+        self.fields.get(name)
     }
 
     /// What is asked of an array's element: what is asked of the array's parts, and what of its
@@ -195,6 +204,17 @@ impl Large {
         positions: Range<u64>,
     ) -> Result<ValueBuf, QueryError> {
         self.pieces()?.elements(array, positions)
+    }
+
+    /// Shows what a path reaches in a document until it is enough; tells whether it was, if that
+    /// can be told without putting anything together.
+    pub(crate) fn reach(
+        &self,
+        document: Document<'_>,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, QueryError> {
+        self.pieces()?.reach(document, path, visit)
     }
 
     /// The document without references; `None` if it has none.
@@ -356,10 +376,15 @@ fn is_opened(asked: &Asked, reference: Reference<'_>) -> bool {
 
 /// Whether something that is asked for is a reference.
 fn lacks(asked: &Asked, document: Document<'_>) -> bool {
-    asked
-        .fields
-        .iter()
-        .any(|(name, inner)| document.get(name).is_some_and(|value| lacks_value(inner, value)))
+    let lacks = |inner: &Asked, value: Option<Value<'_>>| {
+        value.is_some_and(|value| lacks_value(inner, value))
+    };
+    if asked.fields.is_many() {
+        return document.elements().any(|element| {
+            asked.get(element.name).is_some_and(|inner| lacks(inner, element.decode()))
+        });
+    }
+    asked.fields.iter().any(|(name, inner)| lacks(inner, document.get(name)))
 }
 
 fn lacks_value(asked: &Asked, value: Value<'_>) -> bool {

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod accumulator;
+mod by_name;
 pub mod code;
 pub mod collation;
 pub mod cores;

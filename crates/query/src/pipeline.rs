@@ -219,17 +219,30 @@ impl Pipeline {
         variables: Variables,
         collections: Arc<dyn Collections>,
     ) -> Result<Documents<'a>, QueryError> {
+        let large = variables.large().clone();
+        let documents = self.run_carrying(input, variables, collections)?;
+        if !large.is_met() {
+            return Ok(documents);
+        }
+        Ok(Box::new(documents.map(move |document| large.open_document(&Asked::all(), document?))))
+    }
+
+    /// As [`run_over`](Self::run_over); documents that come out may have references.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_carrying<'a>(
+        self,
+        input: Input<'a>,
+        variables: Variables,
+        collections: Arc<dyn Collections>,
+    ) -> Result<Documents<'a>, QueryError> {
         self.check_bound(&variables)?;
         let resources = collections.resources();
         let (wanted, metadata) = (None, self.metadata);
         let context = Context { variables, collections, resources, wanted, metadata };
         let large = context.variables.large().clone();
-        let documents = self.run_in(input, &context)?;
-        let documents = bounded(documents, &large);
-        if !large.is_met() {
-            return Ok(documents);
-        }
-        Ok(Box::new(documents.map(move |document| large.open_document(&Asked::all(), document?))))
+        Ok(bounded(self.run_in(input, &context)?, &large))
     }
 
     /// Runs the stages as a part of another pipeline.

@@ -12,6 +12,7 @@ pub(crate) use parse::features;
 
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 
+use crate::by_name::ByName;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Variables};
@@ -40,7 +41,7 @@ enum Kind {
 /// The named fields of one level, in the projection's order.
 #[derive(Clone, Debug, Default)]
 struct Tree {
-    fields: Vec<(String, Node)>,
+    fields: ByName<Node>,
 }
 
 /// What happens to a named field.
@@ -138,14 +139,18 @@ impl Projection {
         is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
     }
 
-    /// At what of documents the projection looks by itself: its expressions open what they want.
-    pub fn asked(&self, filter: &Filter) -> Asked {
+    /// At what of documents the projection looks by itself: its expressions open what they want,
+    /// and so does what looks for the element that a `$` stands for.
+    pub fn asked(&self) -> Asked {
         let mut asked = Asked::default();
-        if self.positional.is_some() {
-            asked.add_all(&filter.asked());
-        }
         self.root.ask(&mut asked);
         asked
+    }
+
+    /// The same for documents whose references `large` reads.
+    pub fn reading(&self, large: &Large) -> Projection {
+        let variables = self.variables.clone().with_large(large.clone());
+        Projection { variables, ..self.clone() }
     }
 
     /// Who reads what references stand for.
@@ -171,7 +176,7 @@ impl Projection {
 
 impl Tree {
     fn collate(&mut self, collation: &Collation) {
-        for (_, node) in &mut self.fields {
+        for node in self.fields.values_mut() {
             match node {
                 Node::Inner(tree) => tree.collate(collation),
                 Node::ElementMatch(filter) if filter.collation() != collation => {
@@ -183,11 +188,11 @@ impl Tree {
     }
 
     fn get(&self, name: &[u8]) -> Option<&Node> {
-        self.fields.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, node)| node)
+        self.fields.get(name)
     }
 
     fn ask(&self, asked: &mut Asked) {
-        for (name, node) in &self.fields {
+        for (name, node) in self.fields.iter() {
             let field = asked.field(name);
             match node {
                 // Of an array that lies elsewhere the elements are read that stay, or as far as
@@ -196,8 +201,8 @@ impl Tree {
                 | Node::Exclude
                 | Node::Computed(_)
                 | Node::Slice(_)
+                | Node::Positional
                 | Node::ElementMatch(_) => {}
-                Node::Positional => field.look(Depth::Level),
                 Node::Inner(tree) => {
                     field.look(Depth::Level);
                     tree.ask(field);
@@ -208,8 +213,8 @@ impl Tree {
 
     /// Adds the paths of what stays; `None` if something is computed.
     fn add_paths(&self, outer: &str, paths: &mut Vec<String>) -> Option<()> {
-        for (name, node) in &self.fields {
-            let path = if outer.is_empty() { name.clone() } else { format!("{outer}.{name}") };
+        for (name, node) in self.fields.iter() {
+            let path = if outer.is_empty() { name.to_owned() } else { format!("{outer}.{name}") };
             match node {
                 Node::Exclude => {}
                 Node::Include | Node::Slice(_) | Node::ElementMatch(_) => paths.push(path),

@@ -262,6 +262,8 @@ fn stream(
     let unordered = |input| Streamed { input, gives_order: false, passed: 0 };
     let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
     let reads_all = search.limit.is_none() || order.pattern().is_some();
+    let is_own = database.repository_name() == context.database.repository_name();
+    let lazily = lazily.filter(|_| is_own && context.large.is_met());
     if let Some(series) = Catalog::of(reader, database).series_of_buckets(collection)? {
         let name = name::of_buckets(collection).unwrap_or(collection);
         let all = Filter::all();
@@ -270,7 +272,9 @@ fn stream(
         return Ok(unordered(buckets.into()));
     }
     if let Some(view) = Catalog::of(reader, database).view(collection)? {
-        return Ok(unordered(stream_view(database, reader, &view, &filter, context)?.into()));
+        let carries = lazily.is_some();
+        let documents = stream_view(database, reader, (&view, &filter), carries, context)?;
+        return Ok(unordered(documents.into()));
     }
     let (name, found) = (collection, Catalog::of(reader, database).collection(collection)?);
     let Some((collection, mut access)) = search.access(database.frond(), reader, found)? else {
@@ -286,8 +290,7 @@ fn stream(
     let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
         .interrupted_by(&context.interrupt)
         .ended_by(ending);
-    let is_own = database.repository_name() == context.database.repository_name();
-    if let Some(lazily) = lazily.filter(|_| is_own && context.large.is_met()) {
+    if let Some(lazily) = lazily {
         scan = scan.lazily(lazily);
     }
     if counts {
@@ -301,12 +304,13 @@ fn stream(
     Ok(Streamed { input: Input::Rows(Box::new(rows)), gives_order, passed })
 }
 
-/// The documents of a view that pass `filter`: those that its pipeline makes.
+/// The documents of a view that pass `filter`: those that its pipeline makes. Large ones have
+/// references if the caller `carries` these.
 fn stream_view(
     database: &Database,
     reader: &Reader<'static>,
-    view: &View,
-    filter: &Filter,
+    (view, filter): (&View, &Filter),
+    carries: bool,
     context: &Stages,
 ) -> Result<Documents<'static>, Error> {
     if DEPTH_MAX <= context.view_depth {
@@ -336,13 +340,24 @@ fn stream_view(
         Input::Documents(Box::new(std::iter::empty()))
     } else {
         let own = pipeline.take_filter().with_variables(variables.clone());
-        let lazily = (!pipeline.chooses_only()).then(|| Lazily::new(&context.large, true));
+        let is_read = carries || !pipeline.chooses_only();
+        let takes_kept = !carries || !context.stores;
+        let lazily = is_read.then(|| Lazily::new(&context.large, takes_kept));
         stream(database, reader, &view.on, Search::of(&own, None), lazily, &context)?.input
     };
-    let documents = pipeline.run_over(input, variables, Arc::new(context))?;
+    let large = context.large.clone();
+    let documents = match carries {
+        true => pipeline.run_carrying(input, variables, Arc::new(context))?,
+        false => pipeline.run_over(input, variables, Arc::new(context))?,
+    };
     let Some(filter) = left else { return Ok(documents) };
+    let asked = filter.asked();
+    let passes = move |document: &DocumentBuf| match large.opened(&asked, document.view())? {
+        Some(opened) => filter.try_matches(opened.view()),
+        None => filter.try_matches(document.view()),
+    };
     Ok(Box::new(documents.filter_map(move |document| match document {
-        Ok(document) => match filter.try_matches(document.view()) {
+        Ok(document) => match passes(&document) {
             Ok(passes) => passes.then_some(Ok(document)),
             Err(error) => Some(Err(error)),
         },

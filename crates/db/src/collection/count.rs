@@ -14,7 +14,7 @@ use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
 use crate::collection::search::Search;
-use crate::collection::view::filter_view;
+use crate::collection::view::count_view;
 use crate::database::Database;
 use crate::error::Error;
 
@@ -27,11 +27,7 @@ pub(crate) fn count(
     let (skip, limit) = (request.skip, request.limit);
     let reader = database.reader();
     if Catalog::of(&reader, database).is_made(collection)? {
-        let mut count: u64 = 0;
-        for document in filter_view(database, collection, request)? {
-            document?;
-            count += 1;
-        }
+        let count = count_view(database, collection, request)?;
         return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
     }
     let found = Catalog::of(&reader, database).collection(collection)?;

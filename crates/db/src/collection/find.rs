@@ -138,12 +138,12 @@ fn sort_in_parts(
 /// What is read of large documents, where not all of it is: the filter, the order and the
 /// projection ask for it.
 fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<Lazily> {
-    let Query { filter, order, projection: Some(projection), .. } = query else { return None };
+    let Query { order, projection: Some(projection), .. } = query else { return None };
     let shows_all = request.tells_key || request.gives_keys;
     if shows_all || !large.is_met() || matches!(order, Order::Near(_)) {
         return None;
     }
-    let mut lazily = Lazily::new(large, true).asking(&projection.asked(filter));
+    let mut lazily = Lazily::new(large, true).asking(&projection.asked());
     if let Order::By(pattern) = order {
         lazily = lazily.asking(&pattern.asked());
     }

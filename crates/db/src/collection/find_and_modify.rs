@@ -1,5 +1,6 @@
 //! `findAndModify`.
 
+use frond_doc::pieces::LargeDocument;
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_engine::Durability;
 use frond_query::metadata::{self, MetadataKind};
@@ -170,8 +171,7 @@ fn modify_first(
     Ok(FindAndModifyReport { value, updated_existing: true, count: 1, ..report })
 }
 
-/// Updates a large document piece by piece, of which only some outermost fields are shown; `None`
-/// if that isn't so.
+/// Updates a large document piece by piece, of which not all is shown; `None` if that isn't so.
 fn modify_large(
     writer: &mut CollectionWriter<'_>,
     parsed: &Parsed,
@@ -182,10 +182,6 @@ fn modify_large(
     else {
         return Ok(None);
     };
-    let Some(names) = projection.outermost_names() else {
-        return Ok(None);
-    };
-    let names: Vec<&[u8]> = names.chain([&b"_id"[..]]).collect();
     if update.update.is_replacement() || writer.update_large(row, update, &parsed.filter)?.is_none()
     {
         return Ok(None);
@@ -194,10 +190,30 @@ fn modify_large(
         true => writer.large_at(&row.id_key)?.unwrap_or(before),
         false => before,
     };
-    let fields = writer.fields_of(&shown, &names)?;
-    let value = Some(parsed.project(&fields, &DocumentBuf::empty())?);
+    let value = Some(show_large(writer, parsed, projection, &shown)?);
     let report = FindAndModifyReport::default();
     Ok(Some(FindAndModifyReport { value, updated_existing: true, count: 1, ..report }))
+}
+
+/// What of a large document is answered.
+fn show_large(
+    writer: &CollectionWriter<'_>,
+    parsed: &Parsed,
+    projection: &Projection,
+    shown: &LargeDocument,
+) -> Result<DocumentBuf, Error> {
+    if let Some(names) = projection.outermost_names() {
+        let names: Vec<&[u8]> = names.chain([&b"_id"[..]]).collect();
+        return Ok(projection.apply(writer.fields_of(shown, &names)?.view(), &parsed.filter)?);
+    }
+    let Some((shallow, large)) = writer.shallow_of(shown)? else {
+        let whole = writer.whole_of(shown)?;
+        return Ok(projection.apply(whole.view(), &parsed.filter)?);
+    };
+    let projection = projection.reading(&large);
+    let opened = large.open_document(&projection.asked(), shallow)?;
+    let made = projection.apply(opened.view(), &parsed.filter)?;
+    Ok(large.whole(made.view())?.unwrap_or(made))
 }
 
 impl Parsed {

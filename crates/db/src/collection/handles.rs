@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use frond_doc::path::{Path, Reached};
 use frond_doc::pieces::{self, LargeDocument};
 use frond_doc::{Document, DocumentBuf, Reference, ValueBuf};
 use frond_query::QueryError;
@@ -59,6 +60,17 @@ impl Pieces for Handles {
         found.map_err(|error| self.put_aside.keep(error))
     }
 
+    fn reach(
+        &self,
+        document: Document<'_>,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, QueryError> {
+        let visit = &mut |reached: Reached<'_>| visit(reached);
+        let told = self.reader.read_pieces(|it| pieces::visit_reached(it, document, path, visit));
+        told.map_err(|error| self.put_aside.keep(error))
+    }
+
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
         let whole = self.reader.read_pieces(|store| pieces::whole(store, document));
         whole.map_err(|error| self.put_aside.keep(error))
@@ -95,6 +107,17 @@ impl Pieces for Stored {
     ) -> Result<ValueBuf, QueryError> {
         let found = pieces::elements(&*self.0, array, positions);
         found.map_err(|error| unreadable(error).as_query())
+    }
+
+    fn reach(
+        &self,
+        document: Document<'_>,
+        path: &Path,
+        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+    ) -> Result<Option<bool>, QueryError> {
+        let visit = &mut |reached: Reached<'_>| visit(reached);
+        let told = pieces::visit_reached(&*self.0, document, path, visit);
+        told.map_err(|error| unreadable(error).as_query())
     }
 
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
@@ -183,11 +206,10 @@ impl Lazily {
     /// The outermost fields that are read; `None`: all.
     fn names(&self, filter: &Asked) -> Option<Vec<Box<[u8]>>> {
         let mut names = self.names.clone()?;
-        for name in self.asked.outermost_names()?.chain(filter.outermost_names()?) {
-            if !names.iter().any(|known| **known == *name) {
-                names.push(name.into());
-            }
-        }
+        let asked = self.asked.outermost_names()?.chain(filter.outermost_names()?);
+        names.extend(asked.map(Box::from));
+        names.sort_unstable();
+        names.dedup();
         Some(names)
     }
 }

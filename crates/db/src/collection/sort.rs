@@ -10,7 +10,7 @@ use frond_doc::Document;
 use frond_query::{Code, QueryError};
 use frond_store::budget::Reservation;
 
-use crate::collection::scan::Found;
+use crate::collection::scan::{Found, Row};
 use crate::error::Error;
 
 /// Makes the key by which a document is sorted.
@@ -22,34 +22,52 @@ struct Ranked {
     position: u64,
 }
 
-struct Kept {
-    rank: Ranked,
-    found: Found,
+/// What is sorted.
+pub(crate) trait Sortable {
+    /// What its key is made of.
+    fn document(&self) -> Document<'_>;
 }
 
-impl PartialEq for Kept {
-    fn eq(&self, other: &Kept) -> bool {
+impl Sortable for Found {
+    fn document(&self) -> Document<'_> {
+        self.document.view()
+    }
+}
+
+impl Sortable for Row {
+    fn document(&self) -> Document<'_> {
+        self.asked()
+    }
+}
+
+struct Kept<T> {
+    rank: Ranked,
+    found: T,
+}
+
+impl<T> PartialEq for Kept<T> {
+    fn eq(&self, other: &Kept<T>) -> bool {
         self.rank == other.rank
     }
 }
 
-impl Eq for Kept {}
+impl<T> Eq for Kept<T> {}
 
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Kept) -> Option<std::cmp::Ordering> {
+impl<T> PartialOrd for Kept<T> {
+    fn partial_cmp(&self, other: &Kept<T>) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Kept {
-    fn cmp(&self, other: &Kept) -> std::cmp::Ordering {
+impl<T> Ord for Kept<T> {
+    fn cmp(&self, other: &Kept<T>) -> std::cmp::Ordering {
         self.rank.cmp(&other.rank)
     }
 }
 
-impl Kept {
+impl<T: Sortable> Kept<T> {
     fn bytes(&self) -> usize {
-        self.rank.key.len() + self.found.document.as_bytes().len()
+        self.rank.key.len() + self.found.document().as_bytes().len()
     }
 }
 
@@ -58,22 +76,22 @@ impl Kept {
 /// # Errors
 /// `QueryExceededMemoryLimitNoDiskUseAllowed` (292) if more would have to be kept than
 /// `reservation` allows.
-pub(crate) fn sorted(
-    found: impl Iterator<Item = Result<Found, Error>>,
+pub(crate) fn sorted<T: Sortable>(
+    found: impl Iterator<Item = Result<T, Error>>,
     key_of: &KeyOf<'_>,
     keep: Option<usize>,
     mut reservation: Reservation,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<T>, Error> {
     let mut heap = BinaryHeap::new();
     let mut bytes = 0;
     for (position, found) in found.enumerate() {
         let found = found?;
-        let key = key_of(found.document.view())?;
+        let key = key_of(found.document())?;
         let kept = Kept { rank: Ranked { key, position: position as u64 }, found };
         bytes += kept.bytes();
         heap.push(kept);
         if keep.is_some_and(|keep| heap.len() > keep) {
-            bytes -= heap.pop().map_or(0, |greatest: Kept| greatest.bytes());
+            bytes -= heap.pop().map_or(0, |greatest: Kept<T>| greatest.bytes());
         }
         reservation.hold(bytes).map_err(|exceeded| {
             let message = format!(

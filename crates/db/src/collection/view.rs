@@ -94,9 +94,20 @@ pub(crate) fn find_in_view(
     name: &str,
     request: &FindRequest,
 ) -> Result<Cursor, Error> {
+    run_in_view(database, name, request, &mut |_| {})
+}
+
+/// The same with more stages.
+fn run_in_view(
+    database: &Database,
+    name: &str,
+    request: &FindRequest,
+    append: &mut dyn FnMut(&mut DocumentBuilder),
+) -> Result<Cursor, Error> {
     let mut pipeline = DocumentBuilder::new();
     pipeline.begin_array("pipeline");
     append_stages(&mut pipeline, request)?;
+    append(&mut pipeline);
     pipeline.end();
     let request = AggregateRequest {
         pipeline: pipeline.build().get("pipeline").map_or(Value::Null.to_buf(), |p| p.to_buf()),
@@ -115,9 +126,30 @@ pub(crate) fn filter_view(
     name: &str,
     request: &FindRequest,
 ) -> Result<Cursor, Error> {
-    let filter = request.filter.clone().filter(|filter| !filter.view().is_empty());
-    let collation = request.collation.clone();
-    let variables = request.variables.clone();
-    let request = FindRequest { filter, collation, variables, ..FindRequest::default() };
-    find_in_view(database, name, &request)
+    find_in_view(database, name, &filtering(request))
+}
+
+/// How many documents of a view pass the request's filter.
+pub(crate) fn count_view(
+    database: &Database,
+    name: &str,
+    request: &FindRequest,
+) -> Result<u64, Error> {
+    let mut counted = run_in_view(database, name, &filtering(request), &mut |pipeline| {
+        pipeline.push_begin_document().append("$count", Value::String("count")).end();
+    })?;
+    let counted = counted.next().transpose()?;
+    let count = counted.and_then(|counted| counted.get("count")?.as_integer());
+    Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+}
+
+/// A request for all that passes another's filter.
+fn filtering(request: &FindRequest) -> FindRequest {
+    FindRequest {
+        filter: request.filter.clone().filter(|filter| !filter.view().is_empty()),
+        collation: request.collation.clone(),
+        variables: request.variables.clone(),
+        interrupt: request.interrupt.clone(),
+        ..FindRequest::default()
+    }
 }

@@ -215,7 +215,7 @@ fn deletes() {
     assert_eq!(all(&shop, "things"), "[{'_id':3,'a':3}]");
 }
 
-fn modify(filter: &str, update: Option<&str>) -> FindAndModify {
+pub(crate) fn modify(filter: &str, update: Option<&str>) -> FindAndModify {
     FindAndModify {
         filter: json(filter),
         sort: None,

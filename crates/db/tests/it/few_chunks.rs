@@ -1,8 +1,10 @@
 //! Goal: what names a few fields of a large document reads a few of its chunks. Method: chunks that
 //! are read are counted, where no documents are kept in memory.
 
+use frond_db::{Durability, FindAndModify};
 use frond_doc::DocumentBuf;
 
+use crate::crud::modify;
 use crate::lazy::{document, unkept};
 use crate::support::*;
 
@@ -11,6 +13,7 @@ use crate::support::*;
 fn what_names_a_few_fields_reads_a_few_chunks() {
     let shop = unkept();
     assert_eq!(try_insert(&shop, "docs", &[document(1, 4_000_000)]).count, 1);
+    insert(&shop, "replaced", "[{'_id': 1, 'k': 1}]");
     shop.commit("documents", "test").expect("committed");
     let all = chunks(&shop, || drop(run(&shop, "docs", &request("{}")).expect("found")));
     assert!(1_000 < all, "{all} chunks");
@@ -49,6 +52,11 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         "{'$unionWith': 'small'}, {'$out': 'copies'}",
         "{'$set': {'meta.a.b': 4}}, {'$out': 'copies'}",
         "{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'level': 3}]}}, {'$out': 'copies'}",
+        "{'$match': {'rows': {'$exists': true}}}, {'$project': {'n': 1}}",
+        "{'$match': {'rows': {'$type': ['array', 'int']}}}, {'$count': 'c'}",
+        "{'$match': {'rows': {'$not': {'$size': 3}}, 'mixed': {'$exists': 1}}}, {'$count': 'c'}",
+        "{'$project': {'k': {'$map': {'input': {'$objectToArray': '$$ROOT'}, 'in': '$$this.k'}}}}",
+        "{'$merge': {'into': 'replaced', 'whenMatched': 'replace'}}",
     ] {
         let stages = format!("[{stages}]");
         let read = chunks(&shop, || {
@@ -65,6 +73,9 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         ("{}", "{'rows': {'$slice': 2}, 'named': 0, 'mixed': 0, 'text': 0, 'middle': 0}"),
         ("{}", "{'level': 1, 'rows': {'$slice': [-5, 2]}}"),
         ("{}", "{'rows': {'$elemMatch': {'at': 3}}}"),
+        ("{'rows.at': 3}", "{'rows.$': 1}"),
+        ("{'rows': {'$exists': true, '$type': 'array'}}", "{'level': 1}"),
+        ("{'rows': {'$not': {'$size': 3}}}", "{'level': 1}"),
     ] {
         let mut request = request(filter);
         request.projection = Some(json(projection));
@@ -78,6 +89,30 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         shop.count("docs", &request("{'n': {'$gt': 3}}")).expect("counted");
     });
     assert!(read <= MAX, "distinct, count: {read} of {all} chunks");
+    for pipeline in ["[]", "[{'$match': {'n': {'$gte': 0}}}]", "[{'$set': {'m': '$meta'}}]"] {
+        let view = format!("{{'viewOn': 'docs', 'pipeline': {pipeline}}}");
+        shop.create_collection("view", json(&view).view()).expect("made");
+        let mut request = request("{'level': {'$gte': 0}}");
+        request.projection = Some(json("{'level': 1}"));
+        let read = chunks(&shop, || {
+            assert_eq!(run(&shop, "view", &request).expect("found").len(), 1);
+            assert_eq!(shop.count("view", &request).expect("counted"), 1);
+        });
+        assert!(read <= MAX * 2, "a view of {pipeline}: {read} of {all} chunks");
+        shop.drop_collection("view").expect("dropped");
+    }
+    for (sort, projection) in [("{'n': 1}", "{'n': 1}"), ("{}", "{'rows': 0, 'named': 0}")] {
+        let asked = FindAndModify {
+            sort: Some(json(sort)).filter(|sort| !sort.view().is_empty()),
+            projection: Some(json(projection)),
+            ..modify("{'level': {'$gte': 0}}", Some("{'$inc': {'n': 1}}"))
+        };
+        let read = chunks(&shop, || {
+            let report = shop.find_and_modify("docs", &asked, Durability::Relaxed);
+            assert!(report.expect("done").value.is_some_and(|it| it.get("rows").is_none()));
+        });
+        assert!(read <= MAX * 2, "{sort} {projection}: {read} of {all} chunks");
+    }
     for (filter, change) in [
         ("{}", "[{'$set': {'meta.a.b': 7}}]"),
         ("{}", "[{'$set': {'level': {'$add': ['$level', 1]}}}]"),

@@ -9,6 +9,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_testkit::SimDisk;
 use frond_vcs::Repository;
 
+use crate::crud::modify;
 use crate::support::*;
 
 /// A database that keeps no documents in memory whole: all that is read is read in pieces.
@@ -237,6 +238,10 @@ const EXPRESSIONS: &[&str] = &[
     "{'$toString': '$level'}",
     "{'$literal': '$$ROOT'}",
     "{'$allElementsTrue': ['$rows']}",
+    "{'$map': {'input': {'$objectToArray': '$$ROOT'}, 'in': '$$this.k'}}",
+    "{'$map': {'input': {'$objectToArray': '$meta'}, 'in': ['$$this', {'$type': '$$this.v'}]}}",
+    "{'$map': {'input': '$named', 'as': 'it', 'in': {'l': '$$it.long', 'it': '$$it'}}}",
+    "{'$map': {'input': '$text', 'in': 1}}",
 ];
 
 /// Stages, several to a pipeline.
@@ -249,6 +254,14 @@ const STAGES: &[&str] = &[
     "{'$match': {'rows': {'$size': 40}}}",
     "{'$match': {'n': {'$exists': false}}}",
     "{'$match': {'mixed': {'$type': 'array'}}}",
+    "{'$match': {'mixed': {'$type': 'string'}}}",
+    "{'$match': {'rows': {'$type': ['string', 'object']}, 'meta': {'$type': ['object', 'array']}}}",
+    "{'$match': {'text': {'$type': ['string', 'array']}, 'rows': {'$exists': true, '$ne': 3}}}",
+    "{'$match': {'rows': {'$not': {'$size': 40}}, 'text': {'$not': {'$size': 1}}}}",
+    "{'$match': {'$or': [{'mixed': {'$size': 5}}, {'meta': {'$size': 1}}, {'named.x': {'$exists': 1}}]}}",
+    "{'$unset': 'text'}, {'$match': {'rows': {'$size': 40}}}, {'$project': {'n': 1}}",
+    "{'$graphLookup': {'from': 'docs', 'startWith': '$level', 'connectFromField': 'meta.x', 'connectToField': '_id', 'as': 'it', 'restrictSearchWithMatch': {'mixed': {'$size': 5}}}}, {'$set': {'it': {'$size': '$it'}}}",
+    "{'$lookup': {'from': 'docs', 'localField': 'level', 'foreignField': 'level', 'pipeline': [{'$match': {'mixed': {'$size': 5}, 'rows': {'$exists': true}}}, {'$project': {'n': 1}}], 'as': 'it'}}",
     "{'$match': {'text': /1/}}",
     "{'$match': {'$expr': {'$gt': [{'$size': '$rows'}, 50]}}}",
     "{'$match': {'mixed.2.0.n': 5}}",
@@ -353,6 +366,84 @@ fn projections_equal_those_over_whole_documents() {
         let expected = run(&inside, "docs", &request).expect("found");
         assert_eq!(found.len(), SIZES.len());
         assert!(found == expected, "{projection}");
+    }
+}
+
+/// Filters, and projections to the element that matched.
+const POSITIONS: &[(&str, &str)] = &[
+    ("{'rows.at': 7}", "{'rows.$': 1}"),
+    ("{'rows.n': {'$gt': 4}}", "{'rows.$': 1, 'level': 1}"),
+    ("{'rows': {'$elemMatch': {'n': 4, 'in.v': 3}}}", "{'rows.$': 1, 'level': 1}"),
+    ("{'mixed.n': {'$gte': 0}}", "{'mixed.$': 1}"),
+    ("{'mixed': {'$type': 'string'}}", "{'mixed.$': 1}"),
+    ("{'mixed': {'$type': 'string'}, 'rows.at': 2}", "{'rows.$': 1}"),
+    ("{'named.n': 1}", "{'named.$': 1}"),
+    ("{'rows.at': 2}", "{'named.$': 1, 'meta.a': 1}"),
+    ("{'rows': {'$exists': true}}", "{'rows.$': 1}"),
+    ("{'rows': {'$size': 40}}", "{'mixed.$': 1}"),
+    ("{'mixed': {'$size': 5}}", "{'mixed.$': 1}"),
+    ("{'meta.a.b': 1, 'rows.n': 3}", "{'rows.$': 1, 'meta.a': 1}"),
+    ("{'rows.n': 3, 'meta.a.b': 1}", "{'rows.in.$': 1}"),
+    ("{'$or': [{'rows.n': 3}, {'mixed': 1}]}", "{'mixed.$': 1}"),
+    ("{'$and': [{'rows.n': 3}, {'$expr': {'$gt': ['$level', 1]}}]}", "{'rows.$': 1}"),
+    ("{'rows.at': 700}", "{'mixed.$': 1}"),
+    ("{'level': {'$gte': 0}}", "{'mixed.$': 1}"),
+];
+
+#[test]
+fn positional_projections_equal_those_over_whole_documents() {
+    let shop = filled();
+    let Whole { inside, _transaction } = Whole::of(&shop);
+    let mut found_count = 0;
+    for (filter, projection) in POSITIONS {
+        let mut request = request(filter);
+        request.projection = Some(json(projection));
+        let found = run(&shop, "docs", &request);
+        let expected = run(&inside, "docs", &request);
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => {
+                found_count += found.len();
+                assert!(found == expected, "{filter} {projection}");
+            }
+            (found, expected) => {
+                let code = |it: Result<_, Error>| it.err().map(|error| error.code);
+                assert_eq!(code(found), code(expected), "{filter} {projection}");
+            }
+        }
+    }
+    assert!(20 < found_count, "{found_count}");
+}
+
+#[test]
+fn what_find_and_modify_shows_equals_what_it_shows_of_whole_documents() {
+    let shop = filled();
+    let whole = unkept();
+    for document in documents() {
+        assert_eq!(try_insert(&whole, "docs", &[document]).count, 1);
+    }
+    let projections = ["{'rows': 0}", "{'meta.a': 0, 'rows.in': 0}", "{'t': '$text', 'n': 1}"];
+    let more = ["{'rows': {'$slice': -2}}", "{'rows.$': 1}", "{'s': {'$size': '$rows'}}"];
+    for (number, projection) in projections.iter().chain(&more).enumerate() {
+        for (filter, return_new) in [("{'rows.at': 4}", false), ("{'rows.at': 3}", true)] {
+            let sort = ["{'meta.x': 1}", "{'text': -1, 'level': 1}", "{'_id': -1}"][number % 3];
+            let asked = FindAndModify {
+                sort: Some(json(sort)),
+                projection: Some(json(projection)),
+                return_new,
+                ..modify(filter, Some("{'$inc': {'n': 1}, '$set': {'meta.a.b': 9}}"))
+            };
+            let found = shop.find_and_modify("docs", &asked, Durability::Relaxed).expect("done");
+            // In a transaction that has written it, it is whole.
+            let transaction = whole.frond().begin();
+            let inside = transaction.database("shop").expect("opens");
+            let touched = statement("{}", "{'$set': {'touched': 1}}");
+            update(&inside, "docs", frond_db::UpdateStatement { multi: true, ..touched });
+            let untouched = statement("{}", "{'$unset': {'touched': 1}}");
+            update(&inside, "docs", frond_db::UpdateStatement { multi: true, ..untouched });
+            let expected = inside.find_and_modify("docs", &asked, Durability::Relaxed);
+            assert!(found.value == expected.expect("done").value, "{filter} {projection}");
+            transaction.commit(Durability::Relaxed, None).expect("committed");
+        }
     }
 }
 

@@ -1,11 +1,15 @@
-//! What a query's path reaches in a large document. Arrays are read element by element where they
-//! lie: nothing is put together, and nothing behind what decides is read.
+//! What a query's path reaches in a large document, or in one whose long values are references.
+//! Arrays are read element by element where they lie: nothing is put together, and nothing behind
+//! what decides is read.
 
 use frond_store::ChunkStore;
 use frond_tree::Sequence;
 
 use super::item::{Body, BodyRef, ItemRef, Layout};
+use super::read::child;
+use super::shallow::{container, has_references};
 use super::{Container, LargeDocument, PiecesError};
+use crate::document::value::Value;
 use crate::document::{Document, decode_value};
 use crate::element_type::ElementType;
 use crate::path::{Path, Reached};
@@ -26,8 +30,21 @@ impl LargeDocument {
         path: &Path,
         visit: &mut VisitReached<'_>,
     ) -> Result<Option<bool>, PiecesError> {
-        Walk { document: self, store, path }.go_on(self.root, (0, None), visit)
+        Walk { store, path }.go_on(self.root, (0, None), visit)
     }
+}
+
+/// As [`LargeDocument::visit_reached`], of a document some of whose values are references.
+///
+/// # Errors
+/// As [`LargeDocument::read`].
+pub fn visit_reached(
+    store: &dyn ChunkStore,
+    document: Document<'_>,
+    path: &Path,
+    visit: &mut VisitReached<'_>,
+) -> Result<Option<bool>, PiecesError> {
+    Walk { store, path }.fields(document, 0, visit)
 }
 
 /// How many of a path's parts are done, and the position in the outermost array that was walked
@@ -36,7 +53,6 @@ type Done = (usize, Option<usize>);
 
 /// A path through the pieces of a document.
 struct Walk<'a> {
-    document: &'a LargeDocument,
     store: &'a dyn ChunkStore,
     path: &'a Path,
 }
@@ -53,7 +69,7 @@ impl Walk<'_> {
         if container.layout != Layout::Document {
             return self.elements(container, (done, position), visit);
         }
-        let child = self.document.child(self.store, &container, &self.path.parts()[done])?;
+        let child = child(self.store, &container, &self.path.parts()[done])?;
         let absent = Reached { value: None, position, is_expandable: false };
         let Some((_, item)) = child else { return Ok(Some(visit(absent))) };
         let done = done + 1;
@@ -71,6 +87,39 @@ impl Walk<'_> {
                 self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
             }
         }
+    }
+
+    /// Goes on from a document in memory, where parts of the path are left.
+    fn fields(
+        &self,
+        document: Document<'_>,
+        done: usize,
+        visit: &mut VisitReached<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        let absent = Reached { value: None, position: None, is_expandable: false };
+        let Some(value) = document.get(&self.path.parts()[done]) else {
+            return Ok(Some(visit(absent)));
+        };
+        let done = done + 1;
+        let is_end = done == self.path.parts().len();
+        let refers = match value {
+            Value::Reference(reference) => {
+                return match container(reference)? {
+                    _ if is_end => Ok(None),
+                    Some(container) => self.go_on(container, (done, None), visit),
+                    None => Ok(Some(visit(absent))),
+                };
+            }
+            Value::Document(inner) if !is_end => return self.fields(inner, done, visit),
+            Value::Document(inner) => has_references(inner),
+            Value::Array(array) => has_references(array.as_document()),
+            _ => false,
+        };
+        if refers {
+            return Ok(None);
+        }
+        let visit = &mut |reached: Reached<'_>| visit(reached);
+        Ok(Some(self.path.visit_reached_at(value, done, None, visit)))
     }
 
     /// Goes on from each element of an array that is a document, and from the one that the next

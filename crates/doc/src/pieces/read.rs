@@ -5,6 +5,7 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeFormat};
 
 use super::item::{Body, BodyRef, Item, ItemRef, Layout, has_name};
+use super::names::Names;
 use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
 use crate::document::value::{Value, ValueBuf};
@@ -110,12 +111,13 @@ impl LargeDocument {
         names: &[&[u8]],
     ) -> Result<DocumentBuf, PiecesError> {
         let mut wanted: Vec<Item> = Vec::new();
+        let names = Names::of(names);
         self.visit(store, &self.root, &mut |_, item| {
             // No name stands twice; when all are found, nothing else is read.
-            if names.contains(&item.name) {
+            if names.contains(item.name) {
                 wanted.push(item.to_item());
             }
-            wanted.len() == names.len()
+            wanted.len() == names.count()
         })?;
         let mut bytes = vec![0; size_of::<i32>()];
         for item in &wanted {
@@ -142,7 +144,7 @@ impl LargeDocument {
         let mut found = Found { levels: vec![outermost], part_count: 0, item: None };
         for part in parts {
             let container = found.container();
-            found.item = self.child(store, &container, part)?;
+            found.item = child(store, &container, part)?;
             let Some((_, item)) = &found.item else { break };
             let Body::Elsewhere { layout: Some(layout), bytes, root } = item.body else { break };
             if found.part_count + 1 == parts.len() || DEPTH_MAX <= found.levels.len() {
@@ -316,32 +318,6 @@ impl LargeDocument {
         Ok(bytes)
     }
 
-    pub(super) fn child(
-        &self,
-        store: &dyn ChunkStore,
-        container: &Container,
-        part: &str,
-    ) -> Result<Option<(u64, Item)>, PiecesError> {
-        if container.layout == Layout::Array {
-            let is_position = part == "0" || !part.starts_with(['0', '+']);
-            let Some(position) = part.parse().ok().filter(|_| is_position) else { return Ok(None) };
-            let item = container.sequence.get(store, position)?;
-            let Some(item) = item else { return Ok(None) };
-            let item = ItemRef::decode(&item, container.layout)?.to_item();
-            return Ok(Some((position, item)));
-        }
-        let mut found = None;
-        container.sequence.visit(store, 0, &mut |position, item| {
-            let is_it = has_name(item, part.as_bytes());
-            if is_it {
-                let item = ItemRef::decode(item, container.layout);
-                found = Some(item.map(|item| (position, item.to_item())));
-            }
-            is_it
-        })?;
-        found.transpose()
-    }
-
     /// Visits a container's items until `visit` says `true`.
     pub(super) fn visit(
         &self,
@@ -362,6 +338,32 @@ impl LargeDocument {
         })?;
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// The item that a part of a path leads to, and its position.
+pub(super) fn child(
+    store: &dyn ChunkStore,
+    container: &Container,
+    part: &str,
+) -> Result<Option<(u64, Item)>, PiecesError> {
+    if container.layout == Layout::Array {
+        let is_position = part == "0" || !part.starts_with(['0', '+']);
+        let Some(position) = part.parse().ok().filter(|_| is_position) else { return Ok(None) };
+        let item = container.sequence.get(store, position)?;
+        let Some(item) = item else { return Ok(None) };
+        let item = ItemRef::decode(&item, container.layout)?.to_item();
+        return Ok(Some((position, item)));
+    }
+    let mut found = None;
+    container.sequence.visit(store, 0, &mut |position, item| {
+        let is_it = has_name(item, part.as_bytes());
+        if is_it {
+            let item = ItemRef::decode(item, container.layout);
+            found = Some(item.map(|item| (position, item.to_item())));
+        }
+        is_it
+    })?;
+    found.transpose()
 }
 
 /// Appends a container's BSON. `depth` documents and arrays are open, it counted.

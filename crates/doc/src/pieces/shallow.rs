@@ -12,6 +12,7 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeFormat};
 
 use super::item::{BodyRef, ItemRef, Layout};
+use super::names::Names;
 use super::read::{append_value, close};
 use super::{Container, LargeDocument, PiecesError, piece_format};
 use crate::builder::position_name;
@@ -223,7 +224,7 @@ pub(super) fn item_of(reference: Reference<'_>) -> Result<ItemRef<'static>, Piec
     Ok(ItemRef { kind: reference.kind(), name: &[], body })
 }
 
-fn container(reference: Reference<'_>) -> Result<Option<Container>, PiecesError> {
+pub(super) fn container(reference: Reference<'_>) -> Result<Option<Container>, PiecesError> {
     let BodyRef::Elsewhere { layout, bytes, root } = item_of(reference)?.body else {
         return Ok(None);
     };
@@ -243,6 +244,7 @@ fn append_shallow(
     bytes: &mut Vec<u8>,
     depth: usize,
 ) -> Result<(), PiecesError> {
+    let names = names.map(Names::of);
     let start = bytes.len();
     bytes.extend_from_slice(&[0; size_of::<i32>()]);
     let (mut digits, mut failure, mut met) = ([0; 20], None, 0);
@@ -254,7 +256,7 @@ fn append_shallow(
                 return true;
             }
         };
-        if names.is_some_and(|names| !names.contains(&item.name)) {
+        if names.as_ref().is_some_and(|names| !names.contains(item.name)) {
             return false;
         }
         met += 1;
@@ -264,7 +266,7 @@ fn append_shallow(
         };
         append_item(bytes, name, item, depth);
         // No outermost name stands twice.
-        names.is_some_and(|names| names.len() == met)
+        names.as_ref().is_some_and(|names| names.count() == met)
     })?;
     failure.map_or(Ok(()), Err)?;
     close(bytes, start)

@@ -43,7 +43,7 @@ struct Map {
 
 impl Operation for Map {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
-        let input = self.input.evaluate(scope)?;
+        let input = scope.variables.opened(self.input.carry(scope)?, false)?;
         if input.is_nullish() {
             return Ok(Evaluated::NULL);
         }

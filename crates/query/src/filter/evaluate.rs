@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use frond_doc::field_scan::{FieldScan, ScannedNames};
 use frond_doc::path::{Path, Reached};
 use frond_doc::raw::RawElement;
-use frond_doc::{Document, DocumentBuf, ElementType, Value};
+use frond_doc::{Document, DocumentBuf, ElementType, Reference, Value};
 
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
@@ -103,6 +103,17 @@ impl<'a> Run<'a> {
             return false;
         }
         pattern.matches(value, self.variables.memory()).unwrap_or_else(|error| self.fail(error))
+    }
+
+    /// How many elements an array has; `None` if it can't be read.
+    fn element_count(&self, array: Reference<'_>) -> Option<i64> {
+        match self.variables.large().element_count(array) {
+            Ok(count) => i64::try_from(count).ok(),
+            Err(error) => {
+                self.fail(error);
+                None
+            }
+        }
     }
 
     /// Counts asking so many nodes as work; `false` if the answer doesn't count any more.
@@ -260,9 +271,13 @@ pub(super) fn test(test: &Test, value: Option<Value<'_>>, run: &Run<'_>) -> bool
         Test::Type(types) => types.matches(value),
         Test::Remainder(remainder) => remainder.matches(value),
         Test::Bits(bits) => bits.matches(value),
-        Test::Size(size) => {
-            value.as_array().is_some_and(|array| array.iter().count() as i64 == *size)
-        }
+        Test::Size(size) => match value {
+            Value::Array(array) => array.iter().count() as i64 == *size,
+            Value::Reference(array) if array.kind() == ElementType::Array => {
+                run.element_count(array) == Some(*size)
+            }
+            _ => false,
+        },
         Test::ElementValue(_) | Test::ElementDocument(_) => value
             .as_array()
             .is_some_and(|array| array.iter().any(|element| is_element(test, element, run))),

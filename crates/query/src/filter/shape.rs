@@ -67,7 +67,11 @@ impl TypeSet {
 
     /// Whether the value's type is one of them.
     pub(crate) fn matches(&self, value: Value<'_>) -> bool {
-        self.0.contains(&value.element_type())
+        let kind = match value {
+            Value::Reference(reference) => reference.kind(),
+            other => other.element_type(),
+        };
+        self.0.contains(&kind)
     }
 }
 

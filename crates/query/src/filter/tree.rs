@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use frond_doc::ValueBuf;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
+use frond_doc::{ElementType, ValueBuf};
 
 use super::compare::Comparison;
 use super::geo::GeoTest;
@@ -145,14 +145,15 @@ impl Node {
         }
     }
 
-    /// Adds what the filter looks at, but for what its expressions do; tells whether that is all.
-    pub(crate) fn ask(&self, asked: &mut Asked) -> bool {
+    /// Adds what the filter looks at, but for what its expressions do, and at least `depth` of what
+    /// its paths reach; tells whether that is all.
+    pub(crate) fn ask(&self, depth: Depth, asked: &mut Asked) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter().all(|node| node.ask(asked))
+                nodes.iter().all(|node| node.ask(depth, asked))
             }
             Node::Field(field) => {
-                asked.add(&field.dotted, field.condition.depth());
+                asked.add(&field.dotted, field.condition.depth().max(depth));
                 true
             }
             Node::Constant(_) | Node::Expression(_) | Node::Sample(_) => true,
@@ -233,7 +234,11 @@ impl Condition {
                 conditions.iter().map(Condition::depth).max().unwrap_or_default()
             }
             Condition::Not(inner) => inner.depth(),
-            Condition::Test(Test::Size(_) | Test::Exists) => Depth::Level,
+            // The reference tells.
+            Condition::Test(Test::Size(_) | Test::Exists) => Depth::Parts,
+            Condition::Test(Test::Type(types)) if types.types().contains(&ElementType::Array) => {
+                Depth::Parts
+            }
             Condition::Test(_) => Depth::Whole,
         }
     }

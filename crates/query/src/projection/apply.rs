@@ -11,6 +11,9 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::large::Large;
 
+/// So many fields are counted as work together.
+const CHECK_COUNT: usize = 64;
+
 /// How many elements are read first of an array that is searched for one that passes.
 const FIRST_ELEMENTS_READ: u64 = 64;
 
@@ -35,13 +38,30 @@ pub(super) fn document(
         return Ok(document.to_buf());
     }
     let position = match projection.positional {
-        Some(_) => filter.matches_position(document).1,
+        Some(_) => position_in(document, filter, projection.large())?,
         None => None,
     };
     let scope = Scope { projection, root: document, position, is_placed: false };
     let mut out = DocumentBuilder::new();
     fields(&mut out, document, &projection.root, &scope)?;
     Ok(out.build())
+}
+
+/// What `$` stands for in a document that `filter` let through: told by what its paths reach, or by
+/// the document with all that the filter asks for.
+fn position_in(
+    document: Document<'_>,
+    filter: &Filter,
+    large: &Large,
+) -> Result<Option<usize>, QueryError> {
+    if !large.has_met() {
+        return Ok(filter.matches_position(document).1);
+    }
+    if let Some(told) = filter.position_by(&mut |path, visit| large.reach(document, path, visit))? {
+        return Ok(told);
+    }
+    let opened = large.opened(&filter.asked_by_elements(), document)?;
+    Ok(filter.matches_position(opened.as_ref().map_or(document, DocumentBuf::view)).1)
 }
 
 fn fields(
@@ -51,7 +71,11 @@ fn fields(
     scope: &Scope<'_>,
 ) -> Result<(), QueryError> {
     let is_exclusion = scope.projection.kind == Kind::Exclusion;
-    for element in document.elements() {
+    let memory = scope.projection.variables.memory();
+    for (position, element) in document.elements().enumerate() {
+        if position % CHECK_COUNT == CHECK_COUNT - 1 {
+            memory.work(CHECK_COUNT)?;
+        }
         match tree.get(element.name) {
             None if !is_exclusion => {}
             None | Some(Node::Include) => {
@@ -65,7 +89,7 @@ fn fields(
             }
         }
     }
-    for (name, node) in &tree.fields {
+    for (name, node) in tree.fields.iter() {
         match node {
             Node::Computed(computed) => compute(out, name, computed, scope)?,
             Node::ElementMatch(filter) => {
@@ -118,6 +142,15 @@ fn named(
             let stays = large.elements_at(reference, skip as u64..end as u64)?;
             out.append(name, stays.as_value());
         }
+        (Node::Positional, Value::Reference(reference))
+            if is_array(reference) && !scope.is_placed =>
+        {
+            let position = scope.position()? as u64;
+            let large = scope.projection.large();
+            let found = large.elements_at(reference, position..position.saturating_add(1))?;
+            let element = found.as_value().as_array().and_then(|found| found.iter().next());
+            out.begin_array(name).push(element.ok_or_else(no_element)?).end();
+        }
         (Node::Positional, Value::Array(array)) if !scope.is_placed => {
             let element = positional_element(array.iter(), scope)?;
             out.begin_array(name).push(element).end();
@@ -134,15 +167,23 @@ fn positional_element<'a>(
     mut elements: impl Iterator<Item = Value<'a>>,
     scope: &Scope<'_>,
 ) -> Result<Value<'a>, QueryError> {
-    let error = |code, message: &str| {
-        let message = format!("Executor error during find command :: caused by :: {message}");
-        QueryError::new(Code::Location(code), message)
-    };
-    let position = scope.position.ok_or_else(|| {
-        error(51246, "positional operator '.$' couldn't find a matching element in the array")
-    })?;
-    let element = elements.nth(position);
-    element.ok_or_else(|| error(51247, "positional operator '.$' element mismatch"))
+    elements.nth(scope.position()?).ok_or_else(no_element)
+}
+
+fn no_element() -> QueryError {
+    unplaced(51247, "positional operator '.$' element mismatch")
+}
+
+fn unplaced(code: i32, message: &str) -> QueryError {
+    let message = format!("Executor error during find command :: caused by :: {message}");
+    QueryError::new(Code::Location(code), message)
+}
+
+impl Scope<'_> {
+    fn position(&self) -> Result<usize, QueryError> {
+        let message = "positional operator '.$' couldn't find a matching element in the array";
+        self.position.ok_or_else(|| unplaced(51246, message))
+    }
 }
 
 /// A value of which the tree names parts; `name` is `None` for an array's element.

@@ -43,7 +43,7 @@ pub(super) fn document(projection: Document<'_>) -> Result<Projection, QueryErro
         None => Kind::Exclusion,
     });
     if kind == Kind::Inclusion && parse.id.is_none() && parse.root.get(b"_id").is_none() {
-        parse.root.fields.insert(0, ("_id".to_owned(), Node::Include));
+        parse.root.fields.prepend("_id", Node::Include);
     }
     Ok(Projection {
         kind,
@@ -290,19 +290,13 @@ fn insert(root: &mut Tree, path: &str, node: Node) -> Result<(), QueryError> {
             Some((part, after)) => (part, Some(after)),
             None => (rest, None),
         };
-        let place = tree.fields.iter().position(|(name, _)| name == part);
         let Some(after) = after else {
-            if place.is_some() {
-                return Err(error(31250, format!("Path collision at {path}")));
-            }
-            tree.fields.push((part.to_owned(), node));
-            return Ok(());
+            return match tree.fields.entry(part, || node) {
+                (_, true) => Ok(()),
+                (_, false) => Err(error(31250, format!("Path collision at {path}"))),
+            };
         };
-        let place = place.unwrap_or_else(|| {
-            tree.fields.push((part.to_owned(), Node::Inner(Tree::default())));
-            tree.fields.len() - 1
-        });
-        tree = match &mut tree.fields[place].1 {
+        tree = match tree.fields.entry(part, || Node::Inner(Tree::default())).0 {
             Node::Inner(inner) => inner,
             _ => {
                 let message = format!("Path collision at {path} remaining portion {after}");

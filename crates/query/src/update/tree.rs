@@ -132,7 +132,8 @@ impl Branch {
                 None => (rest, None),
             };
             let step = Step::parse(part);
-            if branch.steps.keys().any(|other| other.is_array_step() != step.is_array_step()) {
+            let mut others = branch.steps.keys();
+            if others.next().is_some_and(|it| it.is_array_step() != step.is_array_step()) {
                 return Err(conflict(path, path[..before_bytes].trim_end_matches('.')));
             }
             before_bytes += part.len() + usize::from(after.is_some());

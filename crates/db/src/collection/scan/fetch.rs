@@ -309,11 +309,9 @@ impl Fetch<'_> {
         };
         let mut wanted: Vec<&[u8]> = vec![b"_id"];
         let more = self.in_part.iter().flatten().map(|name| &**name);
-        for name in names.filter(|_| asks).chain(more) {
-            if !wanted.contains(&name) {
-                wanted.push(name);
-            }
-        }
+        wanted.extend(names.filter(|_| asks).chain(more));
+        wanted.sort_unstable();
+        wanted.dedup();
         let fields = self.reader.project(&large, &wanted)?;
         Ok(Row::part(id_key, fields, Some(large)))
     }

@@ -7,7 +7,7 @@ use frond_doc::key;
 use frond_doc::pieces::{LargeDocument, build_referring, has_deepened, has_references, whole};
 use frond_doc::{Document, DocumentBuf, Value as BsonValue};
 use frond_engine::{EngineError, Transaction, TreeId};
-use frond_query::large::{Asked, Depth};
+use frond_query::large::{Asked, Depth, Large};
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter};
 use frond_store::{Chunk, ChunkHash, ChunkStore};
@@ -96,22 +96,47 @@ impl CollectionWriter<'_> {
     /// As [`CollectionWriter::replace`]; `Damaged` if what is referred to can't be read where it
     /// has to be.
     pub fn replace_referring(&mut self, row: Row, after: &DocumentBuf) -> Result<(), Error> {
+        let is_told = self.validator.is_some() || self.teller().is_some();
         let built = match &row.large {
-            Some(before) => self.built(Some(before), after)?.map(|built| (*before, built)),
-            None => None,
+            None if is_told => None,
+            before => self.built(before.as_ref(), after)?,
         };
-        let Some((before, (large, chunks))) = built else {
+        let Some((large, chunks)) = built else {
             let (found, after) = (self.whole(row)?, self.without_references(after)?);
             return match found.document.as_bytes() == after.as_bytes() {
                 true => Ok(()),
                 false => self.replace(&found, &after, Becoming::Changed),
             };
         };
+        let Some(before) = row.large else {
+            return self.grow(&self.whole(row)?, &large, &chunks);
+        };
         if large.hash() == before.hash() {
             return Ok(());
         }
         // The log gets no difference: what it is made of needn't come from the document before.
         self.change_pieces(&row.id_key, (&before, &large), &chunks, Transaction::put)
+    }
+
+    /// Puts a large document in the place of one that isn't, where no change is told or checked.
+    fn grow(
+        &mut self,
+        before: &Found,
+        after: &LargeDocument,
+        chunks: &[Chunk],
+    ) -> Result<(), Error> {
+        self.check_result(after.bytes())?;
+        self.ensure()?;
+        self.undoing(|writer| {
+            let documents = writer.live()?.documents;
+            writer.transaction.put_chunks(chunks);
+            writer.transaction.put(documents, before.id_key.clone(), after.value())?;
+            writer.note_replaced(&before.id_key, after.bytes())?;
+            let after = writer.indexed(after)?;
+            let id_key = key::of_id(after.get("_id").unwrap_or(BsonValue::Null));
+            assert!(before.id_key == id_key, "a merge keeps the key of its document");
+            writer.change_indexes(&before.id_key, Some(before.document.view()), Some(after.view()))
+        })
     }
 
     fn insert_pieces(
@@ -254,6 +279,26 @@ impl CollectionWriter<'_> {
             Some(shallow) => Ok(shallow),
             None => Ok(self.whole(row.clone())?.document),
         }
+    }
+
+    /// A large document with references for what lies elsewhere, and who reads them; `None` if it
+    /// has pieces that no other transaction sees yet.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::whole`].
+    pub fn shallow_of(&self, large: &LargeDocument) -> Result<Option<(DocumentBuf, Large)>, Error> {
+        let shallow = self.shallow(&self.transaction.store(), large)?;
+        let everybodys = self.database.frond().engine().store();
+        Ok(shallow.map(|shallow| (shallow, stored(everybodys))))
+    }
+
+    /// All of a large document.
+    ///
+    /// # Errors
+    /// As [`CollectionWriter::whole`].
+    pub fn whole_of(&self, large: &LargeDocument) -> Result<DocumentBuf, Error> {
+        self.make_room(large.bytes())?;
+        Ok(large::read(&self.transaction.store(), large)?)
     }
 
     /// A document with references for what lies elsewhere, but `_id`; `None` if it has pieces that

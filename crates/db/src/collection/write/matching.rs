@@ -47,8 +47,8 @@ impl CollectionWriter<'_> {
         sort::sorted(found, &*key_of, limit, reservation())
     }
 
-    /// As [`CollectionWriter::matching`], but where the order doesn't matter large documents are
-    /// found in part: with the fields that the filter asks for.
+    /// As [`CollectionWriter::matching`], but large documents are found in part, unless they are the
+    /// nearest: with the fields that the filter and the order ask for.
     ///
     /// # Errors
     /// As [`CollectionWriter::matching`].
@@ -59,19 +59,28 @@ impl CollectionWriter<'_> {
         hint: Option<&ValueBuf>,
         limit: Option<usize>,
     ) -> Result<Vec<Row>, Error> {
-        if !matches!(order, Order::Any) || filter.near().is_some() {
+        let is_by_fields = matches!(order, Order::Any | Order::By(_));
+        if !is_by_fields || filter.near().is_some() || !filter.metadata().is_empty() {
             let found = self.matching(filter, order, hint, limit)?;
             return Ok(found.into_iter().map(Row::from).collect());
         }
         if let Some(found) = self.by_id(filter, order, hint)? {
             return Ok(found.into_iter().collect());
         }
-        match self.scan(filter, order, hint, limit)? {
-            Some((scan, _)) => {
-                scan.for_update(std::iter::empty()).take(limit.unwrap_or(usize::MAX)).collect()
-            }
-            None => Ok(Vec::new()),
+        let Some((scan, in_order)) = self.scan(filter, order, hint, limit)? else {
+            return Ok(Vec::new());
+        };
+        let Order::By(pattern) = order else {
+            let scan = scan.for_update(std::iter::empty());
+            return scan.take(limit.unwrap_or(usize::MAX)).collect();
+        };
+        let outermost = pattern.fields.iter().filter_map(|field| field.path.split('.').next());
+        let scan = scan.for_update(outermost.map(str::as_bytes));
+        if in_order {
+            return scan.take(limit.unwrap_or(usize::MAX)).collect();
         }
+        let reservation = self.database.frond().resources(true).reservation();
+        sort::sorted(scan, &|document| pattern.key(document), limit, reservation)
     }
 
     /// The documents that pass `filter`, large ones in part; `None` if they are more than a part

@@ -43,7 +43,7 @@ impl CollectionWriter<'_> {
     }
 
     /// Tells of this collection; `None` if nothing is to be told.
-    fn teller(&mut self) -> Option<Teller> {
+    pub(super) fn teller(&mut self) -> Option<Teller> {
         if self.is_silent {
             return None;
         }
