@@ -30,6 +30,24 @@ fn check(projection: &str, document: &str, expected: &str) {
 }
 
 #[test]
+fn many_names_are_found_as_few_are() {
+    let fields = |numbers: &mut dyn Iterator<Item = i32>| {
+        numbers.map(|number| format!(r#", "f{number}": 1"#)).collect::<String>()
+    };
+    let document = format!(r#"{{"_id": 1{}}}"#, fields(&mut (0..300)));
+    let named = fields(&mut (0..300).step_by(3));
+    let others = fields(&mut (0..300).filter(|number| number % 3 != 0));
+    check(&format!(r#"{{"x": 1{named}}}"#), &document, &format!(r#"{{"_id": 1{named}}}"#));
+    let excluded = format!(r#"{{"x": 0{}}}"#, named.replace(": 1", ": 0"));
+    check(&excluded, &document, &format!(r#"{{"_id": 1{others}}}"#));
+    let twice = format!(r#"{{"f0.a": 1{named}}}"#);
+    assert_eq!(
+        Projection::parse(json(&twice).view()).map_err(|error| error.code.number()).err(),
+        Some(31250)
+    );
+}
+
+#[test]
 fn inclusion_and_exclusion() {
     let document =
         r#"{"_id": 1, "a": {"b": 1, "c": 2}, "d": [{"b": 1, "c": 2}, 5, [{"b": 3, "c": 4}]]}"#;
