@@ -26,8 +26,9 @@ use crate::transaction::Durability;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
 use crate::transaction::write_set::{StagedWrite, WriteSet};
 
-/// A piece has about so many bytes, and not much more than a memtable.
-const PIECE_BYTES: usize = 16 << 20;
+/// A piece has about so many bytes, and not much more than a memtable: a member that receives,
+/// writes and syncs one hears no leader meanwhile.
+const PIECE_BYTES: usize = 4 << 20;
 /// Keys of the layers above begin with a letter.
 const PREFIX: &[u8] = b"\0staged";
 
