@@ -82,7 +82,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "query",
-        rooms: "code error metadata by_name sandbox noted memory script together cores large text sort_field number collation keys sort feature \
+        rooms: "code error examined metadata by_name sandbox noted memory script together cores large text sort_field number collation keys sort feature \
                 geometry regex search expression filter projection accumulator index planner \
                 replacement pipeline update reference",
         gate: None,
@@ -91,7 +91,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error commit_id date interrupt name definition timeseries large system session event rewritten tail \
+        rooms: "spill error work commit_id date interrupt name definition timeseries large system session event rewritten tail \
                 schema clock \
                 written contention frond transact transaction reader pressure access refs retry time \
                 database read_point hook \

@@ -19,6 +19,7 @@ pub(crate) mod distinct;
 mod elsewhere;
 pub(crate) mod ending;
 pub(crate) mod explain;
+mod express;
 pub(crate) mod find;
 pub(crate) mod find_and_modify;
 pub(crate) mod handles;

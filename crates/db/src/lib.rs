@@ -1,16 +1,16 @@
 //! Frond's embedded database: databases, collections, indexes, transactions. Their history is
 //! `frond_vcs`.
 //!
-//! Reading order, the lowest first: [`name`] (`shop@main~2`), `definition` (what collections and
-//! indexes are asked to be), `timeseries` (collections of points), `system` and `session` (what of
-//! all this lies in the engine's own tree), [`access`] (users and roles), `schema` (collections as
-//! they can be read), [`frond`] (what all requests share), `transact` and [`transaction`] (changes,
-//! and several in one), `reader` (working trees and committed ones read alike), `refs` (what names
-//! commits), [`retry`] (writes that are sent twice), [`database`] (one version of one database:
-//! what a command works on), `moment` (reading what was), `hook` (the way up to versions),
-//! [`catalog`] (what exists), [`collection`] (reads and writes), `api` (all that a database can be
-//! asked for), `open`, `inside` (what versions get of all this). Blocking and batched; knows no
-//! wire and no socket.
+//! Reading order, the lowest first: [`work`] (what a request does, to be told), [`name`]
+//! (`shop@main~2`), `definition` (what collections and indexes are asked to be), `timeseries`
+//! (collections of points), `system` and `session` (what of all this lies in the engine's own
+//! tree), [`access`] (users and roles), `schema` (collections as they can be read), [`frond`] (what
+//! all requests share), `transact` and [`transaction`] (changes, and several in one), `reader`
+//! (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes
+//! that are sent twice), [`database`] (one version of one database: what a command works on),
+//! `moment` (reading what was), `hook` (the way up to versions), [`catalog`] (what exists),
+//! [`collection`] (reads and writes), `api` (all that a database can be asked for), `open`,
+//! `inside` (what versions get of all this). Blocking and batched; knows no wire and no socket.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
@@ -48,6 +48,7 @@ mod time;
 mod timeseries;
 mod transact;
 pub mod transaction;
+pub mod work;
 mod written;
 
 #[cfg(test)]

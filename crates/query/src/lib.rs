@@ -12,6 +12,7 @@ pub mod code;
 pub mod collation;
 pub mod cores;
 pub mod error;
+pub mod examined;
 pub mod expression;
 mod feature;
 pub mod filter;

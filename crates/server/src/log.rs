@@ -3,8 +3,10 @@
 //!
 //! Lines have `t` (when), `s` (severity: F, E, W or I), `c` (component), `id` (which message),
 //! `ctx` (which thread or connection), `msg` and `attr`. No line holds what a client stored, but
-//! for the commands of slow operations: those are cut off at [`COMMAND_BYTES_MAX`], and those with
-//! credentials are left out.
+//! for the commands of slow operations: those are cut off, and those with credentials are left out
+//! ([`slow`]).
+
+mod slow;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,17 +18,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use frond_db::Notice;
-use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, extended_json};
+use frond_doc::{DocumentBuilder, Value, extended_json};
 
 use crate::chance::is_by_chance;
 use crate::log_file::LogFile;
+pub use slow::{SlowOperation, append_failure, shortened};
 
 /// Lines that are kept in memory.
 const LINES_MAX: usize = 1_024;
 /// Longer lines are kept cut off there.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// A slow operation's command is told up to so many bytes of JSON.
-const COMMAND_BYTES_MAX: usize = 4 << 10;
 /// What takes as long is slow, unless `profile` says otherwise: milliseconds.
 pub const SLOW_MILLIS: i64 = 100;
 
@@ -272,30 +273,6 @@ impl Log {
         state.written += 1;
     }
 
-    /// Writes that an operation was slow. Commands that hold credentials are told by name only.
-    pub fn write_slow(&self, operation: &SlowOperation<'_>) {
-        let context = format!("conn{}", operation.connection);
-        let event = Event {
-            severity: Severity::Info,
-            component: Component::Command,
-            id: 51803,
-            context: &context,
-            message: "Slow query",
-        };
-        self.write(&event, |attributes| {
-            attributes
-                .append("type", Value::String("command"))
-                .append("ns", Value::String(operation.namespace))
-                .append("command", Value::Document(shortened(operation.command).view()))
-                .append("remote", Value::String(operation.client));
-            if let Some(code) = operation.error_code {
-                attributes.append("errCode", Value::Int32(code));
-            }
-            let millis = i64::try_from(operation.time.as_millis()).unwrap_or(i64::MAX);
-            attributes.append("durationMillis", Value::Int64(millis));
-        });
-    }
-
     /// The last lines.
     pub fn lines(&self) -> Lines {
         let state = self.state();
@@ -403,48 +380,6 @@ pub fn rotate(log: &Log, rotate: impl FnOnce() -> io::Result<bool>) -> io::Resul
     done
 }
 
-/// An operation that took long.
-pub struct SlowOperation<'a> {
-    /// On which connection it came.
-    pub connection: i32,
-    /// The client's address.
-    pub client: &'a str,
-    /// What it was done to.
-    pub namespace: &'a str,
-    /// The command, as it was sent.
-    pub command: Document<'a>,
-    /// How long it took.
-    pub time: Duration,
-    /// Why it failed, if it did.
-    pub error_code: Option<i32>,
-}
-
-/// Commands that hold credentials.
-const SECRET: &[&str] = &["saslStart", "saslContinue", "authenticate", "createUser", "updateUser"];
-
-/// A command without what is long, and without credentials.
-pub fn shortened(command: Document<'_>) -> DocumentBuf {
-    let mut short = DocumentBuilder::new();
-    let mut left = COMMAND_BYTES_MAX;
-    let name = command.iter().next().map_or("", |(name, _)| name);
-    for (position, (field, value)) in command.iter().enumerate() {
-        if SECRET.contains(&name) && 0 < position || field == "$clusterTime" {
-            continue;
-        }
-        let mut alone = DocumentBuilder::new();
-        alone.append(field, value);
-        let bytes = alone.bytes();
-        match left.checked_sub(bytes) {
-            Some(rest) => {
-                left = rest;
-                short.append(field, value);
-            }
-            None => drop(short.append(field, Value::String(&format!("{bytes} bytes")))),
-        }
-    }
-    short.build()
-}
-
 /// Cuts a text off where a character begins.
 fn truncate(text: &mut String, bytes_max: usize) {
     if bytes_max < text.len() {
@@ -455,8 +390,6 @@ fn truncate(text: &mut String, bytes_max: usize) {
 
 #[cfg(test)]
 mod tests {
-    use frond_doc::document;
-
     use super::*;
 
     fn info(message: &str) -> Event<'_> {
@@ -484,17 +417,6 @@ mod tests {
         log.write(&info(&"é".repeat(LINE_BYTES_MAX)), |_| {});
         let last = log.lines().lines.pop().expect("a line");
         assert!((LINE_BYTES_MAX - 1..=LINE_BYTES_MAX).contains(&last.len()));
-    }
-
-    #[test]
-    fn a_slow_command_is_shortened_and_tells_no_password() {
-        let long = "x".repeat(COMMAND_BYTES_MAX);
-        let command = document! { "find": "things", "filter": long.as_str(), "limit": 1 };
-        let short = shortened(command.view());
-        assert!(short.get("filter").and_then(|it| it.as_str()).expect("a text").ends_with("bytes"));
-        assert_eq!(short.get("limit"), Some(Value::Int32(1)));
-        let secret = document! { "createUser": "ada", "pwd": "lovelace" };
-        assert_eq!(shortened(secret.view()), document! { "createUser": "ada" });
     }
 
     #[test]

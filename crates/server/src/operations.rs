@@ -1,9 +1,10 @@
 //! Commands that run now: what `currentOp` lists and `killOp` stops.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use frond_db::work::Plan;
 use frond_db::{Error, Interrupt};
 use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
@@ -37,7 +38,7 @@ pub struct Operation {
     /// The command, as it was sent.
     pub sent: DocumentBuf,
     started: Instant,
-    deadline: Option<Instant>,
+    deadline: OnceLock<Instant>,
     is_killed: AtomicBool,
     is_stopped: AtomicBool,
     progress: Mutex<Option<Progress>>,
@@ -45,6 +46,17 @@ pub struct Operation {
     wake: Notify,
     /// For how long it waited without a thread, in microseconds.
     waited_micros: AtomicU64,
+    /// Of a `getMore`: what opened the cursor.
+    origin: OnceLock<Arc<Origin>>,
+}
+
+/// The command that opened a cursor.
+#[derive(Debug)]
+pub struct Origin {
+    /// As it was sent, without what is long.
+    pub command: DocumentBuf,
+    /// How it finds documents.
+    pub plan: Plan,
 }
 
 /// How far a long command is.
@@ -103,6 +115,26 @@ impl Operation {
         self.elapsed().saturating_sub(waited)
     }
 
+    /// How long it may still run, if it says so.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline.get().map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Has it end after so long, unless it has said when it is to end.
+    pub fn limit(&self, time_left: Duration) {
+        self.deadline.get_or_init(|| Instant::now() + time_left);
+    }
+
+    /// What opened the cursor that it reads on.
+    pub fn origin(&self) -> Option<&Arc<Origin>> {
+        self.origin.get()
+    }
+
+    /// Notes what opened the cursor that it reads on.
+    pub fn note_origin(&self, origin: &Arc<Origin>) {
+        self.origin.get_or_init(|| Arc::clone(origin));
+    }
+
     /// Has it look again, if it waits or is going to.
     pub fn wake(&self) {
         self.wake.notify_one();
@@ -144,7 +176,7 @@ impl Operation {
     /// As [`Operation::check_killed`], and `MaxTimeMSExpired` (50).
     pub fn check(&self) -> Result<(), Error> {
         self.check_killed()?;
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline) {
             return Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"));
         }
         Ok(())
@@ -222,12 +254,13 @@ impl Operations {
             database: database.to_owned(),
             sent: sent.clone(),
             started,
-            deadline: common.time_max.map(|time_max| started + time_max),
+            deadline: common.time_max.map_or_else(OnceLock::new, |max| (started + max).into()),
             is_killed: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             progress: Mutex::new(None),
             wake: Notify::new(),
             waited_micros: AtomicU64::new(0),
+            origin: OnceLock::new(),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
         Running { operations: Some(self), operation }

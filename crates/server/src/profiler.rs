@@ -21,6 +21,9 @@ const COLLECTION_BYTES: i64 = 1 << 20;
 /// Nothing is told for so long once something could not be: a full disk lets who writes wait.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// The fields that tell of a query's shape.
+const HASHES: &[&str] = &["queryHash", "planCacheShapeHash", "planCacheKey"];
+
 /// Which operations of a database are told of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Level {
@@ -58,6 +61,8 @@ impl Level {
 pub struct ProfileFilter {
     /// As it was given.
     pub text: DocumentBuf,
+    /// Whether it may ask for the hashes of queries, which take as long as a plan.
+    pub asks_hashes: bool,
     filter: Filter,
 }
 
@@ -67,7 +72,10 @@ impl ProfileFilter {
     /// # Errors
     /// What no filter can be, by MongoDB's codes.
     pub fn parse(text: Document<'_>) -> Result<ProfileFilter, Error> {
-        Ok(ProfileFilter { text: text.to_buf(), filter: Filter::parse_test(text)? })
+        let filter = Filter::parse_test(text)?;
+        let is_hash = |path: &&str| HASHES.contains(path);
+        let asks_hashes = filter.paths().is_none_or(|paths| paths.iter().any(is_hash));
+        Ok(ProfileFilter { text: text.to_buf(), asks_hashes, filter })
     }
 
     /// Whether an operation is told of, by what would be told of it.

@@ -114,6 +114,19 @@ impl Database {
         explain::explain_as(self, collection, request, purpose, effort)
     }
 
+    /// The hashes of a query's shape and of its plan's key, as `explain` tells them; `None` where
+    /// there is no collection of that name.
+    ///
+    /// # Errors
+    /// `Damaged` or `Unavailable` if the catalog can't be read.
+    pub fn query_hashes(
+        &self,
+        collection: &str,
+        request: &FindRequest,
+    ) -> Result<Option<[String; 2]>, Error> {
+        explain::query_hashes(self, collection, request)
+    }
+
     /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
     /// it, and the stages that its documents go through; `stages` are those of `request`. A view is
     /// no collection here.

@@ -260,6 +260,7 @@ fn stream(
 ) -> Result<Streamed, Error> {
     let (filter, order, skip) = (search.filter.clone(), search.order.clone(), search.skip);
     let unordered = |input| Streamed { input, gives_order: false, passed: 0 };
+    let is_hinted = search.hint.is_some();
     let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
     let reads_all = search.limit.is_none() || order.pattern().is_some();
     let is_own = database.repository_name() == context.database.repository_name();
@@ -295,6 +296,8 @@ fn stream(
     }
     if counts {
         scan = scan.counting();
+    } else if !is_hinted && scan.is_of_one_id() {
+        scan.tell_express();
     }
     // Of a few the scores are computed faster than all are read.
     if reads_all {

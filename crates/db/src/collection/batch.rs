@@ -23,6 +23,7 @@ use crate::name;
 use crate::retry::{Memory, StatementDone};
 use crate::schema::CatalogEpoch;
 use crate::transact::Outcome;
+use crate::work::{Statement, StatementOutcome};
 
 /// A transaction of a large request holds at most so many documents or statements.
 pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
@@ -180,7 +181,12 @@ impl Statements<'_> {
             if done.is_many
                 && let Some(Ok(statement)) = batch.pop_front()
             {
-                match run_in_parts(&statement) {
+                let noted = Statement::begin();
+                let done = run_in_parts(&statement);
+                if let Some(noted) = noted {
+                    noted.end(begun, || outcome_of(done.as_ref()));
+                }
+                match done {
                     Ok(done) => report.add(begun, &done),
                     Err(error) => report.errors.push(WriteError::of_document(begun, error)?),
                 }
@@ -240,10 +246,17 @@ impl Statements<'_> {
         }
         let savepoint = writer.savepoint();
         let writes_before = writer.writes();
+        let noted = Statement::begin();
         let done = match statement {
             Ok(statement) => run(writer, statement),
             Err(error) => Err(error.clone()),
         };
+        match (noted, &done) {
+            (Some(noted), Ok(Ran::Done(done))) => noted.end(position, || outcome_of(Ok(done))),
+            (Some(noted), Ok(Ran::Many)) => noted.abandon(),
+            (Some(noted), Err(error)) => noted.end(position, || outcome_of(Err(error))),
+            (None, _) => {}
+        }
         match done {
             Ok(Ran::Many) => {
                 writer.undo(savepoint);
@@ -264,4 +277,10 @@ impl Statements<'_> {
             }
         }
     }
+}
+
+fn outcome_of(done: Result<&StatementDone, &Error>) -> Result<StatementOutcome, Error> {
+    let done = done.map_err(Error::clone)?;
+    let StatementDone { count, modified, .. } = *done;
+    Ok(StatementOutcome { count, modified, has_upserted: done.upserted.is_some() })
 }

@@ -13,6 +13,7 @@
 //! All else goes the usual way, which finds the same; `explain` tells of that one.
 
 use frond_doc::{Document, Value, key};
+use frond_query::examined;
 
 use crate::catalog::Catalog;
 use crate::collection::{Cursor, FindRequest};
@@ -22,6 +23,7 @@ use crate::error::Error;
 use crate::name;
 use crate::reader::Reader;
 use crate::schema::Collection;
+use crate::work::{self, Plan};
 
 /// Finds the one document that `request` asks for by its `_id`; `None` if it asks for more.
 pub(super) fn find(
@@ -39,7 +41,10 @@ pub(super) fn find(
     let Some(found) = found.filter(|found| lie_by_bare_ids(found)) else { return Ok(None) };
     request.interrupt.check()?;
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
+    work::note(|| Plan::ExpressById);
     let value = reader.get(found.documents, &key::of_id(id))?;
+    let count = u64::from(value.is_some());
+    examined::add_counts(count, count);
     let document = value.map(|value| reader.document(&value)).transpose()?;
     Ok(Some(document.map_or_else(Cursor::empty, Cursor::one)))
 }

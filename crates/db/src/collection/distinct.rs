@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::Collection;
+use crate::work::{self, Plan, ScanTold};
 
 /// The answer is one document, so its values have to fit into one.
 const DISTINCT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
@@ -150,8 +151,23 @@ pub(crate) fn scan_keys(
 ) -> Result<Vec<Walk>, Error> {
     let mut walks: Vec<Walk> =
         access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
+    let told = |walk: &Walk| ScanTold { stage: "DISTINCT_SCAN", ..walk.told(collection) };
+    work::note(|| Plan::Scans(walks.iter().map(told).collect()));
+    let scanned = scan_walks(reader, &mut walks, place, interrupt, values);
+    walks.iter().for_each(|walk| walk.count_since((0, 0)));
+    scanned?;
+    Ok(walks)
+}
+
+fn scan_walks(
+    reader: &Reader<'_>,
+    walks: &mut [Walk],
+    place: usize,
+    interrupt: &Interrupt,
+    values: &mut Values,
+) -> Result<(), Error> {
     let mut read = 0_usize;
-    for walk in &mut walks {
+    for walk in walks {
         let Some(index) = walk.index.clone() else { continue };
         let mut same = 0;
         let mut before: Vec<u8> = Vec::new();
@@ -184,7 +200,7 @@ pub(crate) fn scan_keys(
             }
         }
     }
-    Ok(walks)
+    Ok(())
 }
 
 impl Values {

@@ -24,8 +24,10 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::{FLAG_UNTOLD, FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
+use crate::catalog::Catalog;
 use crate::collection::covered::Cover;
 use crate::collection::plan::{Access, AccessPath, Order, Source};
+use crate::collection::express::{is_id_equality, is_simple};
 use crate::collection::query::{Detail, Query, query_for};
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
@@ -92,6 +94,22 @@ pub(crate) fn explain_as(
     let reader = database.reader();
     let query = query_for(database, &reader, collection, request, purpose, Detail::Considered)?;
     explain_query(database, &reader, collection, (request, &query), purpose, effort)
+}
+
+/// The hashes of a query's shape and of its plan's key; `None` where there is no collection of that
+/// name.
+pub(crate) fn query_hashes(
+    database: &Database,
+    collection: &str,
+    request: &FindRequest,
+) -> Result<Option<[String; 2]>, Error> {
+    let reader = database.reader();
+    let catalog = Catalog::of(&reader, database);
+    if catalog.is_made(collection)? {
+        return Ok(None);
+    }
+    let found = catalog.collection(collection)?;
+    Ok(found.map(|found| Hashes::of(request, Some(&found)).told()))
 }
 
 /// How a query goes whose plan was chosen; `request` is what is told of it.
@@ -205,13 +223,6 @@ fn plan_stages(
             .returning(returned);
     }
     plan
-}
-
-/// Whether a projection names whole outermost fields alone.
-fn is_simple(projection: &DocumentBuf) -> bool {
-    projection.iter().all(|(name, value)| {
-        !name.contains('.') && (value.is_number() || matches!(value, Value::Boolean(_)))
-    })
 }
 
 /// What measures and sorts the places that an index finds.
@@ -358,13 +369,6 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
     }
     scan.end();
     scan.build()
-}
-
-/// Whether the filter is `{_id: value}` or `{_id: {$eq: value}}`, nothing else.
-fn is_id_equality(filter: Option<&DocumentBuf>) -> bool {
-    filter.is_some_and(|filter| {
-        filter.iter().count() == 1 && filter.get("_id").and_then(express::equals).is_some()
-    })
 }
 
 /// A plan, told not to come from a cache: there is none.

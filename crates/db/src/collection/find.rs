@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use frond_query::Code;
 use frond_query::large::Large;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
+use frond_query::{Code, examined};
 
 use crate::catalog::Catalog;
 use crate::collection::ending::Ending;
@@ -17,7 +17,7 @@ use crate::collection::scan::{Scan, gathered, tells_keys};
 use crate::collection::shown::Shown;
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::view::find_in_view;
-use crate::collection::{Cursor, FindRequest, Purpose, by_id};
+use crate::collection::{Cursor, FindRequest, Purpose, by_id, express};
 use crate::database::Database;
 use crate::error::Error;
 use crate::reader::Reader;
@@ -64,8 +64,7 @@ pub(crate) fn find(
     }
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
     let ending = Ending::of(database, collection, &found, &access);
-    let scan = Scan::new(reader, &found, access, query.filter.clone(), &query.order);
-    let scan = scan.interrupted_by(&request.interrupt).ended_by(ending);
+    let scan = scan_of(reader, (&found, access), request, &query).ended_by(ending);
     // Of a few the scores are computed faster than all are read.
     let mut scan = match is_sorted || request.limit.is_none() {
         true => scan.scored_by_entries(database.frond().resources(true).reservation()),
@@ -98,6 +97,21 @@ pub(crate) fn find(
     })))
 }
 
+/// The scan of what was chosen, told as MongoDB's planner would run it.
+fn scan_of(
+    reader: Reader<'static>,
+    (found, access): (&Arc<Collection>, Access),
+    request: &FindRequest,
+    query: &Query,
+) -> Scan<'static> {
+    let is_express = express::of(found, &access, request, Purpose::Find).is_some();
+    let scan = Scan::new(reader, found, access, query.filter.clone(), &query.order);
+    if is_express {
+        scan.tell_express();
+    }
+    scan.interrupted_by(&request.interrupt)
+}
+
 /// The nearest documents, if that is what is asked for and they need no scan of all.
 fn nearest_of(
     database: &Database,
@@ -122,6 +136,9 @@ fn sort_in_parts(
     resources: &Resources,
     wanted: usize,
 ) -> Result<Sorted, Error> {
+    if order.pattern().is_some() {
+        examined::note_sort();
+    }
     let sorted_of = |scan: &mut Scan<'_>, part_count: usize| {
         let resources = match part_count {
             1 => resources.clone(),

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_doc::{Document, key};
+use frond_query::index::FieldKind;
 use frond_query::large::Asked;
 use frond_query::metadata::MetadataKind;
 use frond_query::together::Ahead;
@@ -45,6 +46,7 @@ use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::Collection;
+use crate::work::{self, Plan, ScanTold};
 pub use all::all_documents;
 use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
@@ -72,6 +74,8 @@ pub(crate) struct Scan<'a> {
     scoring: Option<(Walk, Reservation)>,
     /// What has to be there for it to go on.
     ending: Option<Ending>,
+    /// Whether its plan is told as the request's.
+    is_told: bool,
 }
 
 /// What waits for scripts, and whether it passes.
@@ -106,6 +110,7 @@ impl<'a> Scan<'a> {
         let gives_order = access.gives_order;
         let walks: Vec<Walk> =
             access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
+        let is_told = work::note(|| plan_of(collection, &walks, access.is_exact, order));
         // What was found may be changed by its own transaction until it is fetched, but for the
         // `_id` by which it was found.
         let may_change = reader.may_change() && !walks.iter().all(|walk| walk.is_of_id);
@@ -140,12 +145,26 @@ impl<'a> Scan<'a> {
             }
             _ => None,
         };
-        Scan { fetch, walks, current: 0, seen, merge, waiting, runs, scoring: None, ending: None }
+        let (scoring, ending) = (None, None);
+        Scan { fetch, walks, current: 0, seen, merge, waiting, runs, scoring, ending, is_told }
     }
 
     /// What documents pass: of a `$text` it knows by what it is asked.
     pub fn passing_filter(&self) -> &Filter {
         &self.fetch.filter
+    }
+
+    /// Has its plan told as one that MongoDB runs beside its planner.
+    pub fn tell_express(&self) {
+        if self.is_told {
+            work::note_express();
+        }
+    }
+
+    /// Whether it finds the document of one `_id`, and asks nothing of it.
+    pub fn is_of_one_id(&self) -> bool {
+        let [walk] = &self.walks[..] else { return false };
+        walk.is_of_one_id() && !self.fetch.may_fail
     }
 
     /// The walks, each with what it has done.
@@ -187,6 +206,9 @@ impl<'a> Scan<'a> {
     /// empty.
     pub fn counting(mut self) -> Scan<'a> {
         self.fetch.counts_only = true;
+        if self.is_told {
+            work::note_stage("COUNT_SCAN", "RECORD_STORE_FAST_COUNT");
+        }
         self
     }
 
@@ -216,7 +238,8 @@ impl<'a> Scan<'a> {
         while self.current < self.walks.len() && count < enough {
             let walk = &mut self.walks[self.current];
             let (index, seen) = (walk.index.clone(), &mut self.seen);
-            walk.visit_keys(&fetch.reader, &mut |key, content| {
+            let before = walk.examined();
+            let visited = walk.visit_keys(&fetch.reader, &mut |key, content| {
                 fetch.step()?;
                 if let Some(seen) = seen {
                     let mut id_key = key;
@@ -231,7 +254,9 @@ impl<'a> Scan<'a> {
                     count += 1;
                 }
                 Ok(count < enough)
-            })?;
+            });
+            walk.count_since(before);
+            visited?;
             self.current += 1;
         }
         Ok(Some(count))
@@ -284,9 +309,13 @@ impl<'a> Scan<'a> {
                 && self.runs.is_none()
                 && self.seen.is_none()
                 && let Some(walk) = self.walks.get_mut(self.current)
-                && !self.fetch.lend(walk, visit)?
             {
-                return Ok(());
+                let before = walk.examined();
+                let wants_more = self.fetch.lend(walk, visit);
+                walk.count_since(before);
+                if !wants_more? {
+                    return Ok(());
+                }
             }
             // The first of a range, and what can't be lent.
             let Some(row) = self.step()? else { return Ok(()) };
@@ -383,6 +412,13 @@ impl<'a> Scan<'a> {
 
     /// As [`Scan::next_of`]: scripts weren't asked.
     fn next_unasked(&mut self, place: usize) -> Result<Option<(Row, Shared)>, Error> {
+        let before = self.walks[place].examined();
+        let next = self.read_next(place);
+        self.walks[place].count_since(before);
+        next
+    }
+
+    fn read_next(&mut self, place: usize) -> Result<Option<(Row, Shared)>, Error> {
         if let Some((walk, reservation)) = self.scoring.take() {
             let Fetch { reader, interrupt, .. } = &self.fetch;
             if let Some(scores) = TextScores::read(walk, reader, interrupt, reservation)? {
@@ -433,5 +469,26 @@ impl Iterator for Scan<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_row().transpose()
+    }
+}
+
+/// How the plan is told; of one `_id` as the planner finds it.
+fn plan_of(collection: &Collection, walks: &[Walk], is_exact: bool, order: &Order) -> Plan {
+    if let [walk] = walks
+        && is_exact
+        && walk.is_of_one_id()
+    {
+        return Plan::ById;
+    }
+    let mut scans: Vec<ScanTold> = walks.iter().map(|walk| walk.told(collection)).collect();
+    if let (Order::Near(_), [walk], [scan]) = (order, walks, &mut scans[..])
+        && let Some(index) = &walk.index
+    {
+        let is_plane = index.shape.has_kind(FieldKind::Plane);
+        scan.stage = if is_plane { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" };
+    }
+    match scans.is_empty() {
+        true => Plan::Nothing,
+        false => Plan::Scans(scans),
     }
 }

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::Reader;
 use crate::schema::{Collection, IndexFilter};
+use crate::work::{self, Plan};
 
 /// What is looked for in a collection.
 pub(crate) struct Search<'a> {
@@ -116,7 +117,10 @@ impl Search<'_> {
         let Some(collection) = collection else {
             return match self.filter.text() {
                 Some(_) => Err(plan::no_text_index()),
-                None => Ok(None),
+                None => {
+                    work::note(|| Plan::Nothing);
+                    Ok(None)
+                }
             };
         };
         let allowed = self.allowed(frond, &collection);

@@ -9,17 +9,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::key;
+use frond_query::examined;
 use frond_query::index::IndexShape;
 use frond_query::planner::{PartCheck, Standing};
 use frond_tree::{Bounds, Direction, Entry};
 
 use crate::collection::covered::Cover;
 use crate::collection::plan::{AccessPath, Source};
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::{Entries, Reader};
 use crate::schema::{Collection, Index, TreeRef};
 use crate::timeseries;
+use crate::work::ScanTold;
 
 /// Whether to stop is asked once for so many ranges, of which a filter may make thousands.
 const CHECK_COUNT: usize = 64;
@@ -178,6 +181,39 @@ impl Walk {
         parts.retain(|ranges| !ranges.is_empty());
         let walk = |ranges| Walk { ranges, ..self.twin() };
         Ok((1 < parts.len()).then(|| parts.into_iter().map(walk).collect()))
+    }
+
+    /// How many keys and documents were read, as is told: one by its `_id`, or by its place in a
+    /// time series, has a key.
+    pub fn examined(&self) -> (u64, u64) {
+        let has_keys = self.is_of_id || self.parts_of_place.is_some();
+        let keys = if has_keys { self.documents_examined } else { self.keys_examined };
+        (keys, self.documents_examined)
+    }
+
+    /// Whether the walk, which hasn't begun, gives the document of one `_id`.
+    pub fn is_of_one_id(&self) -> bool {
+        self.is_of_id
+            && self.ranges.len() == 1
+            && self.ranges.front().is_some_and(|range| self.as_point(range).is_some())
+    }
+
+    /// Counts for the request what was read since it had read so much.
+    pub fn count_since(&self, (keys, documents): (u64, u64)) {
+        let now = self.examined();
+        examined::add_counts(now.0 - keys, now.1 - documents);
+    }
+
+    /// How it is told in a plan.
+    pub fn told(&self, collection: &Collection) -> ScanTold {
+        let series = collection.series.as_ref().filter(|_| self.parts_of_place.is_some());
+        let key = match (&self.index, series) {
+            (Some(index), _) => Some(index.spec.key.clone()),
+            (None, Some(series)) => Some(series.index.key.clone()),
+            (None, None) if self.is_of_id => Some(IndexSpec::of_id().key),
+            (None, None) => None,
+        };
+        ScanTold { stage: if key.is_some() { "IXSCAN" } else { "COLLSCAN" }, key }
     }
 
     /// Whether entries come in the order of their keys.

@@ -18,6 +18,7 @@ use frond_store::io::steady_now;
 use super::{Cores, LentCore, PART_ENTRIES_MIN, PARTS_A_WORKER, SLICE};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::examined::{self, Examined};
 
 /// How often a thread that waits for a core asks for one.
 const ASK_EVERY: Duration = Duration::from_millis(2);
@@ -115,6 +116,7 @@ impl Workers {
         let mut made: Vec<Option<T>> = Vec::new();
         made.resize_with(parts.len(), || None);
         let left = Mutex::new(parts.into_iter().zip(made.iter_mut()).enumerate());
+        let by_others = Mutex::new(Examined::default());
         let worker = || {
             while let Some(core) = self.core(|| lock(&left).len() == 0) {
                 let Some((position, (part, made))) = lock(&left).next() else {
@@ -130,12 +132,18 @@ impl Workers {
         std::thread::scope(|scope| {
             for _ in 1..thread_count {
                 let thread = std::thread::Builder::new().name("frond-part".to_owned());
+                let counted_worker = || {
+                    worker();
+                    let mut total = lock(&by_others);
+                    *total = total.and(examined::take());
+                };
                 // The others do its work where the system gives no thread.
-                let _ = thread.stack_size(STACK_BYTES).spawn_scoped(scope, worker);
+                let _ = thread.stack_size(STACK_BYTES).spawn_scoped(scope, counted_worker);
             }
             worker();
         });
         drop(left);
+        examined::add(*lock(&by_others));
         let made: Option<Vec<T>> = made.into_iter().collect();
         let divided = u64::from(made.is_some());
         self.cores.divided.fetch_add(divided, Ordering::Relaxed);

@@ -12,6 +12,7 @@ use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
+use crate::examined;
 use crate::expression::failure;
 use crate::large::Asked;
 use crate::metadata::{self, MetadataKind};
@@ -89,6 +90,7 @@ impl Sort {
     fn sorted(&self, input: Input<'_>, context: &Context) -> Result<Sorted, QueryError> {
         let collation = context.variables.collation();
         let wanted = context.wanted.unwrap_or(usize::MAX);
+        examined::note_sort();
         let mut sorter = Sorter::new("Sort", &context.resources, wanted);
         let mut key = Vec::new();
         input.visit(&mut |document| {

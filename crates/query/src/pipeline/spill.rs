@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::code::Code;
 use crate::cores::Cores;
 use crate::error::QueryError;
+use crate::examined;
 use crate::memory::GoOn;
 use frond_store::budget::{Exceeded, MemoryBudget, Reservation};
 
@@ -117,11 +118,13 @@ impl Resources {
         stage: &str,
         exceeded: Exceeded,
     ) -> Result<&Arc<dyn Spill>, QueryError> {
-        self.spill.as_ref().ok_or_else(|| {
+        let spill = self.spill.as_ref().ok_or_else(|| {
             let message = format!(
                 "{stage} exceeded memory limit of {exceeded}, but did not opt in to external sorting."
             );
             QueryError::new(Code::QueryExceededMemoryLimitNoDiskUseAllowed, message)
-        })
+        })?;
+        examined::note_disk();
+        Ok(spill)
     }
 }

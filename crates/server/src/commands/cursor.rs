@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use frond_db::{Error, ToldPlaces};
+use frond_db::{Error, ToldPlaces, work};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -46,6 +46,10 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         }
         None => check_out(request, id, collection, is_timed)?,
     };
+    if let Some(origin) = &checked_out.cursor().origin {
+        work::note(|| origin.plan.clone());
+        request.operation.note_origin(origin);
+    }
     check_rights(request, &checked_out.cursor().facts)?;
     let mut answer = reply::begin_batch("nextBatch");
     let is_awaited = checked_out.cursor().following == Following::EndAwaited;
@@ -58,7 +62,13 @@ pub fn get_more(request: &Request<'_>) -> Answer {
             }
             None => return Ok(answer),
         },
-        false => checked_out.cursor().next_batch(&mut answer, size, &request.room())?,
+        false => {
+            let cursor = checked_out.cursor();
+            cursor.time_left.iter().for_each(|left| request.operation.limit(*left));
+            let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
+            cursor.time_left = request.operation.time_left();
+            is_last
+        }
     };
     let facts = checked_out.cursor().facts.clone();
     let next_id = if is_last {

@@ -3,18 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use frond_db::Error;
+use frond_db::{Error, work};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::access::Granted;
 use crate::authorization;
 use crate::cursors::{BatchSize, CursorFacts, Documents, Following, OpenCursor, OpenStream};
 use crate::limits::FIRST_BATCH_DOCUMENTS;
-use crate::operations::CurrentOperation;
+use crate::log::shortened;
+use crate::operations::{CurrentOperation, Origin};
 use crate::request::{Answer, Request};
 
 /// Room for an answer of one small document.
 const ANSWER_BYTES: usize = 2 << 10;
+/// Of a longer command that opened a cursor what is long isn't kept.
+const ORIGIN_BYTES_MAX: usize = 4 << 10;
 
 /// How the first batch is asked for.
 #[derive(Clone, Default)]
@@ -70,9 +73,21 @@ pub fn first_batch(
         current.slot.note_cursor();
     }
     cursor.facts.granted = granted(request)?;
+    cursor.origin = Some(origin(request));
+    cursor.time_left = request.operation.time_left();
     let facts = cursor.facts.clone();
     let id = request.server.cursors.open(cursor, std::time::Instant::now())?;
     Ok(end_batch(answer, id, &facts))
+}
+
+/// What opens a cursor, to be told when it is read on.
+fn origin(request: &Request<'_>) -> Arc<Origin> {
+    let sent = &request.operation.sent;
+    let command = match sent.as_bytes().len() <= ORIGIN_BYTES_MAX {
+        true => sent.clone(),
+        false => shortened(sent.view()),
+    };
+    Arc::new(Origin { command, plan: work::plan() })
 }
 
 /// What the command was allowed, to be asked again when its cursor is read on.

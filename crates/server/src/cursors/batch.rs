@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use frond_db::Error;
 use frond_db::memory_queue::MemoryShare;
@@ -16,7 +17,7 @@ use frond_query::Code;
 use crate::answer_memory::AnswerMemory;
 use crate::cursors::{CursorFacts, Following, OpenStream};
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
-use crate::operations::CurrentOperation;
+use crate::operations::{CurrentOperation, Origin};
 
 /// What an element of a batch has beside its document: a type and a position.
 const ELEMENT_BYTES_MAX: usize = 16;
@@ -43,6 +44,11 @@ pub struct OpenCursor {
     pub is_over: Option<Arc<AtomicBool>>,
     /// The change stream that it reads.
     pub stream: Option<OpenStream>,
+    /// What opened it.
+    pub origin: Option<Arc<Origin>>,
+    /// How long it may still be read: what is left of the `maxTimeMS` of the command that opened
+    /// it. What lies between its batches doesn't count.
+    pub time_left: Option<Duration>,
     documents: Documents,
     /// What ended a change stream, behind what came before it.
     failed: Option<Error>,
@@ -78,6 +84,8 @@ impl OpenCursor {
             following: Following::Nothing,
             is_over: None,
             stream: None,
+            origin: None,
+            time_left: None,
             documents,
             failed: None,
             held: None,

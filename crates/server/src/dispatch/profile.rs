@@ -1,60 +1,157 @@
 //! What the log and the profiler tell of an operation that took long: the profiler a document with
 //! MongoDB's fields.
+//!
+//! Each statement of an update or delete is told of by itself, as MongoDB does: its plan, what it
+//! examined and changed. The time of one that came alone is that of its command; the others'
+//! commands are told to the log besides, as `$cmd`.
+
+mod deed;
+mod shape;
+
+use std::time::Duration;
 
 use frond_db::Durability;
+use frond_db::work::{StatementWork, Work};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
-use crate::authorization;
-use crate::log::{SlowOperation, shortened};
 use crate::operations::Operation;
-use crate::profiler::{self, COLLECTION, make_collection};
+use crate::profiler::{COLLECTION, Level, make_collection};
 use crate::request::Answer;
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
+use deed::{Counts, Deed};
+
+/// Of an update or delete, how long a statement takes that is to be told of; `None` for others.
+pub(super) fn statements_from(server: &Shared, operation: &Operation) -> Option<Duration> {
+    list_of(operation.command)?;
+    let is_told_whole = server.profiler.level(&operation.database) == Level::All
+        || server.profiler.filter(&operation.database).is_some();
+    let millis = if is_told_whole { 0 } else { server.log.slow_millis() };
+    Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+}
 
 /// Tells the log of an operation that took long, and the profiler, where that is asked for.
 pub(super) fn tell_if_slow(
     server: &Shared,
     (operation, sequences): (&Operation, &[DocumentSequence]),
     done: &Answer,
+    work: &Work,
 ) {
     let time = operation.worked();
-    let (mut is_slow, level) =
-        (server.log.tells_of(time), server.profiler.level(&operation.database));
-    let filter = server.profiler.filter(&operation.database);
-    let is_told_whole = level == profiler::Level::All && operation.is_profiled();
-    if !is_slow && !is_told_whole && filter.is_none() {
+    let is_slow = server.log.tells_of(time);
+    let level = server.profiler.level(&operation.database);
+    let has_filter = server.profiler.filter(&operation.database).is_some();
+    let is_told = is_slow || level == Level::All || has_filter;
+    if !is_told && work.statements.is_empty() {
         return;
     }
-    let told = told(operation, sequences);
-    let command = authorization::without_secrets(told.view());
-    let slow = SlowOperation {
-        connection: operation.peer.id,
-        client: &operation.peer.address.to_string(),
-        namespace: &operation.namespace(),
-        command: command.view(),
+    let statements = statements(operation, sequences);
+    let error = done.as_ref().err();
+    let answer_bytes = done.as_ref().ok().map(DocumentBuilder::bytes);
+    let whole = |command: DocumentBuf, is_statement: bool| Deed {
+        operation,
+        is_statement,
+        command,
+        namespace: operation.namespace(),
         time,
-        error_code: done.as_ref().err().map(|error| error.code.number()),
+        plan: &work.plan,
+        examined: work.examined,
+        counts: Counts::of_answer(operation.command, done),
+        error,
+        answer_bytes,
     };
-    if let Some(filter) = filter {
-        is_slow = filter.matches(entry(server, operation, &slow, done).view());
-    }
-    if is_slow {
-        server.log.write_slow(&slow);
-    }
-    let is_told_slow = is_slow && level == profiler::Level::Slow && operation.is_profiled();
-    if is_told_whole || is_told_slow {
-        tell(server, operation, &slow, done);
+    match &statements[..] {
+        [] if is_told => consider(server, &whole(operation.sent.clone(), false), is_slow, true),
+        [only] if is_told => consider(server, &whole(told(operation, *only), true), is_slow, true),
+        [] | [_] => {}
+        several => {
+            for noted in &work.statements {
+                let Some(statement) = several.get(noted.position) else { continue };
+                let deed = of_statement(operation, noted, told(operation, *statement));
+                consider(server, &deed, server.log.tells_of(noted.time), true);
+            }
+            if is_slow {
+                let namespace = format!("{}.$cmd", operation.database);
+                let deed = Deed { namespace, ..whole(operation.sent.clone(), false) };
+                consider(server, &deed, true, work.statements.is_empty());
+            }
+        }
     }
 }
 
-/// The command as the log and the profiler tell it: of a write of one statement, which drivers send
-/// beside the command, that statement, with the command's comment.
-fn told(operation: &Operation, sequences: &[DocumentSequence]) -> DocumentBuf {
-    let sent = operation.sent.view();
-    let Some(statement) = only_statement(operation, sequences) else {
-        return operation.sent.clone();
+/// What is told of a statement that isn't alone.
+fn of_statement<'a>(
+    operation: &'a Operation,
+    noted: &'a StatementWork,
+    command: DocumentBuf,
+) -> Deed<'a> {
+    Deed {
+        operation,
+        is_statement: true,
+        command,
+        namespace: operation.namespace(),
+        time: noted.time,
+        plan: &noted.plan,
+        examined: noted.examined,
+        counts: Counts::of_statement(operation.command, &noted.outcome),
+        error: noted.outcome.as_ref().err(),
+        answer_bytes: None,
+    }
+}
+
+/// Tells of something that was done, where that is asked for; the profiler only if it may be.
+fn consider(server: &Shared, deed: &Deed<'_>, is_slow: bool, may_be_profiled: bool) {
+    let database = &deed.operation.database;
+    let (level, filter) = (server.profiler.level(database), server.profiler.filter(database));
+    let is_told = match &filter {
+        Some(filter) => {
+            let hashes = if filter.asks_hashes { shape::hashes(server, deed) } else { None };
+            filter.matches(deed.entry(server, hashes.as_ref()).view())
+        }
+        None => is_slow,
     };
+    let is_profiled = match level {
+        Level::Off => false,
+        Level::Slow => is_told,
+        Level::All => true,
+    };
+    let is_profiled = is_profiled && may_be_profiled && deed.operation.is_profiled();
+    if !is_told && !is_profiled {
+        return;
+    }
+    let hashes = shape::hashes(server, deed);
+    if is_told {
+        deed.log(server, hashes.as_ref());
+    }
+    if is_profiled {
+        tell(server, deed, hashes.as_ref());
+    }
+}
+
+/// The field that holds a write's statements.
+fn list_of(command: &str) -> Option<&'static str> {
+    match command {
+        "update" => Some("updates"),
+        "delete" => Some("deletes"),
+        _ => None,
+    }
+}
+
+/// What an update or delete has to do.
+fn statements<'a>(
+    operation: &'a Operation,
+    sequences: &'a [DocumentSequence],
+) -> Vec<Document<'a>> {
+    let Some(list) = list_of(operation.command) else { return Vec::new() };
+    if let Some(sequence) = sequences.iter().find(|sequence| sequence.name == list) {
+        return sequence.documents.iter().map(DocumentBuf::view).collect();
+    }
+    let listed = operation.sent.get(list).and_then(|list| list.as_array());
+    listed.iter().flat_map(|list| list.iter()).filter_map(|it| it.as_document()).collect()
+}
+
+/// A statement as the log and the profiler tell it, with its command's comment.
+fn told(operation: &Operation, statement: Document<'_>) -> DocumentBuf {
     let mut told = DocumentBuilder::new();
     for (name, value) in statement.iter() {
         match (name, value) {
@@ -71,125 +168,26 @@ fn told(operation: &Operation, sequences: &[DocumentSequence]) -> DocumentBuf {
             told.append(option, Value::Boolean(false));
         }
     }
-    if let Some(comment) = sent.get("comment") {
+    if let Some(comment) = operation.sent.get("comment") {
         told.append("comment", comment);
     }
     told.build()
 }
 
-/// What an update or delete has to do, if that is one thing.
-fn only_statement<'a>(
-    operation: &'a Operation,
-    sequences: &'a [DocumentSequence],
-) -> Option<Document<'a>> {
-    let list = match operation.command {
-        "update" => "updates",
-        "delete" => "deletes",
-        _ => return None,
-    };
-    if let Some(sequence) = sequences.iter().find(|sequence| sequence.name == list) {
-        let [only] = &sequence.documents[..] else { return None };
-        return Some(only.view());
-    }
-    let mut statements = operation.sent.get(list)?.as_array()?.iter();
-    let only = statements.next()?.as_document()?;
-    statements.next().is_none().then_some(only)
-}
-
-/// Tells of an operation in its database. What can't be told there (the disk is full, the branch is
+/// Tells of something in its database. What can't be told there (the disk is full, the branch is
 /// closed) is told nowhere: the operation is over. Those after it aren't told for a while, either.
-fn tell(server: &Shared, operation: &Operation, slow: &SlowOperation<'_>, done: &Answer) {
+fn tell(server: &Shared, deed: &Deed<'_>, hashes: Option<&[String; 2]>) {
     if server.profiler.is_paused() {
         return;
     }
-    let Ok(database) = server.frond.database(&operation.database) else { return };
+    let Ok(database) = server.frond.database(&deed.operation.database) else { return };
     // A client's drop of the database may have taken it away.
     if database.list_indexes(COLLECTION).is_err() && make_collection(&database).is_err() {
         return server.profiler.pause();
     }
-    let entry = entry(server, operation, slow, done);
+    let entry = deed.entry(server, hashes);
     let told = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
     if !told.is_ok_and(|report| report.errors.is_empty()) {
         server.profiler.pause();
-    }
-}
-
-/// What is told of an operation.
-pub(super) fn entry(
-    server: &Shared,
-    operation: &Operation,
-    slow: &SlowOperation<'_>,
-    done: &Answer,
-) -> DocumentBuf {
-    let mut entry = DocumentBuilder::new();
-    entry
-        .append("op", Value::String(operation.kind()))
-        .append("ns", Value::String(slow.namespace))
-        .append("command", Value::Document(shortened(slow.command).view()));
-    match done {
-        Ok(answer) => append_counts(&mut entry, operation.command, answer.clone().build().view()),
-        Err(error) => {
-            entry
-                .append("ok", Value::Int32(0))
-                .append("errMsg", Value::String(&error.message))
-                .append("errName", Value::String(&error.code.name()))
-                .append("errCode", Value::Int32(error.code.number()));
-        }
-    }
-    let client = operation.peer.address.ip().to_string();
-    let millis = i32::try_from(slow.time.as_millis()).unwrap_or(i32::MAX);
-    let bytes = done.as_ref().map_or(0, DocumentBuilder::bytes);
-    entry
-        .append("responseLength", Value::Int32(i32::try_from(bytes).unwrap_or(i32::MAX)))
-        .append("protocol", Value::String("op_msg"))
-        .append("millis", Value::Int32(millis))
-        .append("ts", Value::DateTime(server.frond.engine().now_millis()))
-        .append("client", Value::String(&client));
-    if let Some(name) = operation.peer.app_name() {
-        entry.append("appName", Value::String(&name));
-    }
-    let login = operation.peer.login();
-    entry.begin_array("allUsers");
-    if let Some(login) = &login {
-        entry
-            .push_begin_document()
-            .append("user", Value::String(&login.user.user))
-            .append("db", Value::String(&login.user.database))
-            .end();
-    }
-    let user = login.map_or_else(String::new, |login| login.user.to_string());
-    entry.end().append("user", Value::String(&user));
-    entry.build()
-}
-
-/// How many documents an operation was about, as its answer has it.
-fn append_counts(entry: &mut DocumentBuilder, command: &str, answer: Document<'_>) {
-    let count = |name: &str| answer.get(name).and_then(|value| value.as_integer());
-    let mut append = |name: &str, count: Option<i64>| {
-        if let Some(count) = count {
-            entry.append(name, Value::Int32(i32::try_from(count).unwrap_or(i32::MAX)));
-        }
-    };
-    match command {
-        "insert" => append("ninserted", count("n")),
-        "delete" => append("ndeleted", count("n")),
-        "update" => {
-            let upserted = answer.get("upserted").and_then(|upserted| upserted.as_array());
-            let upserted = upserted.map_or(0, |upserted| upserted.iter().count() as i64);
-            append("nMatched", count("n").map(|matched| matched - upserted));
-            append("nModified", count("nModified"));
-            append("nUpserted", Some(upserted));
-        }
-        _ => {
-            let Some(cursor) = answer.get("cursor").and_then(|cursor| cursor.as_document()) else {
-                return;
-            };
-            let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
-            let batch = batch.and_then(|batch| batch.as_array());
-            append("nreturned", batch.map(|batch| batch.iter().count() as i64));
-            if let Some(id @ 1..) = cursor.get("id").and_then(|id| id.as_integer()) {
-                entry.append("cursorid", Value::Int64(id));
-            }
-        }
     }
 }

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use frond_db::Error;
 use frond_db::memory_queue::MemoryShare;
+use frond_db::{Error, work};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::NO_SEARCH_INDEXES;
@@ -103,7 +103,9 @@ pub(super) fn try_run(
         share,
         parking,
     };
+    work::begin(profile::statements_from(server, &running.operation));
     let done = run_part(command, request);
+    let work = work::end();
     if parking.is_parked() {
         running.keep();
         return Ok(DocumentBuilder::new());
@@ -112,7 +114,7 @@ pub(super) fn try_run(
         watched.end(done.as_ref().err());
     }
     count_use(server, &running.operation);
-    profile::tell_if_slow(server, (&running.operation, sequences), &done);
+    profile::tell_if_slow(server, (&running.operation, sequences), &done, &work);
     let answer = done.map_err(|error| {
         let labels = labels(command, part, &error);
         Failure::new(with_concern_error(error, concern_error.as_ref()), &labels)

@@ -154,3 +154,21 @@ fn cursors_end_with_what_they_read() {
         }
     }
 }
+
+/// What is left of a find's time is its cursor's: what lies between two batches doesn't count.
+#[test]
+fn a_get_more_has_what_is_left_of_its_finds_time() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client, 60);
+    let more = |id: i64| format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c"}}"#);
+    let find = |filter: &str, millis: u32| {
+        format!(r#"{{"find": "c", "filter": {filter}, "batchSize": 1, "maxTimeMS": {millis}}}"#)
+    };
+    let (slow, _) = batch(&client.ok("test", &find(r#"{"$where": "sleep(50) || true"}"#, 1000)));
+    assert_eq!(client.error("test", &more(slow)).0, 50, "60 documents take 3 seconds");
+    assert_eq!(client.error("test", &more(slow)).0, 43);
+    let (fast, _) = batch(&client.ok("test", &find("{}", 1500)));
+    std::thread::sleep(std::time::Duration::from_millis(1600));
+    assert_eq!(batch(&client.ok("test", &more(fast))), (0, 59));
+}

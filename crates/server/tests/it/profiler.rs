@@ -40,18 +40,22 @@ fn all_that_collections_are_asked_is_told_in_their_database_and_nothing_else() {
     let found = entries(&mut client, "{}");
     assert!(found.iter().all(|it| it.get("ns") == Some(Value::String("test.c"))), "{found:?}");
     let kinds: Vec<&str> = found.iter().map(|it| it.get("op").unwrap().as_str().unwrap()).collect();
-    assert_eq!(kinds, ["insert", "query", "update", "remove", "query", "command"]);
+    assert_eq!(kinds, ["insert", "query", "update", "update", "remove", "query", "command"]);
     assert_eq!(integer(&found[0], "ninserted"), Some(3));
     assert_eq!(integer(&found[1], "nreturned"), Some(1));
     assert!(integer(&found[1], "cursorid").is_some_and(|id| id != 0));
-    let counts = ["nMatched", "nModified", "nUpserted"].map(|name| integer(&found[2], name));
-    assert_eq!(counts, [Some(1), Some(1), Some(1)]);
-    assert_eq!(integer(&found[3], "ndeleted"), Some(4));
+    let counts = |place: usize| {
+        ["nMatched", "nModified", "nUpserted"].map(|name| integer(&found[place], name))
+    };
+    assert_eq!([counts(2), counts(3)], [[Some(1), Some(1), Some(0)], [Some(0), Some(0), Some(1)]]);
+    assert_eq!(integer(&found[4], "ndeleted"), Some(4));
     let told = |place: usize| found[place].get("command").and_then(|told| told.as_document());
-    assert!(told(2).is_some_and(|told| told.get("updates").is_some()), "two statements");
+    let update =
+        json(r#"{"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "multi": false, "upsert": false}"#);
+    assert_eq!(told(2), Some(update.view()));
     let delete = json(r#"{"q": {}, "limit": 0, "comment": "all"}"#);
-    assert_eq!(told(3), Some(delete.view()));
-    assert_eq!(integer(&found[4], "errCode"), Some(2));
+    assert_eq!(told(4), Some(delete.view()));
+    assert_eq!(integer(&found[5], "errCode"), Some(2));
     assert!(found.iter().all(|it| matches!(it.get("ts"), Some(Value::DateTime(1..)))));
     let other = client.ok("other", r#"{"listCollections": 1, "nameOnly": true}"#);
     assert!(!format!("{other:?}").contains("system.profile"));
@@ -74,6 +78,179 @@ fn an_update_is_told_with_what_it_does() {
             "upsert": false, "comment": "it"}"#,
     );
     assert_eq!(found[0].get("command"), Some(Value::from(&expected)));
+}
+
+/// What a command is told to have done: its plan, the keys and documents that it examined, and what
+/// it returned, matched or deleted.
+#[test]
+fn plans_and_what_was_examined_are_told_of_whatever_searches() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> =
+        (0..20).map(|it| format!(r#"{{"_id": {it}, "a": {}, "b": [{it}, 1]}}"#, it % 4)).collect();
+    let insert = format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(","));
+    client.ok("test", &insert);
+    let indexes = r#"[{"key": {"a": 1}, "name": "a"}, {"key": {"b": -1, "a": 1}, "name": "b"}]"#;
+    client.ok("test", &format!(r#"{{"createIndexes": "c", "indexes": {indexes}}}"#));
+    for (command, plan, examined) in [
+        (r#"{"find": "c", "filter": {"_id": 3}}"#, "EXPRESS_IXSCAN { _id: 1 }", [1, 1]),
+        (r#"{"find": "c", "filter": {"_id": 99}}"#, "EXPRESS_IXSCAN { _id: 1 }", [0, 0]),
+        (r#"{"find": "c", "filter": {"_id": 3}, "hint": "_id_"}"#, "IDHACK", [1, 1]),
+        (r#"{"find": "c", "filter": {"_id": {"$gt": 15}}}"#, "IXSCAN { _id: 1 }", [4, 4]),
+        (r#"{"find": "c", "filter": {"x": 1}}"#, "COLLSCAN", [0, 20]),
+        (r#"{"find": "no", "filter": {"x": 1}}"#, "EOF", [0, 0]),
+        (r#"{"find": "c", "filter": {"a": 1}}"#, "IXSCAN { a: 1 }", [5, 5]),
+        (r#"{"find": "c", "filter": {"a": 1}, "limit": 1}"#, "EXPRESS_IXSCAN { a: 1 }", [1, 1]),
+        (r#"{"find": "c", "filter": {"b": {"$gt": 17}}}"#, "IXSCAN { b: -1, a: 1 }", [2, 2]),
+        (
+            r#"{"find": "c", "filter": {"$or": [{"a": 1}, {"_id": 2}]}}"#,
+            "IXSCAN { a: 1 }, IXSCAN { _id: 1 }",
+            [6, 6],
+        ),
+        (r#"{"count": "c", "query": {"x": 1}}"#, "COLLSCAN", [0, 20]),
+        (r#"{"count": "c"}"#, "RECORD_STORE_FAST_COUNT", [0, 0]),
+        (r#"{"distinct": "c", "key": "a"}"#, "DISTINCT_SCAN { a: 1 }", [20, 0]),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$match": {"a": 2}}], "cursor": {}}"#,
+            "IXSCAN { a: 1 }",
+            [5, 5],
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$match": {"_id": 2}},
+                {"$lookup": {"from": "c", "localField": "a", "foreignField": "a", "as": "it"}}],
+                "cursor": {}}"#,
+            "EXPRESS_IXSCAN { _id: 1 }",
+            [6, 6],
+        ),
+        (
+            r#"{"findAndModify": "c", "query": {"a": 1}, "update": {"$set": {"y": 1}}}"#,
+            "IXSCAN { a: 1 }",
+            [1, 1],
+        ),
+        (
+            r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"y": 2}}}]}"#,
+            "IDHACK",
+            [1, 1],
+        ),
+        (
+            r#"{"update": "c", "updates": [{"q": {"x": 1}, "u": {"$set": {"y": 2}}, "multi": true}]}"#,
+            "COLLSCAN",
+            [0, 20],
+        ),
+        (r#"{"delete": "c", "deletes": [{"q": {"a": 3}, "limit": 0}]}"#, "IXSCAN { a: 1 }", [5, 5]),
+    ] {
+        client.ok("test", r#"{"profile": 2}"#);
+        client.ok("test", command);
+        client.ok("test", r#"{"profile": 0}"#);
+        let [told] = &entries(&mut client, "{}")[..] else { panic!("{command} is told once") };
+        assert_eq!(told.get("planSummary"), Some(Value::String(plan)), "{command}");
+        let counts = ["keysExamined", "docsExamined"].map(|name| integer(told, name));
+        assert_eq!(counts, examined.map(Some), "{command}");
+        assert_eq!(integer(told, "numYield"), Some(0));
+        client.ok("test", r#"{"drop": "system.profile"}"#);
+    }
+}
+
+#[test]
+fn a_sort_is_told_and_the_hashes_are_those_of_explain() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
+    client.ok("test", r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#);
+    for command in [
+        r#"{"find": "c", "filter": {"a": 1}, "sort": {"b": 1}}"#,
+        r#"{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$sort": {"b": 1}}],
+            "cursor": {}}"#,
+        r#"{"aggregate": "c", "pipeline": [{"$match": {"a": 1}}, {"$group": {"_id": "$b"}},
+            {"$sort": {"_id": 1}}], "cursor": {}}"#,
+        r#"{"findAndModify": "c", "query": {"a": 1}, "sort": {"b": 1}, "remove": true}"#,
+    ] {
+        client.ok("test", r#"{"profile": 2}"#);
+        client.ok("test", command);
+        client.ok("test", r#"{"profile": 0}"#);
+        let [told] = &entries(&mut client, "{}")[..] else { panic!("{command} is told once") };
+        assert_eq!(told.get("hasSortStage"), Some(Value::Boolean(true)), "{command}");
+        let explained = client.ok("test", &format!(r#"{{"explain": {command}}}"#));
+        let hash = told.get("planCacheShapeHash").and_then(|hash| hash.as_str()).unwrap();
+        assert_eq!(told.get("queryHash"), Some(Value::String(hash)));
+        assert!(format!("{explained:?}").contains(hash), "{command}: {hash}, {explained:?}");
+        client.ok("test", r#"{"drop": "system.profile"}"#);
+    }
+    client.ok("test", r#"{"profile": 2}"#);
+    client.ok("test", r#"{"find": "c", "filter": {"a": 1}, "sort": {"a": 1}}"#);
+    assert!(entries(&mut client, "{}")[0].get("hasSortStage").is_none());
+}
+
+/// What was looked at in vain before an update went on in parts isn't counted.
+#[test]
+fn an_update_of_many_documents_examines_each_once() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<DocumentBuf> = (0..5000).map(|id| document! { "_id": id }).collect();
+    let sequence = DocumentSequence { name: "documents".to_owned(), documents };
+    client
+        .0
+        .command_with("test", document! { "insert": "c" }.view(), vec![sequence])
+        .expect("room");
+    client.ok("test", r#"{"profile": 2}"#);
+    let all = r#"{"q": {"x": null}, "u": {"$set": {"a": 1}}, "multi": true}"#;
+    let one = r#"{"q": {"_id": 1}, "u": {"$set": {"a": 2}}}"#;
+    client.ok("test", &format!(r#"{{"update": "c", "updates": [{one}, {all}, {one}]}}"#));
+    client.ok("test", &format!(r#"{{"update": "c", "updates": [{all}]}}"#));
+    let found = entries(&mut client, r#"{"op": "update"}"#);
+    let examined: Vec<_> = found.iter().map(|told| integer(told, "docsExamined")).collect();
+    assert_eq!(examined, [Some(1), Some(5000), Some(1), Some(5000)]);
+}
+
+/// What a getMore examines is its own, and its plan its cursor's.
+#[test]
+fn a_get_more_is_told_with_what_opened_its_cursor() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> = (0..9).map(|it| format!(r#"{{"_id": {it}}}"#)).collect();
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(",")));
+    client.ok("test", r#"{"profile": 2}"#);
+    let find = r#"{"find": "c", "filter": {"x": null}, "batchSize": 2}"#;
+    let answer = client.ok("test", find);
+    let id = answer.get("cursor").and_then(|it| it.as_document()).unwrap().get("id").unwrap();
+    let id = id.as_integer().unwrap();
+    let more = format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c"}}"#);
+    client.ok("test", &more);
+    let found = entries(&mut client, r#"{"ns": "test.c"}"#);
+    let [first, second] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(second.get("op"), Some(Value::String("getmore")));
+    let origin = second.get("originatingCommand").and_then(|it| it.as_document()).unwrap();
+    assert_eq!(origin.get("find"), Some(Value::String("c")));
+    assert_eq!(second.get("planSummary"), Some(Value::String("COLLSCAN")));
+    assert_eq!(second.get("queryHash"), first.get("queryHash"));
+    let count = |entry, name| integer(entry, name).unwrap();
+    assert_eq!(count(first, "docsExamined") + count(second, "docsExamined"), 9);
+    assert_eq!((count(first, "nreturned"), count(second, "nreturned")), (2, 7));
+    assert_eq!(second.get("cursorExhausted"), Some(Value::Boolean(true)));
+    assert!(first.get("cursorExhausted").is_none());
+}
+
+#[test]
+fn a_filter_may_ask_for_what_was_examined_and_for_each_statement() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> = (0..9).map(|it| format!(r#"{{"_id": {it}}}"#)).collect();
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(",")));
+    let filter = r#"{"docsExamined": {"$gt": 5}, "planSummary": "COLLSCAN"}"#;
+    client.ok("test", &format!(r#"{{"profile": 1, "slowms": 100000, "filter": {filter}}}"#));
+    client.ok("test", r#"{"find": "c", "filter": {"_id": 1}}"#);
+    client.ok("test", r#"{"find": "c", "filter": {"x": 1}}"#);
+    let update = r#"{"q": {"_id": 1}, "u": {"$set": {"x": 1}}},
+        {"q": {"x": 7}, "u": {"$set": {"a": 1}}}"#;
+    client.ok("test", &format!(r#"{{"update": "c", "updates": [{update}]}}"#));
+    client.ok("test", r#"{"profile": 0, "filter": "unset"}"#);
+    let told = entries(&mut client, "{}");
+    let commands: Vec<String> =
+        told.iter().map(|told| format!("{:?}", told.get("command").unwrap())).collect();
+    assert_eq!(told.len(), 2, "{commands:?}");
+    assert_eq!(told[1].get("op"), Some(Value::String("update")));
+    let update = told[1].get("command").and_then(|it| it.as_document()).unwrap();
+    assert!(update.get("q").and_then(|it| it.as_document()).unwrap().get("x").is_some());
 }
 
 #[test]

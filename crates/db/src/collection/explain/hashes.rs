@@ -44,9 +44,14 @@ impl Hashes {
         Hashes { shape: hash(&shape), plan_cache_key: hash(&key) }
     }
 
+    /// The shape's and the plan cache's, as they are told.
+    pub fn told(&self) -> [String; 2] {
+        [self.shape, self.plan_cache_key].map(|hash| format!("{hash:08X}"))
+    }
+
     /// Appends them as `queryPlanner` tells them.
     pub fn append_to(&self, planner: &mut DocumentBuilder) {
-        let (shape, key) = (format!("{:08X}", self.shape), format!("{:08X}", self.plan_cache_key));
+        let [shape, key] = self.told();
         planner.append("queryHash", Value::String(&shape));
         planner.append("planCacheShapeHash", Value::String(&shape));
         planner.append("planCacheKey", Value::String(&key));

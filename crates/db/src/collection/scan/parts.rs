@@ -39,6 +39,7 @@ impl<'a> Scan<'a> {
             runs: None,
             scoring: None,
             ending: None,
+            is_told: false,
         };
         Ok(walks.map(|walks| walks.into_iter().enumerate().map(of_part).collect()))
     }

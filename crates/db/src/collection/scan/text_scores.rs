@@ -47,16 +47,28 @@ impl TextScores {
         reservation: Reservation,
     ) -> Result<Option<TextScores>, Error> {
         let mut scores = TextScores { by_id: HashMap::new(), bytes: 0, reservation };
+        let is_read = scores.read_all(&mut walk, reader, interrupt);
+        walk.count_since((0, 0));
+        Ok(is_read?.then_some(scores))
+    }
+
+    /// Adds what all entries' terms count; answers whether they told that and there was memory.
+    fn read_all(
+        &mut self,
+        walk: &mut Walk,
+        reader: &Reader<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<bool, Error> {
         while let Some(entry) = walk.next(reader)? {
             if walk.keys_examined.is_multiple_of(CHECK_COUNT) {
                 interrupt.check()?;
             }
-            let Some(index) = &walk.index else { return Ok(None) };
-            if !scores.add(index, reader, &entry)? {
-                return Ok(None);
+            let Some(index) = &walk.index else { return Ok(false) };
+            if !self.add(index, reader, &entry)? {
+                return Ok(false);
             }
         }
-        Ok(Some(scores))
+        Ok(true)
     }
 
     /// Adds what an entry's term counts; answers whether it told that and there was memory for it.

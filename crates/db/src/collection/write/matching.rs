@@ -1,7 +1,7 @@
 //! Finding the documents that a statement writes.
 
 use frond_doc::ValueBuf;
-use frond_query::{Code, Filter, planner};
+use frond_query::{Code, Filter, examined, planner};
 
 use super::CollectionWriter;
 use crate::collection::index_filters;
@@ -10,6 +10,7 @@ use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
 use crate::collection::sort::{self, KeyOf};
 use crate::error::Error;
 use crate::schema::Collection;
+use crate::work::{self, Plan};
 
 impl CollectionWriter<'_> {
     /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
@@ -34,6 +35,7 @@ impl CollectionWriter<'_> {
         let reservation = || self.database.frond().resources(true).reservation();
         let key_of: Box<KeyOf<'_>> = match (order, filter.distance()) {
             (Order::By(pattern), _) if !in_order => {
+                examined::note_sort();
                 scan = scan.scored_by_entries(reservation());
                 Box::new(|document| pattern.key(document))
             }
@@ -141,8 +143,10 @@ impl CollectionWriter<'_> {
             return Ok(None);
         };
         let Some(id_key) = planner::only_id(filter) else { return Ok(None) };
+        work::note(|| Plan::ById);
         let reader = self.reader();
         let Some(value) = reader.get(now.documents, &id_key)? else { return Ok(Some(None)) };
+        examined::add_counts(1, 1);
         scan::known_to_pass(reader, now.documents, filter, id_key, &value).map(Some)
     }
 
@@ -156,6 +160,7 @@ impl CollectionWriter<'_> {
         limit: Option<usize>,
     ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
+            work::note(|| Plan::Nothing);
             return Ok(None);
         };
         let access = self.access(now, filter, order, hint, limit)?;

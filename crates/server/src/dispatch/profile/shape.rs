@@ -1,0 +1,75 @@
+//! The hashes by which the profiler tells queries of one shape: those that `explain` tells.
+
+use frond_db::{AggregateRequest, Effort, FindRequest, Interrupt};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Collation;
+
+use super::deed::Deed;
+use crate::operations::collection_of;
+use crate::shared::Shared;
+
+/// The hashes of a query's shape and of its plan's key; `None` where the planner had no choice, or
+/// they can't be told any more.
+pub(super) fn hashes(server: &Shared, deed: &Deed<'_>) -> Option<[String; 2]> {
+    if !deed.plan.is_planned() {
+        return None;
+    }
+    let operation = deed.operation;
+    let database = server.frond.database(&operation.database).ok()?;
+    let (command, asked) = match operation.origin() {
+        Some(origin) => (origin.command.view(), origin.command.view()),
+        None => (operation.sent.view(), deed.command.view()),
+    };
+    let collection = collection_of(command)?;
+    let (name, _) = command.iter().next()?;
+    if name != "aggregate" {
+        return database.query_hashes(collection, &search(name, asked)?).ok()?;
+    }
+    let request = AggregateRequest {
+        pipeline: asked.get("pipeline")?.to_buf(),
+        variables: document(asked, "let"),
+        collation: collation(asked),
+        hint: asked.get("hint").map(|hint| hint.to_buf()),
+        in_memory_only: true,
+        interrupt: Interrupt::default(),
+    };
+    let stages = request.pipeline.as_value().as_array()?;
+    let (told, _) = database.explain_aggregate(collection, stages, &request, Effort::Plan).ok()?;
+    let planner = told.get("queryPlanner")?.as_document()?;
+    let hash = |name: &str| planner.get(name)?.as_str().map(str::to_owned);
+    Some([hash("planCacheShapeHash")?, hash("planCacheKey")?])
+}
+
+/// The search of a command, or of a statement of one, as far as its shape goes.
+fn search(name: &str, asked: Document<'_>) -> Option<FindRequest> {
+    let (filter, projection) = match name {
+        "find" => ("filter", document(asked, "projection")),
+        "distinct" => ("query", asked.get("key")?.as_str().and_then(projection_of)),
+        "count" | "findAndModify" | "findandmodify" => ("query", None),
+        "update" | "delete" => ("q", None),
+        _ => return None,
+    };
+    Some(FindRequest {
+        filter: document(asked, filter),
+        sort: document(asked, "sort"),
+        projection,
+        collation: collation(asked),
+        ..FindRequest::default()
+    })
+}
+
+/// What a `distinct` wants of documents, as `explain` has it.
+fn projection_of(path: &str) -> Option<DocumentBuf> {
+    let mut projection = DocumentBuilder::new();
+    projection.append("_id", Value::Int32(0)).append(path, Value::Int32(1));
+    Some(projection.build()).filter(|_| path != "_id")
+}
+
+fn document(asked: Document<'_>, name: &str) -> Option<DocumentBuf> {
+    let found = asked.get(name)?.as_document()?;
+    (!found.is_empty()).then(|| found.to_buf())
+}
+
+fn collation(asked: Document<'_>) -> Option<Collation> {
+    Collation::parse(asked.get("collation")?.as_document()?).ok()
+}
