@@ -81,17 +81,26 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Parses a filter document.
+    /// Parses a filter document, of a validator for example.
+    ///
+    /// # Errors
+    /// As [`Filter::parse_with_functions`]; `$function`, which only a request may ask.
+    pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
+        let filter = Filter::parse_with_functions(filter)?;
+        scripts::refuse_functions(&filter.root)?;
+        Ok(filter)
+    }
+
+    /// As [`Filter::parse`], for one of a request: its expressions may have a `$function`.
     ///
     /// # Errors
     /// MongoDB's codes and words, where it has them: unknown operators, operands of the wrong
     /// type, invalid patterns, a tree deeper than 100; and `$text` and `$where`, which only a
     /// search may ask.
-    pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
+    pub fn parse_with_functions(filter: Document<'_>) -> Result<Filter, QueryError> {
         let root = parse::document(filter, 0)?;
         text::refuse(&root)?;
         scripts::refuse(&root)?;
-        scripts::refuse_functions(&root)?;
         Filter::of_root(root)
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_engine::{Durability, Transaction, TreeId};
-use frond_query::Code;
+use frond_query::{Code, text};
 use frond_tree::{Bounds, Direction};
 
 use crate::catalog::build::Builder;
@@ -91,7 +91,8 @@ fn change_index_unless(
         let specs = live.indexes.iter().map(|index| &index.spec);
         let position = only_one(specs, is_wanted, index.as_value())?.ok_or_else(|| {
             let namespace = database.namespace(collection);
-            let message = format!("cannot find index {:?} for ns {namespace}", index.as_value());
+            let index = text::value(index.as_value());
+            let message = format!("cannot find index {index} for ns {namespace}");
             Error::invalid(Code::IndexNotFound, message)
         })?;
         let before = live.indexes[position].spec.clone();
@@ -212,7 +213,7 @@ fn build_unique(
 
 /// The error for a key that several indexes have.
 pub fn ambiguous(key: Value<'_>, names: [&str; 2]) -> Error {
-    let key = frond_query::text::value(key);
+    let key = text::value(key);
     let message = format!(
         "several indexes found for key: {key}, identify by name instead. Conflicting indexes: {}",
         names.join(", ")

@@ -2,7 +2,7 @@
 
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value as BsonValue, order};
 use frond_engine::Durability;
-use frond_query::Code;
+use frond_query::{Code, text};
 
 use crate::catalog::options::{changed_options, check_options, kept_options};
 use crate::catalog::tell::tell_collection;
@@ -73,9 +73,9 @@ pub(crate) fn create_collection(
                 return Err(Error::invalid(Code::NamespaceExists, message));
             }
             let message = format!(
-                "namespace {} already exists, but with different options: {:?}",
+                "namespace {} already exists, but with different options: {}",
                 database.namespace(name),
-                found.options
+                text::value(BsonValue::from(&found.options))
             );
             return Err(Error::invalid(Code::NamespaceExists, message));
         }

@@ -6,7 +6,7 @@ use frond_query::Code;
 
 use crate::catalog::CatalogView;
 use crate::database::Database;
-use crate::definition::view::View;
+use crate::definition::view::{DEPTH_MAX, View};
 use crate::error::Error;
 use crate::name;
 use crate::reader::Reader;
@@ -69,6 +69,22 @@ impl<'a> Catalog<'a> {
     pub fn view(&self, name: &str) -> Result<Option<View>, Error> {
         let found = self.collection(name)?.filter(|found| found.options.get("viewOn").is_some());
         found.map_or(Ok(None), |found| View::of_options(found.options.view()))
+    }
+
+    /// The collection that is read through views that change nothing: `name` itself if it is none.
+    /// What an index finds first is found there, as if it stood in a pipeline over it.
+    ///
+    /// # Errors
+    /// As [`Catalog::view`].
+    pub fn behind_bare_views(&self, name: &str) -> Result<String, Error> {
+        let mut name = name.to_owned();
+        for _ in 0..DEPTH_MAX {
+            match self.view(&name)?.filter(View::is_bare) {
+                Some(view) => name = view.on,
+                None => break,
+            }
+        }
+        Ok(name)
     }
 
     /// The time series whose buckets have this name, if there is one.

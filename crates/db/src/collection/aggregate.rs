@@ -18,7 +18,7 @@ use frond_query::pipeline::{Collections, Documents, GeoNear, Input, Merge, Pipel
 use frond_query::{Code, Filter, QueryError};
 
 use crate::catalog::Catalog;
-use crate::collection::aggregate::near::geo_path;
+use crate::collection::aggregate::near::{geo_path, near_input};
 use crate::collection::aggregate::rows::ScannedRows;
 use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
@@ -31,14 +31,13 @@ use crate::collection::replace::replace_collection;
 use crate::collection::scan::Scan;
 use crate::collection::search::Search;
 use crate::collection::skip::pass_over;
-use crate::collection::{AggregateRequest, Cursor, buckets, nearest};
+use crate::collection::{AggregateRequest, Cursor, buckets};
 use crate::database::Database;
 use crate::definition::view::{DEPTH_MAX, View};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::name;
 use crate::reader::Reader;
-use crate::schema::Collection;
 use crate::transaction::not_in_transaction;
 
 /// The database as a pipeline's stages see it.
@@ -139,7 +138,7 @@ fn run_pipeline(
                 (Some(_), _) => None,
             };
             let search = (near, request.hint.as_ref(), wanted);
-            near_input(database, reader, (collection, found), search, &variables, &context)?
+            near_input(database, reader, collection, search, &variables, &context)?
         }
         Some(collection) => {
             let hint = request.hint.as_ref();
@@ -175,6 +174,10 @@ fn searched_input(
     context: &Stages,
 ) -> Result<Input<'static>, Error> {
     let filter = pipeline.take_filter().with_variables(variables.clone());
+    let collection = match filter.text() {
+        Some(_) => &Catalog::of(reader, database).behind_bare_views(collection)?,
+        None => collection,
+    };
     let (order, limit) = pipeline.leading_order();
     let order = order.map_or(Order::Any, |order| Order::By(order.clone()));
     let order = order.with_collation(variables.collation());
@@ -214,37 +217,6 @@ fn check_output(database: &Database, name: Option<&str>, stages: Array<'_>) -> R
     refuse_internal(target.repository_name(), stages)?;
     target.writable_branch()?;
     Ok(())
-}
-
-/// The documents of a collection that a leading `$geoNear` finds, the nearest first; `wanted`
-/// is how many of them are read at most, if that is known.
-fn near_input(
-    database: &Database,
-    reader: &Reader<'static>,
-    (collection, found): (&str, Option<Arc<Collection>>),
-    (near, hint, wanted): (GeoNear, Option<&ValueBuf>, Option<u64>),
-    variables: &Variables,
-    context: &Stages,
-) -> Result<Input<'static>, Error> {
-    let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
-    let filter = near.filter(&path, variables);
-    let is_made = Catalog::of(reader, database).is_made(collection)?;
-    let found = found.filter(|_| wanted.is_some() && !is_made);
-    let nearest = match Search::of(&filter, hint).access(database.frond(), reader, found)? {
-        Some((found, access)) => {
-            let by = (&filter, hint);
-            nearest::find(database, reader, (&found, &access), by, wanted, &context.interrupt)?
-        }
-        None => None,
-    };
-    let places: Documents<'static> = match nearest {
-        Some(nearest) => Box::new(nearest.found.into_iter().map(|found| Ok(found.document))),
-        None => {
-            let search = Search::of(&filter, hint);
-            stream(database, reader, collection, search, None, context)?.input.into_documents()
-        }
-    };
-    Ok(near.run(&path, places, &context.resources).into())
 }
 
 /// The documents of a collection that are looked for, for stages. Large ones come `lazily` if who
@@ -338,9 +310,12 @@ fn stream_view(
     let variables = variables.with_collation(view.collation.clone());
     let variables = variables.with_large(context.large.clone());
     let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
+    let near = pipeline.take_geo_near();
     let left = pipeline.append_filter(filter);
     let input = if pipeline.is_source() {
         Input::Documents(Box::new(std::iter::empty()))
+    } else if let Some(near) = near {
+        near_input(database, reader, &view.on, (near, None, None), &variables, &context)?
     } else {
         let own = pipeline.take_filter().with_variables(variables.clone());
         let is_read = carries || !pipeline.chooses_only();

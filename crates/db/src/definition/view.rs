@@ -74,6 +74,16 @@ impl View {
         let stages = self.pipeline.as_value().as_array();
         stages.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY))
     }
+
+    /// Whether it shows the collection as it is.
+    pub fn is_bare(&self) -> bool {
+        let is_empty = |stage: Document<'_>| {
+            stage.iter().all(|(name, of)| {
+                name == "$match" && of.as_document().is_some_and(|filter| filter.is_empty())
+            })
+        };
+        self.stages().iter().all(|stage| stage.as_document().is_some_and(is_empty))
+    }
 }
 
 /// Recursion follows the pipeline's nesting, which validation has bounded.

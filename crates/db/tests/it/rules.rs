@@ -309,6 +309,74 @@ fn the_nearest_are_found_in_pipelines_within_others() {
     }
 }
 
+/// What must come first in a pipeline may stand first in a view, and over a view that changes
+/// nothing: MongoDB puts a view's stages before the request's.
+#[test]
+fn the_nearest_and_texts_are_found_in_views() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1, 'p': [1, 1], 't': 'cat'}, {'_id': 2, 'p': [0, 0]}]");
+    index(&shop, "{'key': {'p': '2dsphere'}}").expect("made");
+    index(&shop, "{'key': {'t': 'text'}}").expect("made");
+    let view = |name: &str, on: &str, pipeline: &str| {
+        let options = json(&format!("{{'viewOn': '{on}', 'pipeline': [{pipeline}]}}"));
+        shop.create_collection(name, options.view()).expect("a view");
+    };
+    let near =
+        "{'$geoNear': {'near': {'type': 'Point', 'coordinates': [0, 0]}, 'distanceField': 'd'}}";
+    view("bare", "things", "");
+    view("barer", "bare", "{'$match': {}}");
+    view("nearest", "bare", near);
+    view("some", "things", "{'$match': {'_id': {'$gt': 0}}}");
+    let text = "{'$match': {'$text': {'$search': 'cat'}}}";
+    let ids = |collection: &str, pipeline: &str| {
+        let pipeline = format!("[{pipeline} {{'$project': {{'_id': 1}}}}]");
+        aggregate(&shop, Some(collection), &pipeline).map(|found| texts(&found))
+    };
+    for (collection, pipeline, expected) in [
+        ("bare", format!("{near}, "), "[{'_id':2},{'_id':1}]"),
+        ("barer", format!("{near}, "), "[{'_id':2},{'_id':1}]"),
+        ("nearest", String::new(), "[{'_id':2},{'_id':1}]"),
+        ("nearest", "{'$match': {'_id': 1}}, ".to_owned(), "[{'_id':1}]"),
+        ("nearest", "{'$match': {'d': {'$lt': 1}}}, ".to_owned(), "[{'_id':2}]"),
+        ("barer", format!("{text}, "), "[{'_id':1}]"),
+    ] {
+        assert_eq!(ids(collection, &pipeline).expect(&pipeline), expected, "{collection}");
+    }
+    let found = run(&shop, "barer", &request("{'$text': {'$search': 'cat'}}")).expect("a find");
+    assert_eq!(found.len(), 1);
+    assert_ne!(code(ids("some", &format!("{near}, "))), 0);
+    assert_ne!(code(ids("nearest", &format!("{near}, "))), 0);
+    assert_eq!(code(ids("some", &format!("{text}, "))), 17313);
+}
+
+/// What a `$lookup`'s stages draw by chance is drawn for each document, however deep it stands.
+#[test]
+fn what_is_random_is_drawn_for_each_document() {
+    let shop = shop();
+    let documents: Vec<String> = (0..40).map(|id| format!("{{'_id': {id}}}")).collect();
+    insert(&shop, "things", &format!("[{}]", documents.join(",")));
+    let rand = "{'$set': {'r': {'$rand': {}}}}";
+    for pipeline in [
+        format!("{{'$limit': 1}}, {rand}"),
+        "{'$sample': {'size': 3}}".to_owned(),
+        "{'$match': {'$sampleRate': 0.5}}".to_owned(),
+        "{'$match': {'$expr': {'$lt': [{'$rand': {}}, 0.5]}}}".to_owned(),
+        format!("{{'$facet': {{'f': [{{'$limit': 1}}, {rand}]}}}}"),
+        format!("{{'$limit': 1}}, {{'$unionWith': {{'coll': 'things', 'pipeline': [{rand}]}}}}"),
+        format!(
+            "{{'$limit': 1}}, {{'$lookup': {{'from': 'things', 'as': 'n', 'pipeline': [{rand}]}}}}"
+        ),
+    ] {
+        let lookup = format!(
+            "[{{'$lookup': {{'from': 'things', 'as': 'j', 'pipeline': [{pipeline}]}}}},
+              {{'$group': {{'_id': '$j'}}}}, {{'$count': 'n'}}]"
+        );
+        let found = aggregate(&shop, Some("things"), &lookup).expect(&pipeline);
+        let count = found[0].get("n").and_then(|count| count.as_integer());
+        assert!(count.is_some_and(|count| 1 < count), "{pipeline}: {found:?}");
+    }
+}
+
 #[test]
 fn few_documents_are_found_by_an_index() {
     let shop = shop();

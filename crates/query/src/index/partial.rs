@@ -20,7 +20,7 @@ use crate::text;
 /// # Errors
 /// `CannotCreateIndex` for what such a filter can't say; otherwise as any filter.
 pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
-    let parsed = Filter::parse(filter)?;
+    let parsed = Filter::parse_with_functions(filter)?;
     if !is_allowed(parsed.root()) {
         let message = format!(
             "Expression not supported in partial index: {}",

@@ -209,7 +209,7 @@ fn parse_multiplier(options: Document<'_>) -> Result<f64, QueryError> {
 fn parse_query(options: Document<'_>) -> Result<Filter, QueryError> {
     let query = match options.get("query") {
         None => Filter::all(),
-        Some(Value::Document(query)) => Filter::parse(query)?,
+        Some(Value::Document(query)) => Filter::parse_with_functions(query)?,
         Some(_) => return Err(QueryError::new(Code::TypeMismatch, "query must be an object")),
     };
     if query.near().is_some() {

@@ -233,7 +233,7 @@ impl GraphLookup {
             builder.push(Value::Document(restriction.view()));
         }
         builder.end();
-        Filter::parse(builder.build().view())
+        Filter::parse_with_functions(builder.build().view())
     }
 }
 
@@ -328,7 +328,7 @@ pub(super) fn parse(
         return Err(failed_to_parse("$graphLookup argument 'from' must not be empty"));
     }
     if let Some(restriction) = options.restriction {
-        Filter::parse(restriction)?;
+        Filter::parse_with_functions(restriction)?;
     }
     parse_path(from)?;
     parse_path(to)?;

@@ -8,7 +8,7 @@
 use frond_db::retry::StatementIds;
 use frond_db::{Database, DeleteStatement, Error, StatementCounts, UpdateStatement, WriteError};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
-use frond_query::Code;
+use frond_query::{Code, text};
 
 use crate::access::{Action, ActionSet};
 use crate::authorization::{Asked, At};
@@ -333,7 +333,8 @@ fn read_position(
     let namespace = fields.integer(kind)?.ok_or_else(|| fields.missing(kind))?;
     let position = usize::try_from(namespace).ok().filter(|position| *position < namespaces);
     position.ok_or_else(|| {
-        let message = format!("BulkWrite ops entry {document:?} has an invalid nsInfo index.");
+        let entry = text::value(Value::Document(document));
+        let message = format!("BulkWrite ops entry {entry} has an invalid nsInfo index.");
         Error::invalid(Code::BadValue, message)
     })
 }

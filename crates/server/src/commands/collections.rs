@@ -23,7 +23,7 @@ pub fn drop(request: &Request<'_>) -> Answer {
             let message = "turn off profiling before dropping system.profile collection";
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
-    } else if collection.starts_with("system.") && indexes.is_ok() {
+    } else if collection.starts_with("system.") && collection != "system.js" && indexes.is_ok() {
         let message = format!("can't drop system collection {}", request.namespace(collection));
         return Err(Error::invalid(Code::IllegalOperation, message));
     }
@@ -62,6 +62,10 @@ pub fn rename(request: &Request<'_>) -> Answer {
     for (database, name) in [(from_database, from), (to_database, to)] {
         check_collection_name(database, name)?;
         check_writable(database, name)?;
+        if name == "system.js" {
+            let message = "renaming system.js collection or renaming to system.js is not allowed";
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
     }
     if (from_database, from) == (to_database, to) {
         let message = "Can't rename a collection to itself";

@@ -3,7 +3,7 @@
 use frond_db::catalog::{IndexSpec, UnknownOptions, ambiguous};
 use frond_db::{Database, Error};
 use frond_doc::{Document, DocumentBuilder, Value, order};
-use frond_query::Code;
+use frond_query::{Code, text};
 
 use crate::commands::reply;
 use crate::fields::Fields;
@@ -133,7 +133,8 @@ fn name_of_key(database: &Database, collection: &str, key: Document<'_>) -> Resu
         return Err(ambiguous(Value::Document(key), [&first.name, &second.name]));
     }
     first.map(|index| index.name).ok_or_else(|| {
-        let message = format!("can't find index with key: {key:?}");
+        let key = text::value(Value::Document(key));
+        let message = format!("can't find index with key: {key}");
         Error::invalid(Code::IndexNotFound, message)
     })
 }

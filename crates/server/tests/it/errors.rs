@@ -310,7 +310,9 @@ fn names_that_are_kept() {
     client.ok("test", r#"{"drop": "system.profile"}"#);
     client.ok("test", r#"{"drop": "system.anything"}"#);
     client.ok("test", r#"{"insert": "system.js", "documents": [{"_id": "f", "value": 1}]}"#);
-    assert_eq!(client.code("test", r#"{"drop": "system.js"}"#), 20);
+    let rename = r#"{"renameCollection": "test.system.js", "to": "test.c"}"#;
+    assert_eq!(client.code("admin", rename), 20);
+    client.ok("test", r#"{"drop": "system.js"}"#);
     assert_eq!(client.code("test", r#"{"drop": "system.views"}"#), 73);
     let users = r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#;
     assert_eq!(client.code("admin", users), 73);

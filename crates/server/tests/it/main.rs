@@ -28,6 +28,7 @@ mod monitor;
 mod outcomes;
 mod profiler;
 mod remotes;
+mod rules;
 mod running;
 mod scripts;
 mod shutdown;

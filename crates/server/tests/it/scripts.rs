@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::running::Running;
+use frond_doc::Value;
+
+use crate::running::{Running, TestClient};
 
 #[test]
 fn scripts_choose_documents() {
@@ -73,6 +75,44 @@ fn scripts_are_refused_where_mongodb_refuses_them() {
     }
     let validator = format!(r#"{{"create": "v", "validator": {{"$expr": {function}}}}}"#);
     assert_eq!(client.code("test", &validator), 4_660_800);
+    let index = format!(
+        r#"{{"createIndexes": "c", "indexes": [{{"key": {{"a": 1}}, "name": "a",
+            "partialFilterExpression": {{"$expr": {function}}}}}]}}"#
+    );
+    assert_eq!(client.code("test", &index), 67);
+}
+
+/// A `$function` may stand in the conditions of stages that look documents up.
+#[test]
+fn functions_restrict_what_stages_look_up() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents = r#"[{"_id": 1, "next": 2, "at": [0, 0]}, {"_id": 2, "next": 3, "at": [1, 1]},
+        {"_id": 3, "next": 1, "at": [2, 2]}]"#;
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": {documents}}}"#));
+    client
+        .ok("test", r#"{"createIndexes": "c", "indexes": [{"key": {"at": "2d"}, "name": "at"}]}"#);
+    let even = r#"{"$expr": {"$function": {"body": "function(x) { return x != 3 }",
+        "args": ["$_id"], "lang": "js"}}}"#;
+    let found = |client: &mut TestClient, stages: &str| {
+        let command = format!(r#"{{"aggregate": "c", "cursor": {{}}, "pipeline": [{stages}]}}"#);
+        let answer = client.ok("test", &command);
+        let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+        let batch = cursor.get("firstBatch").and_then(|batch| batch.as_array()).unwrap();
+        let count = |it: Value<'_>| it.as_document()?.get("count")?.as_integer();
+        batch.iter().filter_map(count).collect::<Vec<i64>>()
+    };
+    let graph = format!(
+        r#"{{"$match": {{"_id": 1}}}}, {{"$graphLookup": {{"from": "c", "startWith": "$next",
+            "connectFromField": "next", "connectToField": "_id", "as": "all",
+            "restrictSearchWithMatch": {even}}}}}, {{"$project": {{"count": {{"$size": "$all"}}}}}}"#
+    );
+    assert_eq!(found(&mut client, &graph), [1], "the second alone: the third ends it");
+    let near = format!(
+        r#"{{"$geoNear": {{"near": [0, 0], "distanceField": "d", "query": {even}}}}},
+            {{"$count": "count"}}"#
+    );
+    assert_eq!(found(&mut client, &near), [2]);
 }
 
 #[test]

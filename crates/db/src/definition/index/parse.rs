@@ -53,8 +53,8 @@ impl IndexSpec {
                 taken.push(option);
             } else if unknown == UnknownOptions::Refused {
                 let message = format!(
-                    "The field '{option}' is not valid for an index specification. \
-                     Specification: {spec:?}"
+                    "The field '{option}' is not valid for an index specification. Specification: {}",
+                    frond_query::text::value(Value::Document(spec))
                 );
                 return Err(Error::invalid(Code::InvalidIndexSpecificationOption, message));
             }
@@ -97,7 +97,12 @@ impl IndexSpec {
             "wildcardProjection" => self.wildcard_projection = document()?,
             "include" => self.include = included(value)?,
             "v" if matches!(value.as_integer(), Some(1 | 2)) => {}
-            "v" => return Err(refused(format!("index version {value:?} is not supported"))),
+            "v" => {
+                return Err(refused(format!(
+                    "index version {} is not supported",
+                    frond_query::text::value(value)
+                )));
+            }
             "2dsphereIndexVersion" if matches!(value.as_integer(), Some(1..=3)) => {}
             "2dsphereIndexVersion" => {
                 let shown = frond_query::text::field(option, value);

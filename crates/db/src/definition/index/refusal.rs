@@ -1,8 +1,8 @@
 //! What no index may be: keys, names and options that are refused, with MongoDB's words.
 
-use frond_doc::Document;
-use frond_query::Code;
+use frond_doc::{Document, Value};
 use frond_query::index::FieldKind;
+use frond_query::{Code, text};
 
 use super::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
@@ -72,8 +72,8 @@ impl IndexSpec {
         if self.name == ID_INDEX_NAME && !self.is_id() {
             let message = format!(
                 "The index name '_id_' is reserved for the _id index, which must have key pattern \
-                 {{_id: 1}}, found key: {:?}",
-                self.key
+                 {{_id: 1}}, found key: {}",
+                text::value(Value::from(&self.key))
             );
             return Err(Error::invalid(Code::BadValue, message));
         }

@@ -1,0 +1,102 @@
+//! Goal: small rules of MongoDB that applications meet over the wire: each was answered otherwise
+//! once. Method: the least request that shows it, and its neighbours.
+
+use frond_doc::Value;
+
+use crate::running::Running;
+
+/// Which differs from one that gives the `_id`: that one is what is stored, byte for byte.
+#[test]
+fn a_replacement_without_an_id_is_a_change_and_is_validated() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}]}"#);
+    let replace =
+        |by: &str| format!(r#"{{"update": "c", "updates": [{{"q": {{"_id": 1}}, "u": {by}}}]}}"#);
+    let mut modified = |by: &str| {
+        let answer = client.ok("test", &replace(by));
+        assert_eq!(answer.get("n"), Some(Value::Int32(1)), "{by}");
+        answer.get("nModified").and_then(|count| count.as_integer())
+    };
+    assert_eq!(modified(r#"{"a": 1}"#), Some(1));
+    assert_eq!(modified(r#"{"_id": 1, "a": 1}"#), Some(0));
+    assert_eq!(modified(r#"{"$set": {"a": 1}}"#), Some(0));
+    assert_eq!(modified(r#"[{"$set": {"a": 1}}]"#), Some(0));
+    client.ok("test", r#"{"collMod": "c", "validator": {"b": 1}}"#);
+    let mut fails = |by: &str| {
+        let answer = client.ok("test", &replace(by));
+        answer.get("writeErrors").is_some()
+    };
+    assert!(fails(r#"{"a": 1}"#));
+    assert!(!fails(r#"{"_id": 1, "a": 1}"#));
+    assert!(!fails(r#"{"$set": {"a": 1}}"#));
+}
+
+#[test]
+fn a_list_of_indexes_is_checked_before_one_is_dropped() {
+    let server = Running::start();
+    let mut client = server.client();
+    let indexes = r#"[{"key": {"a": 1}, "name": "a"}, {"key": {"b": 1}, "name": "b"}]"#;
+    client.ok("test", &format!(r#"{{"createIndexes": "c", "indexes": {indexes}}}"#));
+    for (names, code) in [(r#"["a", "no"]"#, 27), (r#"["a", 1]"#, 14)] {
+        let drop = format!(r#"{{"dropIndexes": "c", "index": {names}}}"#);
+        assert_eq!(client.code("test", &drop), code, "{names}");
+        let listed = client.ok("test", r#"{"listIndexes": "c"}"#);
+        assert_eq!(format!("{listed:?}").matches("\"name\"").count(), 3, "{names}: {listed:?}");
+    }
+    client.ok("test", r#"{"dropIndexes": "c", "index": ["a", "b"]}"#);
+}
+
+/// Unknown fields of commands that MongoDB reads no fields of.
+#[test]
+fn some_commands_take_any_field() {
+    let server = Running::start();
+    let mut client = server.client();
+    for command in [
+        r#""startSession": 1"#,
+        r#""connPoolStats": 1"#,
+        r#""whatsmyuri": 1"#,
+        r#""killAllSessions": []"#,
+    ] {
+        client.ok("admin", &format!(r#"{{{command}, "nothing": 1}}"#));
+    }
+    assert_eq!(client.code("admin", r#"{"endSessions": [], "nothing": 1}"#), 40415);
+}
+
+/// People search for the words, in which values stand as the shell writes them.
+#[test]
+fn messages_quote_what_was_sent_as_the_shell_writes_it() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    client.ok("test", r#"{"create": "d", "capped": true, "size": 4096}"#);
+    for (database, command, quoted) in [
+        (
+            "test",
+            r#"{"createIndexes": "c", "indexes": [{"key": {"b": 1}, "name": "b", "no": [true]}]}"#,
+            r#"{ key: { b: 1 }, name: "b", no: [ true ] }"#,
+        ),
+        (
+            "test",
+            r#"{"createIndexes": "c", "indexes": [{"key": {"b": -1}, "name": "_id_"}]}"#,
+            "{ b: -1 }",
+        ),
+        ("test", r#"{"dropIndexes": "c", "index": {"b": 1.5}}"#, "{ b: 1.5 }"),
+        (
+            "test",
+            r#"{"collMod": "c", "index": {"keyPattern": {"b": 1}, "hidden": true}}"#,
+            "{ b: 1 }",
+        ),
+        ("test", r#"{"create": "d", "capped": true, "size": 8192}"#, "capped: true"),
+        (
+            "admin",
+            r#"{"bulkWrite": 1, "ops": [{"insert": 1, "document": {"a": null}}],
+                "nsInfo": [{"ns": "test.c"}]}"#,
+            "{ insert: 1, document: { a: null } }",
+        ),
+    ] {
+        let (_, message) = client.error(database, command);
+        assert!(message.contains(quoted), "{command}: {message}");
+        assert!(!message.contains("Int32("), "{command}: {message}");
+    }
+}
