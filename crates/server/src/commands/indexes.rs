@@ -1,6 +1,6 @@
 //! `createIndexes` and `dropIndexes`.
 
-use frond_db::catalog::{IndexSpec, UnknownOptions, ambiguous};
+use frond_db::catalog::{ID_INDEX_NAME, IndexSpec, UnknownOptions, ambiguous};
 use frond_db::{Database, Error};
 use frond_doc::{Document, DocumentBuilder, Value, order};
 use frond_query::{Code, text};
@@ -109,13 +109,16 @@ pub fn drop(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// With several names, all must be there before the first is dropped.
+/// Of several names, all must be of indexes that can be dropped before the first is.
 fn check_exist(database: &Database, collection: &str, names: &[String]) -> Result<(), Error> {
     if names.len() < 2 {
         return Ok(());
     }
     let indexes = database.list_indexes(collection)?;
     for name in names {
+        if name == ID_INDEX_NAME {
+            return Err(Error::invalid(Code::InvalidOptions, "cannot drop _id index"));
+        }
         if !indexes.iter().any(|index| index.name == *name) {
             let message = format!("index not found with name [{name}]");
             return Err(Error::invalid(Code::IndexNotFound, message));

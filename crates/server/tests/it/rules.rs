@@ -38,7 +38,7 @@ fn a_list_of_indexes_is_checked_before_one_is_dropped() {
     let mut client = server.client();
     let indexes = r#"[{"key": {"a": 1}, "name": "a"}, {"key": {"b": 1}, "name": "b"}]"#;
     client.ok("test", &format!(r#"{{"createIndexes": "c", "indexes": {indexes}}}"#));
-    for (names, code) in [(r#"["a", "no"]"#, 27), (r#"["a", 1]"#, 14)] {
+    for (names, code) in [(r#"["a", "no"]"#, 27), (r#"["a", "_id_"]"#, 72), (r#"["a", 1]"#, 14)] {
         let drop = format!(r#"{{"dropIndexes": "c", "index": {names}}}"#);
         assert_eq!(client.code("test", &drop), code, "{names}");
         let listed = client.ok("test", r#"{"listIndexes": "c"}"#);
