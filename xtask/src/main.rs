@@ -145,6 +145,7 @@ fn ci(root: &Path) -> Result<(), String> {
         ("python3", &["conformance/mongod.py", "--frond", CHECKED]),
         ("python3", &["conformance/packages.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/kill.py", "--frond", CHECKED, "--rounds", "100", "--seed", &SEED]),
+        (PYTHON, &["conformance/bucket_log.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/waiting_streams.py", "--frond", CHECKED]),
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),

@@ -1,4 +1,5 @@
-//! A data directory as a member of a replica set: what others have committed is applied here.
+//! A data directory as a member of a replica set: what others have committed is applied here. So is
+//! the log in a bucket, where it lies there.
 //!
 //! What the process remembers of the catalog is let go of as a commit of its own does it: before a
 //! change is visible.
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::Timestamp;
 pub use frond_engine::order::Order;
-use frond_engine::order::SetEntry;
+use frond_engine::order::{SetEntry, SlotOrder};
 use frond_engine::{Engine, ReclaimOptions, TreeId};
 use frond_store::StoreError;
+use frond_store::home::Slots;
 use frond_store::io::{Clock, Machine};
 
 use crate::clock::BelievedClock;
@@ -68,6 +70,25 @@ impl Frond {
         let frond = Frond::assemble(machine, clock, engine, options, hook::layer(versions))?;
         frond.set_memory_pressure(0);
         frond.begin_clock()?;
+        Ok(frond)
+    }
+
+    /// Opens a data directory whose log lies in a bucket, as `slots`: all that lies there is
+    /// applied, and it follows until [`Frond::lead`].
+    ///
+    /// # Errors
+    /// As [`Frond::open_bare`]; if the bucket doesn't answer, or another directory leads there.
+    #[doc(hidden)]
+    pub fn open_with_slots(
+        machine: &Machine,
+        options: FrondOptions,
+        versions: impl Versions + 'static,
+        slots: &Arc<Slots>,
+    ) -> Result<Frond, Error> {
+        check_alone(machine)?;
+        let order = Arc::new(SlotOrder::new(Arc::clone(slots)));
+        let frond = Frond::open_in_set(machine, options, versions, order)?;
+        slots.replay(&mut |entry| frond.apply_entry(&entry).map(drop))?;
         Ok(frond)
     }
 

@@ -29,7 +29,8 @@
 //!
 //! *In a set* ([`crate::order`]) a group is agreed on before it is written, and not synced then: it
 //! is durable once a majority holds it. No transaction is relaxed, and none refused once it has its
-//! place: what follows it is in others' logs.
+//! place: what follows it is in others' logs. Where the log lies in a bucket it is the same, but
+//! that transactions may be relaxed: nobody else sees them before.
 
 mod ahead;
 mod closing;
@@ -86,7 +87,7 @@ impl Shared {
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
-        let durability = if self.order.is_some() { Durability::Synced } else { durability };
+        let durability = if self.is_in_set() { Durability::Synced } else { durability };
         let turn = self.admit(bytes, beginning.gives_back, &mut watch, goes_on)?;
         let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);

@@ -104,9 +104,10 @@ impl Engine {
         Ok(Engine { shared, threads })
     }
 
-    /// Opens the data directory of a member of a set, where `order` is how transactions are agreed
-    /// on. It follows, and takes none: [`Engine::apply`], [`Engine::lead`]. What they change is
-    /// kept from the opening on: a client that follows one member's log may go on with another's.
+    /// Opens the data directory of a member of a set, or one whose log lies in a bucket, where
+    /// `order` is how transactions are agreed on. It follows, and takes none: [`Engine::apply`],
+    /// [`Engine::lead`]. What members change is kept from the opening on: a client that follows one
+    /// member's log may go on with another's.
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -115,7 +116,11 @@ impl Engine {
         options: EngineOptions,
         order: Arc<dyn Order>,
     ) -> Result<Engine, EngineError> {
-        let changes = ChangeRetention { begins: RetentionBegins::AtOnce, ..options.changes };
+        let begins = match order.is_set() {
+            true => RetentionBegins::AtOnce,
+            false => options.changes.begins,
+        };
+        let changes = ChangeRetention { begins, ..options.changes };
         let options = EngineOptions { changes, ..options };
         let store = Engine::open_store(machine, options)?;
         let mut shared = recovery::open(machine, store, options)?;
@@ -455,9 +460,23 @@ impl Engine {
         self.is_in_set() || self.shared.kept.is_on()
     }
 
-    /// Whether what is written goes to other members of a set, with all that it refers to.
+    /// Whether what is written goes to other members of a set.
     pub fn is_in_set(&self) -> bool {
+        self.shared.is_in_set()
+    }
+
+    /// Whether what is written goes elsewhere, with all that it refers to: to the members of a set,
+    /// or to the log in a bucket.
+    pub fn is_carried(&self) -> bool {
         self.shared.order.is_some()
+    }
+
+    /// Flushes all, and has that sent to the store's tier: a log in a bucket begins behind it.
+    ///
+    /// # Errors
+    /// As [`Engine::flush`]; [`EngineError::Store`] if it can't be sent.
+    pub fn send_all(&self) -> Result<(), EngineError> {
+        self.shared.send_all()
     }
 
     /// What transactions told that have their place behind `after`.
@@ -473,7 +492,7 @@ impl Engine {
     /// Whether a Sequence may have been that once: here, before the last opening, or on another
     /// member of the set, which may have come further.
     pub fn may_have_been_horizon(&self, sequence: Sequence) -> bool {
-        self.is_in_set() || sequence <= self.horizon().max(self.shared.skipped.1)
+        self.is_carried() || sequence <= self.horizon().max(self.shared.skipped.1)
     }
 
     /// Waits until that lies behind `after`, for so long at most; tells whether it does.

@@ -197,6 +197,7 @@ impl Shared {
     pub fn take_lead(&self) {
         let mut queue = self.queue();
         queue.leads_from = Some(queue.visible);
+        queue.found = queue.last_live;
         queue.skip_sequences();
     }
 

@@ -6,6 +6,9 @@
 //! nothing that may be taken back, and which need not be synced: what a crash takes of it comes
 //! from the set's again.
 //!
+//! A directory whose log lies in a bucket ([`SlotOrder`]) has no others: a group is agreed on once
+//! the bucket has it, and who takes over applies it.
+//!
 //! *Alone is enough*: an entry ([`format`]) carries the payloads that the log gets, and all chunks
 //! that these name and don't bring: of trees that get a base, of values that lie in chunks. So
 //! a member that has applied all entries before it can apply it, whatever its packs hold. More of
@@ -14,29 +17,44 @@
 
 mod foreign;
 pub(crate) mod format;
+mod slots;
 
 use bytes::Bytes;
+use frond_store::{ChunkHash, StoreError};
 
 pub(crate) use foreign::{ForeignWalk, Gathered, MembersHave};
 pub use format::{ENTRY_BYTES_MAX, SetEntry, first_sequence};
+pub use slots::SlotOrder;
 
+use crate::ids::Sequence;
 use crate::log::writer::PendingRecord;
 
 /// An entry takes transactions up to so many bytes; a larger transaction has one of its own.
 const ENTRY_BYTES_TARGET: usize = 8 << 20;
 
-/// Where the members of a set agree.
+/// Where the members of a set agree, or a bucket has the log.
 ///
-/// *Thread safety*: one thread calls it at a time; `agree` may take as long as there is no
-/// majority.
+/// *Thread safety*: one thread at a time calls `agree`, which may take as long as there is no
+/// majority; the others may be called meanwhile.
 pub trait Order: Send + Sync {
     /// Proposes entries, in their order, and returns once all are committed: then every member
-    /// will apply them.
+    /// will apply them. `told` gets why that takes long.
     ///
     /// # Errors
     /// Why that isn't known. Some of them may be committed yet, so nothing more can be proposed by
     /// this engine: it is closed, and opened again behind what was committed.
-    fn agree(&self, entries: Vec<Bytes>) -> Result<(), String>;
+    fn agree(&self, entries: Vec<Bytes>, told: &dyn Fn(StoreError)) -> Result<(), StoreError>;
+
+    /// Whether other machines apply what is agreed on: nothing is visible before it is.
+    fn is_set(&self) -> bool {
+        true
+    }
+
+    /// Is told of a state, before it is sent to a store's tier, that has all up to a moment.
+    fn note_whole(&self, _root: ChunkHash, _horizon: Sequence) {}
+
+    /// Has `agree` end soon, as a thing unknown if there is no answer: the engine is being closed.
+    fn give_up(&self) {}
 }
 
 /// The entries that carry `records`. One that names chunks which it doesn't bring has an entry of

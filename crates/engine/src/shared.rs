@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub current: Current,
     /// The last Sequence that the opening found, and the last that it skipped.
     pub skipped: (Sequence, Sequence),
-    /// Who agrees on their order, in a set.
+    /// Who agrees on their order, in a set or where the log lies in a bucket.
     pub order: Option<Arc<dyn Order>>,
     /// How many chunks were staged in this process; see `commit::staging`.
     pub staged: AtomicU64,
@@ -142,6 +142,11 @@ impl Shared {
     /// Locks what is published.
     pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
         self.published.publisher()
+    }
+
+    /// Whether other machines apply what is committed.
+    pub fn is_in_set(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.is_set())
     }
 
     /// Notes that `compaction` failed in the background. Where that left a store that takes no more

@@ -78,6 +78,9 @@ impl Threads {
     /// [`EngineError::Store`] if the disk is full, or spare segments can't be removed. The threads
     /// have ended all the same.
     pub fn close(&self) -> Result<(), EngineError> {
+        if let Some(order) = &self.shared.order {
+            order.give_up();
+        }
         let made_durable = self.shared.make_durable(Sequence(u64::MAX));
         self.shared.mark_log();
         self.shared.end("the engine was closed");

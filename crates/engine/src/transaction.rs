@@ -134,12 +134,13 @@ impl Transaction {
         self.gives_back = true;
     }
 
-    /// Whether what it writes goes to other members of a set, with all that it refers to.
-    pub fn is_in_set(&self) -> bool {
+    /// Whether what it writes goes elsewhere, with all that it refers to: to the members of a set,
+    /// or to the log in a bucket.
+    pub fn is_carried(&self) -> bool {
         self.shared.order.is_some()
     }
 
-    /// Says that all members of the set have the chunk `root` with all that it leads to, as what
+    /// Says that all who apply it have the chunk `root` with all that it leads to, as what
     /// was read in this transaction says: where the transaction names it, it doesn't travel.
     pub fn note_held(&mut self, root: ChunkHash) {
         self.own.members_have.roots.push(root);

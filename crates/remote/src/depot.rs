@@ -5,6 +5,7 @@
 //! client that never repeats them, and what isn't known is told as that
 //! ([`frond_store::depot`]). Reads are repeated: they change nothing.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,6 +141,28 @@ impl BucketDepot {
         }
     }
 
+    async fn load_one(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+        let path = self.path(name);
+        let found = match self.within(ANSWER_TIME, self.reads.get(&path)).await {
+            Some(Ok(found)) => found,
+            Some(Err(StoreError::NotFound { .. })) => return Ok(None),
+            Some(Err(error)) => return Err(failed(name, &error)),
+            None => return Err(silent(name)),
+        };
+        let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
+        let bytes = self.within(time_for(found.meta.size), found.bytes()).await;
+        let bytes = bytes.ok_or_else(|| silent(name))?.map_err(|error| failed(name, &error))?;
+        Ok(Some((bytes, version)))
+    }
+
+    async fn remove_one(&self, name: &str) -> Result<(), DepotError> {
+        match self.within(ANSWER_TIME, self.reads.delete(&self.path(name))).await {
+            Some(Ok(()) | Err(StoreError::NotFound { .. })) => Ok(()),
+            Some(Err(error)) => Err(failed(name, &error)),
+            None => Err(silent(name)),
+        }
+    }
+
     async fn read(&self, part: &ObjectPart) -> Result<Option<Bytes>, DepotError> {
         if part.range.is_empty() {
             return Ok(Some(Bytes::new()));
@@ -239,20 +262,13 @@ impl Depot for BucketDepot {
     }
 
     fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
-        let path = self.path(name);
-        let load = async {
-            let found = match self.within(ANSWER_TIME, self.reads.get(&path)).await {
-                Some(Ok(found)) => found,
-                Some(Err(StoreError::NotFound { .. })) => return Ok(None),
-                Some(Err(error)) => return Err(failed(name, &error)),
-                None => return Err(silent(name)),
-            };
-            let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
-            let bytes = self.within(time_for(found.meta.size), found.bytes()).await;
-            let bytes = bytes.ok_or_else(|| silent(name))?.map_err(|error| failed(name, &error))?;
-            Ok(Some((bytes, version)))
-        };
-        block_on(load)
+        block_on(self.load_one(name))
+    }
+
+    fn load_many(&self, names: &[String]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        let loads = names.iter().map(|name| self.load_one(name));
+        let found = stream::iter(loads).buffered(REQUESTS_MAX).try_collect::<Vec<_>>();
+        Ok(block_on(found)?.into_iter().map(|found| found.map(|(bytes, _)| bytes)).collect())
     }
 
     fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
@@ -261,11 +277,12 @@ impl Depot for BucketDepot {
     }
 
     fn remove(&self, name: &str) -> Result<(), DepotError> {
-        match block_on(self.within(ANSWER_TIME, self.reads.delete(&self.path(name)))) {
-            Some(Ok(()) | Err(StoreError::NotFound { .. })) => Ok(()),
-            Some(Err(error)) => Err(failed(name, &error)),
-            None => Err(silent(name)),
-        }
+        block_on(self.remove_one(name))
+    }
+
+    fn remove_many(&self, names: &[String]) -> Result<(), DepotError> {
+        let removals = names.iter().map(|name| self.remove_one(name));
+        block_on(stream::iter(removals).buffered(REQUESTS_MAX).try_for_each(|()| ready(Ok(()))))
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {

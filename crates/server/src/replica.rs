@@ -36,6 +36,7 @@ use bytes::Bytes;
 use frond_db::set::Order;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_quorum::{FileLog, MemberId, Proposal, Running, Status};
+use frond_store::StoreError;
 use frond_store::io::Machine;
 
 use crate::log::Log;
@@ -349,8 +350,9 @@ impl fmt::Debug for Replica {
 }
 
 impl Order for Replica {
-    fn agree(&self, entries: Vec<Bytes>) -> Result<(), String> {
-        let running = self.running().ok_or("the set hasn't begun")?;
+    fn agree(&self, entries: Vec<Bytes>, _told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
+        let failed = |why: String| StoreError::io("the set's log", std::io::Error::other(why));
+        let running = self.running().ok_or_else(|| failed("the set hasn't begun".to_owned()))?;
         let mut under_way: VecDeque<(usize, Proposal)> = VecDeque::new();
         let mut bytes = 0;
         for entry in entries {
@@ -358,13 +360,13 @@ impl Order for Replica {
             while PROPOSED_BYTES_MAX < bytes
                 && let Some((of_one, proposal)) = under_way.pop_front()
             {
-                proposal.wait().map_err(|error| error.to_string())?;
+                proposal.wait().map_err(|error| failed(error.to_string()))?;
                 bytes -= of_one;
             }
             under_way.push_back((entry.len(), running.propose(entry)));
         }
         for (_, proposal) in under_way {
-            proposal.wait().map_err(|error| error.to_string())?;
+            proposal.wait().map_err(|error| failed(error.to_string()))?;
         }
         Ok(())
     }

@@ -112,6 +112,18 @@ pub trait Depot: Send + Sync {
     /// [`DepotError`].
     fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError>;
 
+    /// Whole objects, in the order of their names; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`DepotError`].
+    fn load_many(&self, names: &[String]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            found.push(self.load(name)?.map(|(bytes, _)| bytes));
+        }
+        Ok(found)
+    }
+
     /// Parts of objects, in their order; `None` where there is no such object, or it is shorter.
     ///
     /// # Errors
@@ -123,6 +135,14 @@ pub trait Depot: Send + Sync {
     /// # Errors
     /// [`DepotError`]: whether it is gone is unknown.
     fn remove(&self, name: &str) -> Result<(), DepotError>;
+
+    /// Removes objects, those of them that there are.
+    ///
+    /// # Errors
+    /// [`DepotError`]: which of them are gone is unknown.
+    fn remove_many(&self, names: &[String]) -> Result<(), DepotError> {
+        names.iter().try_for_each(|name| self.remove(name))
+    }
 
     /// The names that begin with `prefix`, which ends with a slash; what was put or removed lately
     /// may be told as it was before.

@@ -14,6 +14,8 @@
 //!    one stays in its directory alone.
 //! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
 //!    any more: the next opening removes them.
+//! 6. *The log* lies on the disk, or as [`slots`] in the depot; who takes over goes on from HEAD's
+//!    manifest there, or from all that was acknowledged.
 //!
 //! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
 //! directory, so a search costs no request.
@@ -22,6 +24,8 @@ mod extents;
 mod file;
 pub(crate) mod format;
 mod lead;
+mod refusal;
+mod slots;
 mod uploads;
 
 use std::collections::BTreeMap;
@@ -32,6 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use self::extents::Extents;
 use self::file::{HomeFile, Remote};
 use self::format::{Head, PackObject};
+pub use self::slots::Slots;
 use crate::depot::{Counted, Depot, ObjectVersion};
 use crate::error::StoreError;
 use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier, TierState};
@@ -59,6 +64,18 @@ pub struct HomeOptions {
     /// An empty directory may take the lead from another one: what that acknowledged and didn't
     /// put into the depot is not in this one.
     pub take_over: bool,
+    /// Where what is acknowledged lies.
+    pub log: LogPlace,
+}
+
+/// Where what is acknowledged lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogPlace {
+    /// On the directory's disk, with which it is lost.
+    #[default]
+    Local,
+    /// In the depot.
+    Bucket,
 }
 
 /// See the module.
@@ -71,6 +88,8 @@ pub struct HomeDisk {
     chance: Arc<dyn Chance>,
     depot: Arc<Counted<Arc<dyn Depot>>>,
     options: HomeOptions,
+    /// The log, where it lies in the depot.
+    slots: Option<Arc<Slots>>,
     extents: Arc<Extents>,
     line: Mutex<Line>,
     /// What lies in the depot and wasn't dropped.
@@ -113,6 +132,13 @@ impl HomeDisk {
         let extents = Extents::open(&*machine.disk, options.cache_bytes)
             .inspect_err(|_| machine.disk.unlock());
         let packs = taken.head.packs.clone();
+        let slots = match options.log {
+            LogPlace::Local => None,
+            LogPlace::Bucket => {
+                let (depot, head) = (Arc::clone(&depot), &taken.head);
+                Some(Arc::new(Slots::new(depot, head.epoch, head.slot)))
+            }
+        };
         let line = Line {
             head: taken.head,
             version: taken.version,
@@ -126,6 +152,7 @@ impl HomeDisk {
             chance: Arc::clone(&machine.chance),
             depot,
             options,
+            slots,
             extents: Arc::new(extents.map_err(|error| StoreError::io(EXTENTS_NAME, error))?),
             line: Mutex::new(line),
             packs: Mutex::new(packs),
@@ -138,6 +165,17 @@ impl HomeDisk {
     /// The epoch in which this directory leads.
     pub fn epoch(&self) -> u64 {
         self.line().head.epoch
+    }
+
+    /// The log, where it lies in the depot.
+    pub fn slots(&self) -> Option<&Arc<Slots>> {
+        self.slots.as_ref()
+    }
+
+    /// Whether HEAD says where the log begins that lies in the depot: without that, who takes over
+    /// doesn't look for it.
+    pub fn is_log_begun(&self) -> bool {
+        self.line().head.slot.is_some()
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

@@ -281,7 +281,7 @@ pub(crate) fn register(
     database: &str,
     chunk: &Chunk,
 ) -> Result<(), Error> {
-    if transaction.is_in_set() {
+    if transaction.is_carried() {
         note_parents(transaction, database, &Commit::decode(chunk)?)?;
     }
     let key = system::commit_key(database, &format::id_of(chunk.hash()).0);

@@ -245,7 +245,7 @@ impl Repository {
             if catalog.root != commit.catalog.root {
                 erased.held.push(commit.catalog.root);
             }
-            if transaction.is_in_set() {
+            if transaction.is_carried() {
                 // What branches and tags reach all members have.
                 let stay = commit.parents.iter().filter(|parent| !map.contains_key(*parent));
                 stay.for_each(|parent| transaction.note_held(*parent));

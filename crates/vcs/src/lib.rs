@@ -78,7 +78,7 @@ pub use history::log::{Log, LogRequest};
 pub use merge::pick::{PickKind, PickRequest};
 pub use merge::rebase::Rebased;
 pub use merge::resolve::ConflictSelection;
-pub use open::{lead, open, open_in_set, open_on};
+pub use open::{lead, open, open_in_set, open_on, open_with_slots};
 pub use policy::BranchPolicy;
 pub use policy::automatic::{PolicyRun, run_policies};
 pub use policy::commit_policy::CommitPolicy;

@@ -7,6 +7,7 @@ use frond_db::inside::open_machine;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_engine::Engine;
 use frond_engine::order::Order;
+use frond_store::home::Slots;
 use frond_store::io::Machine;
 
 use crate::layer::Layer;
@@ -46,6 +47,22 @@ pub fn open_in_set(
     let frond = Frond::open_in_set(&machine, options, Layer, order)?;
     automatic::begin_to_watch(&frond)?;
     Ok((frond, machine))
+}
+
+/// Opens the data directory that is `machine`'s disk and whose log lies in a bucket, as `slots`. It
+/// leads, and has all that was acknowledged.
+///
+/// # Errors
+/// As [`open`]; if the bucket doesn't answer, or another directory leads there.
+pub fn open_with_slots(
+    machine: &Machine,
+    options: FrondOptions,
+    slots: &Arc<Slots>,
+) -> Result<Frond, Error> {
+    let frond = Frond::open_with_slots(machine, options, Layer, slots)?;
+    lead(&frond)?;
+    frond.unstage_left()?;
+    Ok(frond)
 }
 
 /// Has a member of a set take writes: it leads from now on, and has applied all that was committed

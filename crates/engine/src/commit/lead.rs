@@ -1,6 +1,6 @@
 //! Leading: a group's records written with one write and synced once, and its members told.
 
-use std::io;
+use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 
 use frond_store::StoreError;
@@ -19,6 +19,9 @@ use crate::transaction::Durability;
 /// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8
 /// those are the slowest hundredth, with 1 some hundredths fewer are led in a second.
 const GROUPS_LED_MAX: u32 = 4;
+
+/// What agreement is called while it fails.
+const AGREEING: &str = "log";
 
 impl Shared {
     /// Leads the group that forms, and some of those that form meanwhile.
@@ -139,9 +142,15 @@ impl Shared {
         if records.is_empty() {
             return Ok(());
         }
-        order.agree(entries_of(records)).map_err(|why| {
-            WriteError::Unknown(StoreError::io("the set's log", io::Error::other(why)))
-        })?;
+        let is_told = Cell::new(false);
+        let told = |error: StoreError| {
+            is_told.set(true);
+            self.note_failure(AGREEING, &error.into());
+        };
+        order.agree(entries_of(records), &told).map_err(WriteError::Unknown)?;
+        if is_told.get() {
+            self.background.errors.end(AGREEING);
+        }
         // What is agreed on can't be refused.
         writer.write(records).map_err(|error| match error {
             WriteError::Refused { error, .. } => WriteError::Unknown(error),

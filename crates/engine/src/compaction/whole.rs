@@ -58,10 +58,30 @@ impl Shared {
         }
     }
 
+    /// Flushes all, and has that sent to the store's tier, or tells why it can't be: what is
+    /// committed from now on may count on it.
+    ///
+    /// # Errors
+    /// As a flush; [`EngineError::Store`] if it can't be sent.
+    pub fn send_all(&self) -> Result<(), EngineError> {
+        self.flush()?;
+        let _session = self.store.session();
+        let _only = self.published.flusher();
+        let published = {
+            let publisher = self.publisher();
+            assert!(publisher.beyond.is_empty(), "a flush has brought all up to its horizon");
+            publisher.published
+        };
+        Ok(self.swap_whole(&published)?)
+    }
+
     fn swap_whole(&self, published: &EngineState) -> Result<(), StoreError> {
         let segment = SegmentNumber(published.segment.0 + SEGMENTS_APART);
         let chunk = EngineState { segment, has_segment: false, ..*published }.encode();
         self.store.put_many(std::slice::from_ref(&chunk))?;
+        if let Some(order) = &self.order {
+            order.note_whole(chunk.hash(), published.horizon);
+        }
         let name = format!("{ROOT_NAME}{WHOLE_SUFFIX}");
         let before: Option<ChunkHash> = self.store.root(&name)?;
         self.store.swap_root(&name, before, Some(chunk.hash()))

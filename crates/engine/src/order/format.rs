@@ -112,6 +112,23 @@ pub fn first_sequence(entry: &Bytes) -> Result<Sequence, StoreError> {
     Ok(Sequence(u64::from_le_bytes(reader.array()?)))
 }
 
+/// The last Sequence of an entry.
+///
+/// # Errors
+/// As [`first_sequence`].
+pub(super) fn last_sequence(entry: &Bytes) -> Result<Sequence, StoreError> {
+    let mut reader = Reader { rest: entry.clone() };
+    reader.take(OFFSET_RECORD_COUNT)?;
+    let record_count = reader.u32()?;
+    reader.u32()?;
+    let mut last = Sequence::ZERO;
+    for _ in 0..record_count {
+        last = Sequence(u64::from_le_bytes(reader.array()?));
+        reader.bytes()?;
+    }
+    Ok(last)
+}
+
 const FILE: &str = "an entry of the set's log";
 
 fn damaged(what: &str) -> StoreError {

@@ -20,6 +20,7 @@ mod rig;
 mod rot;
 mod sets;
 mod single_entries;
+mod slots;
 mod stale;
 mod told;
 mod trouble;

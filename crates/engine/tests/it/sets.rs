@@ -47,19 +47,21 @@ enum Fails {
 }
 
 impl Order for Agreed {
-    fn agree(&self, entries: Vec<Bytes>) -> Result<(), String> {
+    fn agree(&self, entries: Vec<Bytes>, _told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
         let fails = *self.fails.lock().unwrap();
         if !matches!(fails, Some(Fails::Lost)) {
             self.entries.lock().unwrap().extend(entries);
         }
-        fails.map_or(Ok(()), |_| Err("this member doesn't lead any more".to_owned()))
+        let why = || std::io::Error::other("this member doesn't lead any more");
+        fails.map_or(Ok(()), |_| Err(StoreError::io("the set's log", why())))
     }
 }
 
 /// Trees, and what they hold: of large values the parts.
-type World = BTreeMap<(TreeId, Bytes), Parts>;
+pub type World = BTreeMap<(TreeId, Bytes), Parts>;
 
-fn world(engine: &Engine, snapshot: &Snapshot, trees: &[TreeId]) -> World {
+/// What they hold now.
+pub fn world(engine: &Engine, snapshot: &Snapshot, trees: &[TreeId]) -> World {
     let mut world = World::new();
     for tree in trees.iter().filter(|tree| snapshot.has_tree(**tree)) {
         for entry in snapshot.range(*tree, Bounds::all(), Direction::Ascending).unwrap() {

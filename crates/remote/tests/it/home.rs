@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use frond_db::{Error, Frond, FrondOptions};
-use frond_store::home::{HomeDisk, HomeOptions};
+use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
 use frond_store::io::Machine;
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDepot, SimDisk};
@@ -20,6 +20,7 @@ fn open(disk: &SimDisk, depot: &SimDepot, take_over: bool) -> Result<Frond, Erro
         cache_bytes: 1 << 20,
         local_bytes_max: 256 << 10,
         take_over,
+        log: LogPlace::Local,
     };
     let home = HomeDisk::open(&machine, Arc::new(depot.other_client()), options)?;
     let machine = Machine { disk: Arc::new(home), ..machine };

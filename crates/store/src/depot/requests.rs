@@ -99,6 +99,13 @@ impl Depot for Counted<Arc<dyn Depot>> {
         loaded
     }
 
+    fn load_many(&self, names: &[String]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        add(&self.gets, names.len() as u64);
+        let loaded = self.depot.load_many(names)?;
+        add(&self.bytes_got, loaded.iter().flatten().map(|bytes| bytes.len() as u64).sum());
+        Ok(loaded)
+    }
+
     fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
         add(&self.gets, parts.len() as u64);
         let read = self.depot.read_many(parts)?;
@@ -109,6 +116,11 @@ impl Depot for Counted<Arc<dyn Depot>> {
     fn remove(&self, name: &str) -> Result<(), DepotError> {
         add(&self.deletes, 1);
         self.depot.remove(name)
+    }
+
+    fn remove_many(&self, names: &[String]) -> Result<(), DepotError> {
+        add(&self.deletes, names.len() as u64);
+        self.depot.remove_many(names)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {

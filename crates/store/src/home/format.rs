@@ -2,7 +2,8 @@
 //! authority is docs/format/depot.md.
 //!
 //! ```text
-//! HEAD  = prefix generation epoch nonce leader pack-count manifest-bytes pack* manifest checksum
+//! HEAD  = prefix generation epoch nonce leader pack-count manifest-bytes slot pack* manifest
+//!         checksum
 //! DEPOT = prefix id place-bytes place checksum
 //! ```
 
@@ -19,6 +20,8 @@ use crate::location::PackNumber;
 
 /// HEAD's name.
 pub(crate) const HEAD_NAME: &str = "lines/main/HEAD";
+/// What the names of all slots of the log begin with.
+pub(crate) const LOG_PREFIX: &str = "lines/main/log/";
 /// What the names of all packs begin with.
 pub(crate) const PACKS_PREFIX: &str = "packs/";
 /// The line of which they are, in their names.
@@ -28,7 +31,7 @@ const HEAD_MAGIC: Magic = *b"FRNDHD\x1A\n";
 const DEPOT_MAGIC: Magic = *b"FRNDDP\x1A\n";
 /// A random number that no other has.
 pub(crate) type Nonce = [u8; 16];
-const CHECKSUM_BYTES: usize = size_of::<u64>();
+pub(super) const CHECKSUM_BYTES: usize = size_of::<u64>();
 
 const OFFSET_GENERATION: usize = PREFIX_BYTES;
 const OFFSET_EPOCH: usize = OFFSET_GENERATION + size_of::<u64>();
@@ -36,8 +39,13 @@ const OFFSET_NONCE: usize = OFFSET_EPOCH + size_of::<u64>();
 const OFFSET_LEADER: usize = OFFSET_NONCE + size_of::<Nonce>();
 const OFFSET_PACK_COUNT: usize = OFFSET_LEADER + size_of::<Nonce>();
 const OFFSET_MANIFEST_BYTES: usize = OFFSET_PACK_COUNT + size_of::<u32>();
-const OFFSET_PACKS: usize = OFFSET_MANIFEST_BYTES + size_of::<u32>();
-const _: () = assert!(OFFSET_PACKS == 72); // Stored: change only with a new version.
+const OFFSET_SLOT_EPOCH: usize = OFFSET_MANIFEST_BYTES + size_of::<u32>();
+const OFFSET_SLOT_NUMBER: usize = OFFSET_SLOT_EPOCH + size_of::<u64>();
+const OFFSET_PACKS: usize = OFFSET_SLOT_NUMBER + size_of::<u64>();
+const _: () = assert!(OFFSET_PACKS == 88); // Stored: change only with a new version.
+
+/// Stands where there is none: epochs begin with 1.
+const NO_SLOT: SlotId = SlotId { epoch: 0, number: 0 };
 
 const OFFSET_PACK_NUMBER: usize = 0;
 const OFFSET_PACK_INDEX: usize = OFFSET_PACK_NUMBER + size_of::<u32>();
@@ -79,6 +87,29 @@ pub(crate) fn epoch_of(name: &str) -> Option<u64> {
     u64::from_str_radix(epoch, 16).ok()
 }
 
+/// Which slot of a line's log: they ascend.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SlotId {
+    /// In which epoch it was made.
+    pub(crate) epoch: u64,
+    /// Its number in that.
+    pub(crate) number: u64,
+}
+
+impl SlotId {
+    /// Its object's name.
+    pub(crate) fn name(self) -> String {
+        format!("{LOG_PREFIX}{:x}/{:x}", self.epoch, self.number)
+    }
+
+    /// The slot of this name, if it is one.
+    pub(crate) fn of_name(name: &str) -> Option<SlotId> {
+        let (epoch, number) = name.strip_prefix(LOG_PREFIX)?.split_once('/')?;
+        let number_of = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(SlotId { epoch: number_of(epoch)?, number: number_of(number)? })
+    }
+}
+
 /// What HEAD says. *Invariant*: `manifest` is empty, or one whose packs are all among `packs`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Head {
@@ -94,6 +125,8 @@ pub(crate) struct Head {
     pub(crate) packs: BTreeMap<PackNumber, PackObject>,
     /// What a directory begins with that has nothing; empty: nothing whole has been put yet.
     pub(crate) manifest: Bytes,
+    /// The first slot that is needed besides the manifest; `None`: the log isn't in the depot.
+    pub(crate) slot: Option<SlotId>,
 }
 
 impl Head {
@@ -108,6 +141,9 @@ impl Head {
         let count = |count: usize| u32::try_from(count).expect("far fewer packs").to_le_bytes();
         bytes.extend_from_slice(&count(self.packs.len()));
         bytes.extend_from_slice(&count(self.manifest.len()));
+        let SlotId { epoch, number } = self.slot.unwrap_or(NO_SLOT);
+        bytes.extend_from_slice(&epoch.to_le_bytes());
+        bytes.extend_from_slice(&number.to_le_bytes());
         for (number, pack) in &self.packs {
             bytes.extend_from_slice(&number.0.to_le_bytes());
             bytes.extend_from_slice(&pack.index.to_le_bytes());
@@ -147,6 +183,8 @@ impl Head {
             is_sound.then_some(())?;
         }
         let is_whole = listed.len() == pack_count && bytes.len() == packs_end + manifest_bytes;
+        let epoch = u64_at(bytes, OFFSET_SLOT_EPOCH)?;
+        let slot = SlotId { epoch, number: u64_at(bytes, OFFSET_SLOT_NUMBER)? };
         is_whole.then_some(Head {
             generation: u64_at(bytes, OFFSET_GENERATION)?,
             epoch: u64_at(bytes, OFFSET_EPOCH)?,
@@ -154,6 +192,7 @@ impl Head {
             leader: array_at(bytes, OFFSET_LEADER)?,
             packs: listed,
             manifest: bytes.slice(packs_end..),
+            slot: Some(slot).filter(|slot| *slot != NO_SLOT),
         })
     }
 }
@@ -197,14 +236,14 @@ impl Membership {
 }
 
 /// Puts a checksum behind `bytes`.
-fn sealed(mut bytes: Vec<u8>) -> Bytes {
+pub(super) fn sealed(mut bytes: Vec<u8>) -> Bytes {
     let checksum = xxh3_64(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
     Bytes::from(bytes)
 }
 
 /// Checks prefix and checksum; where the checksum begins.
-fn body(bytes: &[u8], magic: Magic, name: &str) -> Result<usize, StoreError> {
+pub(super) fn body(bytes: &[u8], magic: Magic, name: &str) -> Result<usize, StoreError> {
     check_prefix(bytes, magic, name)?;
     let end = bytes.len().saturating_sub(CHECKSUM_BYTES);
     let holds = |checksum| checksum_holds(checksum, xxh3_64(&bytes[..end]));
@@ -227,6 +266,7 @@ mod tests {
             leader: [4; 16],
             packs: [(PackNumber(1), pack(0xab)), (PackNumber(9), pack(0xcd))].into(),
             manifest: Bytes::from_static(b"a manifest"),
+            slot: Some(SlotId { epoch: 0x1f, number: 77 }),
         }
     }
 
@@ -244,6 +284,16 @@ mod tests {
             let mut changed = bytes.to_vec();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(Head::parse(&Bytes::from(changed)).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn names_say_which_slot_it_is() {
+        let id = SlotId { epoch: 0x1f, number: 10 };
+        assert_eq!(id.name(), "lines/main/log/1f/a");
+        assert_eq!(SlotId::of_name(&id.name()), Some(id));
+        for other in ["lines/main/HEAD", "lines/main/log/1f", "lines/main/log/x/1", "log/1f/a"] {
+            assert_eq!(SlotId::of_name(other), None, "{other}");
         }
     }
 

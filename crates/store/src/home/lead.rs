@@ -7,6 +7,7 @@
 //!    swaps it: its condition is broken.
 //! 3. A directory without a manifest gets HEAD's.
 //! 4. Objects of earlier epochs that HEAD doesn't list go: their writers can't list them any more.
+//!    So do slots of the log that it doesn't need.
 //!
 //! *Crash*: before 2, nothing has changed but that the directory has a name. Between 2 and 3 HEAD
 //! says that this directory leads, which goes on with 3.
@@ -17,8 +18,10 @@ use std::io::{self, ErrorKind};
 use bytes::Bytes;
 
 use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
-use super::{DEPOT_NAME, DEPOT_NEW_NAME, HomeOptions};
-use crate::depot::{Depot, DepotError, ObjectVersion, create_until_known, swap_until_known};
+use super::refusal::told;
+use super::slots;
+use super::{DEPOT_NAME, DEPOT_NEW_NAME, HomeOptions, LogPlace};
+use crate::depot::{Depot, ObjectVersion, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::io::{Chance, Disk, Machine};
 use crate::manifest::{self, MANIFEST_NAMES, PublishError};
@@ -27,11 +30,6 @@ use crate::manifest::{self, MANIFEST_NAMES, PublishError};
 pub(super) struct Lead {
     pub(super) head: Head,
     pub(super) version: ObjectVersion,
-}
-
-/// As an error of the store.
-pub(super) fn told(error: DepotError) -> StoreError {
-    StoreError::io("the depot", io::Error::other(error))
 }
 
 /// What keeps a directory from having the line.
@@ -97,6 +95,10 @@ fn check(
         let what = format!("{place} has no HEAD any more, and this directory not all of its packs");
         return if is_whole { Ok(()) } else { Err(refused(what)) };
     };
+    if head.slot.is_some() && options.log == LogPlace::Local {
+        let what = format!("the log of {place} lies there, too: --store-log bucket");
+        return Err(refused(what));
+    }
     if member.is_some_and(|member| member.id == head.leader) {
         return Ok(());
     }
@@ -110,8 +112,12 @@ fn check(
     }
     if !options.take_over {
         let what = format!(
-            "another directory leads {place}, since epoch {epoch}. If that is lost, with all that it \
-             acknowledged and hadn't sent yet, this one takes over: --store-take-over"
+            "another directory leads {place}, since epoch {epoch}. If that is lost{}, this one takes \
+             over: --store-take-over",
+            match head.slot {
+                Some(_) => "",
+                None => ", with all that it acknowledged and hadn't sent yet",
+            }
         );
         return Err(refused(what));
     }
@@ -184,6 +190,9 @@ fn remove_orphans(depot: &dyn Depot, head: &Head) {
         if epoch_of(&name).is_some_and(|epoch| epoch < head.epoch) && !listed.contains(&name) {
             let _ = depot.remove(&name);
         }
+    }
+    if let Some(first) = head.slot {
+        slots::remove_left(depot, first);
     }
 }
 

@@ -8,12 +8,14 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::file;
-use super::format::{HEAD_NAME, Head, PackObject};
-use super::lead::{nonce, told};
+use super::format::{HEAD_NAME, Head, PackObject, SlotId};
+use super::lead::nonce;
+use super::refusal::{deposed, told};
 use super::{DOOMED_MICROS, HomeDisk, Line};
 use crate::depot::{Depot, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::location::PackNumber;
+use crate::manifest;
 use crate::pack::table::format::{TRAILER_BYTES, parse_trailer};
 
 impl HomeDisk {
@@ -41,6 +43,9 @@ impl HomeDisk {
         }
         self.swap_head(&mut line, packs, Bytes::copy_from_slice(manifest))?;
         line.put.clear();
+        if let (Some(slots), Some(first)) = (&self.slots, line.head.slot) {
+            slots.remove_below(first);
+        }
         self.written.fetch_sub(written, Ordering::Relaxed);
         self.remove_doomed(&mut line);
         self.move_down(&line.head)
@@ -71,12 +76,14 @@ impl HomeDisk {
         packs: BTreeMap<PackNumber, PackObject>,
         manifest: Bytes,
     ) -> Result<(), StoreError> {
+        let slot = self.needed_slot(&manifest)?;
         loop {
             let head = Head {
                 generation: line.head.generation + 1,
                 nonce: nonce(&*self.chance),
                 packs: packs.clone(),
                 manifest: manifest.clone(),
+                slot: slot.or(line.head.slot),
                 ..line.head.clone()
             };
             let swapped = swap_until_known(&*self.depot, HEAD_NAME, &line.version, &head.encode());
@@ -103,6 +110,15 @@ impl HomeDisk {
             };
             (line.head, line.version) = (found, version);
         }
+    }
+
+    /// The first slot of the log that is needed besides a manifest, if there is one and it isn't as
+    /// before.
+    fn needed_slot(&self, manifest: &Bytes) -> Result<Option<SlotId>, StoreError> {
+        let Some(slots) = self.slots.as_ref().filter(|_| !manifest.is_empty()) else {
+            return Ok(None);
+        };
+        Ok(slots.needed_with(&manifest::parse(manifest, HEAD_NAME)?.roots))
     }
 
     /// Removes objects that readers have had time to leave.
@@ -169,9 +185,4 @@ impl HomeDisk {
             let _ = self.disk.remove(&file::index_name(number));
         }
     }
-}
-
-fn deposed() -> StoreError {
-    let what = "another directory took the lead: what it writes from now on would be lost";
-    StoreError::io("the depot", io::Error::other(what))
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use frond_store::depot::Depot;
-use frond_store::home::{HomeDisk, HomeOptions};
+use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
 use frond_store::io::{Disk, Machine};
 use frond_store::local::LocalStore;
 use frond_store::{
@@ -53,6 +53,7 @@ impl Node {
             cache_bytes: EXTENTS_BYTES,
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
+            log: LogPlace::Local,
         };
         let home = HomeDisk::open(&machine, self.depot.clone(), options)?;
         LocalStore::open(&Machine { disk: Arc::new(home), ..machine }, SMALL)

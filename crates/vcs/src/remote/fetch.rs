@@ -250,9 +250,9 @@ impl Repository {
         }
         let store = self.frond().engine().store().clone();
         let (chunks, absent) = self.new_commits(remote, state, depth)?;
-        if !absent.is_empty() && self.frond().engine().is_in_set() {
-            let message = "a part of a history can't be brought to a replica set: its members \
-                           have no list of what is left out";
+        if !absent.is_empty() && self.frond().engine().is_carried() {
+            let message = "a part of a history can't be brought to a replica set, or where the \
+                           log lies in a bucket: there is no list of what is left out";
             return Err(Error::invalid(Code::CommandNotSupported, message));
         }
         shallow::list(&*store, &absent)?;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use frond_db::{Error, Frond, FrondOptions};
-use frond_remote::home::{self, StoreOptions};
+use frond_remote::home::{self, LogPlace, StoreOptions};
 
 use super::parse_size;
 
@@ -33,9 +33,16 @@ pub struct StoreArguments {
 
     /// Let an empty data directory begin with what the store holds, where another directory wrote
     /// it: that one can write no more, and what it acknowledged in its last minute may be in it
-    /// alone
+    /// alone, unless --store-log is bucket
     #[arg(long, requires = "store")]
     store_take_over: bool,
+
+    /// Where what is acknowledged lies: on the disk (local), with which it is lost, or in the
+    /// store (bucket), where each acknowledged write waits for a request. From local to bucket, not
+    /// back
+    #[arg(long, value_name = "PLACE", value_parser = ["local", "bucket"], default_value = "local",
+          requires = "store")]
+    store_log: String,
 }
 
 impl StoreArguments {
@@ -49,6 +56,10 @@ impl StoreArguments {
             url: url.clone(),
             cache_bytes: self.store_cache,
             take_over: self.store_take_over,
+            log: match self.store_log.as_str() {
+                "bucket" => LogPlace::Bucket,
+                _ => LogPlace::Local,
+            },
         };
         home::open(directory, &store, options)
     }

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Nothing acknowledged is lost with the disk where the log lies in a bucket (`--store-log bucket`).
+
+Clients insert documents one by one, count up in one document, and record versions, on a server whose packs and
+log live in a bucket of versitygw. In each round the server is killed, or goes on running, its directory is deleted
+or left, and an empty directory takes over: all that was acknowledged must be there, once. A server that goes on
+running and was deposed must refuse its next write, as one that is no primary. Needs PyMongo; versitygw as
+conformance/s3.py builds it.
+
+    python3 conformance/bucket_log.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
+"""
+
+import argparse
+import random
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+from s3 import PROJECT, START_SECONDS_MAX, Frond, Store, build_server
+
+CLIENTS = 6
+NOT_WRITABLE_PRIMARY = 10107
+
+
+def main():
+    options = read_options()
+    server = options.server or build_server()
+    if server is None:
+        print("bucket_log: not run: versitygw can't be built here (it needs Go and its module proxy)")
+        return 0
+    chance = random.Random(options.seed)
+    with tempfile.TemporaryDirectory(prefix="frond-log-") as directory:
+        with Store(server, Path(directory)) as store:
+            try:
+                run(Frond(options.frond, Path(directory), store), chance, options.rounds)
+            finally:
+                for process in Leader.started:
+                    process.kill()
+    print(f"bucket_log: passed, {options.rounds} rounds with seed {options.seed}")
+    return 0
+
+
+def read_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frond", default=str(PROJECT / "target" / "release" / "frond"))
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--server", help="a versitygw that was built already")
+    return parser.parse_args()
+
+
+class Leader:
+    """A server whose packs and log live in the bucket."""
+
+    started = []
+
+    def __init__(self, frond, directory, *options):
+        self.directory = frond.directory / directory
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        begun = time.monotonic()
+        self.process = frond.start("serve", "--data", directory, "--listen", f"127.0.0.1:{self.port}", "--store",
+                                   "s3://bucket/logged", "--store-cache", "1MB", "--store-log", "bucket", *options)
+        Leader.started.append(self.process)
+        while self.process.poll() is None and time.monotonic() < begun + START_SECONDS_MAX:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    self.seconds = time.monotonic() - begun
+                    return
+            time.sleep(0.02)
+        self.kill()
+        raise SystemExit(f"bucket_log: it doesn't serve: {self.told}")
+
+    def client(self):
+        return MongoClient("127.0.0.1", self.port, directConnection=True, serverSelectionTimeoutMS=2000,
+                           socketTimeoutMS=20_000, retryWrites=False)
+
+    def kill(self):
+        self.process.kill()
+        self.told = self.process.communicate()[0]
+
+
+class Writers:
+    """Clients that write until they are stopped or refused; what was acknowledged is kept."""
+
+    def __init__(self, leader, number):
+        self.leader, self.number = leader, number
+        self.acknowledged, self.counted, self.unknown_counts = [], 0, 0
+        self.lock, self.stopped = threading.Lock(), threading.Event()
+        self.threads = [threading.Thread(target=self.insert, args=(client,)) for client in range(CLIENTS)]
+        self.threads.append(threading.Thread(target=self.count))
+        for thread in self.threads:
+            thread.start()
+
+    def insert(self, client):
+        things = self.leader.client().shop.things
+        for position in range(1_000_000):
+            if self.stopped.is_set():
+                return
+            own = f"{self.number}-{client}-{position}"
+            try:
+                things.insert_one({"_id": own, "text": "x" * (position % 700)})
+            except PyMongoError:
+                return
+            with self.lock:
+                self.acknowledged.append(own)
+
+    def count(self):
+        counters = self.leader.client().shop.counters
+        while not self.stopped.is_set():
+            try:
+                counters.update_one({"_id": "one"}, {"$inc": {"n": 1}}, upsert=True)
+            except PyMongoError:
+                self.unknown_counts += 1
+                return
+            self.counted += 1
+
+    def stop(self):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def run(frond, chance, rounds):
+    leader = Leader(frond, "data0")
+    acknowledged, least, most = set(), 0, 0
+    for number in range(1, rounds + 1):
+        writers = Writers(leader, number)
+        end = time.monotonic() + 1 + 3 * chance.random()
+        while time.monotonic() < end:
+            time.sleep(0.3)
+            if chance.random() < 0.3:
+                frond.try_run("commit", "--uri", f"127.0.0.1:{leader.port}", "shop", "-m", "a version")
+        is_killed = chance.random() < 0.6
+        if is_killed:
+            leader.kill()
+            shutil.rmtree(leader.directory)
+        successor = Leader(frond, f"data{number}", "--store-take-over")
+        writers.stop()
+        if not is_killed:
+            refuse(leader)
+        acknowledged.update(writers.acknowledged)
+        least, most = least + writers.counted, most + writers.counted + writers.unknown_counts
+        most = check(successor, acknowledged, least, most)
+        least = most
+        print(f"round {number}: {'killed' if is_killed else 'deposed'}, {len(writers.acknowledged)} inserts and "
+              f"{writers.counted} counts acknowledged, all there; taken over in {successor.seconds:.1f} s", flush=True)
+        leader = successor
+    leader.kill()
+
+
+def refuse(deposed):
+    """The server that was deposed takes no writes, and says why."""
+    things = deposed.client().shop.things
+    codes = []
+    for _ in range(2):
+        try:
+            things.insert_one({"text": "too late"})
+            raise SystemExit("bucket_log: a deposed server acknowledges a write")
+        except PyMongoError as error:
+            codes.append((getattr(error, "details", None) or {}).get("code"))
+    if codes[-1] != NOT_WRITABLE_PRIMARY:
+        raise SystemExit(f"bucket_log: a deposed server answers with the codes {codes}")
+    deposed.kill()
+    if "another directory took the lead" not in deposed.told:
+        raise SystemExit(f"bucket_log: a deposed server's log: {deposed.told[-2000:]}")
+
+
+def check(leader, acknowledged, least, most):
+    """All that was acknowledged is there; returns what was counted."""
+    shop = leader.client().shop
+    found = [document["_id"] for document in shop.things.find({}, {"_id": 1})]
+    missing = acknowledged.difference(found)
+    if missing or len(found) != len(set(found)):
+        raise SystemExit(f"bucket_log: {len(missing)} of {len(acknowledged)} acknowledged documents are lost")
+    if "too late" in {document.get("text") for document in shop.things.find({"text": "too late"})}:
+        raise SystemExit("bucket_log: what a deposed server refused is there")
+    counter = shop.counters.find_one({"_id": "one"})
+    counted = counter["n"] if counter else 0
+    if not least <= counted <= most:
+        raise SystemExit(f"bucket_log: counted {counted}, of {least} to {most} acknowledged")
+    return counted
+
+
+if __name__ == "__main__":
+    sys.exit(main())
