@@ -184,7 +184,8 @@ impl<R: Read> JsonSource<R> {
     /// Reads an object where it lies; `None` if it isn't right, or too long for that.
     ///
     /// Objects are mostly as long as the one before: where less is there, more is read first, so
-    /// that few are begun in vain. Each attempt has twice the text of the one before.
+    /// that few are begun in vain. Each attempt has twice the text of the one before. One that ends
+    /// within its text and can't be read is wrong whatever follows: nothing more is read for it.
     fn whole_object(&mut self) -> Result<Option<DocumentBuf>, Failure> {
         let mut wanted = self.object_bytes;
         loop {
@@ -200,7 +201,7 @@ impl<R: Read> JsonSource<R> {
                     self.object_bytes = count;
                     return Ok(Some(document));
                 }
-                if is_full {
+                if is_full || Scanner::default().scan(available).1.is_some() {
                     return Ok(None);
                 }
                 wanted = 2 * available.len();
@@ -412,6 +413,23 @@ mod tests {
             check(&format!("{bad}{good}"), &[(1, Err(part)), (2, Ok(2))]);
         }
         check("{\"a\":1}\n{\"a\"", &[(1, Ok(1)), (2, Err("cut off"))]);
+    }
+
+    /// However large the window may become.
+    #[test]
+    fn no_more_is_read_than_a_broken_line() {
+        for bad in ["{\"a\": 1,, \"b\": 2}", "{'a': 1}", "{\"a\": \"x}", "{\"a\": 1"] {
+            let text = format!("{bad}\n").repeat(5_000);
+            let mut left = text.as_bytes();
+            let mut source = JsonSource::new(Window::new(&mut left, 64, 1 << 20));
+            for line in 1..=5 {
+                let record = source.next().expect("a line").expect("it is read");
+                assert!(record.line == line && record.document.is_err(), "{bad}");
+            }
+            drop(source);
+            let read = text.len() - left.len();
+            assert!(read < 1_000, "{read} bytes were read: {bad}");
+        }
     }
 
     #[test]
