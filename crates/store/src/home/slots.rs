@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -33,9 +34,12 @@ use super::refusal::{deposed, told};
 use crate::chunk::ChunkHash;
 use crate::depot::{Depot, DepotError, create_until_known};
 use crate::error::StoreError;
+use crate::io::steady_now;
 
-/// A depot that doesn't answer is asked for so long, some ten seconds each time: an hour.
+/// A depot that refuses is asked so often, some ten seconds each time.
 const ROUNDS_MAX: u32 = 360;
+/// And none for longer, which takes requests and answers none.
+const TIME_MAX: Duration = Duration::from_secs(3600);
 /// Reads are tried so often.
 const READS_MAX: u32 = 9;
 /// So many slots are read at once where there are many.
@@ -203,6 +207,7 @@ impl Slots {
         bytes: &Bytes,
         told_of: &dyn Fn(StoreError),
     ) -> Result<bool, StoreError> {
+        let begun = steady_now();
         let mut round = 0;
         loop {
             round += 1;
@@ -210,7 +215,8 @@ impl Slots {
                 Ok(made) => return Ok(made.is_some()),
                 Err(error @ DepotError::Unavailable { .. }) => {
                     let error = StoreError::io(LOG, io::Error::other(error));
-                    if ROUNDS_MAX <= round || self.gives_up.load(Ordering::Relaxed) {
+                    let is_long = ROUNDS_MAX <= round || TIME_MAX < begun.elapsed();
+                    if is_long || self.gives_up.load(Ordering::Relaxed) {
                         return Err(error);
                     }
                     told_of(error);

@@ -30,6 +30,8 @@ impl HomeDisk {
             return Err(deposed());
         }
         let written = self.written.load(Ordering::Relaxed);
+        // Before packs are put: while these are on their way, flushes note newer roots.
+        let slot = self.needed_slot(manifest)?;
         let mut packs = BTreeMap::new();
         for (name, bytes) in files {
             let number = PackNumber::from_file_name(name).expect("what is put is a pack");
@@ -41,7 +43,7 @@ impl HomeDisk {
             line.put.insert(number, pack);
             packs.insert(number, pack);
         }
-        self.swap_head(&mut line, packs, Bytes::copy_from_slice(manifest))?;
+        self.swap_head(&mut line, packs, Bytes::copy_from_slice(manifest), slot)?;
         line.put.clear();
         if let (Some(slots), Some(first)) = (&self.slots, line.head.slot) {
             slots.remove_below(first);
@@ -75,8 +77,8 @@ impl HomeDisk {
         line: &mut Line,
         packs: BTreeMap<PackNumber, PackObject>,
         manifest: Bytes,
+        slot: Option<SlotId>,
     ) -> Result<(), StoreError> {
-        let slot = self.needed_slot(&manifest)?;
         loop {
             let head = Head {
                 generation: line.head.generation + 1,
@@ -114,7 +116,7 @@ impl HomeDisk {
 
     /// The first slot of the log that is needed besides a manifest, if there is one and it isn't as
     /// before.
-    fn needed_slot(&self, manifest: &Bytes) -> Result<Option<SlotId>, StoreError> {
+    fn needed_slot(&self, manifest: &[u8]) -> Result<Option<SlotId>, StoreError> {
         let Some(slots) = self.slots.as_ref().filter(|_| !manifest.is_empty()) else {
             return Ok(None);
         };
