@@ -4,27 +4,42 @@
 //! what it has must be all up to some id.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use frond_db::{Error, Frond, FrondOptions};
+use frond_db::{Code, Durability, Error, Frond, FrondOptions};
+use frond_remote::home;
 use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
-use frond_store::io::Machine;
+use frond_store::io::{pause, steady_now};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDepot, SimDisk};
 
 use super::{all, insert, shop, thing};
 
 fn open(disk: &SimDisk, depot: &SimDepot, take_over: bool) -> Result<Frond, Error> {
+    open_with(disk, depot, take_over, LogPlace::Local)
+}
+
+fn open_with(
+    disk: &SimDisk,
+    depot: &SimDepot,
+    take_over: bool,
+    log: LogPlace,
+) -> Result<Frond, Error> {
     let machine = disk.machine();
     let options = HomeOptions {
         place: "sim://depot".to_owned(),
         cache_bytes: 1 << 20,
         local_bytes_max: 256 << 10,
         take_over,
-        log: LogPlace::Local,
+        log,
     };
     let home = HomeDisk::open(&machine, Arc::new(depot.other_client()), options)?;
-    let machine = Machine { disk: Arc::new(home), ..machine };
-    frond_vcs::open_on(&machine, FrondOptions::default())
+    let mut options = FrondOptions::default();
+    if log == LogPlace::Local {
+        // Who flushes sends, and no thread does at some other time.
+        options.engine.fold_threads = 0;
+    }
+    home::open_on(&machine, home, options)
 }
 
 /// Writes, commits and flushes; how many documents there were at the last flush, and now.
@@ -81,8 +96,71 @@ fn who_was_deposed_writes_no_more() {
     // It sends, and hears that it is deposed.
     let _ = first.engine().flush();
     let things = [thing(3, 0)];
-    let written = shop(&first).insert("things", &things, true, frond_db::Durability::Synced);
+    let written = shop(&first).insert("things", &things, true, Durability::Synced);
     assert!(written.is_err(), "it writes on");
     assert_eq!(all(&shop(&second)).len(), 1);
     insert(&shop(&second), &[thing(2, 1)]);
+}
+
+#[test]
+fn with_the_log_in_the_bucket_who_takes_over_has_all_that_was_acknowledged() {
+    for_seeds(4, |mut random| {
+        let depot = SimDepot::new(random.next());
+        let open =
+            |seed, take_over| open_with(&SimDisk::new(seed), &depot, take_over, LogPlace::Bucket);
+        let mut frond = open(random.next(), false).expect("it is new");
+        let mut count = 0;
+        for round in 0..3 {
+            let main = shop(&frond);
+            let (_, now) = write(&frond, &mut random, count);
+            insert(&main, &[thing(now as i32, 0)]);
+            let version = main.commit(&format!("round {round}"), "Ada").expect("a commit").id;
+            insert(&main, &[thing(now as i32 + 1, 0)]);
+            let taken = open(random.next(), true).expect("it takes over");
+            let main = shop(&taken);
+            assert_eq!(all(&main).len(), now + 2);
+            assert_eq!(main.log(None, None).expect("its history")[0].id, version);
+            taken.engine().check().expect("it is whole");
+            let written = shop(&frond).insert("things", &[thing(-1, 0)], true, Durability::Synced);
+            written.expect_err("it was deposed");
+            let refused = shop(&frond).insert("things", &[thing(-1, 0)], true, Durability::Synced);
+            assert_eq!(refused.expect_err("it was deposed").code, Code::NotWritablePrimary);
+            (frond, count) = (taken, now + 2);
+        }
+    });
+}
+
+#[test]
+fn a_log_goes_into_the_bucket_before_anything_is_acknowledged_there() {
+    let depot = SimDepot::new(1);
+    let disk = SimDisk::new(2);
+    let first = open(&disk, &depot, false).expect("it is new");
+    insert(&shop(&first), &[thing(1, 0)]);
+    drop(first);
+    let disk = disk.kill();
+    let first = open_with(&disk, &depot, false, LogPlace::Bucket).expect("its log goes there");
+    insert(&shop(&first), &[thing(2, 0)]);
+    drop(first);
+    let back = open(&disk.kill(), &depot, false).err().expect("it isn't on the disk alone");
+    assert!(back.message.contains("--store-log bucket"), "{}", back.message);
+    let second = open_with(&SimDisk::new(3), &depot, true, LogPlace::Bucket);
+    assert_eq!(all(&shop(&second.expect("it takes over"))).len(), 2);
+}
+
+#[test]
+fn an_unsynced_write_is_in_the_bucket_soon() {
+    let depot = SimDepot::new(1);
+    let first = open_with(&SimDisk::new(2), &depot, false, LogPlace::Bucket).expect("it is new");
+    insert(&shop(&first), &[thing(1, 0)]);
+    let calls = depot.objects().len();
+    let things = [thing(2, 0)];
+    let written = shop(&first).insert("things", &things, true, Durability::Relaxed);
+    assert!(written.expect("it leads").errors.is_empty());
+    let since = steady_now();
+    while depot.objects().len() == calls {
+        assert!(since.elapsed() < Duration::from_secs(60), "it isn't there");
+        pause(Duration::from_millis(5));
+    }
+    let second = open_with(&SimDisk::new(3), &depot, true, LogPlace::Bucket);
+    assert_eq!(all(&shop(&second.expect("it takes over"))).len(), 2);
 }

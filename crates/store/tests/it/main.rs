@@ -20,6 +20,7 @@ mod older;
 mod rot;
 mod scratch;
 mod sending;
+mod slots;
 mod watched;
 
 use std::sync::Arc;
