@@ -20,8 +20,10 @@
 //! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
 //! directory, so a search costs no request.
 
+mod ahead;
 mod extents;
 mod file;
+mod flights;
 pub(crate) mod format;
 mod lead;
 mod refusal;
@@ -33,6 +35,7 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use self::ahead::Ahead;
 use self::extents::Extents;
 use self::file::{HomeFile, Remote};
 use self::format::{Head, PackObject};
@@ -223,7 +226,7 @@ impl HomeDisk {
             }
         };
         let (depot, extents) = (Arc::clone(&self.depot) as _, Arc::clone(&self.extents));
-        Ok(Remote { number, pack, index, depot, extents })
+        Ok(Remote { number, pack, index, depot, extents, ahead: Ahead::default() })
     }
 }
 

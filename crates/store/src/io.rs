@@ -183,6 +183,12 @@ pub trait DiskFile: Send + Sync {
         self.read_into(offset, bytes, buffer)
     }
 
+    /// Lets go of what is kept of a part that lies beyond the disk: the next read of it asks there
+    /// again. False if nothing lies there.
+    fn forget_cached(&self, _offset: u64, _bytes: u64) -> bool {
+        false
+    }
+
     /// Writes all of `bytes` at `offset`, extending the file.
     ///
     /// # Errors

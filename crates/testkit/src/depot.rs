@@ -12,7 +12,7 @@
 //! 5. A client that was cut off ([`SimDepot::cut_after`]) reaches nothing any more; what it put
 //!    before may still be late. So a process ends at each of its calls.
 //!
-//! 6. It may be *silent* ([`SimDepot::set_silent`]): puts wait for as long.
+//! 6. It may be *silent* ([`SimDepot::set_silent`]): requests wait for as long.
 //!
 //! *Replay*: one seed decides everything; clients that one thread runs repeat exactly.
 
@@ -54,7 +54,7 @@ impl DepotFaults {
 pub struct SimDepot {
     shared: Arc<Mutex<Shared>>,
     client: Mutex<Client>,
-    /// Puts wait while it is silent; shared by all clients.
+    /// Requests wait while it is silent; shared by all clients.
     silence: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -83,6 +83,8 @@ struct Shared {
     versions: u64,
     ignores_conditions: bool,
     bytes_read: u64,
+    /// So many parts are read with a bit turned over.
+    garbled: u64,
 }
 
 impl SimDepot {
@@ -97,6 +99,7 @@ impl SimDepot {
             versions: 0,
             ignores_conditions: false,
             bytes_read: 0,
+            garbled: 0,
         };
         let shared = Arc::new(Mutex::new(shared));
         SimDepot { shared, client: Mutex::default(), silence: Arc::default() }
@@ -113,8 +116,8 @@ impl SimDepot {
         self.shared().faults = faults;
     }
 
-    /// Takes puts and answers none, until it is called with false: a put waits so long, and is done
-    /// then, or until its client hangs up.
+    /// Takes requests and answers none, until it is called with false: one waits so long, and is
+    /// done then, or until its client hangs up.
     pub fn set_silent(&self, is_silent: bool) {
         *self.silence.0.lock().expect("no panic while the lock is held") = is_silent;
         self.silence.1.notify_all();
@@ -179,6 +182,11 @@ impl SimDepot {
         *bytes = changed.into();
     }
 
+    /// Has the next `count` parts come with a bit turned over.
+    pub fn garble(&self, count: u64) {
+        self.shared().garbled = count;
+    }
+
     /// Bytes that were read in parts.
     pub fn bytes_read(&self) -> u64 {
         self.shared().bytes_read
@@ -240,6 +248,9 @@ impl SimDepot {
 
     fn reading(&self, name: &str) -> Result<MutexGuard<'_, Shared>, DepotError> {
         let away = || DepotError::Unavailable { name: name.to_owned(), what: "503".to_owned() };
+        if !self.await_voice() {
+            return Err(away());
+        }
         let mut shared = self.call().ok_or_else(away)?;
         let busy_one_in = shared.faults.busy_one_in;
         if shared.meets(busy_one_in) { Err(away()) } else { Ok(shared) }
@@ -274,6 +285,13 @@ impl Shared {
             self.stale = self.objects.clone();
         }
     }
+}
+
+fn garbled(part: &Bytes) -> Bytes {
+    let mut bytes = part.to_vec();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    bytes.into()
 }
 
 fn version(number: u64) -> ObjectVersion {
@@ -312,7 +330,9 @@ impl Depot for SimDepot {
             let range = range.start as usize..range.end as usize;
             let part = found.filter(|bytes| range.end <= bytes.len()).map(|it| it.slice(range));
             shared.bytes_read += part.as_ref().map_or(0, |part| part.len() as u64);
-            read.push(part);
+            let is_garbled = shared.garbled > 0 && part.as_ref().is_some_and(|it| !it.is_empty());
+            shared.garbled -= u64::from(is_garbled);
+            read.push(part.map(|part| if is_garbled { garbled(&part) } else { part }));
         }
         Ok(read)
     }

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::EXTENTS_NAME;
+use super::flights::Flights;
 use crate::io::{Disk, DiskFile};
 use crate::location::PackNumber;
 
@@ -26,6 +27,8 @@ pub(super) const EXTENT_BYTES: u64 = 64 << 10;
 const USES_MAX: u8 = 3;
 /// There are so many slots at least.
 const SLOTS_MIN: u64 = 16;
+/// One read takes one in so many of them at most.
+const SLOTS_A_READ: usize = 16;
 
 /// Which part of which pack.
 pub(super) type Extent = (PackNumber, u32);
@@ -34,6 +37,7 @@ pub(super) type Extent = (PackNumber, u32);
 pub(super) struct Extents {
     file: Arc<dyn DiskFile>,
     state: Mutex<State>,
+    pub(super) flights: Flights,
 }
 
 #[derive(Default)]
@@ -69,7 +73,8 @@ impl Extents {
         }?;
         let slots_max = usize::try_from((bytes_max / EXTENT_BYTES).max(SLOTS_MIN));
         let slots_max = slots_max.unwrap_or(usize::MAX);
-        Ok(Extents { file, state: Mutex::new(State { slots_max, ..State::default() }) })
+        let state = Mutex::new(State { slots_max, ..State::default() });
+        Ok(Extents { file, state, flights: Flights::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -96,6 +101,24 @@ impl Extents {
             state.slots[position].extent = None;
         }
         None
+    }
+
+    /// Whether an extent is here, as far as is known.
+    pub(super) fn has(&self, extent: Extent) -> bool {
+        self.state().places.contains_key(&extent)
+    }
+
+    /// So many extents may be read ahead without taking the place of much else.
+    pub(super) fn read_at_once(&self) -> u32 {
+        u32::try_from(self.state().slots_max / SLOTS_A_READ).unwrap_or(u32::MAX)
+    }
+
+    /// Lets go of an extent.
+    pub(super) fn forget_one(&self, extent: Extent) {
+        let mut state = self.state();
+        if let Some(position) = state.places.remove(&extent) {
+            state.slots[position].extent = None;
+        }
     }
 
     /// Keeps an extent, if there is a slot for it and the disk takes it.

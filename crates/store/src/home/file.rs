@@ -3,6 +3,7 @@
 //! The index file is `prefix index checksum`: all of the pack from where its index begins. One that
 //! is damaged or missing is fetched again.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,9 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::INDEX_SUFFIX;
+use super::ahead::Ahead;
 use super::extents::{EXTENT_BYTES, Extents};
+use super::flights::Flight;
 use super::format::PackObject;
 use crate::depot::{Depot, ObjectPart};
 use crate::field::{Magic, PREFIX_BYTES, check_prefix, prefix, u64_at};
@@ -21,6 +24,8 @@ use crate::location::PackNumber;
 use crate::pack::format::PACK_MAGIC;
 
 const INDEX_FILE_MAGIC: Magic = *b"FRNDPX\x1A\n";
+/// Of so many bytes indexes are fetched together.
+const INDEXES_BYTES_MAX: u64 = 32 << 20;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
 /// The name of the file that has a pack's index.
@@ -88,6 +93,44 @@ pub(super) fn fetch_index(
     write_index(disk, number, &index)
 }
 
+/// Fetches the indexes of packs that have none on the disk, several at once.
+///
+/// # Errors
+/// What disk or depot say.
+pub(super) fn fetch_indexes(
+    disk: &dyn Disk,
+    depot: &dyn Depot,
+    packs: &BTreeMap<PackNumber, PackObject>,
+) -> io::Result<()> {
+    let mut absent = Vec::new();
+    for (number, pack) in packs {
+        if open_index(disk, *number, pack)?.is_none() {
+            absent.push((*number, *pack));
+        }
+    }
+    let bytes = |pack: &PackObject| pack.bytes - u64::from(pack.index);
+    let mut held = 0;
+    let together = absent.chunk_by(|(_, left), (_, right)| {
+        held += bytes(left);
+        let fits = held + bytes(right) <= INDEXES_BYTES_MAX;
+        if !fits {
+            held = 0;
+        }
+        fits
+    });
+    for batch in together {
+        let part = |(_, pack): &(PackNumber, PackObject)| ObjectPart {
+            name: pack.name(),
+            range: u64::from(pack.index)..pack.bytes,
+        };
+        let parts: Vec<ObjectPart> = batch.iter().map(part).collect();
+        for ((number, _), index) in batch.iter().zip(read_parts(depot, &parts)?) {
+            write_index(disk, *number, &index)?;
+        }
+    }
+    Ok(())
+}
+
 /// Parts of objects that are there; one that isn't ends too early, as a file that is cut.
 fn read_parts(depot: &dyn Depot, parts: &[ObjectPart]) -> io::Result<Vec<Bytes>> {
     let read = depot.read_many(parts).map_err(io::Error::other)?;
@@ -102,6 +145,7 @@ pub(super) struct Remote {
     pub(super) index: Arc<dyn DiskFile>,
     pub(super) depot: Arc<dyn Depot>,
     pub(super) extents: Arc<Extents>,
+    pub(super) ahead: Ahead,
 }
 
 impl Remote {
@@ -137,23 +181,53 @@ impl Remote {
                 None => absent.push(number),
             }
         }
-        if absent.is_empty() {
-            return Ok(());
-        }
-        let runs: Vec<Range<u64>> = absent
-            .chunk_by(|left, right| left + 1 == *right)
-            .map(|run| self.range(run[0]).start..self.range(run[run.len() - 1]).end)
-            .collect();
-        let part = |range: &Range<u64>| ObjectPart { name: self.pack.name(), range: range.clone() };
-        let parts: Vec<ObjectPart> = runs.iter().map(part).collect();
-        for (range, bytes) in runs.iter().zip(read_parts(&*self.depot, &parts)?) {
-            copy_part(offset, buffer, range.start, &bytes);
-            let first = (range.start / EXTENT_BYTES) as u32;
-            for (number, extent) in (first..).zip(bytes.chunks(EXTENT_BYTES as usize)) {
-                self.extents.put((self.number, number), extent);
-            }
+        for run in absent.chunk_by(|left, right| left + 1 == *right) {
+            self.fetch(offset, buffer, run[0]..run[run.len() - 1] + 1)?;
         }
         Ok(())
+    }
+
+    /// Fetches a run of extents, and what lies behind it where a reader goes on in order, and
+    /// copies what belongs into `buffer`.
+    fn fetch(&self, offset: u64, buffer: &mut [u8], run: Range<u32>) -> io::Result<()> {
+        let mut next = run.start;
+        while next < run.end {
+            // What another reader has fetched is taken from it, once: if it failed, or its extents
+            // had to go at once, this one doesn't wait for a third.
+            let flight = self.begin(next, run.end);
+            let waited = flight.is_none().then(|| self.extents.get((self.number, next))).flatten();
+            if let Some(bytes) = waited {
+                copy_part(offset, buffer, u64::from(next) * EXTENT_BYTES, &bytes);
+                next += 1;
+                continue;
+            }
+            let count = flight.as_ref().map_or(1, Flight::count);
+            let range = self.range(next).start..self.range(next + count - 1).end;
+            let part = ObjectPart { name: self.pack.name(), range: range.clone() };
+            let bytes = read_parts(&*self.depot, &[part])?.remove(0);
+            copy_part(offset, buffer, range.start, &bytes);
+            for (number, extent) in (next..).zip(bytes.chunks(EXTENT_BYTES as usize)) {
+                self.extents.put((self.number, number), extent);
+            }
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Begins to fetch extents from `first` on, up to `end` or beyond; `None` if another reader
+    /// fetched the first one meanwhile, or tried to.
+    fn begin(&self, first: u32, end: u32) -> Option<Flight<'_>> {
+        let extents = self.pack.index.div_ceil(EXTENT_BYTES as u32);
+        let ahead = self.ahead.end(first, end, self.extents.read_at_once()).min(extents).max(end);
+        let is_wanted = |number: &u32| *number < end || !self.extents.has((self.number, *number));
+        let numbers = (first..ahead).take_while(is_wanted);
+        self.extents.flights.begin(numbers.map(|number| (self.number, number)))
+    }
+
+    /// Lets go of what lies in the cache of a part.
+    fn forget(&self, offset: u64, bytes: u64) {
+        let numbers = offset / EXTENT_BYTES..(offset + bytes).div_ceil(EXTENT_BYTES);
+        numbers.for_each(|number| self.extents.forget_one((self.number, number as u32)));
     }
 
     /// Where an extent lies in the pack: the last one ends where the index begins.
@@ -236,6 +310,16 @@ impl DiskFile for HomeFile {
         match self.place() {
             Place::Here(file) => file.read_past_cache(offset, bytes, buffer),
             Place::There(_) => self.read_into(offset, bytes, buffer),
+        }
+    }
+
+    fn forget_cached(&self, offset: u64, bytes: u64) -> bool {
+        match self.place() {
+            Place::Here(_) => false,
+            Place::There(remote) => {
+                remote.forget(offset, bytes);
+                true
+            }
         }
     }
 

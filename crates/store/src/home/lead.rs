@@ -20,7 +20,7 @@ use bytes::Bytes;
 use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
 use super::refusal::told;
 use super::slots;
-use super::{DEPOT_NAME, DEPOT_NEW_NAME, HomeOptions, LogPlace};
+use super::{DEPOT_NAME, DEPOT_NEW_NAME, HomeOptions, LogPlace, file};
 use crate::depot::{Depot, ObjectVersion, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::io::{Chance, Disk, Machine};
@@ -76,6 +76,9 @@ pub(super) fn take(
     };
     let taken = swap(machine, depot, found, id)?;
     if !has_manifest && !taken.head.manifest.is_empty() {
+        // The manifest last: what is cut off here begins again.
+        file::fetch_indexes(disk, depot, &taken.head.packs)
+            .map_err(|error| StoreError::io("the depot", error))?;
         begin_with(disk, &taken.head.manifest)?;
     }
     remove_orphans(depot, &taken.head);

@@ -195,14 +195,15 @@ impl LocalStore {
         (again.hash() == hash).then_some(again)
     }
 
-    /// Does `read` with where `hash` lies. What it finds damaged there is set aside; if that heals
-    /// it, it is read once more.
+    /// Does `read` with where `hash` lies. What it finds damaged there is fetched again if it comes
+    /// from beyond the disk, and then set aside; if that heals it, it is read once more.
     pub(super) fn read_whole<T>(
         &self,
         hash: ChunkHash,
         read: impl Fn(&Arc<Pack>, &Location) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut last = None;
+        let mut was_fetched_again = false;
         loop {
             let Some((pack, at)) = self.find(hash)? else {
                 if last.is_none() && self.heal_in_place(hash) {
@@ -212,6 +213,12 @@ impl LocalStore {
             };
             match read(&pack, &at) {
                 Err(StoreError::Damaged { file, offset, what }) => {
+                    let (place, before) =
+                        (at.place, std::mem::replace(&mut was_fetched_again, true));
+                    let (start, bytes) = (u64::from(place.offset), u64::from(place.bytes));
+                    if !before && pack.file.forget_cached(start, bytes) {
+                        continue;
+                    }
                     let damage = FrameDamage { at, what: what.clone() };
                     self.set_aside(hash, &pack, damage);
                     last = Some(StoreError::Damaged { file, offset, what });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use frond_store::depot::Depot;
 use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
 use frond_store::io::{Disk, Machine};
-use frond_store::local::LocalStore;
+use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, GarbageCollection, GcOptions, Maintenance, StoreError,
 };
@@ -27,22 +27,30 @@ const EXTENTS_BYTES: u64 = 1 << 20;
 
 /// A directory and its way to the bucket.
 pub(crate) struct Node {
-    disk: SimDisk,
-    depot: Arc<SimDepot>,
-    clock: SimClock,
-    take_over: bool,
+    pub(crate) disk: SimDisk,
+    pub(crate) depot: Arc<SimDepot>,
+    pub(crate) clock: SimClock,
+    pub(crate) take_over: bool,
+    pub(crate) options: LocalOptions,
+    pub(crate) cache_bytes: u64,
 }
 
 impl Node {
     pub(crate) fn new(seed: u64, depot: &SimDepot) -> Node {
         let (disk, depot) = (SimDisk::new(seed), Arc::new(depot.other_client()));
-        Node { disk, depot, clock: SimClock::new(), take_over: false }
+        Node {
+            disk,
+            depot,
+            clock: SimClock::new(),
+            take_over: false,
+            options: SMALL,
+            cache_bytes: EXTENTS_BYTES,
+        }
     }
 
     /// The same directory after its process ended, which `disk` is what is left of.
     fn again(&self, disk: SimDisk, depot: &SimDepot) -> Node {
-        let depot = Arc::new(depot.other_client());
-        Node { disk, depot, clock: self.clock.clone(), take_over: false }
+        Node { disk, clock: self.clock.clone(), ..Node::new(0, depot) }
     }
 
     pub(crate) fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
@@ -50,13 +58,13 @@ impl Node {
         let machine = Machine { clock: Arc::new(self.clock.clone()), ..self.disk.machine() };
         let options = HomeOptions {
             place: "sim://depot".to_owned(),
-            cache_bytes: EXTENTS_BYTES,
+            cache_bytes: self.cache_bytes,
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
             log: LogPlace::Local,
         };
         let home = HomeDisk::open(&machine, self.depot.clone(), options)?;
-        LocalStore::open(&Machine { disk: Arc::new(home), ..machine }, SMALL)
+        LocalStore::open(&Machine { disk: Arc::new(home), ..machine }, self.options)
     }
 
     /// Bytes of packs on the disk.

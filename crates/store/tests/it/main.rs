@@ -17,6 +17,7 @@ mod heal;
 mod home;
 mod many;
 mod older;
+mod reads;
 mod rot;
 mod scratch;
 mod sending;

@@ -1,0 +1,114 @@
+//! Goal: reads from a bucket ask little: more at once for who reads in order, once for two who miss
+//! the same part, once more for what came damaged, and packs' indexes together. Method: requests to
+//! a simulated bucket are counted.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{Chunk, ChunkKind, ChunkStore, Maintenance};
+use frond_testkit::{Random, SimDepot};
+
+use crate::home::{Node, swap};
+use crate::{SMALL, assert_stored, random_chunks};
+
+/// Chunks in the order in which they lie in a pack: some megabytes that don't compress.
+fn large_chunks(random: &mut Random, count: usize) -> Vec<Chunk> {
+    let chunk = |_| {
+        let payload: Vec<u8> = (0..1024).flat_map(|_| random.next().to_le_bytes()).collect();
+        Chunk::new(ChunkKind::Blob, &[], &payload)
+    };
+    (0..count).map(chunk).collect()
+}
+
+/// A store whose packs lie in the bucket, in one pack if `options` say so.
+fn sent(node: &Node, chunks: &[Chunk]) -> Arc<LocalStore> {
+    let store = node.open().unwrap();
+    store.put_many(chunks).unwrap();
+    swap(&store, chunks[0].hash()).unwrap();
+    store
+}
+
+fn gets(store: &LocalStore) -> u64 {
+    store.tier_state().unwrap().requests.gets
+}
+
+fn one_pack(seed: u64, depot: &SimDepot) -> Node {
+    let options = LocalOptions { pack_bytes_target: 64 << 20, ..SMALL };
+    Node { options, cache_bytes: 64 << 20, ..Node::new(seed, depot) }
+}
+
+#[test]
+fn who_reads_in_order_asks_for_more_at_once() {
+    let depot = SimDepot::new(1);
+    let chunks = large_chunks(&mut Random::fresh(), 800);
+    let store = sent(&one_pack(2, &depot), &chunks);
+    let (before, bytes) = (gets(&store), depot.bytes_read());
+    for chunk in &chunks {
+        assert_stored(&*store, std::slice::from_ref(chunk));
+    }
+    let (asked, read) = (gets(&store) - before, depot.bytes_read() - bytes);
+    // 6.4 MB are a hundred extents.
+    assert!((5..=14).contains(&asked), "{asked} requests for {read} bytes");
+    assert!(read < 7 << 20, "{read} bytes were read");
+}
+
+#[test]
+fn two_who_miss_the_same_part_fetch_it_once() {
+    let depot = SimDepot::new(3);
+    let chunks = large_chunks(&mut Random::fresh(), 20);
+    let store = sent(&one_pack(4, &depot), &chunks);
+    let before = gets(&store);
+    depot.set_silent(true);
+    thread::scope(|scope| {
+        for chunk in &chunks[..6] {
+            let store = &store;
+            scope.spawn(move || assert_stored(&**store, std::slice::from_ref(chunk)));
+        }
+        thread::sleep(Duration::from_millis(300));
+        depot.set_silent(false);
+    });
+    assert!(gets(&store) - before <= 2, "{} requests", gets(&store) - before);
+}
+
+#[test]
+fn what_came_damaged_is_fetched_again_before_it_is_damage() {
+    let depot = SimDepot::new(5);
+    let chunks = large_chunks(&mut Random::fresh(), 4);
+    let store = sent(&one_pack(6, &depot), &chunks);
+    depot.garble(1);
+    assert_stored(&*store, &chunks);
+    assert!(store.damages().is_empty());
+    // What is damaged there stays so.
+    let depot = SimDepot::new(9);
+    let store = sent(&one_pack(10, &depot), &chunks);
+    let name = depot.objects().into_keys().find(|name| name.starts_with("packs/")).unwrap();
+    for byte in (100..30_000).step_by(1000) {
+        depot.flip_bit(&name, 8 * byte);
+    }
+    assert!(chunks.iter().any(|chunk| store.get(chunk.hash()).is_err()));
+    assert!(!store.damages().is_empty());
+}
+
+#[test]
+fn who_takes_over_fetches_indexes_together() {
+    let mut random = Random::fresh();
+    let depot = SimDepot::new(11);
+    let node = Node::new(12, &depot);
+    let store = node.open().unwrap();
+    let mut chunks = Vec::new();
+    for _ in 0..60 {
+        let some = random_chunks(&mut random, 8);
+        store.put_many(&some).unwrap();
+        swap(&store, some[0].hash()).unwrap();
+        chunks.extend(some);
+    }
+    let packs = depot.objects().keys().filter(|name| name.starts_with("packs/")).count();
+    let mut other = Node::new(13, &depot);
+    other.take_over = true;
+    let taken = other.open().unwrap();
+    let calls = other.depot.calls();
+    assert!(packs > 20 && calls <= 6, "{calls} calls for {packs} packs");
+    assert_stored(&*taken, &chunks);
+}
