@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::StoreError;
 use crate::io::DiskFile;
-use crate::location::{PackNumber, PackedChunk, Purpose};
+use crate::location::{FrameOffset, PackNumber, PackedChunk, Purpose};
 use crate::pack::table::PackTable;
 
 /// `EIO`: what a disk answers for a sector whose bytes it has lost.
@@ -120,6 +120,11 @@ impl Pack {
     ) -> Result<Range<usize>, StoreError> {
         let read = self.file.read_past_cache(offset, bytes, buffer);
         read.map_err(|error| self.unread(offset, error))
+    }
+
+    /// Whether a frame comes from beyond the disk; the next read of it asks there again.
+    pub(crate) fn forget_cached(&self, place: FrameOffset) -> bool {
+        self.file.forget_cached(u64::from(place.offset), u64::from(place.bytes))
     }
 
     fn unread(&self, offset: u64, error: std::io::Error) -> StoreError {

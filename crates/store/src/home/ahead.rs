@@ -5,7 +5,7 @@
 //! costs some twenty requests, not a thousand, and a read of a single document stays small. Several
 //! may read a pack at once, each in its order: the last few ends are kept.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Most extents of one read: 4 MB.
 pub(super) const EXTENTS_MAX: u32 = 64;
@@ -26,17 +26,25 @@ impl Ahead {
     /// Before which extent a read ends that begins at `first` and is asked to reach `end`; of
     /// `extents_max` at most, if it is asked for no more.
     pub(super) fn end(&self, first: u32, end: u32, extents_max: u32) -> u32 {
-        let mut reads = self.0.lock().expect("no panic while the lock is held");
+        let mut reads = self.reads();
         // What lies between may have been in the cache.
         let follows = |read: &Read| (read.end..=read.end + 1).contains(&first);
         let before = reads.iter().position(follows).map(|at| reads.remove(at));
         let doubled = before.map_or(0, |read| (read.extents * 2).min(EXTENTS_MAX.min(extents_max)));
-        let extents = (end - first).max(doubled).max(1);
+        first + doubled.max(end - first)
+    }
+
+    /// Notes a read: others that are on their way may have made it shorter.
+    pub(super) fn note(&self, first: u32, extents: u32) {
+        let mut reads = self.reads();
         if reads.len() == READERS_MAX {
             reads.remove(0);
         }
         reads.push(Read { end: first + extents, extents });
-        first + extents
+    }
+
+    fn reads(&self) -> MutexGuard<'_, Vec<Read>> {
+        self.0.lock().expect("no panic while the lock is held")
     }
 }
 
@@ -47,16 +55,21 @@ mod tests {
     #[test]
     fn reads_in_order_double_and_others_do_not() {
         let ahead = Ahead::default();
+        let read = |first: u32, end: u32, extents_max: u32| {
+            let end = ahead.end(first, end, extents_max);
+            ahead.note(first, end - first);
+            end
+        };
         let (mut first, mut lengths) = (0, Vec::new());
         for _ in 0..9 {
-            let end = ahead.end(first, first + 1, 1000);
+            let end = read(first, first + 1, 1000);
             lengths.push(end - first);
             // Another reads here and there.
-            assert_eq!(ahead.end(5000 + 7 * first, 5001 + 7 * first, 1000), 5001 + 7 * first);
+            assert_eq!(read(5000 + 7 * first, 5001 + 7 * first, 1000), 5001 + 7 * first);
             first = end;
         }
         assert_eq!(lengths, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
-        assert_eq!(ahead.end(first, first + 100, 1000), first + 100, "what is asked for");
-        assert_eq!(ahead.end(first + 100, first + 101, 4), first + 104, "a small cache");
+        assert_eq!(read(first, first + 100, 1000), first + 100, "what is asked for");
+        assert_eq!(read(first + 100, first + 101, 4), first + 104, "a small cache");
     }
 }

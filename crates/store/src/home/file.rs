@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::INDEX_SUFFIX;
 use super::ahead::Ahead;
-use super::extents::{EXTENT_BYTES, Extents};
+use super::extents::{EXTENT_BYTES, Extent, Extents};
 use super::flights::Flight;
 use super::format::PackObject;
 use crate::depot::{Depot, ObjectPart};
@@ -219,9 +219,12 @@ impl Remote {
     fn begin(&self, first: u32, end: u32) -> Option<Flight<'_>> {
         let extents = self.pack.index.div_ceil(EXTENT_BYTES as u32);
         let ahead = self.ahead.end(first, end, self.extents.read_at_once()).min(extents).max(end);
-        let is_wanted = |number: &u32| *number < end || !self.extents.has((self.number, *number));
-        let numbers = (first..ahead).take_while(is_wanted);
-        self.extents.flights.begin(numbers.map(|number| (self.number, number)))
+        // What landed since this reader missed it is taken from the cache.
+        let is_absent = |extent: &Extent| !self.extents.has(*extent);
+        let absent = (first..ahead).map(|number| (self.number, number)).take_while(is_absent);
+        let flight = self.extents.flights.begin(absent, (end - first) as usize)?;
+        self.ahead.note(first, flight.count());
+        Some(flight)
     }
 
     /// Lets go of what lies in the cache of a part.

@@ -78,6 +78,7 @@ impl LocalStore {
         for run in super::fetch::runs(&wanted, |(_, at, _)| at) {
             self.check_run(hashes, run, &mut damaged)?;
         }
+        damaged.retain(|(hash, pack, damage)| !comes_whole(pack, damage.at.place, *hash));
         let any = !damaged.is_empty();
         for (hash, pack, damage) in damaged {
             self.set_aside(hash, &pack, damage);
@@ -213,10 +214,8 @@ impl LocalStore {
             };
             match read(&pack, &at) {
                 Err(StoreError::Damaged { file, offset, what }) => {
-                    let (place, before) =
-                        (at.place, std::mem::replace(&mut was_fetched_again, true));
-                    let (start, bytes) = (u64::from(place.offset), u64::from(place.bytes));
-                    if !before && pack.file.forget_cached(start, bytes) {
+                    if !was_fetched_again && pack.forget_cached(at.place) {
+                        was_fetched_again = true;
                         continue;
                     }
                     let damage = FrameDamage { at, what: what.clone() };
@@ -307,6 +306,15 @@ fn places(pack: &Pack, bytes: u64, hash: ChunkHash) -> Vec<FrameOffset> {
     let entries = read_index(pack, bytes).or_else(|_| pack.rescued().map(<[PackedChunk]>::to_vec));
     let entries = entries.unwrap_or_default();
     entries.iter().filter(|entry| entry.hash == hash).map(|entry| entry.place).collect()
+}
+
+/// Whether a chunk that was read damaged is whole when it is fetched again from beyond the disk.
+fn comes_whole(pack: &Pack, place: FrameOffset, hash: ChunkHash) -> bool {
+    let read = || {
+        let chunks = read_frame(pack, place, Naming::ByHash)?;
+        pick(pack, u64::from(place.offset), &chunks, hash)
+    };
+    pack.forget_cached(place) && read().is_ok()
 }
 
 /// Checks that a frame is whole, and holds the chunk `hash`.
