@@ -11,9 +11,9 @@
 //! 1. Who finds a socket reaches this directory's data or nothing: not those of its original, nor
 //!    of a later process with the same number, nor what another user has put there.
 
-use std::fs::{self, DirBuilder, Metadata};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,8 @@ const SHORT_DIRECTORY: &str = "/tmp";
 /// Only the user whose process it is may connect.
 const SOCKET_PERMISSIONS: u32 = 0o600;
 const SCRATCH_PERMISSIONS: u32 = 0o700;
+/// Only that user may say where the socket is, whatever the process lets others do with new files.
+const NOTE_PERMISSIONS: u32 = 0o600;
 const OTHERS: u32 = 0o077;
 
 /// A socket of a data directory, until it is removed. Dropping it does nothing: a child that was
@@ -78,7 +80,8 @@ impl Announced {
     /// If the file can't be written.
     pub fn announce(&self) -> io::Result<()> {
         let beside = self.note.with_extension("new");
-        fs::write(&beside, format!("{}\n{}\n", self.path().display(), self.identity))?;
+        let mut note = create_note(&beside)?;
+        note.write_all(format!("{}\n{}\n", self.path().display(), self.identity).as_bytes())?;
         fs::rename(&beside, &self.note)
     }
 
@@ -114,6 +117,14 @@ fn named_by(data: &Path) -> Option<PathBuf> {
     }
     let scratch = fs::symlink_metadata(socket.parent()?).ok().filter(Metadata::is_dir)?;
     (scratch.uid() == written.uid() && scratch.mode() & OTHERS == 0).then_some(socket)
+}
+
+/// Makes a file that no other user may write, in the place of one that a killed process left.
+fn create_note(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => OpenOptions::new().write(true).create_new(true).mode(NOTE_PERMISSIONS).open(path),
+    }
 }
 
 /// What `data` is told from its copies by.
@@ -208,6 +219,18 @@ mod tests {
         of_copy.remove();
         original.remove();
         assert_eq!(socket_of(&data), None);
+    }
+
+    #[test]
+    fn no_other_user_reads_or_writes_where_the_socket_is() {
+        let temp = TempDir::new();
+        // What a killed process left goes.
+        fs::write(temp.path().join("SOCKET.new"), "").expect("written");
+        let (announced, _listener) = announced(temp.path());
+        let note = fs::metadata(temp.path().join(SOCKET_FILE)).expect("it is there");
+        assert_eq!(note.mode() & 0o777, NOTE_PERMISSIONS);
+        assert_eq!(socket_of(temp.path()), Some(announced.path()));
+        announced.remove();
     }
 
     #[test]
