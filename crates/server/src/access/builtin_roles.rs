@@ -9,7 +9,7 @@
 //! - what reaches other machines, or all databases, is the cluster's: `clusterAdmin`.
 
 use super::Action::*;
-use super::{Action, Privilege, Resource, RoleName};
+use super::{Action, EXTERNAL, Privilege, Resource, RoleName};
 
 const READ: &[Action] = &[
     ChangeStream,
@@ -214,10 +214,11 @@ pub const OF_ADMIN: &[&str] = &[
     "userAdminAnyDatabase",
 ];
 
-/// The names of the built-in roles of a database.
+/// The names of the built-in roles of a database; `$external` holds no data, and has none.
 pub fn names(database: &str) -> impl Iterator<Item = &'static str> {
+    let of_database = if database == EXTERNAL { &[] } else { OF_DATABASES };
     let of_admin = if database == "admin" { OF_ADMIN } else { &[] };
-    OF_DATABASES.iter().chain(of_admin).copied()
+    of_database.iter().chain(of_admin).copied()
 }
 
 /// Whether a role is built in.

@@ -5,7 +5,9 @@ use frond_db::{AccessChange, AccessKind, Error};
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-use crate::access::{Directory, Privilege, Role, RoleName, append_roles, builtin_roles, privilege};
+use crate::access::{
+    Directory, EXTERNAL, Privilege, Role, RoleName, append_roles, builtin_roles, privilege,
+};
 use crate::commands::login::home;
 use crate::commands::reply;
 use crate::commands::users::{check_roles, read_roles};
@@ -101,6 +103,10 @@ fn read_privileges(name: &RoleName, values: Array<'_>) -> Result<Vec<Privilege>,
 pub fn create(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let name = named(request, &fields)?;
+    if name.database == EXTERNAL {
+        let message = "Cannot create roles in the $external database";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
     let privileges = fields.array("privileges")?.ok_or_else(|| fields.missing("privileges"))?;
     let privileges = read_privileges(&name, privileges)?;
     let roles = fields.array("roles")?.ok_or_else(|| fields.missing("roles"))?;

@@ -59,6 +59,13 @@ fn users_of_certificates_are_managed_by_who_has_the_rights_on_all_databases() {
     root.ok("$external", ada);
     let granted = r#"{"grantRolesToUser": "CN=ada", "roles": [{"role": "read", "db": "other"}]}"#;
     root.ok("$external", granted);
+    for (command, code) in [
+        (r#"{"createRole": "r", "privileges": [], "roles": []}"#, 2),
+        (r#"{"createUser": "CN=bob", "roles": ["read"]}"#, 31),
+        (r#"{"grantRolesToUser": "CN=ada", "roles": ["dbOwner"]}"#, 31),
+    ] {
+        assert_eq!(root.code("$external", command), code, "{command}");
+    }
     root.ok("$external", r#"{"updateUser": "CN=ada", "customData": {"a": 1}}"#);
     let found = format!("{:?}", root.ok("$external", r#"{"usersInfo": "CN=ada"}"#));
     assert!(found.contains("CN=ada") && found.contains("other"), "{found}");
