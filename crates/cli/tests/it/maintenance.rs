@@ -2,6 +2,9 @@
 //! also in one that can't be opened; `frond gc` gives space back and loses nothing. Method: the
 //! tour's database; then one byte after another of its largest pack is flipped.
 
+use std::path::{Path, PathBuf};
+
+use crate::serving::Server;
 use crate::{Directory, frond};
 
 #[test]
@@ -101,21 +104,51 @@ fn copy(directory: &Directory, from: &str, to: &str) {
     }
 }
 
+/// Makes a data directory with a collection that fills most of a pack, `shop.noise`.
+fn store_noise(directory: &Directory, data: &str) {
+    let line = |n: u64| {
+        let noise = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        format!("{{\"_id\": {n}, \"noise\": \"{noise:x}\"}}\n")
+    };
+    directory.file("noise.jsonl", &(0..4000).map(line).collect::<String>());
+    frond(directory, &format!("import noise.jsonl -d shop -c noise --data {data}")).ok();
+    frond(directory, &format!("commit shop -m all --data {data}")).ok();
+    frond(directory, &format!("gc --quick --data {data}")).ok();
+}
+
+fn largest_pack(data: &Path) -> PathBuf {
+    let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pack"))
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .expect("a database has packs")
+}
+
+#[test]
+fn the_doctor_tells_of_a_servers_damage_and_full_disk() {
+    let directory = Directory::new();
+    store_noise(&directory, "frond-data");
+    let server = Server::start(&directory);
+    let out = frond(&directory, &format!("doctor --uri {}", server.address)).ok();
+    assert!(!out.contains("damage") && !out.contains("room"), "{out}");
+    server.stop();
+    let pack = largest_pack(&directory.path().join("frond-data"));
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&pack, bytes).unwrap();
+    let server = Server::start_with(&directory, "--reserve 1000000GB");
+    frond(&directory, &format!("export -d shop -c noise --uri {}", server.address)).fails(1);
+    let ran = frond(&directory, &format!("doctor --uri {}", server.address));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("1 place known to be damaged"), "{ran:?}");
+    assert!(ran.out.contains(" held back") && ran.err.contains("2 problems"), "{ran:?}");
+}
+
 #[test]
 fn damage_is_repaired_from_a_backup_a_clone_and_a_server() {
     let directory = Directory::new();
-    let lines: String = (0..4000u64)
-        .map(|n| {
-            format!(
-                "{{\"_id\": {n}, \"noise\": \"{:x}\"}}\n",
-                n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            )
-        })
-        .collect();
-    directory.file("noise.jsonl", &lines);
-    frond(&directory, "import noise.jsonl -d shop -c noise --data world").ok();
-    frond(&directory, "commit shop -m all --data world").ok();
-    frond(&directory, "gc --quick --data world").ok();
+    store_noise(&directory, "world");
     frond(&directory, "backup place --data world").ok();
     frond(&directory, "clone world#shop shop --data mine").ok();
     copy(&directory, "world", "served");
@@ -127,12 +160,7 @@ fn damage_is_repaired_from_a_backup_a_clone_and_a_server() {
     let server = crate::remotes::Server::start(&directory, server);
     let export = frond(&directory, "export -d shop -c noise --data world").ok();
 
-    let packs = std::fs::read_dir(directory.path().join("world")).unwrap();
-    let largest = packs
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "pack"))
-        .max_by_key(|path| path.metadata().unwrap().len())
-        .expect("a database has packs");
+    let largest = largest_pack(&directory.path().join("world"));
     let name = largest.file_name().and_then(|name| name.to_str()).unwrap().to_owned();
     let bytes = std::fs::read(&largest).unwrap();
     let places = [

@@ -26,8 +26,8 @@ use frond_tree::Direction;
 
 use crate::catalog::Catalog;
 use crate::collection::covered::Cover;
-use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::express::{is_id_equality, is_simple};
+use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::query::{Detail, Query, query_for};
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;

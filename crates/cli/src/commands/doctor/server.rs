@@ -1,12 +1,12 @@
 //! `frond doctor --uri`: how a running server is, by what `serverStatus` tells of it.
 
 use frond_db::ClockState;
-use frond_doc::{Document, Value};
+use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Report;
 use super::price::Plan;
 use crate::failure::Failure;
-use crate::output::counted;
+use crate::output::{bytes, counted};
 
 impl Report<'_> {
     /// Tells how a server is, by its `serverStatus`.
@@ -14,45 +14,18 @@ impl Report<'_> {
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn server(&mut self, status: Document<'_>, plan: &Plan) -> Result<(), Failure> {
-        let part = |parent: Document<'_>, name: &str| {
-            parent
-                .get(name)
-                .and_then(|part| part.as_document())
-                .unwrap_or(Document::empty())
-                .to_buf()
-        };
         let frond = part(status, "frond");
-        let text = |document: Document<'_>, name: &str| {
-            document.get(name).and_then(|value| value.as_str()).unwrap_or("").to_owned()
-        };
-        let number = |document: Document<'_>, name: &str| {
-            document.get(name).and_then(|value| value.as_integer()).unwrap_or(0)
-        };
         let seconds = number(status, "uptimeMillis") / 1_000;
         let connections = number(part(status, "connections").view(), "current");
-        let connections = counted(u64::try_from(connections).unwrap_or(0), "connection");
+        let connections = counted(connections, "connection");
         let version = text(frond.view(), "version");
         let host = text(status, "host");
         self.finding(
             "server",
             &format!("frond {version} on {host}, up {seconds} s, {connections}"),
         )?;
-        let health = part(frond.view(), "health");
-        let set = part(status, "repl");
-        let name = text(set.view(), "setName");
-        if health.get("ok") == Some(Value::Boolean(true)) {
-            let what = match set.get("isWritablePrimary") {
-                Some(Value::Boolean(false)) => format!("by the primary of set {name}, not by this"),
-                _ => "taken".to_owned(),
-            };
-            self.finding("writes", &what)?;
-        } else {
-            let reason = text(health.view(), "reason");
-            let advice = text(health.view(), "advice");
-            let is_taken = text(health.view(), "state").starts_with("writable");
-            let are = if is_taken { "taken as yet" } else { "refused" };
-            self.problem("writes", &format!("{are}: {reason}"), &advice)?;
-        }
+        self.writes(part(frond.view(), "health").view(), part(status, "repl").view())?;
+        self.stored(part(frond.view(), "store").view(), part(frond.view(), "disk").view())?;
         self.price(part(frond.view(), "store").view(), seconds, plan)?;
         let clock = part(frond.view(), "clock");
         let date = |name: &str| match clock.get(name) {
@@ -63,19 +36,65 @@ impl Report<'_> {
             let is_doubted = clock.get("doubted") == Some(Value::Boolean(true));
             self.clock(&ClockState { clock_millis, believed_millis, is_doubted })?;
         }
-        let engine = part(frond.view(), "engine");
-        let failures = number(engine.view(), "backgroundFailures");
-        if failures > 0 {
-            let last = part(engine.view(), "lastBackgroundFailure");
-            let (work, message) = (text(last.view(), "work"), text(last.view(), "message"));
-            self.finding(
-                "background",
-                &format!("{failures} failures, the last of a {work}: {message}"),
-            )?;
-            self.advice(
-                "what failed is tried again; if it goes on, frond doctor --data tells more",
-            )?;
+        self.background(part(frond.view(), "engine").view())
+    }
+
+    /// Tells whether writes are taken.
+    fn writes(&mut self, health: Document<'_>, set: Document<'_>) -> Result<(), Failure> {
+        if health.get("ok") == Some(Value::Boolean(true)) {
+            let name = text(set, "setName");
+            let what = match set.get("isWritablePrimary") {
+                Some(Value::Boolean(false)) => format!("by the primary of set {name}, not by this"),
+                _ => "taken".to_owned(),
+            };
+            return self.finding("writes", &what);
+        }
+        let (reason, advice) = (text(health, "reason"), text(health, "advice"));
+        let is_taken = text(health, "state").starts_with("writable");
+        let are = if is_taken { "taken as yet" } else { "refused" };
+        self.problem("writes", &format!("{are}: {reason}"), &advice)
+    }
+
+    /// Tells what is known to be damaged, and whether the disk is as full as it may be.
+    fn stored(&mut self, store: Document<'_>, disk: Document<'_>) -> Result<(), Failure> {
+        let damages = number(store, "damagesNow");
+        if damages > 0 {
+            let what = format!("{} known to be damaged", counted(damages, "place"));
+            let advice = "its log names them; frond fsck lists what is lost, once it has stopped";
+            self.problem("damage", &what, advice)?;
+        }
+        if disk.get("refusesGrowth") == Some(Value::Boolean(true)) {
+            let (free, reserve) = (number(disk, "bytesFree"), number(disk, "bytesReserve"));
+            let what = format!("{} free, {} held back", bytes(free), bytes(reserve));
+            self.problem("room", &what, "only deletes, drops and frond gc go on: make room")?;
         }
         Ok(())
     }
+
+    /// Tells what failed of the work behind writes.
+    fn background(&mut self, engine: Document<'_>) -> Result<(), Failure> {
+        let failures = number(engine, "backgroundFailures");
+        if failures == 0 {
+            return Ok(());
+        }
+        let last = part(engine, "lastBackgroundFailure");
+        let (work, message) = (text(last.view(), "work"), text(last.view(), "message"));
+        let what = format!("{failures} failures, the last of a {work}: {message}");
+        self.finding("background", &what)?;
+        self.advice("what failed is tried again; if it goes on, frond doctor --data tells more")
+    }
+}
+
+fn part(parent: Document<'_>, name: &str) -> DocumentBuf {
+    let part = parent.get(name).and_then(|part| part.as_document());
+    part.unwrap_or(Document::empty()).to_buf()
+}
+
+fn text(document: Document<'_>, name: &str) -> String {
+    document.get(name).and_then(|value| value.as_str()).unwrap_or("").to_owned()
+}
+
+fn number(document: Document<'_>, name: &str) -> u64 {
+    let number = document.get(name).and_then(|value| value.as_integer());
+    number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
