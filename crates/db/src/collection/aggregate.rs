@@ -290,7 +290,7 @@ fn stream_view(
 ) -> Result<Documents<'static>, Error> {
     if DEPTH_MAX <= context.view_depth {
         let message =
-            format!("View depth too deep or view cycle detected; maximum depth is {}", DEPTH_MAX);
+            format!("View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}");
         return Err(Error::invalid(Code::ViewDepthLimitExceeded, message));
     }
     let context = Stages {

@@ -152,8 +152,8 @@ fn sort_in_parts(
     }
 }
 
-/// What is read of large documents, where not all of it is: the filter, the order and the
-/// projection ask for it.
+/// What is read of large documents, where not all of it is: the order and the projection ask for
+/// it.
 fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<Lazily> {
     let Query { order, projection: Some(projection), .. } = query else { return None };
     let shows_all = request.tells_key || request.gives_keys;
