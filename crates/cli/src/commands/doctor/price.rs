@@ -110,7 +110,7 @@ impl Report<'_> {
     ///
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
-    pub fn price(&mut self, store: Document<'_>, seconds: i64, plan: &Plan) -> Result<(), Failure> {
+    pub fn price(&mut self, store: Document<'_>, seconds: u64, plan: &Plan) -> Result<(), Failure> {
         let Some(Value::Document(requests)) = store.get("requests") else { return Ok(()) };
         let number = |document: Document<'_>, name: &str| {
             document.get(name).and_then(|value| value.as_integer()).unwrap_or(0) as f64
