@@ -66,7 +66,7 @@ pub struct StatementWork {
     /// What it examined.
     pub examined: Examined,
     /// What came of it.
-    pub outcome: Result<StatementOutcome, Error>,
+    pub outcome: Done,
 }
 
 /// What came of a statement of an update or delete.
@@ -156,6 +156,9 @@ pub(crate) struct Statement {
     before: Examined,
 }
 
+/// What came of it, or why nothing did.
+type Done = Result<StatementOutcome, Error>;
+
 impl Statement {
     /// Begins a statement, if statements are noted.
     pub fn begin() -> Option<Statement> {
@@ -172,8 +175,8 @@ impl Statement {
         examined::take();
     }
 
-    /// Notes what it did, if that took long enough.
-    pub fn end(self, position: usize, outcome: impl FnOnce() -> Result<StatementOutcome, Error>) {
+    /// Notes what it did, if that took long enough; `outcome` tells what it came to.
+    pub fn end(self, position: usize, outcome: impl FnOnce() -> Done) {
         let (time, examined) = (self.begun.elapsed(), examined::take());
         examined::add(examined);
         NOTES.with_borrow_mut(|notes| {

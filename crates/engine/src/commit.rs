@@ -30,7 +30,7 @@
 //! *In a set* ([`crate::order`]) a group is agreed on before it is written, and not synced then: it
 //! is durable once a majority holds it. No transaction is relaxed, and none refused once it has its
 //! place: what follows it is in others' logs. Where the log lies in a bucket it is the same, but
-//! that transactions may be relaxed: nobody else sees them before.
+//! that transactions may be relaxed: no other machine sees them before.
 
 mod ahead;
 mod closing;

@@ -1,7 +1,7 @@
 //! How a server is: whether it takes writes, and what keeps it from that, or will.
 
 use frond_db::Fault;
-use frond_store::local::SendFailure;
+use frond_store::SendFailure;
 
 use crate::shared::Shared;
 

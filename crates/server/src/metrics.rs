@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_store::local::SendFailure;
+use frond_store::SendFailure;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;

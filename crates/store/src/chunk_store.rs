@@ -3,7 +3,7 @@
 mod maintenance;
 mod read_cache;
 
-pub use self::maintenance::Maintenance;
+pub use self::maintenance::{Maintenance, SendFailure};
 pub use self::read_cache::ReadCache;
 
 use crate::cache::admission::{Admission, EntryLookup};

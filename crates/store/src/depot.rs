@@ -20,7 +20,6 @@ mod requests;
 
 pub use answer::{create_until_known, swap_until_known};
 pub(crate) use requests::Counted;
-pub use requests::Requests;
 
 use std::ops::Range;
 use std::time::Duration;

@@ -20,12 +20,12 @@
 //! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
 //! directory, so a search costs no request.
 
-mod ahead;
 mod extents;
 mod file;
 mod flights;
 pub(crate) mod format;
 mod lead;
+mod read_ahead;
 mod refusal;
 mod slots;
 mod uploads;
@@ -35,10 +35,10 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use self::ahead::Ahead;
 use self::extents::Extents;
 use self::file::{HomeFile, Remote};
 use self::format::{Head, PackObject};
+use self::read_ahead::ReadAhead;
 pub use self::slots::Slots;
 use crate::depot::{Counted, Depot, ObjectVersion};
 use crate::error::StoreError;
@@ -226,7 +226,7 @@ impl HomeDisk {
             }
         };
         let (depot, extents) = (Arc::clone(&self.depot) as _, Arc::clone(&self.extents));
-        Ok(Remote { number, pack, index, depot, extents, ahead: Ahead::default() })
+        Ok(Remote { number, pack, index, depot, extents, read_ahead: ReadAhead::default() })
     }
 }
 

@@ -19,7 +19,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::depot::Requests;
 use crate::error::StoreError;
 
 /// One flat directory of files.
@@ -120,6 +119,23 @@ pub trait Tier: Send + Sync {
 
     /// What waits for it, and what was asked of it.
     fn state(&self) -> TierState;
+}
+
+/// What was asked of a depot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Objects put, or tried to.
+    pub puts: u64,
+    /// Objects and parts of objects read.
+    pub gets: u64,
+    /// Lists.
+    pub lists: u64,
+    /// Objects removed.
+    pub deletes: u64,
+    /// Bytes put.
+    pub bytes_put: u64,
+    /// Bytes read.
+    pub bytes_got: u64,
 }
 
 /// How a disk's tier is used.

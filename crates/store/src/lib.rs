@@ -41,7 +41,7 @@ pub mod stripe;
 pub use cache::admission::{Admission, EntryLookup};
 pub use cache::budget::{CacheBudget, CacheReservation};
 pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};
-pub use chunk_store::{ChunkStore, Maintenance, ReadCache, ReadOptions};
+pub use chunk_store::{ChunkStore, Maintenance, ReadCache, ReadOptions, SendFailure};
 pub use copies::{Copies, NewCopies};
 pub use counters::StoreCounters;
 pub use damage::{Damage, Scrubbed};

@@ -35,7 +35,6 @@ mod sending;
 mod tier;
 mod verify;
 
-pub use self::sending::SendFailure;
 pub use self::tier::WHOLE_SUFFIX;
 
 use std::collections::{BTreeMap, HashSet};

@@ -7,7 +7,6 @@ use frond_doc::DocumentBuf;
 
 use super::geo_near::GeoNear;
 use super::places::Places;
-use super::skip;
 use super::stage::{Counter, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::{Variables, undefined};
@@ -134,8 +133,8 @@ impl Pipeline {
         }
     }
 
-    /// How many documents a `$skip` passes over that comes first, or next to a leading `$sort`; none
-    /// if all that is asked is how many are left.
+    /// How many documents a `$skip` passes over that comes first, or next to a leading `$sort`;
+    /// none if all that is asked is how many are left.
     pub fn leading_skip(&self) -> u64 {
         let (order, _) = self.leading_order();
         let first = self.stages.get(usize::from(order.is_some()));
@@ -149,8 +148,10 @@ impl Pipeline {
     pub fn skip_fewer(&mut self, count: u64) {
         let Some(Rows::Skip(all)) = self.stages.first().map(|stage| stage.rows()) else { return };
         let left = all.saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
-        let stages = (0 < left).then(|| skip::of(left));
-        self.stages.splice(..1, stages);
+        let stage = self.stages.remove(0);
+        if 0 < left {
+            self.stages.splice(..0, stage.skipping(left));
+        }
     }
 
     /// Cuts off a first stage that tells of history, for [`super::Collections::history`].

@@ -38,14 +38,13 @@ impl Stage for Skip {
         Asked::default()
     }
 
+    fn skipping(&self, count: usize) -> Option<Arc<dyn Stage>> {
+        Some(Arc::new(Skip(count)))
+    }
+
     fn rows(&self) -> Rows {
         Rows::Skip(self.0)
     }
-}
-
-/// A `$skip` of so many.
-pub(super) fn of(count: usize) -> Arc<dyn Stage> {
-    Arc::new(Skip(count))
 }
 
 pub(super) fn parse(

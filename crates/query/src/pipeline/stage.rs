@@ -134,6 +134,11 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         None
     }
 
+    /// This stage passing over so many, if it is a `$skip`.
+    fn skipping(&self, _count: usize) -> Option<Arc<dyn Stage>> {
+        None
+    }
+
     /// How many documents come out.
     fn rows(&self) -> Rows {
         Rows::Other

@@ -7,7 +7,17 @@ use crate::damage::{Damage, Scrubbed};
 use crate::error::StoreError;
 use crate::gc::{GarbageCollection, GcReport};
 use crate::io::TierState;
-use crate::local::SendFailure;
+
+/// That packs can't be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SendFailure {
+    /// Since when: microseconds since 1970, by the machine's clock.
+    pub since_micros: i64,
+    /// What was said when it failed last.
+    pub message: String,
+    /// Nothing more is put: as much as may be on the disk is there.
+    pub is_full: bool,
+}
 
 /// What background work and the operator ask of a [`ChunkStore`](super::ChunkStore). A store that
 /// lies on no disk has garbage, but no damage.

@@ -9,26 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
+use crate::io::Requests;
 
 /// Names that a store lists in one answer.
 const LISTED_AT_ONCE: u64 = 1000;
-
-/// What was asked of a depot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// Objects put, or tried to.
-    pub puts: u64,
-    /// Objects and parts of objects read.
-    pub gets: u64,
-    /// Lists.
-    pub lists: u64,
-    /// Objects removed.
-    pub deletes: u64,
-    /// Bytes put.
-    pub bytes_put: u64,
-    /// Bytes read.
-    pub bytes_got: u64,
-}
 
 /// A depot whose requests are counted.
 ///

@@ -13,10 +13,10 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::INDEX_SUFFIX;
-use super::ahead::Ahead;
 use super::extents::{EXTENT_BYTES, Extent, Extents};
 use super::flights::Flight;
 use super::format::PackObject;
+use super::read_ahead::ReadAhead;
 use crate::depot::{Depot, ObjectPart};
 use crate::field::{Magic, PREFIX_BYTES, check_prefix, prefix, u64_at};
 use crate::io::{Disk, DiskFile};
@@ -145,7 +145,7 @@ pub(super) struct Remote {
     pub(super) index: Arc<dyn DiskFile>,
     pub(super) depot: Arc<dyn Depot>,
     pub(super) extents: Arc<Extents>,
-    pub(super) ahead: Ahead,
+    pub(super) read_ahead: ReadAhead,
 }
 
 impl Remote {
@@ -218,12 +218,13 @@ impl Remote {
     /// fetched the first one meanwhile, or tried to.
     fn begin(&self, first: u32, end: u32) -> Option<Flight<'_>> {
         let extents = self.pack.index.div_ceil(EXTENT_BYTES as u32);
-        let ahead = self.ahead.end(first, end, self.extents.read_at_once()).min(extents).max(end);
+        let ahead =
+            self.read_ahead.end(first, end, self.extents.read_at_once()).min(extents).max(end);
         // What landed since this reader missed it is taken from the cache.
         let is_absent = |extent: &Extent| !self.extents.has(*extent);
         let absent = (first..ahead).map(|number| (self.number, number)).take_while(is_absent);
         let flight = self.extents.flights.begin(absent, (end - first) as usize)?;
-        self.ahead.note(first, flight.count());
+        self.read_ahead.note(first, flight.count());
         Some(flight)
     }
 

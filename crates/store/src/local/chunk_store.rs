@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{LocalStore, SendFailure, WHOLE_SUFFIX, collect};
+use super::{LocalStore, WHOLE_SUFFIX, collect};
 use crate::chunk::{Chunk, ChunkHash};
+use crate::chunk_store::SendFailure;
 use crate::error::StoreError;
 use crate::gc::session::Session;
 use crate::gc::{GarbageCollection, GcReport};

@@ -13,6 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::LocalStore;
+use crate::chunk_store::SendFailure;
 use crate::error::StoreError;
 use crate::io::{Due, Tier, steady_now};
 
@@ -21,17 +22,6 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// And is this at most.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 const NO_PANIC: &str = "no panic while the lock is held";
-
-/// That packs can't be sent.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SendFailure {
-    /// Since when: microseconds since 1970, by the machine's clock.
-    pub since_micros: i64,
-    /// What was said when it failed last.
-    pub message: String,
-    /// Nothing more is put: as much as may be on the disk is there.
-    pub is_full: bool,
-}
 
 /// How far the thread is.
 #[derive(Default)]

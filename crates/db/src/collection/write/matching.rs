@@ -49,8 +49,8 @@ impl CollectionWriter<'_> {
         sort::sorted(found, &*key_of, limit, reservation())
     }
 
-    /// As [`CollectionWriter::matching`], but large documents are found in part, unless they are the
-    /// nearest: with the fields that the filter and the order ask for.
+    /// As [`CollectionWriter::matching`], but large documents are found in part, unless they are
+    /// the nearest: with the fields that the filter and the order ask for.
     ///
     /// # Errors
     /// As [`CollectionWriter::matching`].
@@ -81,6 +81,7 @@ impl CollectionWriter<'_> {
         if in_order {
             return scan.take(limit.unwrap_or(usize::MAX)).collect();
         }
+        examined::note_sort();
         let reservation = self.database.frond().resources(true).reservation();
         sort::sorted(scan, &|document| pattern.key(document), limit, reservation)
     }

@@ -14,7 +14,7 @@ const READERS_MAX: usize = 8;
 
 /// The last reads of a pack.
 #[derive(Default)]
-pub(super) struct Ahead(Mutex<Vec<Read>>);
+pub(super) struct ReadAhead(Mutex<Vec<Read>>);
 
 /// A read that ended before `end`, and was of so many extents.
 struct Read {
@@ -22,7 +22,7 @@ struct Read {
     extents: u32,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Before which extent a read ends that begins at `first` and is asked to reach `end`; of
     /// `extents_max` at most, if it is asked for no more.
     pub(super) fn end(&self, first: u32, end: u32, extents_max: u32) -> u32 {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn reads_in_order_double_and_others_do_not() {
-        let ahead = Ahead::default();
+        let ahead = ReadAhead::default();
         let read = |first: u32, end: u32, extents_max: u32| {
             let end = ahead.end(first, end, extents_max);
             ahead.note(first, end - first);
