@@ -122,7 +122,7 @@ fn named_by(data: &Path) -> Option<PathBuf> {
 /// Makes a file that no other user may write, in the place of one that a killed process left.
 fn create_note(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => OpenOptions::new().write(true).create_new(true).mode(NOTE_PERMISSIONS).open(path),
     }
 }

@@ -131,7 +131,6 @@ pub(super) fn explain_query(
         let nothing = Done::default();
         return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
     };
-    let database = database;
     let planned = Planned { database, reader, request, query, collection, access, purpose };
     planned.told(&namespace, asked, effort)
 }

@@ -156,7 +156,7 @@ fn a_skip_that_counts_do_is_told_as_such() {
     ] {
         let (told, names) = explained(&shop, pipeline);
         assert_eq!(names, expected, "{pipeline}");
-        let plan = texts(&[told.clone()]);
+        let plan = texts(std::slice::from_ref(&told));
         match passed {
             Some(count) => {
                 assert!(plan.contains(&format!("'skippedByCounts':{count}")), "{pipeline}: {plan}");

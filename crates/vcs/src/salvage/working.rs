@@ -171,7 +171,7 @@ impl Batch<'_> {
         self.bytes = 0;
         let options = BatchOptions { ordered: true, durability: Durability::Relaxed };
         let prepare = |begun: usize| documents[begun..].iter().cloned().map(Ok).collect();
-        let statements = Statements { database: &self.to, collection: &self.name, options };
+        let statements = Statements { database: self.to, collection: &self.name, options };
         let report = statements.run(documents.len(), prepare, |writer, document| {
             writer.insert(document)?;
             Ok(StatementDone { count: 1, ..StatementDone::default() })
