@@ -96,7 +96,6 @@ pub(crate) struct Throttle<'a> {
 
 impl Throttle<'_> {
     /// How long a writer waits because of it.
-    #[cfg(test)]
     pub fn delay(&self) -> Duration {
         Duration::from_micros(self.micros)
     }

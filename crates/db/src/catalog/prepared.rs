@@ -55,6 +55,9 @@ const ENTRIES_BESIDE_MAX: usize = 1_024;
 const PART_COUNT_MAX: usize = 4_096;
 const PART_BYTES_MAX: u64 = 8 << 20;
 
+/// Within a round writers aren't slowed more than this: one that brings 200 documents at once
+/// brings 4,000 a second then.
+const DELAY_MAX: Duration = Duration::from_millis(32);
 /// Rounds that are shorter than this aren't too long.
 const TIGHTEN_AFTER_MIN: Duration = Duration::from_millis(100);
 
@@ -106,7 +109,9 @@ impl<'t, 'c> Pace<'t, 'c> {
 
     fn filed_part(&mut self) {
         if self.due <= self.began.elapsed() {
-            self.throttle.tighten();
+            if self.throttle.delay() < DELAY_MAX {
+                self.throttle.tighten();
+            }
             self.due += self.every;
         }
     }
@@ -432,5 +437,10 @@ mod tests {
             pace.filed_part();
         }
         assert_eq!(pace.throttle.delay(), 8 * first);
+        for _ in 0..20 {
+            pace.began -= Duration::from_secs(900);
+            pace.filed_part();
+        }
+        assert!((DELAY_MAX..2 * DELAY_MAX).contains(&pace.throttle.delay()));
     }
 }
