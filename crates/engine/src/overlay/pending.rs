@@ -39,6 +39,12 @@ const BATCH_BYTES: usize = 1 << 20;
 /// at the index are little to that then, and they would fill the memtable.
 const BORN_BYTES_MAX: usize = 256 << 10;
 
+/// A step of a walk that comes to a chunk after all that it refers to.
+enum Step {
+    Enter(ChunkHash),
+    Leave(Chunk),
+}
+
 /// All of them, whatever memtable has them.
 ///
 /// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held
@@ -94,7 +100,8 @@ impl PendingChunks {
     /// Packs what `roots` reach here.
     ///
     /// # Errors
-    /// As the store's `put_many_for`; nothing is noted as packed then.
+    /// As the store's `put_many_for`; nothing is noted as packed then, and what was put until then
+    /// refers to nothing that wasn't: a full disk leaves a collection nothing to complete.
     pub fn pack(
         &self,
         store: &dyn ChunkStore,
@@ -106,12 +113,18 @@ impl PendingChunks {
         }
         let mut reached: Vec<Chunk> = Vec::new();
         let mut known: HashSet<ChunkHash> = HashSet::new();
-        let mut open: Vec<ChunkHash> = roots.into_iter().collect();
-        while let Some(hash) = open.pop() {
-            let Some(chunk) = self.unpacked(hash) else { continue };
-            if known.insert(hash) {
-                open.extend(chunk.references());
-                reached.push(chunk);
+        let mut open: Vec<Step> = roots.into_iter().map(Step::Enter).collect();
+        while let Some(step) = open.pop() {
+            match step {
+                Step::Enter(hash) => {
+                    let Some(chunk) = self.unpacked(hash) else { continue };
+                    if known.insert(hash) {
+                        let below: Vec<Step> = chunk.references().map(Step::Enter).collect();
+                        open.push(Step::Leave(chunk));
+                        open.extend(below);
+                    }
+                }
+                Step::Leave(chunk) => reached.push(chunk),
             }
         }
         for batch in batches(&reached) {

@@ -245,6 +245,56 @@ fn what_could_not_be_put_is_not_packed() {
     assert_eq!(store.has_many(&hashes(&all([0, 1]))).unwrap(), [true; 3]);
 }
 
+/// A store that takes so many batches, and then nothing that it doesn't have.
+struct Filling(Arc<MemoryStore>, AtomicUsize);
+
+impl StoreLayer for Filling {
+    fn inner(&self) -> &dyn ChunkStore {
+        &*self.0
+    }
+
+    fn put(&self, _: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {
+        let has = self.0.has_many(&hashes(chunks))?;
+        if has.iter().all(|has| *has) {
+            return Ok(());
+        }
+        let left = self.1.load(Ordering::Relaxed);
+        self.1.store(left.checked_sub(1).ok_or(StoreError::Poisoned)?, Ordering::Relaxed);
+        self.0.put_many(chunks)
+    }
+}
+
+#[test]
+fn what_a_full_disk_took_of_a_packing_refers_to_nothing_that_it_did_not_take() {
+    // Two heads share a part, and each chunk fills a batch.
+    let large = |number: u8| Chunk::new(ChunkKind::Blob, &[], &vec![number; BATCH_BYTES]);
+    let parts = [large(0), large(1), large(2)];
+    let refer = |chunks: &[&Chunk], number: u8| {
+        let hashes: Vec<ChunkHash> = chunks.iter().map(|chunk| chunk.hash()).collect();
+        Chunk::new(ChunkKind::Blob, &hashes, &vec![number; BATCH_BYTES])
+    };
+    let left = refer(&[&parts[0], &parts[1]], 10);
+    let right = refer(&[&parts[1], &parts[2]], 11);
+    let top = refer(&[&left, &right, &parts[2]], 12);
+    let mut chunks = parts.to_vec();
+    chunks.extend([left, right, top.clone()]);
+    for batches in 0..chunks.len() {
+        let (pending, store): (Arc<PendingChunks>, _) = (Arc::default(), MemoryStore::new());
+        let here = MemtableChunks::new(&pending);
+        here.add(&NewChunks { chunks: chunks.clone(), needs: Vec::new() });
+        let filling = Layered(Filling(Arc::clone(&store), AtomicUsize::new(batches)));
+        assert!(pending.pack(&filling, Lifetime::Working, [top.hash()]).is_err());
+        assert_eq!(store.chunk_count(), batches);
+        for chunk in chunks.iter().filter(|chunk| store.has_many(&[chunk.hash()]).unwrap()[0]) {
+            let below: Vec<ChunkHash> = chunk.references().collect();
+            let has = store.has_many(&below).unwrap();
+            assert!(has.iter().all(|has| *has), "after {batches} batches");
+        }
+        // So a collection needs no room.
+        pending.view(&filling).unwrap();
+    }
+}
+
 #[test]
 fn much_at_once_is_packed_at_once() {
     let store = MemoryStore::new();
