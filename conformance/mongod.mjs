@@ -32,3 +32,11 @@ assert.deepEqual(balances, [6, 4]);
 await member.close();
 await set.stop();
 console.log("a replica set of one member: passed");
+
+// Three servers are no set of three: a program that asks for one is told.
+await assert.rejects(
+  MongoMemoryReplSet.create({ replSet: { count: 3, name: "three" } }),
+  /is a replica set of one member, not of 3/,
+);
+console.log("a replica set of three members: refused");
+process.exit(0);

@@ -188,6 +188,7 @@ fn read_arguments() -> Result<Cli, Failure> {
             std::process::exit(0)
         }
     };
+    put_command_first(&mut arguments);
     let asks_for_help = arguments.iter().any(|word| word == "--help" || word == "-h");
     if arguments.get(1).is_none_or(|word| word != "serve") || asks_for_help {
         if arguments.get(1).is_some_and(|word| word == "log" || word == "history") {
@@ -221,6 +222,22 @@ fn is_of_mongod(error: &clap::Error) -> bool {
     const OPTIONS: [&str; 4] = ["--port", "--dbpath", "--bind_ip", "--replSet"];
     matches!(error.get(ContextKind::InvalidArg),
         Some(ContextValue::String(argument)) if OPTIONS.contains(&argument.as_str()))
+}
+
+/// Moves options of every command that stand before the command's name behind it.
+fn put_command_first(arguments: &mut [OsString]) {
+    let mut at = 1;
+    while let Some(word) = arguments.get(at).and_then(|word| word.to_str()) {
+        at += match word {
+            "--color" => 2,
+            "--no-pager" => 1,
+            _ if word.starts_with("--color=") => 1,
+            _ => break,
+        };
+    }
+    if let Some(to_command) = arguments.get_mut(1..=at) {
+        to_command.rotate_right(1);
+    }
 }
 
 /// Makes `-5` what clap knows, `-n5`, as git's users write it.

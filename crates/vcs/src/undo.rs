@@ -133,6 +133,10 @@ impl Repository {
             )?;
             return Ok(undone(state.head_id(), Vec::new()));
         }
+        if brought_back(change) {
+            let message = format!("'{}' brought a collection back: drop it again", change.why);
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
         if !was_deleted && state.head_id() != change.to {
             let message = format!(
                 "{branch} is not at the commit to which the change '{}' brought it: undo what came \
@@ -179,9 +183,16 @@ impl Repository {
     ) -> Result<Tree, Error> {
         let tree = |root| Tree { root, format: state.repository.format() };
         let undid = change.undid.and_then(|undid| changes.iter().find(|each| each.change == undid));
-        match (undid.and_then(|undid| undid.lost), &change.merge, change.lost) {
-            (Some(root), _, _) => Ok(tree(root)),
-            (None, Some(merge), Some(lost)) if change.is_abort() => {
+        if let Some((undid, root)) = undid.and_then(|undid| Some((undid, undid.lost?))) {
+            let Some(now) = change.lost.filter(|_| undid.to.is_some()) else {
+                return Ok(tree(root));
+            };
+            // As it was made: with what had been written until then.
+            let base = self.left_by(transaction, state, changes, undid)?;
+            return Ok(self.carry_since(vec![base], tree(now), tree(root))?.catalog);
+        }
+        match (&change.merge, change.lost) {
+            (Some(merge), Some(lost)) if change.is_abort() => {
                 Ok(self.without_merge(&waiting::state_of(merge)?, tree(lost))?.catalog)
             }
             _ => self.catalog_at(transaction, state, change.to),
@@ -291,6 +302,11 @@ fn find(changes: &[RefChangeInfo], change: Option<u64>) -> Option<&RefChangeInfo
         }
     }
     None
+}
+
+/// Whether `change` undid a drop: it has moved no ref, and replaced no working state.
+fn brought_back(change: &RefChangeInfo) -> bool {
+    change.undid.is_some() && change.from == change.to && change.lost.is_none()
 }
 
 /// A branch's beginning has nothing before it.

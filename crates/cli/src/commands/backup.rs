@@ -20,6 +20,7 @@ use crate::commands::transfer::{
 };
 use crate::directory::{check_there, check_usable};
 use crate::failure::Failure;
+use crate::notice::tell;
 use crate::output::{append_texts, bytes, count_value, counted, json, moment, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
@@ -106,16 +107,17 @@ impl Backup {
         } else if self.from.is_none() && self.uri.is_none() {
             check_there(&self.data, ": name one with --data")?;
         }
-        let plain_remote = frond_remote::open_plain(&place).map_err(failure)?;
+        // Opening makes the directory: not before there is something to put there.
+        let open = || frond_remote::open_plain(&place).map_err(failure);
         if self.list {
-            return list(terminal, &plain_remote, self.as_json.is_set());
+            return list(terminal, &self.place, &open()?, self.as_json.is_set());
         }
         if self.verify {
             let told = (terminal, self.as_json);
-            return verify(told, &self.place, &plain_remote, self.name.as_deref());
+            return verify(told, &self.place, &open()?, self.name.as_deref());
         }
         if let Some(name) = &self.remove {
-            plain_remote.remove_backup(name).map_err(failure)?;
+            open()?.remove_backup(name).map_err(failure)?;
             if !self.as_json.tell(terminal, &document! { "removed": name })? {
                 writeln!(terminal, "removed backup {}", plain(name))?;
             }
@@ -129,11 +131,11 @@ impl Backup {
                 )));
             };
             let image = HttpImage::take(&from, &self.connection.options()?).map_err(failure)?;
-            return self.copy(terminal, &plain_remote, &image);
+            return self.copy(terminal, &open()?, &image);
         }
         let opened = Embedded::open(&self.data, SERVED)?;
         let image = DataImage::take(opened.frond()).map_err(failure)?;
-        let done = self.copy(terminal, &plain_remote, &image);
+        let done = open().and_then(|place| self.copy(terminal, &place, &image));
         drop(image);
         let closed = Box::new(opened).close();
         done.and(closed)
@@ -235,6 +237,9 @@ fn verify(
     let progress = Progress::new();
     let report = remote.verify(name, &mut |chunks| progress.look(chunks)).map_err(failure)?;
     progress.end();
+    if report.parts.is_empty() && report.damages.is_empty() {
+        return Err(Failure::failed(format!("{place} holds no backup, no branch and no tag")));
+    }
     let damaged = report.parts.iter().filter(|part| !part.lost.is_empty()).count();
     let is_whole = damaged == 0 && report.damages.is_empty();
     if as_json.tell(terminal, &verified(&report, is_whole))? {
@@ -335,8 +340,17 @@ fn described(backup: &BackupInfo) -> DocumentBuilder {
     told
 }
 
-fn list(terminal: &mut Terminal, place: &PlainRemote, as_json: bool) -> Result<(), Failure> {
-    for backup in place.backups().map_err(failure)? {
+fn list(
+    terminal: &mut Terminal,
+    place: &str,
+    remote: &PlainRemote,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let backups = remote.backups().map_err(failure)?;
+    if backups.is_empty() {
+        tell(format_args!("{place} holds no backup"));
+    }
+    for backup in backups {
         if as_json {
             writeln!(terminal, "{}", json(Value::from(&described(&backup).build())))?;
             continue;

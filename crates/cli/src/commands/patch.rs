@@ -1,8 +1,8 @@
 //! `frond format-patch` and `frond apply`: a difference between two versions as a file.
 //!
-//! A patch is lines of canonical extended JSON: a head (`frondPatch`), the rows of `$diff` with
-//! both sides of each document, and an end that counts them, so that a file that was cut is seen.
-//! A collection that is new or gone has its options beside it.
+//! A patch is lines of canonical extended JSON ([`file`]): a head (`frondPatch`), the rows of
+//! `$diff` with both sides of each document, and an end that counts them and has their checksum, so
+//! that a file that was cut or changed is seen. A collection that is new or gone has its options beside it.
 //!
 //! It applies by a merge: beside the branch two commits are made, its own state with the patch's
 //! left side put in (`before`) and with its right side (`after`), and what lies between them is
@@ -16,16 +16,17 @@ pub use apply::Apply;
 use std::io::Write;
 use std::path::PathBuf;
 
-use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::arguments::Target;
 use crate::backend::{Backend, visit_batch};
 use crate::failure::Failure;
 use crate::notice::tell;
-use crate::output::{array_of, count_value, counted, text_of};
+use crate::output::{array_of, counted, text_of};
 use crate::output_file::WholeFile;
 use crate::terminal::Terminal;
+
+use file::PatchWriter;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,7 +99,8 @@ impl FormatPatch {
             }
         };
         let to = text_of(commit.view(), "commitId");
-        line(out, self.head(commit.view(), &from).view())?;
+        let mut patch = PatchWriter::new(out);
+        patch.line(self.head(commit.view(), &from).view())?;
         let command = diff_of(&from, to);
         // Which collections came or went is asked for first: their options go beside them.
         let (rows, collections) = self.changed_collections(backend, &command)?;
@@ -116,17 +118,15 @@ impl FormatPatch {
                 "collection" => {
                     let name = text_of(row, "collection");
                     let found = options.iter().find(|(collection, _)| collection == name);
-                    line(out, with_options(row, found.map(|(_, options)| options)).view())
+                    patch.line(with_options(row, found.map(|(_, options)| options)).view())
                 }
-                "document" => line(out, self.whole(backend, row, [&*from, to])?.view()),
-                _ => line(out, row),
+                "document" => patch.line(self.whole(backend, row, [&*from, to])?.view()),
+                _ => patch.line(row),
             })?;
             let Some(more) = more else { break };
             answer = backend.execute(&self.database, &more)?;
         }
-        let mut end = DocumentBuilder::new();
-        end.append(file::END, count_value(rows));
-        line(out, end.build().view())?;
+        patch.end(rows)?;
         Ok(rows)
     }
 
@@ -265,11 +265,4 @@ fn with_options(row: Document<'_>, options: Option<&DocumentBuf>) -> DocumentBuf
         whole.append("options", Value::Document(options.view()));
     }
     whole.build()
-}
-
-fn line(out: &mut (impl Write + ?Sized), document: Document<'_>) -> Result<(), Failure> {
-    let mut text = String::new();
-    extended_json::write(document, Form::Canonical, &mut text);
-    text.push('\n');
-    Ok(out.write_all(text.as_bytes())?)
 }

@@ -72,7 +72,9 @@ fn merges_and_pushes_have_theirs() {
     frond(&directory, "remote shop add origin plain").ok();
     hook(&directory, "pre-merge", "exit 1", 0o700);
     hook(&directory, "pre-push", "echo not today >&2; exit 1", 0o700);
-    assert!(frond(&directory, "merge shop sale").fails(1).contains("the hook pre-merge refuses"));
+    let refused = frond(&directory, "merge shop sale -m unchecked").fails(1);
+    assert!(refused.contains("the hook pre-merge refuses"), "{refused}");
+    assert!(told(&directory, "pre-merge").contains("\"message\":\"unchecked\""));
     assert!(frond(&directory, "push shop").fails(1).contains("not today"));
     assert!(!directory.path().join("plain").join("REFS").exists());
     // As git: what isn't executable is off.

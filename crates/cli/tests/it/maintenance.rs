@@ -146,6 +146,19 @@ fn the_doctor_tells_of_a_servers_damage_and_full_disk() {
 }
 
 #[test]
+fn a_place_without_a_backup_is_not_whole() {
+    let directory = Directory::new();
+    std::fs::create_dir(directory.path().join("empty")).unwrap();
+    let told = frond(&directory, "backup empty --verify").fails(1);
+    assert!(told.contains("empty holds no backup"), "{told}");
+    assert!(frond(&directory, "backup empty --list").err.contains("empty holds no backup"));
+    // Nor is a place made where there is nothing to put there.
+    frond(&directory, "backup none --data nothing").fails(1);
+    frond(&directory, "backup none --from http://127.0.0.1:1").fails(1);
+    assert!(!directory.path().join("none").exists());
+}
+
+#[test]
 fn damage_is_repaired_from_a_backup_a_clone_and_a_server() {
     let directory = Directory::new();
     store_noise(&directory, "world");

@@ -2,6 +2,8 @@
 //! refused, and changes nothing.
 //! Method: two data directories without a commit in common.
 
+use frond_doc::document;
+
 use crate::{Directory, frond, frond_with};
 
 const ITEMS: &str = concat!(
@@ -157,6 +159,8 @@ fn what_is_no_whole_patch_is_refused() {
         (patch.replace("\"kind\":\"document\"", "\"kind\":\"planet\""), "planet"),
         (patch.replace("\"change\":\"modified\"", "\"change\":\"added\""), "isn't whole"),
         (format!("{patch}{{}}\n"), "follows the end"),
+        (patch.replace("sofa", "sofi"), "was changed"),
+        (patch.replace("Bob", "Rob"), "was changed"),
     ];
     for (text, expected) in wrong {
         let error = frond_with(&directory, "apply store --data other", &text).fails(1);
@@ -166,4 +170,19 @@ fn what_is_no_whole_patch_is_refused() {
     assert!(error.contains("doesn't exist"), "{error}");
     assert_eq!(store(&directory, "log store --oneline").lines().count(), 1);
     assert!(frond(&directory, "format-patch shop main..main").fails(1).contains("nothing differs"));
+}
+
+#[test]
+fn a_document_that_reads_as_another_comes_as_it_was() {
+    let directory = two();
+    let wrapper = document! { "$numberInt": "5" };
+    let odd = document! { "_id": 7_i32, "type": &wrapper };
+    std::fs::write(directory.path().join("odd.bson"), odd.as_bytes()).unwrap();
+    frond(&directory, "import -d shop -c items odd.bson").ok();
+    frond(&directory, "commit shop -m odd").ok();
+    // How lines end is no change.
+    let patch = frond(&directory, "format-patch shop").ok().replace('\n', "\r\n");
+    frond_with(&directory, "apply store --data other", &patch).ok();
+    let stored = store(&directory, "export -d store -c items");
+    assert!(stored.contains("{\"$numberInt\":\"5\"}}"), "{stored}");
 }

@@ -254,6 +254,7 @@ fn the_log_is_narrowed_and_drawn() {
     frond(&directory, "log shop --since tomorrow").fails(2);
     assert_eq!(short("log shop --oneline --since yesterday").len(), 4);
     assert_eq!(short("log shop --oneline -2"), ["together", "dearer"]);
+    assert_eq!(short("--color never --no-pager log shop --oneline -2"), ["together", "dearer"]);
     assert_eq!(short("log shop --oneline -S :120"), ["half"]);
     assert_eq!(short("log shop --oneline -S lamp -1"), ["first"]);
     assert_eq!(short("log shop main~1...sale --oneline").len(), 2);

@@ -51,11 +51,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     match (merge_in, continues, aborts) {
         (Some(merge_in), false, false) => {
-            hooked(request, &database, merge_in, || database.merge(&merge))
+            hooked(request, &database, [merge_in, message.unwrap_or("")], || database.merge(&merge))
         }
-        (None, true, false) => {
-            hooked(request, &database, "", || database.merge_continue(message, author))
-        }
+        (None, true, false) => hooked(request, &database, ["", message.unwrap_or("")], || {
+            database.merge_continue(message, author)
+        }),
         (None, false, true) => aborted(&database),
         _ => {
             let message = "frondMerge takes one of 'merge_in', 'continue' and 'abort'";
@@ -64,18 +64,19 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
 }
 
-/// Merges, between the hooks.
+/// Merges, between the hooks, which are told what is merged in and the message that was given.
 ///
 /// # Errors
 /// What the hook before it refuses; as `merge`, and as [`outcome`].
 pub fn hooked(
     request: &Request<'_>,
     database: &Repository,
-    merge_in: &str,
+    [merge_in, message]: [&str; 2],
     merge: impl FnOnce() -> Result<MergeOutcome, Error>,
 ) -> Answer {
     let branch = database.branch().unwrap_or_default().to_owned();
-    let facts = vec![("branch", branch), ("mergeIn", merge_in.to_owned())];
+    let facts =
+        vec![("branch", branch), ("message", message.to_owned()), ("mergeIn", merge_in.to_owned())];
     let mut occasion = history::occasion(request, Act::Merge, facts);
     request.server.hooks.before(&occasion)?;
     let done = merge()?;

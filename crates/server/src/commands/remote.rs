@@ -109,7 +109,7 @@ pub fn pull(request: &Request<'_>) -> Answer {
     let remote = request.server.places.open(&url, own, token, &request.operation)?;
     let show = &mut |moved: &Moved| remote_opener::show(&request.operation, moved);
     let mut report = None;
-    let answer = merge::hooked(request, &database, name, || {
+    let answer = merge::hooked(request, &database, [name, ""], || {
         let (fetched, outcome) = database.pull(name, &remote, branch, merge_request, show)?;
         report = Some(fetched);
         Ok(outcome)

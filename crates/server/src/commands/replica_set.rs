@@ -208,8 +208,3 @@ pub fn step_down(request: &Request<'_>) -> Answer {
     })?;
     Ok(DocumentBuilder::new())
 }
-
-/// Refuses to make a replica set: this is one.
-pub fn initiate(_: &Request<'_>) -> Answer {
-    Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
-}

@@ -1,4 +1,4 @@
-//! `replSetGetConfig` and `replSetReconfig`: which members a replica set is to have.
+//! `replSetInitiate`, `replSetGetConfig` and `replSetReconfig`: which members a replica set is to have.
 //!
 //! What is taken here is written as all that the set has; the leader then brings the members to it
 //! one at a time. What of a configuration isn't built (priorities, hidden members, votes, tags,
@@ -58,6 +58,39 @@ pub fn config(request: &Request<'_>) -> Answer {
         .append("writeConcernMajorityJournalDefault", Value::Boolean(true))
         .end();
     Ok(answer)
+}
+
+/// Refuses to make a replica set, since each server is in one. Of a configuration that this one is
+/// not, that isn't all that is said: programs that start sets take "already initialized" for done.
+pub fn initiate(request: &Request<'_>) -> Answer {
+    let mut fields = request.fields()?;
+    let asked = fields.value(request.sent_name).and_then(|asked| asked.as_document());
+    fields.finish()?;
+    let member = &request.server.member;
+    if let Some(asked) = asked.filter(|_| request.server.replica.is_none()) {
+        check_alone(asked, &member.set, &member.host)?;
+    }
+    Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
+}
+
+/// Checks that a configuration is that of a server by itself.
+fn check_alone(config: Document<'_>, set: &str, host: &str) -> Result<(), Error> {
+    let invalid = |message: String| Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
+    if let Some(name) = config.get("_id").and_then(|name| name.as_str()).filter(|it| *it != set) {
+        return invalid(format!(
+            "Attempting to initiate a replica set with name {name}, but command line reports {set}; \
+             rejecting"
+        ));
+    }
+    let members = config.get("members").and_then(|members| members.as_array());
+    let count = members.map_or(1, |members| members.iter().count());
+    if 1 < count {
+        return invalid(format!(
+            "{host} is a replica set of one member, not of {count}: the members of a larger one are \
+             started with frond serve --members HOST:PORT,..."
+        ));
+    }
+    Ok(())
 }
 
 /// Has the set have the members of a configuration.

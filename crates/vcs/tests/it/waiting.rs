@@ -105,6 +105,42 @@ fn what_changed_the_same_as_what_is_undone_is_set_aside_and_told() {
 }
 
 /// Merges the side; what is in conflict is as it is there.
+#[test]
+fn what_is_set_back_between_an_undo_and_its_own_undo_stays_set_back() {
+    let (_frond, main, _side) = branches();
+    merge_with_theirs(&main);
+    let newest = || main.reflog(Some("main")).unwrap()[0].change;
+    let mut merged = true;
+    for round in 0..5 {
+        // Written before the one, and back as it was before the other, time after time.
+        let (c, orders) =
+            if round % 2 == 0 { (3, vec![order(0), order(5)]) } else { (0, vec![order(0)]) };
+        put(&main, "things", &doc(3, c, 0)).unwrap();
+        match round % 2 {
+            0 => insert(&main, "orders", &[order(5)]),
+            _ => remove(&main, "orders", 5),
+        }
+        let undone = main.undo(None, Some(newest())).unwrap();
+        assert!(undone.set_aside.is_empty(), "{:?}", undone.set_aside);
+        merged = !merged;
+        let things = all(&main, "things");
+        assert_eq!(things.contains(&doc(9, 9, 9)), merged);
+        assert!(things.contains(&doc(3, c, 0)), "{things:?}");
+        assert_eq!(all(&main, "orders"), orders);
+    }
+}
+
+#[test]
+fn the_undo_of_a_drop_is_not_undone() {
+    let (_frond, main, _side) = branches();
+    main.drop_collection("orders").unwrap();
+    main.undo(None, None).unwrap();
+    let undoing = main.reflog(Some("main")).unwrap()[0].change;
+    let error = main.undo(None, Some(undoing)).unwrap_err();
+    assert!(error.message.contains("drop it again"), "{error:?}");
+    assert_eq!(all(&main, "orders"), [order(0)]);
+}
+
 fn merge_with_theirs(main: &Repository) {
     merge(main, "side").unwrap();
     let conflict = main.conflicts(None).unwrap().remove(0);

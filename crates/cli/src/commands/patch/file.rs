@@ -1,24 +1,86 @@
-//! A patch that is read: its head, then row after row.
+//! A patch as lines: its head, then row after row, and an end that counts them and has the lines'
+//! checksum.
 //!
-//! It is read three times: to see that it is whole before anything is written, and once for each
+//! A line is the row's canonical extended JSON. A row that doesn't come back from that as it was (a
+//! document that reads as a wrapper of a type, a NaN's payload) is written as BSON.
+//!
+//! A patch is read three times: to see that it is whole before anything is written, and once for each
 //! side. Standard input is held in memory for that.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
-use frond_doc::{DocumentBuf, Value, extended_json};
+use frond_doc::extended_json::{self, Form};
+use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::failure::{Failure, describe};
 use crate::input::compressed;
-use crate::output::{array_of, count_of, text_of};
+use crate::output::{array_of, count_of, count_value, text_of};
 
 /// The field of a patch's first line, with the format's version.
 pub const HEAD: &str = "frondPatch";
 /// The version that is written, and the only one that is read.
 pub const VERSION: i32 = 1;
 /// The field of its last line, with the number of rows.
-pub const END: &str = "frondPatchEnd";
+const END: &str = "frondPatchEnd";
+/// The field beside it, with the BLAKE3 of the lines before it, in hex.
+const CHECKSUM: &str = "blake3";
+/// The field of a line that has its row as BSON.
+const ROW: &str = "frondPatchRow";
+
+/// A patch that is written.
+pub struct PatchWriter<'a> {
+    out: &'a mut dyn Write,
+    checksum: blake3::Hasher,
+}
+
+impl<'a> PatchWriter<'a> {
+    pub fn new(out: &'a mut dyn Write) -> PatchWriter<'a> {
+        PatchWriter { out, checksum: blake3::Hasher::new() }
+    }
+
+    /// Writes the head, or a row.
+    ///
+    /// # Errors
+    /// As writing.
+    pub fn line(&mut self, document: Document<'_>) -> Result<(), Failure> {
+        let mut text = canonical(document);
+        let comes_back =
+            extended_json::parse(&text).is_ok_and(|read| read.as_bytes() == document.as_bytes());
+        if !comes_back {
+            let mut row = DocumentBuilder::new();
+            row.append(ROW, Value::Binary(Binary { subtype: 0, bytes: document.as_bytes() }));
+            text = canonical(row.build().view());
+        }
+        add_line(&mut self.checksum, &text);
+        text.push('\n');
+        Ok(self.out.write_all(text.as_bytes())?)
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// As writing.
+    pub fn end(self, rows: u64) -> Result<(), Failure> {
+        let mut end = DocumentBuilder::new();
+        end.append(END, count_value(rows));
+        end.append(CHECKSUM, Value::String(&self.checksum.finalize().to_hex()));
+        let text = canonical(end.build().view());
+        Ok(writeln!(self.out, "{text}")?)
+    }
+}
+
+fn canonical(document: Document<'_>) -> String {
+    let mut text = String::new();
+    extended_json::write(document, Form::Canonical, &mut text);
+    text
+}
+
+/// How a line ends doesn't count: a mail may change it.
+fn add_line(checksum: &mut blake3::Hasher, text: &str) {
+    checksum.update(text.trim_end().as_bytes()).update(b"\n");
+}
 
 /// A patch that was found to be whole.
 pub struct Patch {
@@ -49,31 +111,34 @@ impl Patch {
         };
         let mut patch = Patch { source, head: DocumentBuf::empty() };
         let (mut rows, mut told) = (0, None);
-        patch.each_line(&mut |number, line| {
+        let mut checksum = blake3::Hasher::new();
+        patch.each_line(&mut |number, text, line| {
             if number == 1 {
-                match line.get(HEAD).and_then(|version| version.as_integer()) {
-                    Some(version) if version == i64::from(VERSION) => patch_head(&line)?,
-                    Some(version) => {
-                        let what = format!("version {version}, this build reads {VERSION}");
-                        return Err(wrong(number, &what));
-                    }
-                    None => return Err(wrong(number, "this is no patch of frond format-patch")),
-                }
+                check_head(&line)?;
             } else if told.is_some() {
                 return Err(wrong(number, "something follows the end"));
             } else if line.get(END).is_some() {
-                told = Some(count_of(line.view(), END));
+                told =
+                    Some((count_of(line.view(), END), text_of(line.view(), CHECKSUM).to_owned()));
+                return Ok(());
             } else {
                 check(number, &line)?;
                 rows += 1;
             }
+            add_line(&mut checksum, text);
             Ok(())
         })?;
-        if told != Some(rows) {
+        let Some((count, told)) = told.filter(|(count, _)| *count == rows) else {
             return Err(Failure::failed("the patch isn't whole: its end is missing"));
+        };
+        if told != checksum.finalize().to_hex().as_str() {
+            return Err(Failure::failed(format!(
+                "the patch was changed since it was written: the checksum of its {count} changes \
+                 differs"
+            )));
         }
         let mut head = None;
-        patch.each_line(&mut |_, line| {
+        patch.each_line(&mut |_, _, line| {
             head.get_or_insert(line);
             Ok(())
         })?;
@@ -89,7 +154,7 @@ impl Patch {
         &self,
         visit: &mut dyn FnMut(DocumentBuf) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.each_line(&mut |_, line| match line.get("kind") {
+        self.each_line(&mut |_, _, line| match line.get("kind") {
             Some(_) => visit(line),
             None => Ok(()),
         })
@@ -97,7 +162,7 @@ impl Patch {
 
     fn each_line(
         &self,
-        visit: &mut dyn FnMut(u64, DocumentBuf) -> Result<(), Failure>,
+        visit: &mut dyn FnMut(u64, &str, DocumentBuf) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let told = |error| Failure::file("patch", &error);
         let reader: Box<dyn Read> = match &self.source {
@@ -118,12 +183,30 @@ impl Patch {
                 Err(error) => return Err(wrong(number, &describe(&error))),
             }
             let parsed = extended_json::parse(text.trim_end());
-            visit(number, parsed.map_err(|error| wrong(number, &error.to_string()))?)?;
+            let line = parsed.map_err(|error| wrong(number, &error.to_string()))?;
+            visit(number, &text, row_of(number, line)?)?;
         }
     }
 }
 
-fn patch_head(head: &DocumentBuf) -> Result<(), Failure> {
+/// What a line has, or has as BSON.
+fn row_of(number: u64, line: DocumentBuf) -> Result<DocumentBuf, Failure> {
+    match line.get(ROW) {
+        Some(Value::Binary(row)) => DocumentBuf::validated(row.bytes.to_vec().into())
+            .map_err(|error| wrong(number, &error.to_string())),
+        Some(_) => Err(wrong(number, "a row as BSON is no binary")),
+        None => Ok(line),
+    }
+}
+
+fn check_head(head: &DocumentBuf) -> Result<(), Failure> {
+    match head.get(HEAD).and_then(|version| version.as_integer()) {
+        Some(version) if version == i64::from(VERSION) => {}
+        Some(version) => {
+            return Err(wrong(1, &format!("version {version}, this build reads {VERSION}")));
+        }
+        None => return Err(wrong(1, "this is no patch of frond format-patch")),
+    }
     match text_of(head.view(), "message") {
         "" => Err(wrong(1, "its message is missing")),
         _ => Ok(()),

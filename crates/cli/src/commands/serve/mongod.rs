@@ -31,6 +31,7 @@ Options:
   --dbpath DIR            data directory [default: /data/db]
   --replSet NAME          name of the replica set, whose only member the server is [default: rs0]
   --auth, --noauth        clients log in, or don't
+  --keyFile FILE          as --auth; what the file has isn't used, since there is one member
   --noscripting           clients' JavaScript is refused
   --logpath FILE          file that the log is appended to, instead of standard output
   --config FILE, -f FILE  file of settings in YAML
@@ -38,7 +39,7 @@ Options:
                           enableTestCommands
   --version               the version of MongoDB that is offered, and Frond's own
 
-Without effect: --storageEngine wiredTiger, --keyFile (there is one member), --logappend, --quiet.
+Without effect: --storageEngine wiredTiger, --logappend, --quiet.
 All other options of mongod are refused. A link to frond that is called mongod is this command.
 
 Example:
@@ -98,7 +99,10 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
             "--noauth" => noauth = true,
             "--noscripting" => others.push(name.into()),
             "--storageEngine" => check_engine(&value()?)?,
-            "--keyFile" => drop(value()?),
+            "--keyFile" => {
+                check_key_file(&value()?)?;
+                auth = true;
+            }
             "--logappend" | "--quiet" => {}
             "--version" => return Ok(Asked::Print(version())),
             "--help" | "-h" => return Ok(Asked::Print(HELP.to_owned())),
@@ -124,6 +128,16 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
     }
     serve.extend(others);
     Ok(Asked::Serve(serve))
+}
+
+/// Refuses the path of no file: a server that is to be safe by it isn't started without.
+fn check_key_file(path: &OsStr) -> Result<(), Failure> {
+    match Path::new(path).is_file() {
+        true => Ok(()),
+        false => {
+            Err(Failure::Usage(format!("--keyFile {}: there is no such file", path.display())))
+        }
+    }
 }
 
 /// Refuses a storage engine that behaves in another way: Frond's own is on the disk and has
@@ -177,7 +191,7 @@ mod tests {
                 "frond serve --data /tmp/x --listen 127.0.0.1:4",
             ),
             (
-                "--replSet=testset --auth --keyFile k --bind_ip ::1,/tmp/m.sock --logpath l --logappend",
+                "--replSet=testset --keyFile /proc/self/stat --bind_ip ::1,/tmp/m.sock --logpath l --logappend",
                 "frond serve --data /data/db --listen [::1]:27017 --listen unix:/tmp/m.sock \
                  --replica-set testset --log-path l --auth",
             ),
@@ -202,6 +216,8 @@ mod tests {
             "data",
             "--fork",
             "--auth --noauth",
+            "--keyFile /no/such/file",
+            "--noauth --keyFile /proc/self/stat",
         ] {
             assert!(serve(text).starts_with("refused: "), "{text}");
         }
