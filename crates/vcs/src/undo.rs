@@ -49,7 +49,8 @@ impl Repository {
     /// # Errors
     /// `NoSuchKey` if there is no such change; `UserWritesBlocked` if this is a commit;
     /// `IllegalOperation` if a merge waits, or the branch has moved on from where the change had
-    /// brought it; `NamespaceExists` if a collection would come back where there is another one.
+    /// brought it; `NamespaceExists` if a branch or collection would come back where there is
+    /// another one.
     pub fn undo(&self, branch: Option<&str>, change: Option<u64>) -> Result<Undone, Error> {
         let branch = match branch {
             Some(branch) => branch,
@@ -75,8 +76,16 @@ impl Repository {
                 let reader = Reader::within(engine, transaction);
                 refs::branch_ref(&reader, name, branch)?.is_some()
             };
-            if !is_there {
-                self.create_for_undo(transaction, branch, found)?;
+            match (is_there, found.to) {
+                (false, _) => self.create_for_undo(transaction, branch, found)?,
+                (true, Some(_)) => {}
+                (true, None) => {
+                    let message = format!(
+                        "branch {branch} was made again: delete it before the one that was deleted \
+                         comes back"
+                    );
+                    return Err(Error::invalid(Code::NamespaceExists, message));
+                }
             }
             Ok(Outcome::Commit(self.undo_change(transaction, branch, &changes, found)?))
         })

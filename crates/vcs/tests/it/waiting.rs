@@ -131,6 +131,19 @@ fn what_is_set_back_between_an_undo_and_its_own_undo_stays_set_back() {
 }
 
 #[test]
+fn a_branch_that_was_made_again_is_not_replaced_by_the_one_that_was_deleted() {
+    let (frond, main, side) = branches();
+    drop(side);
+    main.delete_branch("side", true).unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    insert(&side, "new", &[order(1)]);
+    let error = main.undo(Some("side"), None).unwrap_err();
+    assert!(error.message.contains("was made again"), "{error:?}");
+    assert_eq!(all(&side, "new"), [order(1)]);
+}
+
+#[test]
 fn the_undo_of_a_drop_is_not_undone() {
     let (_frond, main, _side) = branches();
     main.drop_collection("orders").unwrap();
