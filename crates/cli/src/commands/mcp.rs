@@ -64,6 +64,10 @@ pub struct Mcp {
     #[arg(long, value_name = "AUTHOR", default_value = "agent")]
     author: String,
 
+    /// How long a call of a tool may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    max_time: u32,
+
     #[command(flatten)]
     target: Target,
 }
@@ -98,6 +102,7 @@ impl Mcp {
             default,
             author: self.author.clone(),
             is_read_only: self.read_only,
+            seconds_max: self.max_time,
         };
         let mut input = io::stdin().lock();
         let mut line = Vec::new();

@@ -185,10 +185,11 @@ fn nothing_leads_off_the_branch() {
         let arguments = format!(r#"{{"collection": "items", "pipeline": [{stage}]}}"#);
         assert!(session.fails("aggregate", &arguments).contains("db is refused"), "{stage}");
     }
-    // Arguments beside those that a tool has are passed over, `version` of what writes too.
-    let insert =
-        r#"{"collection": "items", "documents": [{"_id": 9}], "version": "main", "$db": "shop"}"#;
-    session.ok("insert", insert);
+    let elsewhere = r#"{"collection": "items", "documents": [{"_id": 9}], "version": "main"}"#;
+    assert!(session.fails("insert", elsewhere).contains("insert takes no version"));
+    session.fails("insert", r#"{"collection": "items", "documents": [{"_id": 9}], "$db": "shop"}"#);
+    session.fails("insert", r#"{"collection": "items", "documents": {"_id": 9}}"#);
+    session.ok("insert", r#"{"collection": "items", "documents": [{"_id": 9}]}"#);
     session.fails("insert", r#"{"collection": "items", "documents": [{"_id": 9}]}"#);
     session.fails("insert", r#"{"documents": [{"_id": 9}]}"#);
     session.fails("insert", r#"{"collection": {"a": 1}, "documents": [{"_id": 10}]}"#);
@@ -223,6 +224,19 @@ fn nothing_leads_off_the_branch() {
         let error = frond(&directory, line).fails(2);
         assert!(error.contains("name"), "{error}");
     }
+}
+
+#[test]
+fn a_call_that_does_not_end_is_ended() {
+    let directory = shop();
+    let mut session = Session::start(&directory, "shop@agent/x --max-time 1");
+    let endless = r#"{"collection": "items", "filter": {"$where": "while (true) {}"}}"#;
+    for tool in ["find", "count", "explain", "delete"] {
+        let error = session.fails(tool, endless);
+        assert!(error.contains("exceeded time limit"), "{tool}: {error}");
+    }
+    session.ok("find", r#"{"collection": "items"}"#);
+    session.end();
 }
 
 /// On a server, what an agent may do beside its tools is for its roles to say.

@@ -40,6 +40,8 @@ pub struct Bound {
     pub author: String,
     /// Whether no tool writes.
     pub is_read_only: bool,
+    /// How long a call may take: others wait for it.
+    pub seconds_max: u32,
 }
 
 /// A tool, as it is told.
@@ -54,6 +56,28 @@ impl<'a> Tool<'a> {
     /// Its name.
     pub fn name(&self) -> &'a str {
         text_of(self.0, "name")
+    }
+
+    /// Checks that the arguments are those that it takes.
+    ///
+    /// # Errors
+    /// The first that it doesn't know, or that is of another type.
+    fn check(&self, arguments: Document<'_>) -> Result<(), Failure> {
+        let within = |parent: Document<'a>, name: &str| {
+            parent.get(name).and_then(|part| part.as_document()).unwrap_or(Document::empty())
+        };
+        let known = within(within(self.0, "inputSchema"), "properties");
+        for (name, value) in arguments.iter() {
+            let tool = self.name();
+            let Some(schema) = known.get(name).and_then(|schema| schema.as_document()) else {
+                return Err(Failure::failed(format!("{tool} takes no {name}")));
+            };
+            let expected = text_of(schema, "type");
+            if !is_a(value, expected) {
+                return Err(Failure::failed(format!("{name} must be of type {expected}")));
+            }
+        }
+        Ok(())
     }
 
     /// It, with what clients ask people about.
@@ -101,6 +125,10 @@ impl Bound {
         name: &str,
         arguments: Document<'_>,
     ) -> Result<String, Failure> {
+        let Some(tool) = all().find(|tool| tool.name() == name) else {
+            return Err(Failure::failed(format!("there is no tool {name}")));
+        };
+        tool.check(arguments)?;
         let given = Given(arguments);
         let done = match name {
             "collections" => self.collections(backend, &given),
@@ -108,22 +136,24 @@ impl Bound {
             "count" => {
                 let mut command = given.on("count")?;
                 given.pass(&mut command, &[("filter", "query")]);
-                run(backend, &self.version(&given)?, command)
+                self.run(backend, &self.version(&given)?, command)
             }
             "aggregate" => self.aggregate(backend, &given),
             "explain" => {
                 let mut find = given.on("find")?;
                 given.pass(&mut find, &[("filter", "filter"), ("sort", "sort")]);
                 let find = find.build();
-                let explain = document! { "explain": &find, "verbosity": "executionStats" };
-                told(backend.execute(&self.database(), &explain))
+                let mut explain = DocumentBuilder::new();
+                explain.append("explain", Value::Document(find.view()));
+                explain.append("verbosity", Value::String("executionStats"));
+                self.run(backend, &self.database(), explain)
             }
             "log" => {
                 let mut command = DocumentBuilder::new();
                 command.append("frondLog", Value::Int32(1));
                 given.pass(&mut command, &[("collection", "collection")]);
                 command.append("limit", Value::Int64(given.limit("limit", 20)));
-                run(backend, &self.database(), command)
+                self.run(backend, &self.database(), command)
             }
             "diff" => self.diff(backend, &given),
             "history" => {
@@ -132,7 +162,7 @@ impl Bound {
                 given.required("collection")?;
                 given.required("id")?;
                 given.pass(&mut command, &[("collection", "collection"), ("id", "document")]);
-                run(backend, &self.database(), command)
+                self.run(backend, &self.database(), command)
             }
             "insert" => {
                 let mut command = given.on("insert")?;
@@ -176,12 +206,45 @@ impl Bound {
         }
     }
 
+    /// A command that ends in time.
+    fn limited(&self, mut command: DocumentBuilder) -> DocumentBuf {
+        command.append("maxTimeMS", Value::Int64(i64::from(self.seconds_max) * 1000));
+        command.build()
+    }
+
+    fn run(
+        &self,
+        backend: &mut dyn Backend,
+        database: &str,
+        command: DocumentBuilder,
+    ) -> Result<String, Failure> {
+        told(backend.execute(database, &self.limited(command)))
+    }
+
+    /// The documents of a cursor, one a line.
+    fn documents(
+        &self,
+        backend: &mut dyn Backend,
+        database: &str,
+        command: DocumentBuilder,
+    ) -> Result<String, Failure> {
+        let mut lines = Vec::new();
+        backend.for_each_document(database, &self.limited(command), &mut |document| {
+            lines.push(json(Value::Document(document)));
+            Ok(())
+        })?;
+        match lines.is_empty() {
+            true => Ok("no documents".to_owned()),
+            false => Ok(lines.join("\n")),
+        }
+    }
+
     fn write(
         &self,
         backend: &mut dyn Backend,
         command: DocumentBuilder,
     ) -> Result<String, Failure> {
-        let answer = backend.execute(&self.database(), &command.build())?;
+        let answer = backend.execute(&self.database(), &self.limited(command))?;
         match documents_of(answer.view(), "writeErrors").next() {
             Some(error) => {
                 let done = answer.get("n").map_or(String::new(), |n| format!(" (n: {})", json(n)));
@@ -233,7 +296,7 @@ impl Bound {
         let same = ["filter", "projection", "sort", "skip"];
         given.pass(&mut find, &same.map(|name| (name, name)));
         find.append("limit", Value::Int64(given.limit("limit", DOCUMENTS_MAX)));
-        documents(backend, &self.version(given)?, &find.build())
+        self.documents(backend, &self.version(given)?, find)
     }
 
     fn aggregate(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
@@ -256,7 +319,7 @@ impl Bound {
         let limit = document! { "$limit": DOCUMENTS_MAX };
         aggregate.push(Value::Document(limit.view())).end();
         aggregate.begin_document("cursor").end();
-        documents(backend, &self.version(given)?, &aggregate.build())
+        self.documents(backend, &self.version(given)?, aggregate)
     }
 
     fn diff(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
@@ -271,7 +334,7 @@ impl Bound {
             return Ok(format!("committed: {committed}\nnot committed: {waiting}"));
         }
         given.pass(&mut diff, &[("from", "from"), ("to", "to")]);
-        run(backend, &self.database(), diff)
+        self.run(backend, &self.database(), diff)
     }
 
     fn update(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
@@ -400,32 +463,19 @@ fn names_database(stage: &str, value: Value<'_>) -> bool {
     [Some(stage), from].into_iter().flatten().any(|within| within.get("db").is_some())
 }
 
-fn run(
-    backend: &mut dyn Backend,
-    database: &str,
-    command: DocumentBuilder,
-) -> Result<String, Failure> {
-    told(backend.execute(database, &command.build()))
-}
-
 fn told(answer: Result<DocumentBuf, Failure>) -> Result<String, Failure> {
     answer.map(|answer| answer_json(&answer))
 }
 
-/// The documents of a cursor, one a line.
-fn documents(
-    backend: &mut dyn Backend,
-    database: &str,
-    command: &DocumentBuf,
-) -> Result<String, Failure> {
-    let mut lines = Vec::new();
-    backend.for_each_document(database, command, &mut |document| {
-        lines.push(json(Value::Document(document)));
-        Ok(())
-    })?;
-    match lines.is_empty() {
-        true => Ok("no documents".to_owned()),
-        false => Ok(lines.join("\n")),
+/// Whether a value is of a type of JSON's; of no type is any.
+fn is_a(value: Value<'_>, expected: &str) -> bool {
+    match expected {
+        "object" => matches!(value, Value::Document(_)),
+        "array" => matches!(value, Value::Array(_)),
+        "string" => matches!(value, Value::String(_)),
+        "boolean" => matches!(value, Value::Boolean(_)),
+        "integer" => value.as_integer().is_some(),
+        _ => true,
     }
 }
 
