@@ -245,4 +245,29 @@ mod tests {
         index.drop_packs(|pack| pack == one);
         assert!(index.gone.iter().all(|(pack, _)| *pack == two));
     }
+
+    #[test]
+    fn what_is_known_of_a_pack_goes_with_it() {
+        let (one, two) = (PackNumber(1), PackNumber(2));
+        let mut index = Index::default();
+        let place = FrameOffset { offset: 16, bytes: 10 };
+        for pack in [one, two] {
+            let at = Location { pack, place, refers: false, position: None };
+            index.note_lost(hash(pack.0 as u8), FrameDamage { at, what: String::new() });
+        }
+        index.drop_packs(|pack| pack == one);
+        assert_eq!(index.aside().keys().collect::<Vec<_>>(), [&(two, 16)]);
+        assert_eq!(index.lost().map(|(hash, _)| *hash).collect::<Vec<_>>(), [hash(2)]);
+    }
+
+    /// The first copy that a pack holds was damaged, the second is in force.
+    #[test]
+    fn a_copy_of_which_a_pack_held_another_is_found() {
+        let one = PackNumber(1);
+        let mut index = Index::default();
+        index.insert_sealed(hash(1), one, false);
+        assert!(!index.lies_in(hash(1), one));
+        index.insert_sealed(hash(1), one, true);
+        assert!(index.lies_in(hash(1), one));
+    }
 }

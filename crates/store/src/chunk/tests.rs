@@ -29,3 +29,13 @@ fn what_is_derived_first_is_kept() {
         assert_eq!(chunk.derived(), Some(&vec![7; bytes][..]));
     }
 }
+
+#[test]
+fn a_chunk_is_pinned_as_long_as_one_of_its_pins_is_left() {
+    let chunk = Chunk::new(ChunkKind::Blob, &[], b"");
+    assert!((0..255).all(|_| chunk.pin()) && !chunk.pin(), "so many at most");
+    (0..254).for_each(|_| chunk.unpin());
+    assert!(chunk.is_pinned());
+    chunk.unpin();
+    assert!(!chunk.is_pinned() && chunk.take_used(), "the cache spares it once more");
+}

@@ -613,3 +613,48 @@ fn a_full_disk_gets_back_the_packs_that_nobody_needs() {
     assert!(!packs().any(|name| name == before[1]));
     assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
 }
+
+/// Which chunks of a pack a session was told of is noted by their positions in its index. Where
+/// that can't be read, all of them count as told of, with all that they refer to.
+#[test]
+fn what_a_session_found_in_a_pack_with_a_damaged_index_stays_with_all_that_it_refers_to() {
+    let disk = SimDisk::new(0);
+    let store = open(&disk).unwrap();
+    let leaf = blob(b"leaf");
+    let parent = Chunk::new(ChunkKind::MapNode, &[leaf.hash()], b"parent");
+    let roots = [leaf.hash(), parent.hash()];
+    for chunk in [&leaf, &parent] {
+        store.put_many(std::slice::from_ref(chunk)).unwrap();
+        collect_with(&*store, &roots[..1 + usize::from(chunk == &parent)], GcOptions::default())
+            .unwrap();
+    }
+    let session = store.session();
+    assert_eq!(store.has_many(&[parent.hash()]).unwrap(), [true]);
+    let contents = disk.contents("00000001.pack").unwrap();
+    let in_index = contents.windows(32).rposition(|window| window == parent.hash().0).unwrap();
+    disk.flip_bit("00000001.pack", (in_index as u64 + 33) * 8);
+    collect_with(&*store, &[], GcOptions::default()).unwrap();
+    assert_eq!(store.has_many(&roots).unwrap(), [true, true]);
+    drop(session);
+    collect_with(&*store, &[], GcOptions::default()).unwrap();
+    assert_eq!(store.has_many(&roots[..1]).unwrap(), [false], "nothing needs it now");
+}
+
+/// What is only found damaged when it is to be moved: nothing was promised to be gone.
+#[test]
+fn a_purge_that_meets_damage_as_it_moves_says_so() {
+    let disk = SimDisk::new(0);
+    let needed = blob(&[5; 300]);
+    let store = open(&disk).unwrap();
+    store.put_many(&[needed.clone(), blob(&[6; 300])]).unwrap();
+    store.swap_root("r", None, Some(needed.hash())).unwrap();
+    drop(store);
+    let store = open(&disk).unwrap();
+    let contents = disk.contents("00000000.pack").unwrap();
+    let at = contents.windows(32).position(|window| window == needed.hash().0).unwrap();
+    disk.flip_bit("00000000.pack", (at as u64 + 36) * 8);
+    let purge = GcOptions { live_percent_min: 101, ..THOROUGH };
+    let error = collect_with(&*store, &[], purge).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(disk.contents("00000000.pack").is_some());
+}

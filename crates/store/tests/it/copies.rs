@@ -169,3 +169,17 @@ fn what_cannot_be_copied_fails_nothing_and_is_copied_later() {
     let store = open(&disk.crash()).unwrap();
     assert_eq!(has(store.copies().unwrap(), &chunks), 3);
 }
+
+#[test]
+fn copies_for_which_there_is_no_room_leave_the_file_in_force() {
+    let disk = SimDisk::new(0);
+    let chunks: Vec<Chunk> = (0..2u8).map(|byte| blob(&[byte; 100])).collect();
+    let store = open(&disk).unwrap();
+    let copies = store.copies().unwrap();
+    copy(copies, &chunks[..1]);
+    let mut new = copies.replace().unwrap();
+    disk.limit_to(Some(50));
+    assert!(!new.add(&chunks[1..]), "its caller would put it in force");
+    new.abandon();
+    assert_eq!((has(copies, &chunks[..1]), has(copies, &chunks[1..])), (1, 0));
+}

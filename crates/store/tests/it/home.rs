@@ -54,6 +54,11 @@ impl Node {
     }
 
     pub(crate) fn open(&self) -> Result<Arc<LocalStore>, StoreError> {
+        LocalStore::open(&self.machine()?, self.options)
+    }
+
+    /// The directory, whose disk reaches the depot.
+    fn machine(&self) -> Result<Machine, StoreError> {
         // Chance is another at each opening: ids and nonces are drawn.
         let machine = Machine { clock: Arc::new(self.clock.clone()), ..self.disk.machine() };
         let options = HomeOptions {
@@ -64,7 +69,7 @@ impl Node {
             log: LogPlace::Local,
         };
         let home = HomeDisk::open(&machine, self.depot.clone(), options)?;
-        LocalStore::open(&Machine { disk: Arc::new(home), ..machine }, self.options)
+        Ok(Machine { disk: Arc::new(home), ..machine })
     }
 
     /// Bytes of packs on the disk.
@@ -389,4 +394,62 @@ fn objects_that_nothing_needs_go() {
     let store = node.again(node.disk.kill(), &depot).open().unwrap();
     assert!(!depot.objects().contains_key(&orphan));
     assert_stored(&*store, &last[29..]);
+}
+
+#[test]
+fn a_directory_goes_on_without_a_head_if_it_has_all_packs() {
+    let mut random = Random::fresh();
+    let depot = SimDepot::new(11);
+    let mut node = Node::new(12, &depot);
+    let chunks = random_chunks(&mut random, 5);
+    let store = node.open().unwrap();
+    store.put_many(&chunks).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    depot.remove("lines/main/HEAD").unwrap();
+    node = node.again(node.disk.kill(), &depot);
+    let store = node.open().expect("all that it acknowledged lies here");
+    assert_stored(&*store, &chunks);
+    swap(&store, chunks[0].hash()).unwrap();
+    assert_eq!(node.pack_bytes(), 0);
+    drop(store);
+    depot.remove("lines/main/HEAD").unwrap();
+    let error = node.again(node.disk.kill(), &depot).open().err().expect("packs are elsewhere");
+    assert!(error.to_string().contains("has no HEAD any more"), "{error}");
+}
+
+/// What was set aside in one of several packs: who takes over doesn't take it for there.
+#[test]
+fn who_takes_over_knows_what_was_damaged_when_it_was_sent() {
+    let mut random = Random::new(13);
+    let depot = SimDepot::new(13);
+    let (first, mut second) = (Node::new(14, &depot), Node::new(15, &depot));
+    let store = first.open().unwrap();
+    let mut chunks = Vec::new();
+    for _ in 0..4 {
+        let some = random_chunks(&mut random, 8);
+        store.put_many(&some).unwrap();
+        chunks.extend(some);
+    }
+    store.sync().unwrap();
+    let lost = chunks[2].hash();
+    let contents = first.disk.contents("00000000.pack").unwrap();
+    let at = contents.windows(32).position(|window| window == lost.0).unwrap();
+    first.disk.flip_bit("00000000.pack", (at as u64 + 36) * 8);
+    assert_eq!(store.has_whole(&[lost]).unwrap(), [false]);
+    swap(&store, chunks[31].hash()).unwrap();
+    second.take_over = true;
+    let taken = second.open().unwrap();
+    assert_eq!(taken.has_many(&[lost]).unwrap(), [false]);
+    assert_eq!(taken.damages().iter().map(|it| it.chunk).collect::<Vec<_>>(), [Some(lost)]);
+}
+
+#[test]
+fn a_disk_whose_store_was_closed_may_be_opened_again() {
+    let node = Node::new(16, &SimDepot::new(16));
+    let machine = node.machine().unwrap();
+    let store = LocalStore::open(&machine, SMALL).unwrap();
+    assert!(LocalStore::open(&machine, SMALL).is_err(), "it is open");
+    drop(store);
+    LocalStore::open(&machine, SMALL).unwrap();
 }
