@@ -384,7 +384,7 @@ impl Push {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let mut refused = Vec::new();
-        let mut mended = 0;
+        let mut mended = None;
         if self.all {
             let database = open_database(&opened, &self.database)?;
             database.check_exists().map_err(failure)?;
@@ -397,7 +397,9 @@ impl Push {
             for branch in branches {
                 let name = format!("{}@{}", database.name().name, branch.name.replace('%', "%25"));
                 match self.push(terminal, &opened, &name) {
-                    Ok(count) => mended += count,
+                    Ok(count) => {
+                        mended = mended.into_iter().chain(count).reduce(|left, right| left + right)
+                    }
                     Err(failure) => refused.push(format!("{}: {failure}", plain(&branch.name))),
                 }
             }
@@ -409,9 +411,7 @@ impl Push {
         if !refused.is_empty() {
             return Err(Failure::failed(refused.join("\nfrond: ")));
         }
-        if mended == 0 {
-            return Ok(());
-        }
+        let Some(mended) = mended else { return Ok(()) };
         Err(Failure::Warned(format!(
             "{} was damaged: {} brought again, what was pushed is whole there; see to its disk",
             self.remote,
@@ -419,8 +419,13 @@ impl Push {
         )))
     }
 
-    /// Pushes one branch. Returns how many damaged chunks were brought again.
-    fn push(&self, terminal: &mut Terminal, opened: &Embedded, name: &str) -> Result<u64, Failure> {
+    /// Pushes one branch. Returns how many chunks were brought again, where damage was found.
+    fn push(
+        &self,
+        terminal: &mut Terminal,
+        opened: &Embedded,
+        name: &str,
+    ) -> Result<Option<u64>, Failure> {
         let database = open_database(opened, name)?;
         let remote = self.connection.open_named(&self.remote, &database)?;
         let mut occasion = occasion(Act::Push, name, &database);
@@ -438,7 +443,7 @@ impl Push {
         progress.end();
         occasion.facts.push(("commitId", report.to.to_string()));
         told_after(opened, &occasion);
-        let mended = if report.damages.is_empty() { 0 } else { report.mended.max(1) };
+        let mended = (!report.damages.is_empty()).then_some(report.mended);
         if self.as_json.tell(terminal, &pushed(&report))? {
             return Ok(mended);
         }

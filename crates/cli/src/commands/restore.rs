@@ -59,12 +59,7 @@ pub struct Restore {
 
     /// Only this database of the backup, with its branches, tags and commits: into --data, which
     /// may hold others
-    #[arg(
-        long = "database",
-        value_name = "DATABASE",
-        requires = "backup",
-        conflicts_with = "partial"
-    )]
+    #[arg(long = "database", value_name = "DATABASE", requires = "backup")]
     of_database: Option<String>,
 
     /// Of it only this collection's documents and indexes, as the default branch had them (or with
@@ -72,7 +67,8 @@ pub struct Restore {
     #[arg(long = "collection", value_name = "COLLECTION", requires = "of_database")]
     of_collection: Option<String>,
 
-    /// If something of the backup can't be read, restore the rest. The exit code is 1 nevertheless
+    /// If something of the backup can't be read, restore the rest, as --database does in any case.
+    /// The exit code is 1 nevertheless
     #[arg(long, requires = "backup")]
     partial: bool,
 

@@ -473,6 +473,27 @@ fn a_tree_that_was_folded_alone_takes_no_other_trees_for_applied() {
     }
 }
 
+/// A set has what was agreed on, so a member's own log is behind: until it is asked.
+#[test]
+fn what_a_member_made_durable_is_there_after_a_power_cut() {
+    for seed in 0..10 {
+        let mut set = Set::new(&mut Random::new(seed), quiet());
+        for number in 0..20 {
+            let mut transaction = set.engine(0).begin();
+            put(&mut transaction, TreeId::SYSTEM, &format!("{number}"), "there");
+            transaction.commit(Durability::Synced).unwrap();
+        }
+        set.apply(1, usize::MAX);
+        let visible = set.engine(1).visible();
+        set.engine(1).sync_log().unwrap();
+        // Before its end, which would sync as well.
+        set.members[1].disk = set.members[1].disk.crash();
+        set.open(1);
+        assert_eq!(set.engine(1).visible(), visible, "seed {seed}");
+        assert_eq!(set.engine(1).snapshot().count(TreeId::SYSTEM).unwrap(), 20, "seed {seed}");
+    }
+}
+
 /// What a transaction names goes before it in pieces; what it brings itself doesn't.
 #[test]
 fn a_transaction_names_more_than_an_entry_carries() {

@@ -273,7 +273,7 @@ impl State {
                 written = (bytes_before + room).saturating_sub(offset);
                 result = Err(io::ErrorKind::StorageFull.into());
             }
-            *free -= growth(written) as u64;
+            *free -= if written > 0 { growth(written) as u64 } else { 0 };
         }
         if written > 0 {
             let bytes = bytes[..written].to_vec();

@@ -219,3 +219,19 @@ fn a_source_that_lies_is_not_believed() {
     let report = repair_on(&disk.machine(), &[honest], &mut |_| {}).expect("it can be opened");
     assert!(report.brought[0] > 0 && report.left.damages.is_empty(), "{report:?}");
 }
+
+/// What isn't damage isn't passed over: nothing more was repaired.
+#[test]
+fn a_disk_without_room_ends_a_repair() {
+    let (whole, place) = make();
+    let disk = copy(&whole, 7);
+    let frond = open(&disk);
+    insert(&Repository::open(&frond, "shop").expect("a name"), 2_000..2_010);
+    let disk = copy(&disk.kill(), 7);
+    disk.fill_after(0);
+    let error = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
+    assert_eq!(error.expect_err("it can't fold").kind, ErrorKind::Unavailable);
+    disk.make_room();
+    let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {}).expect("there is room");
+    assert!(report.damages.is_empty() && report.left.damages.is_empty(), "{report:?}");
+}

@@ -13,8 +13,8 @@ use super::{LostPart, PartRequest, SalvageReport, part, salvage_on};
 use crate::remote::{DataImage, PlainRemote, Reread};
 use frond_db::inside::{Frond, FrondOptions, IndexSpec};
 use frond_db::{Durability, FindRequest};
-use frond_store::ChunkStore;
 use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkKind, ChunkStore};
 
 fn open(disk: &SimDisk) -> Frond {
     crate::open::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")
@@ -357,4 +357,67 @@ fn a_damaged_record_of_the_log_costs_what_follows_it_and_no_commit() {
     let tags = shop.list_tags().expect("they can be listed");
     assert!(tags.iter().any(|tag| tag.name.starts_with("salvaged-")), "{report:?}");
     target.engine().check().expect("what was made is whole");
+}
+
+fn copy(disk: &SimDisk) -> SimDisk {
+    let copy = SimDisk::new(2);
+    for name in disk.machine().disk.list().expect("it answers") {
+        copy.set_contents(&name, &disk.contents(&name).expect("it is there"));
+    }
+    copy
+}
+
+fn salvaged(disk: &SimDisk) -> SalvageReport {
+    let target = open(&SimDisk::new(3));
+    let machines = (&disk.machine(), &SimDisk::new(4).machine());
+    salvage_on(machines, &target, &mut |_| {}).expect("most is there")
+}
+
+/// One copy of the manifest can't be read, the other is from before the last change.
+#[test]
+fn a_manifest_that_is_older_than_what_is_there_is_told() {
+    let disk = SimDisk::new(1);
+    make(&disk);
+    let before = disk.contents("MANIFEST.copy").expect("it is there");
+    let frond = open(&disk);
+    let shop = Repository::open(&frond, "shop").expect("a name");
+    insert(&shop, &[thing(9_000, 0)]);
+    frond.engine().checkpoint().expect("it folds");
+    frond.close().expect("it closes");
+    drop((shop, frond));
+    assert!(salvaged(&copy(&disk)).is_whole());
+    assert!(before != disk.contents("MANIFEST.copy").expect("it is there"));
+    disk.set_contents("MANIFEST.copy", &before);
+    disk.flip_bit("MANIFEST", 100);
+    let report = salvaged(&disk);
+    let is_told = |note: &String| note.contains("the other is older than what is there");
+    assert!(report.notes.iter().any(is_told), "{report:?}");
+}
+
+/// The catalog of the last commit can't be read, while there is a working state.
+#[test]
+fn what_a_commit_had_and_nothing_lists_any_more_is_told() {
+    let whole = SimDisk::new(1);
+    make(&whole);
+    let catalogs: Vec<_> = {
+        let disk = copy(&whole);
+        let store = LocalStore::open(&disk.machine(), LocalOptions::default()).expect("it opens");
+        let all = store.get_many(&store.chunk_hashes().expect("they are read"));
+        let commits = all.expect("they are whole").into_iter();
+        let commits = commits.filter(|chunk| chunk.kind() == ChunkKind::Commit);
+        commits.filter_map(|commit| commit.references().next()).collect()
+    };
+    let mut told = 0;
+    for catalog in catalogs {
+        let disk = copy(&whole);
+        for name in disk.machine().disk.list().expect("it answers") {
+            let bytes = disk.contents(&name).expect("it is there");
+            let places = bytes.windows(32).enumerate().filter(|(_, name)| *name == catalog.0);
+            places.for_each(|(place, _)| disk.flip_bit(&name, (place as u64 + 40) * 8));
+        }
+        let report = salvaged(&disk);
+        let is_it = |note: &&String| note.contains("what its last commit had can't be listed");
+        told += report.notes.iter().filter(is_it).count();
+    }
+    assert!(0 < told);
 }

@@ -212,6 +212,16 @@ fn refs_that_are_gone_are_in_their_copy() {
         let found = verify(&disk, None);
         assert!(found.damages.iter().all(|damage| damage.file == name), "{found:?}");
         assert!(!found.damages.is_empty() && found.parts.iter().all(|part| part.lost.is_empty()));
+        let request = PushRequest::default();
+        let pushed = main.push(
+            ORIGIN,
+            &PlainRemote::open(&disk.machine()).expect("it opens"),
+            &request,
+            &mut quiet(),
+        );
+        let pushed = pushed.expect("it is there already");
+        assert_eq!(pushed.mended, 0, "{pushed:?}");
+        assert!(name != "REFS" || !pushed.damages.is_empty(), "{pushed:?}");
         let report = back_up(&disk, &frond, "wednesday");
         assert_eq!(report.damages.len(), found.damages.len(), "{report:?}");
         assert!(verify(&disk, None).damages.is_empty());
