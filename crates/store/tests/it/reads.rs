@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkKind, ChunkStore, Maintenance};
-use frond_testkit::{Random, SimDepot};
+use frond_testkit::{Random, SimDepot, SimDisk};
 
 use crate::home::{Node, swap};
-use crate::{SMALL, assert_stored, random_chunks};
+use crate::{SMALL, assert_stored, hashes, open, random_chunks};
 
 /// Chunks in the order in which they lie in a pack: some megabytes that don't compress.
 fn large_chunks(random: &mut Random, count: usize) -> Vec<Chunk> {
@@ -117,4 +117,18 @@ fn who_takes_over_fetches_indexes_together() {
     let calls = other.depot.calls();
     assert!(packs > 20 && calls <= 6, "{calls} calls for {packs} packs");
     assert_stored(&*taken, &chunks);
+}
+
+#[test]
+fn what_is_asked_for_twice_at_once_is_read_once() {
+    let disk = SimDisk::new(0);
+    let chunks = random_chunks(&mut Random::new(1), 3);
+    let store = open(&disk).unwrap();
+    store.put_many(&chunks).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    let store = open(&disk).unwrap();
+    let twice = [chunks.clone(), chunks].concat();
+    assert_eq!(store.get_many(&hashes(&twice)).unwrap(), twice);
+    assert_eq!(store.counters().chunks_fetched, 3);
 }

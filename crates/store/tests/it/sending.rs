@@ -42,7 +42,7 @@ fn beside_sender(store: &Arc<LocalStore>, body: impl FnOnce()) -> u64 {
     failed.into_inner()
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "never {what}");
@@ -140,4 +140,29 @@ fn closing_waits_for_no_answer() {
         wait_until("asked", || puts() > puts_before);
     });
     assert_eq!(depot.objects().len(), before);
+}
+
+/// A put that waits for room sends by itself once the thread that did so is gone.
+#[test]
+fn a_put_goes_on_when_the_thread_that_sends_has_ended() {
+    let mut random = Random::fresh();
+    let node = Node::new(8, &SimDepot::new(7));
+    let store = node.open().unwrap();
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            store.send_until_stopped(&mut |_| {
+                let mut before = 0;
+                wait_until("waited for", || {
+                    thread::sleep(Duration::from_millis(100));
+                    let bytes = node.pack_bytes() as u64;
+                    LOCAL_BYTES_MAX < bytes && std::mem::replace(&mut before, bytes) == bytes
+                });
+                panic!("it ends, in this test");
+            });
+        });
+        for _ in 0..100 {
+            store.put_many(&random_chunks(&mut random, 8)).unwrap();
+        }
+        sender.join().expect_err("it has ended");
+    });
 }
