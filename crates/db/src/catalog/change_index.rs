@@ -100,12 +100,8 @@ fn change_index_unless(
         if let Some(series) = &found.series {
             series.check_change(change.prepare_unique.is_some(), &after)?;
         }
-        let is_taken = |(place, name): (usize, &str)| place != position && name == after.name;
-        let mut names = live.indexes.iter().map(|index| index.spec.name.as_str()).enumerate();
-        if names.any(is_taken) || after.name == ID_INDEX_NAME {
-            let message = format!("another index is called {}", after.name);
-            return Err(Error::invalid(Code::IndexKeySpecsConflict, message));
-        }
+        let others = live.indexes.iter().enumerate().filter(|(place, _)| *place != position);
+        refuse_taken(&after.name, others.map(|(_, index)| index.spec.name.as_str()))?;
         if before == after || is_dry && !after.unique {
             return Ok(Outcome::Discard((before, after)));
         }
@@ -126,6 +122,15 @@ fn change_index_unless(
         adopt::put_entry(transaction, database, branch, collection, &WorkingEntry::Live(live))?;
         Ok(Outcome::Commit((before, after)))
     })
+}
+
+/// Refuses a name that another of a collection's indexes has.
+fn refuse_taken<'a>(name: &str, mut others: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+    if others.any(|other| other == name) || name == ID_INDEX_NAME {
+        let message = format!("another index is called {name}");
+        return Err(Error::invalid(Code::IndexKeySpecsConflict, message));
+    }
+    Ok(())
 }
 
 /// Refuses to make an index unique under whose keys lie several documents, naming them.

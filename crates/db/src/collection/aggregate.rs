@@ -328,19 +328,26 @@ fn stream_view(
         true => pipeline.run_carrying(input, variables, Arc::new(context))?,
         false => pipeline.run_over(input, variables, Arc::new(context))?,
     };
-    let Some(filter) = left else { return Ok(documents) };
+    Ok(match left {
+        Some(filter) => passing(documents, filter, large),
+        None => documents,
+    })
+}
+
+/// The documents that pass `filter`, for which `large` opens what they hold references to.
+fn passing(documents: Documents<'static>, filter: Filter, large: Large) -> Documents<'static> {
     let asked = filter.asked();
     let passes = move |document: &DocumentBuf| match large.opened(&asked, document.view())? {
         Some(opened) => filter.try_matches(opened.view()),
         None => filter.try_matches(document.view()),
     };
-    Ok(Box::new(documents.filter_map(move |document| match document {
+    Box::new(documents.filter_map(move |document| match document {
         Ok(document) => match passes(&document) {
             Ok(passes) => passes.then_some(Ok(document)),
             Err(error) => Some(Err(error)),
         },
         Err(error) => Some(Err(error)),
-    })))
+    }))
 }
 
 /// What the stages of a request may use; they are told to stop as its scans are.

@@ -4,12 +4,10 @@
 //! O(log n), and what the overlay holds in the ranges. Where only each key tells, keys are read and
 //! no documents.
 
-use frond_doc::DocumentBuf;
-
 use crate::catalog::Catalog;
 use crate::collection::FindRequest;
 use crate::collection::handles::{Lazily, handles};
-use crate::collection::parse::{collation_of, parse_filter, parse_variables};
+use crate::collection::parse::parse_request;
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
@@ -31,13 +29,9 @@ pub(crate) fn count(
         return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
     }
     let found = Catalog::of(&reader, database).collection(collection)?;
-    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
     let put_aside = PutAside::default();
     let large = handles(&reader, &put_aside);
-    let variables = variables.with_collation(collation).with_large(large.clone());
-    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    let (filter, _) = parse_request(database.frond(), request, found.as_deref(), &large)?;
     let limit = limit.unwrap_or(u64::MAX);
     let enough = skip.saturating_add(limit);
     let search = Search {

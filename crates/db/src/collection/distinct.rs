@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use frond_doc::path::Path;
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_doc::{Document, Value, ValueBuf};
 use frond_query::index::decode;
 use frond_query::large::{Asked, Depth};
 use frond_query::{Code, Collation};
@@ -16,7 +16,7 @@ use frond_store::budget::Reservation;
 use crate::catalog::{Catalog, index_entry};
 use crate::collection::FindRequest;
 use crate::collection::handles::{Lazily, handles};
-use crate::collection::parse::{collation_of, parse_filter, parse_variables};
+use crate::collection::parse::{collation_of, parse_request};
 use crate::collection::plan::{Access, Order, Source};
 use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
@@ -65,13 +65,10 @@ pub(crate) fn distinct(
         return distinct_in_view(database, &reader, collection, path, request);
     }
     let found = Catalog::of(&reader, database).collection(collection)?;
-    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
     let put_aside = PutAside::default();
     let large = handles(&reader, &put_aside);
-    let variables = variables.with_collation(collation.clone()).with_large(large.clone());
-    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    let (filter, variables) = parse_request(database.frond(), request, found.as_deref(), &large)?;
+    let collation = variables.collation();
     let search = Search {
         needs: Some(vec![path.to_owned()]),
         distinct: Some(path),
@@ -81,7 +78,7 @@ pub(crate) fn distinct(
         return Ok(Vec::new());
     };
     if let Some(place) = scanned_part(&collection, &access, path) {
-        let mut values = Values::new(database, collation);
+        let mut values = Values::new(database, collation.clone());
         let walks =
             scan_keys(&reader, &collection, access, place, &request.interrupt, &mut values)?;
         debug_assert!(walks.iter().all(|walk| walk.documents_examined == 0));

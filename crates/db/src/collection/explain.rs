@@ -298,16 +298,7 @@ fn scan_stage(
                 .counting("docsExamined", done.documents);
         }
         Source::Id if !counts && is_id_equality(whole_filter) => {
-            return Stage::leaf(
-                "IDHACK",
-                details(&[
-                    ("keyPattern", Value::from(&id.key)),
-                    ("indexName", Value::String(&id.name)),
-                ]),
-                done.returned,
-            )
-            .counting("keysExamined", done.documents)
-            .counting("docsExamined", done.documents);
+            return id_stage(&id, done);
         }
         Source::Id | Source::Place => &id,
         Source::Index(position) => &collection.indexes[position].spec,
@@ -329,6 +320,14 @@ fn scan_stage(
     let fields: Vec<_> = filter_field.into_iter().collect();
     Stage::over("FETCH", details(&fields), index)
         .returning(done.returned)
+        .counting("docsExamined", done.documents)
+}
+
+/// The look-up of one document by its `_id`.
+fn id_stage(id: &IndexSpec, done: Done) -> Stage {
+    let index = [("keyPattern", Value::from(&id.key)), ("indexName", Value::String(&id.name))];
+    Stage::leaf("IDHACK", details(&index), done.returned)
+        .counting("keysExamined", done.documents)
         .counting("docsExamined", done.documents)
 }
 

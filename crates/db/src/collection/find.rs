@@ -53,26 +53,19 @@ pub(crate) fn find(
         refuse_untold_keys(&access, &found)?;
     }
     let nearest = nearest_of(database, &reader, (&found, &access), request, &query)?;
-    let is_sorted = match query.order {
-        Order::By(_) => !access.gives_order,
-        Order::Near(_) => true,
-        Order::Any | Order::Natural(_) => false,
-    };
+    let is_sorted = must_sort(&query.order, &access);
     let mut skip = request.skip;
     if !is_sorted {
         skip = pass_over(&reader, &found, &mut access, skip)?;
     }
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
     let ending = Ending::of(database, collection, &found, &access);
-    let scan = scan_of(reader, (&found, access), request, &query).ended_by(ending);
+    let scan = scan_of(reader, (&found, access), request, &query, &large).ended_by(ending);
     // Of a few the scores are computed faster than all are read.
     let mut scan = match is_sorted || request.limit.is_none() {
         true => scan.scored_by_entries(database.frond().resources(true).reservation()),
         false => scan,
     };
-    if let Some(lazily) = asked_lazily(request, &query, &large) {
-        scan = scan.lazily(lazily);
-    }
     let limit = request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
     let Query { filter, order, projection, .. } = query;
     let shown = Shown::of(request, &order, filter, projection, large);
@@ -97,19 +90,33 @@ pub(crate) fn find(
     })))
 }
 
+/// Whether what `access` finds is sorted afterwards.
+fn must_sort(order: &Order, access: &Access) -> bool {
+    match order {
+        Order::By(_) => !access.gives_order,
+        Order::Near(_) => true,
+        Order::Any | Order::Natural(_) => false,
+    }
+}
+
 /// The scan of what was chosen, told as MongoDB's planner would run it.
 fn scan_of(
     reader: Reader<'static>,
     (found, access): (&Arc<Collection>, Access),
     request: &FindRequest,
     query: &Query,
+    large: &Large,
 ) -> Scan<'static> {
     let is_express = express::of(found, &access, request, Purpose::Find).is_some();
     let scan = Scan::new(reader, found, access, query.filter.clone(), &query.order);
     if is_express {
         scan.tell_express();
     }
-    scan.interrupted_by(&request.interrupt)
+    let scan = scan.interrupted_by(&request.interrupt);
+    match asked_lazily(request, query, large) {
+        Some(lazily) => scan.lazily(lazily),
+        None => scan,
+    }
 }
 
 /// The nearest documents, if that is what is asked for and they need no scan of all.

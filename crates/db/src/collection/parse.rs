@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf};
 use frond_query::expression::Variables;
+use frond_query::large::Large;
 use frond_query::memory::RequestMemory;
 use frond_query::metadata::MetadataKind;
 use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 
+use crate::collection::FindRequest;
 use crate::collection::plan::Order;
 use crate::error::Error;
 use crate::frond::Frond;
@@ -32,6 +34,21 @@ pub fn parse_variables(
     let memory = if frond.runs_scripts() { memory } else { memory.without_scripts() };
     let (now, time) = (frond.now_millis(), frond.operation_time());
     Ok(Variables::in_cluster(now, time, memory, variables)?)
+}
+
+/// Parses the filter of a search in the collection `found`, and evaluates the variables that it
+/// sees. They know how strings compare, and `large`, which reads what documents hold references to.
+pub(crate) fn parse_request(
+    frond: &Frond,
+    request: &FindRequest,
+    found: Option<&Collection>,
+    large: &Large,
+) -> Result<(Filter, Variables), Error> {
+    let collation = collation_of(request.collation.as_ref(), found)?;
+    let variables = parse_variables(frond, request.variables.as_ref(), &request.interrupt)?;
+    let variables = variables.with_collation(collation).with_large(large.clone());
+    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    Ok((filter, variables))
 }
 
 /// Parses a filter (`None`: everything passes), which sees `variables`.

@@ -9,9 +9,7 @@ use frond_query::{Filter, Projection};
 
 use crate::catalog::Catalog;
 use crate::collection::covered::Needs;
-use crate::collection::parse::{
-    asked_metadata, collation_of, parse_filter, parse_searched, parse_variables,
-};
+use crate::collection::parse::{asked_metadata, parse_request, parse_searched};
 use crate::collection::plan::{Access, Between, Order};
 use crate::collection::search::Search;
 use crate::collection::{FindRequest, Purpose};
@@ -68,13 +66,9 @@ pub(super) fn query_of(
     large: &Large,
 ) -> Result<Query, Error> {
     let found = Catalog::of(reader, database).collection(collection)?;
-    let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
-    let variables = variables.with_collation(collation.clone()).with_large(large.clone());
-    let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    let (filter, variables) = parse_request(database.frond(), request, found.as_deref(), large)?;
     let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?;
-    let order = match (order.with_collation(&collation), filter.distance()) {
+    let order = match (order.with_collation(variables.collation()), filter.distance()) {
         (Order::Any, Some(distance)) => Order::Near(distance),
         (order, _) => order,
     };

@@ -142,19 +142,7 @@ impl<'t> CollectionWriter<'t> {
         };
         let validator = match &before {
             Some(before) => {
-                if before.options.get("viewOn").is_some() {
-                    view::refuse(before.options.view(), &database.namespace(name))?;
-                }
-                if before.order.is_some() && database.transaction().is_some() {
-                    let message = format!(
-                        "Collection '{}' is a capped collection. Writes in transactions are not allowed \
-                         on capped collections.",
-                        database.namespace(name)
-                    );
-                    let code = Code::OperationNotSupportedInTransaction;
-                    return Err(Error::invalid(code, message));
-                }
-                points::refuse_transaction(before, database, name)?;
+                refuse_unwritable(before, database, name)?;
                 Validator::that_refuses_or_warns(before.options.view(), || {
                     parse_variables(database.frond(), None, database.interrupt())
                 })?
@@ -464,6 +452,23 @@ impl<'t> CollectionWriter<'t> {
         debug_assert!(is_now, "invariants 1 and 2");
         Ok(live)
     }
+}
+
+/// Refuses what requests don't write: a view, and in a transaction of several requests a capped
+/// collection and a time series.
+fn refuse_unwritable(found: &Collection, database: &Database, name: &str) -> Result<(), Error> {
+    if found.options.get("viewOn").is_some() {
+        view::refuse(found.options.view(), &database.namespace(name))?;
+    }
+    if found.order.is_some() && database.transaction().is_some() {
+        let message = format!(
+            "Collection '{}' is a capped collection. Writes in transactions are not allowed on \
+             capped collections.",
+            database.namespace(name)
+        );
+        return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
+    }
+    points::refuse_transaction(found, database, name)
 }
 
 #[cfg(test)]

@@ -87,81 +87,120 @@ impl Commit {
     /// # Errors
     /// `Damaged` if it is no commit; `Invalid` if it is of a version that this build can't read.
     pub fn decode(chunk: &Chunk) -> Result<Commit, Error> {
-        let damaged = |what: &str| Error::damaged(format!("commit {}: {what}", chunk.hash()));
+        let damaged = |what: &str| damaged(chunk.hash(), what);
         if chunk.kind() != ChunkKind::Commit {
             return Err(damaged(&format!("the chunk is a {:?}", chunk.kind())));
         }
         let payload = DocumentBuf::validated(chunk.payload_bytes())
             .map_err(|error| damaged(&error.to_string()))?;
-        let payload = payload.view();
-        let integer = |document: Document<'_>, name: &str| match document.get(name) {
-            Some(Value::Int64(number)) => Ok(number),
-            _ => Err(damaged(&format!("no proper field {name}"))),
-        };
-        let text = |name: &str| match payload.get(name) {
-            Some(Value::String(text)) => Ok(text.to_owned()),
-            _ => Err(damaged(&format!("no proper field {name}"))),
-        };
-        match payload.get("version") {
-            Some(Value::Int32(VERSION)) => {}
-            Some(Value::Int32(version)) => return Err(unknown_version(chunk.hash(), version)),
-            _ => return Err(damaged("no proper field version")),
-        }
-        let Some(Value::DateTime(timestamp_millis)) = payload.get("timestamp") else {
-            return Err(damaged("no proper field timestamp"));
-        };
-        let authored_millis = match payload.get("authored") {
-            None => None,
-            Some(Value::DateTime(millis)) => Some(millis),
-            Some(_) => return Err(damaged("no proper field authored")),
-        };
-        let automatic = match payload.get("automatic") {
-            None => false,
-            Some(Value::Boolean(true)) => true,
-            Some(_) => return Err(damaged("no proper field automatic")),
-        };
-        let reverts = match payload.get("reverts") {
-            None => None,
-            Some(Value::String(id)) => {
-                Some(CommitId::parse(id).ok_or_else(|| damaged("no proper field reverts"))?)
-            }
-            Some(_) => return Err(damaged("no proper field reverts")),
-        };
-        let committer = payload.get("committer").map(|_| text("committer")).transpose()?;
-        let Some(Value::Document(format)) = payload.get("format") else {
-            return Err(damaged("no proper field format"));
-        };
-        let small = |name: &str| {
-            u32::try_from(integer(format, name)?).map_err(|_| damaged(&format!("wrong {name}")))
-        };
-        let format = TreeFormat {
-            chunk_bytes_target: small("chunkBytesTarget")?,
-            inline_bytes_max: small("inlineBytesMax")?,
-            salt: integer(format, "salt")? as u64,
-        };
+        let payload = Fields { chunk: chunk.hash(), document: payload.view() };
+        payload.check_version()?;
         let references: Vec<ChunkHash> = chunk.references().collect();
         let (Some(root), Some(parents)) = (references.first(), references.get(PARENTS_POSITION..))
         else {
             return Err(damaged("no catalog"));
         };
-        if integer(payload, "parents")? != parents.len() as i64 {
+        if payload.integer("parents")? != parents.len() as i64 {
             return Err(damaged("the number of parents is wrong"));
         }
-        let generation = u64::try_from(integer(payload, "generation")?)
+        let generation = u64::try_from(payload.integer("generation")?)
             .map_err(|_| damaged("wrong generation"))?;
         Ok(Commit {
-            catalog: Tree { root: *root, format },
+            catalog: Tree { root: *root, format: payload.tree_format()? },
             parents: parents.to_vec(),
-            author: text("author")?,
-            message: text("message")?,
-            committer,
-            timestamp_millis,
-            authored_millis,
+            author: payload.required("author", text)?,
+            message: payload.required("message", text)?,
+            committer: payload.optional("committer", text)?,
+            timestamp_millis: payload.required("timestamp", millis)?,
+            authored_millis: payload.optional("authored", millis)?,
             generation,
-            automatic,
-            reverts,
+            automatic: payload.optional("automatic", only_true)?.is_some(),
+            reverts: payload.optional("reverts", commit_id)?,
         })
     }
+}
+
+/// The fields of a stored commit, or of a document in it. One that isn't as it was written is
+/// damage.
+struct Fields<'a> {
+    chunk: ChunkHash,
+    document: Document<'a>,
+}
+
+impl<'a> Fields<'a> {
+    fn check_version(&self) -> Result<(), Error> {
+        match self.document.get("version") {
+            Some(Value::Int32(VERSION)) => Ok(()),
+            Some(Value::Int32(version)) => Err(unknown_version(self.chunk, version)),
+            _ => Err(self.improper("version")),
+        }
+    }
+
+    fn tree_format(&self) -> Result<TreeFormat, Error> {
+        let document = self.required("format", |value| value.as_document())?;
+        let format = Fields { chunk: self.chunk, document };
+        let small = |name: &str| {
+            u32::try_from(format.integer(name)?)
+                .map_err(|_| damaged(self.chunk, &format!("wrong {name}")))
+        };
+        Ok(TreeFormat {
+            chunk_bytes_target: small("chunkBytesTarget")?,
+            inline_bytes_max: small("inlineBytesMax")?,
+            salt: format.integer("salt")? as u64,
+        })
+    }
+
+    fn integer(&self, name: &str) -> Result<i64, Error> {
+        self.required(name, |value| match value {
+            Value::Int64(number) => Some(number),
+            _ => None,
+        })
+    }
+
+    /// What `read` makes of a field that each commit has.
+    fn required<T>(&self, name: &str, read: impl Fn(Value<'a>) -> Option<T>) -> Result<T, Error> {
+        self.optional(name, read)?.ok_or_else(|| self.improper(name))
+    }
+
+    /// What `read` makes of a field, if it is there.
+    fn optional<T>(
+        &self,
+        name: &str,
+        read: impl Fn(Value<'a>) -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let read = |value| read(value).ok_or_else(|| self.improper(name));
+        self.document.get(name).map(read).transpose()
+    }
+
+    fn improper(&self, name: &str) -> Error {
+        damaged(self.chunk, &format!("no proper field {name}"))
+    }
+}
+
+fn text(value: Value<'_>) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+fn millis(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::DateTime(millis) => Some(millis),
+        _ => None,
+    }
+}
+
+fn only_true(value: Value<'_>) -> Option<()> {
+    matches!(value, Value::Boolean(true)).then_some(())
+}
+
+fn commit_id(value: Value<'_>) -> Option<CommitId> {
+    text(value).and_then(|id| CommitId::parse(&id))
+}
+
+fn damaged(chunk: ChunkHash, what: &str) -> Error {
+    Error::damaged(format!("commit {chunk}: {what}"))
 }
 
 fn unknown_version(chunk: ChunkHash, version: i32) -> Error {

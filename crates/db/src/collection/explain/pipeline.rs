@@ -7,6 +7,7 @@
 
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value};
 use frond_query::pipeline::{Pipeline, explained};
+use frond_query::{Collation, Filter, SortPattern};
 
 use super::{Effort, Purpose, explain_query};
 use crate::catalog::Catalog;
@@ -45,11 +46,7 @@ pub(crate) fn explain_aggregate(
         None => pipeline.take_filter().with_variables(variables),
     };
     let (sorted, limit) = pipeline.leading_order();
-    let order = match (filter.distance(), sorted) {
-        (Some(distance), _) => Order::Near(distance),
-        (None, Some(order)) => Order::By(order.clone()).with_collation(&collation),
-        (None, None) => Order::Any,
-    };
+    let order = order_of(&filter, sorted, &collation);
     let needs = if near.is_some() { None } else { pipeline.needs() };
     let search = || Search {
         order: &order,
@@ -78,13 +75,26 @@ pub(crate) fn explain_aggregate(
     if query.collection.as_ref().is_some_and(|(_, access)| access.gives_order) {
         pipeline.drop_order();
     }
-    let purpose = match (pipeline.counts_only(), near.is_none() && pipeline.divides()) {
+    let purpose = purpose_of(&pipeline, near.is_some());
+    let told = explain_query(database, &reader, collection, (&asked, &query), purpose, effort)?;
+    Ok((told, rest))
+}
+
+/// In which order the search finds documents that a pipeline wants `sorted`.
+fn order_of(filter: &Filter, sorted: Option<&SortPattern>, collation: &Collation) -> Order {
+    match (filter.distance(), sorted) {
+        (Some(distance), _) => Order::Near(distance),
+        (None, Some(order)) => Order::By(order.clone()).with_collation(collation),
+        (None, None) => Order::Any,
+    }
+}
+
+fn purpose_of(pipeline: &Pipeline, is_near: bool) -> Purpose {
+    match (pipeline.counts_only(), !is_near && pipeline.divides()) {
         (true, _) => Purpose::CountedStages,
         (false, true) => Purpose::DividedStages,
         (false, false) => Purpose::Stages,
-    };
-    let told = explain_query(database, &reader, collection, (&asked, &query), purpose, effort)?;
-    Ok((told, rest))
+    }
 }
 
 /// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort`

@@ -28,6 +28,16 @@ use crate::schema::{Index, TreeRef};
 /// Whether to stop is asked once for so many entries.
 pub(super) const CHECK_COUNT: u64 = 256;
 
+/// What an entry of an index tells of its document without that being read.
+enum ByKey {
+    /// It doesn't pass.
+    Fails,
+    /// All that is asked for: what is shown of it, if it passes.
+    Covered(Option<DocumentBuf>),
+    /// The document has to be read.
+    TooLittle,
+}
+
 /// How documents are fetched and filtered.
 pub(super) struct Fetch<'a> {
     pub reader: Reader<'a>,
@@ -189,27 +199,17 @@ impl Fetch<'_> {
             remember()?;
             return Ok(Some(nothing_of(id_key)));
         }
-        if walk.cover != Cover::Nothing || told_by_key.is_some() {
-            let parts: EntryParts = index_entry::cut(index, &entry.key, &content)?;
-            if let Some(cover) = told_by_key
-                && let Some(document) = cover.document(index, &entry.key, &parts)?
-                && !self.filter.try_matches(document.view())?
-            {
-                return Ok(None);
-            }
-            if let Some(document) = walk.cover.document(index, &entry.key, &parts)? {
+        match self.by_key(walk, (index, told_by_key), &entry.key, &content)? {
+            ByKey::Fails => return Ok(None),
+            ByKey::Covered(document) => {
                 remember()?;
-                let passes = match must_ask {
-                    true => self.asked_here().try_matches(document.view())?,
-                    false => self.passes(document.view())?,
-                };
-                if passes && self.counts_only {
-                    return Ok(Some(nothing_of(id_key)));
-                }
-                return Ok(passes.then_some(Row::part(id_key, document, None)));
+                return Ok(document.map(|document| match self.counts_only {
+                    true => nothing_of(id_key),
+                    false => Row::part(id_key, document, None),
+                }));
             }
+            ByKey::TooLittle => remember()?,
         }
-        remember()?;
         let Some(value) = self.reader.get(self.documents, &id_key)? else {
             // A cursor of a transaction may be read on after the transaction removed the document.
             if self.reader.may_change() {
@@ -225,6 +225,33 @@ impl Fetch<'_> {
             return Ok(Some(nothing_of(id_key)));
         }
         self.passing(id_key, &value)
+    }
+
+    fn by_key(
+        &self,
+        walk: &Walk,
+        (index, told_by_key): (&Index, Option<&Cover>),
+        key: &Bytes,
+        content: &Bytes,
+    ) -> Result<ByKey, Error> {
+        if walk.cover == Cover::Nothing && told_by_key.is_none() {
+            return Ok(ByKey::TooLittle);
+        }
+        let parts: EntryParts = index_entry::cut(index, key, content)?;
+        if let Some(cover) = told_by_key
+            && let Some(document) = cover.document(index, key, &parts)?
+            && !self.filter.try_matches(document.view())?
+        {
+            return Ok(ByKey::Fails);
+        }
+        let Some(document) = walk.cover.document(index, key, &parts)? else {
+            return Ok(ByKey::TooLittle);
+        };
+        let passes = match walk.leaves_unchecked(key) {
+            true => self.asked_here().try_matches(document.view())?,
+            false => self.passes(document.view())?,
+        };
+        Ok(ByKey::Covered(passes.then_some(document)))
     }
 
     /// Whether the whole key of an entry, which may have been cut, lies between what `min` and
