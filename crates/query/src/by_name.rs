@@ -28,6 +28,11 @@ impl<T> ByName<T> {
         self.position(name).map(|position| &self.entries[position].1)
     }
 
+    /// As [`ByName::get`], to be changed.
+    pub(crate) fn get_mut(&mut self, name: &[u8]) -> Option<&mut T> {
+        self.position(name).map(|position| &mut self.entries[position].1)
+    }
+
     /// The value of a name, made where there is none, and whether it was.
     pub(crate) fn entry(&mut self, name: &str, make: impl FnOnce() -> T) -> (&mut T, bool) {
         let found = self.position(name.as_bytes());

@@ -8,36 +8,58 @@
 //! *Surprise*: the fields of documents in arrays have their places too, as long as the array keeps
 //! its length.
 
+use std::collections::HashMap;
+
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::shape::{Leaf, Mode, Shape};
+use crate::by_name::ByName;
 
 /// The fields that were taken away and set again, by name; and those below fields.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    fields: Vec<(String, Places)>,
+    fields: ByName<Places>,
     /// Whether this field itself was.
     is_set_again: bool,
+}
+
+/// The fields that stages took away so far, by name; and those below fields.
+#[derive(Default)]
+struct Removed {
+    fields: ByName<Removed>,
+    /// Whether this field itself was.
+    is_removed: bool,
+}
+
+impl Removed {
+    /// The field at `path`; `met` is shown how many of its parts lead to each that was taken away.
+    fn at(&mut self, path: &[&str], met: &mut dyn FnMut(usize)) -> &mut Removed {
+        let mut place = self;
+        for (position, part) in path.iter().enumerate() {
+            place = place.fields.entry(part, Removed::default).0;
+            if place.is_removed {
+                met(position + 1);
+            }
+        }
+        place
+    }
 }
 
 impl Places {
     /// Of stages that all change the fields of one document; `None` if none is set again.
     pub(super) fn of<'s>(stages: impl Iterator<Item = Option<&'s Shape>>) -> Option<Places> {
         let mut places = Places::default();
-        let mut removed: Vec<Vec<&str>> = Vec::new();
+        let mut removed = Removed::default();
         for shape in stages {
             let shape = shape.filter(|shape| shape.mode != Mode::Include)?;
             shape.visit_leaves(&mut |path, leaf| match leaf {
-                Leaf::Removed => removed.push(path.to_vec()),
+                Leaf::Removed => removed.at(path, &mut |_| {}).is_removed = true,
                 Leaf::Set => {
-                    for again in removed.iter().filter(|it| path.starts_with(it)) {
-                        places.insert(again);
-                    }
-                    // What is in a new value has the value's own order.
-                    removed.retain(|it| it.len() <= path.len() || !it.starts_with(path));
+                    let at = removed.at(path, &mut |count| places.insert(&path[..count]));
+                    // What is in a new value has the value's own order; it may have been set to
+                    // nothing.
+                    *at = Removed { fields: ByName::default(), is_removed: true };
                     places.forget_below(path);
-                    // It may have been set to nothing.
-                    removed.push(path.to_vec());
                 }
             });
         }
@@ -45,26 +67,18 @@ impl Places {
     }
 
     fn insert(&mut self, path: &[&str]) {
-        let Some((first, rest)) = path.split_first() else {
-            self.is_set_again = true;
-            return;
-        };
-        let position = match self.fields.iter().position(|(name, _)| name == first) {
-            Some(position) => position,
-            None => {
-                self.fields.push(((*first).to_owned(), Places::default()));
-                self.fields.len() - 1
-            }
-        };
-        self.fields[position].1.insert(rest);
+        match path.split_first() {
+            None => self.is_set_again = true,
+            Some((first, rest)) => self.fields.entry(first, Places::default).0.insert(rest),
+        }
     }
 
     /// Forgets what is below the field at `path`.
     fn forget_below(&mut self, path: &[&str]) {
         match path.split_first() {
-            None => self.fields.clear(),
+            None => self.fields = ByName::default(),
             Some((first, rest)) => {
-                if let Some((_, below)) = self.fields.iter_mut().find(|(name, _)| name == first) {
+                if let Some(below) = self.fields.get_mut(first.as_bytes()) {
                     below.forget_below(rest);
                 }
             }
@@ -80,23 +94,26 @@ impl Places {
 
     /// Recurses once a part of a path.
     fn write(&self, builder: &mut DocumentBuilder, before: Document<'_>, after: Document<'_>) {
-        let old: Vec<&str> = before.iter().map(|(name, _)| name).collect();
-        let mut fields: Vec<(usize, &str, Value<'_>)> = Vec::new();
-        for (name, value) in after.iter() {
-            let place = old.iter().position(|known| *known == name).unwrap_or(old.len());
-            fields.push((place, name, value));
+        let mut old: HashMap<&str, (usize, Value<'_>)> = HashMap::new();
+        for (place, (name, value)) in before.iter().enumerate() {
+            old.entry(name).or_insert((place, value));
         }
+        let mut fields: Vec<(&str, Value<'_>)> = after.iter().collect();
         // The others stand in the order of `before` anyway, so that only those are moved.
-        let is_moved = |name: &str| {
-            self.fields.iter().any(|(field, below)| field == name && below.is_set_again)
-        };
-        if fields.iter().any(|(_, name, _)| is_moved(name)) {
-            fields.sort_by_key(|(place, ..)| *place);
+        let is_moved =
+            |name: &str| self.fields.get(name.as_bytes()).is_some_and(|below| below.is_set_again);
+        if fields.iter().any(|(name, _)| is_moved(name)) {
+            fields.sort_by_cached_key(|(name, _)| {
+                old.get(name).map_or(usize::MAX, |(place, _)| *place)
+            });
         }
-        for (_, name, value) in fields {
-            let below = self.fields.iter().find(|(field, _)| field == name).map(|(_, below)| below);
+        for (name, value) in fields {
+            let below = self.fields.get(name.as_bytes());
             match below.filter(|below| !below.fields.is_empty()) {
-                Some(below) => below.value(builder, name, before.get(name), value),
+                Some(below) => {
+                    let before = old.get(name).map(|(_, value)| *value);
+                    below.value(builder, name, before, value);
+                }
                 None => {
                     builder.append(name, value);
                 }

@@ -181,6 +181,25 @@ mod tests {
     }
 
     #[test]
+    fn many_fields_that_are_unset_and_set_again_keep_their_places() {
+        let names: Vec<String> =
+            (0..3_000).map(|field| format!("f{}", field * 7 % 3_000)).collect();
+        let fields = |value: i32, names: &[String]| {
+            names.iter().map(|name| format!("\"{name}\": {value}")).collect::<Vec<_>>().join(", ")
+        };
+        let mut again = names.clone();
+        again.sort();
+        let within = |value: i32| format!("{{\"_id\": 1, \"in\": {{{}}}}}", fields(value, &names));
+        let below: Vec<String> = again.iter().map(|name| format!("in.{name}")).collect();
+        let unset = |names: &[String]| format!("{{\"$unset\": [\"{}\"]}}", names.join("\", \""));
+        let stages = format!("[{}, {{\"$set\": {{{}}}}}]", unset(&below), fields(2, &below));
+        check(&within(1), &stages, &within(2));
+        let outermost = |value: i32| format!("{{\"_id\": 1, {}}}", fields(value, &names));
+        let stages = format!("[{}, {{\"$set\": {{{}}}}}]", unset(&again), fields(2, &again));
+        check(&outermost(1), &stages, &outermost(2));
+    }
+
+    #[test]
     fn wrong_pipelines_are_refused() {
         for (stages, code) in [
             (r#"[{"$match": {}}]"#, 72),
