@@ -117,8 +117,8 @@ impl<'a> Reader<'a> {
         matches!(self.source, Source::Shared(_))
     }
 
-    /// Whether what `key` has may be undone from one call to the next: it was written by the
-    /// transaction of several requests that reads.
+    /// Whether what `key` has was written by the transaction that reads: it may be undone from one
+    /// call to the next, and no other reader has its chunks.
     ///
     /// # Errors
     /// `NoSuchTransaction` (251) if the transaction has ended.
@@ -127,6 +127,7 @@ impl<'a> Reader<'a> {
             (TreeRef::Live(id), Source::Shared(transaction)) => {
                 transaction.read(|own| Ok(own.has_written(id, key)))
             }
+            (TreeRef::Live(id), Source::Transaction(own)) => Ok(own.has_written(id, key)),
             _ => Ok(false),
         }
     }

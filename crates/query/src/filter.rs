@@ -46,7 +46,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::geometry::near::{Distance, Near};
-use crate::large::{Asked, Depth};
+use crate::large::{Asked, Depth, Large};
 use crate::memory::RequestMemory;
 use crate::metadata::{Metadata, MetadataKind};
 use crate::search::{TextMatcher, TextSearch};
@@ -209,6 +209,11 @@ impl Filter {
     /// The same, asked for a request that may use so much.
     pub fn with_memory(self, memory: RequestMemory) -> Filter {
         Filter { variables: self.variables.clone().with_memory(memory), ..self }
+    }
+
+    /// The same, asked of documents whose references `large` reads.
+    pub fn with_large(self, large: &Large) -> Filter {
+        Filter { variables: self.variables.clone().with_large(large.clone()), ..self }
     }
 
     /// Compares strings by `collation`.
@@ -395,7 +400,7 @@ impl Filter {
         are_all.then_some(names)
     }
 
-    /// At what of documents the filter looks by itself: its expressions open what they want.
+    /// At what of documents the filter looks by itself: its expressions and schemas open what they want.
     pub fn asked(&self) -> Asked {
         let mut asked = Asked::default();
         if self.root.ask(Depth::Parts, &mut asked) { asked } else { Asked::all() }

@@ -124,7 +124,7 @@ impl Asked {
     }
 
     /// Has the value itself looked at so far.
-    pub(crate) fn look(&mut self, depth: Depth) {
+    pub fn look(&mut self, depth: Depth) {
         self.depth = self.depth.max(depth);
     }
 

@@ -291,7 +291,9 @@ impl<'a> Scan<'a> {
     /// Reads of large documents only `_id`, what the filter asks for, and these outermost fields:
     /// they will change.
     pub fn for_update<'n>(self, names: impl Iterator<Item = &'n [u8]>) -> Scan<'a> {
-        self.in_part(names)
+        let mut scan = self.in_part(names);
+        scan.fetch.open_for_filter();
+        scan
     }
 
     /// Shows what was asked for of the documents that are left, until `visit` answers false.

@@ -8,6 +8,7 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::expression::Variables;
+use frond_query::large::Large;
 use frond_query::memory::RequestMemory;
 use frond_query::{Code, Collation, Filter};
 
@@ -133,8 +134,23 @@ impl Validator {
         Err(error.with_details(details.build()))
     }
 
+    /// Whether it lets a document through whose references `large` reads: it opens what it looks
+    /// at.
+    ///
+    /// # Errors
+    /// What reading failed with; as [`Validator::check`], but for a refusal.
+    pub fn passes_by(&self, large: &Large, document: DocumentBuf) -> Result<bool, Error> {
+        let filter = self.filter.clone().with_large(large);
+        let document = large.open_document(&filter.asked(), document)?;
+        self.passes_filter(&filter, document.view())
+    }
+
     fn passes(&self, document: Document<'_>) -> Result<bool, Error> {
-        let error = match self.filter.try_matches(document) {
+        self.passes_filter(&self.filter, document)
+    }
+
+    fn passes_filter(&self, filter: &Filter, document: Document<'_>) -> Result<bool, Error> {
+        let error = match filter.try_matches(document) {
             Ok(passes) => return Ok(passes),
             Err(error) => error,
         };

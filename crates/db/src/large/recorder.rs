@@ -4,7 +4,7 @@
 //! The document before has them, so they are left out.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use frond_store::chunk::HASH_BYTES;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lifetime, StoreError, StoreLayer};
@@ -67,7 +67,28 @@ impl<'a> Recorder<'a> {
     }
 }
 
+/// Chunks that were put so far, in front of a store that has all others.
+pub(crate) struct Beside {
+    store: Arc<dyn ChunkStore>,
+    put: BTreeMap<ChunkHash, Chunk>,
+}
+
+impl StoreLayer for Beside {
+    fn inner(&self) -> &dyn ChunkStore {
+        &*self.store
+    }
+
+    fn own(&self, hash: ChunkHash) -> Option<Chunk> {
+        self.put.get(&hash).cloned()
+    }
+}
+
 impl Recorder<'_> {
+    /// What was put so far, to be read in front of a store that has all that it refers to.
+    pub fn beside(&self, store: &Arc<dyn ChunkStore>) -> Layered<Beside> {
+        Layered(Beside { store: store.clone(), put: self.recorded().put.clone() })
+    }
+
     fn recorded(&self) -> MutexGuard<'_, Recorded> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }

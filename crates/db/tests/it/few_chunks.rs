@@ -119,6 +119,11 @@ fn what_names_a_few_fields_reads_a_few_chunks() {
         ("{}", "[{'$replaceWith': {'$mergeObjects': ['$$ROOT', {'n': 30}]}}]"),
         ("{}", "[{'$unset': 'meta.pad'}]"),
         ("{'level': 3}", "{'$set': {'meta.a.b': 8}}"),
+        ("{'$expr': {'$eq': ['$meta.a.b', 8]}}", "{'$inc': {'level': 1}}"),
+        ("{'$expr': {'$gt': [{'$size': '$rows'}, 60]}}", "{'$inc': {'level': 1}}"),
+        ("{'$jsonSchema': {'properties': {'meta': {'required': ['a']}}}}", "{'$inc': {'n': 1}}"),
+        ("{'$jsonSchema': {'properties': {'rows': {'minItems': 60}}}}", "{'$inc': {'n': 1}}"),
+        ("{'$jsonSchema': {'maxProperties': 20}}", "[{'$set': {'n': 2}}]"),
     ] {
         let mut statement = statement(filter, "{}");
         statement.update = value(change);
@@ -175,4 +180,37 @@ fn transactions_read_a_few_chunks_of_what_they_did_not_write() {
         run(&inside, "docs", &super::support::request("{'_id': {'$gt': 1}}")).expect("found");
     assert!(whole[0].get("rows") == documents[1].get("rows"));
     assert!(whole[1] == documents[2]);
+}
+
+/// Validators open what they look at, whatever they ask with.
+#[test]
+fn validators_read_a_few_chunks_of_what_they_let_through() {
+    let shop = unkept();
+    assert_eq!(try_insert(&shop, "docs", &[document(1, 4_000_000)]).count, 1);
+    shop.commit("documents", "test").expect("committed");
+    for validator in [
+        "{'$expr': {'$lt': ['$level', 1000]}}",
+        "{'$expr': {'$and': [{'$gt': [{'$size': '$rows'}, 9]}, {'$lt': ['$meta.x', 1000]}]}}",
+        "{'$jsonSchema': {'properties': {'level': {'maximum': 1000}}, 'maxProperties': 20}}",
+        "{'$jsonSchema': {'patternProperties': {'^[a-zM]|_id': {'bsonType': ['int', 'string', 'object', 'array']}}, 'additionalProperties': false}}",
+        "{'$jsonSchema': {'properties': {'rows': {'minItems': 10}}}, '$expr': {'$gt': ['$last', 0]}}",
+    ] {
+        let change = json(&format!("{{'validator': {validator}}}"));
+        shop.change_collection("docs", change.view()).expect("changed");
+        for (operators, modified) in [
+            ("{'$inc': {'level': 1}}", 1),
+            ("{'$inc': {'meta.a.b': 1}}", 1),
+            ("[{'$set': {'n': {'$add': ['$level', 1]}}}]", 1),
+            ("{'$set': {'level': 2000, 'last': -1, 'X1': 1, 'meta.x': 5000}}", 0),
+        ] {
+            let mut statement = statement("{}", "{}");
+            statement.update = value(operators);
+            let read = chunks(&shop, || {
+                let report = update(&shop, "docs", statement.clone());
+                assert_eq!(report.modified, modified, "{validator}: {operators}");
+                assert_eq!(report.errors.len() as u64, 1 - modified, "{validator}: {operators}");
+            });
+            assert!(modified == 0 || read <= 72, "{validator} {operators}: {read} chunks");
+        }
+    }
 }

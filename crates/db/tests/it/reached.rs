@@ -75,6 +75,21 @@ const CONDITIONS: &[&str] = &[
     "'$or': [{'rows.at': 60}, {'rows': {'$size': 40}}]",
     "'$and': [{'rows.at': {'$gt': 60}}, {'$expr': {'$gt': ['$meta.x', 3]}}]",
     "'rows.n': 77, '$expr': {'$divide': ['$level', 0]}",
+    "'$expr': {'$gt': [{'$size': '$rows'}, 60]}",
+    "'$expr': {'$eq': ['$meta.a.b', 1]}, 'n': {'$lt': 5}",
+    "'$jsonSchema': {'required': ['n', 'rows']}",
+    "'$jsonSchema': {'minProperties': 5, 'properties': {'meta': {'minProperties': 3, 'maxProperties': 3}}}",
+    "'$jsonSchema': {'properties': {'meta': {'properties': {'a': {'properties': {'b': {'enum': [1]}}}}}}}",
+    "'$jsonSchema': {'properties': {'rows': {'bsonType': 'array', 'minItems': 60}}}",
+    "'$jsonSchema': {'properties': {'rows': {'items': {'properties': {'at': {'maximum': 70}}}}}}",
+    "'$jsonSchema': {'properties': {'rows': {'uniqueItems': true}, 'mixed': {'uniqueItems': true}}}",
+    "'$jsonSchema': {'properties': {'mixed': {'items': [{'bsonType': 'int'}, {'required': ['long']}], 'additionalItems': {'not': {'bsonType': 'null'}}}}}",
+    "'$jsonSchema': {'properties': {'text': {'minLength': 1400, 'pattern': '^text 1'}, 'middle': {'maxLength': 600}}}",
+    "'$jsonSchema': {'patternProperties': {'^m': {'anyOf': [{'bsonType': 'string'}, {'required': ['x']}, {'minItems': 5}]}}}",
+    "'$jsonSchema': {'properties': {'_id': {}, 'level': {}, 'n': {}, 'text': {}, 'middle': {}, 'meta': {}, 'mixed': {}, 'named': {}, 'rows': {}, 'mark': {}, 'last': {'maximum': 3}}, 'additionalProperties': false}",
+    "'$jsonSchema': {'properties': {'meta': {'properties': {'a': {}}, 'additionalProperties': {'oneOf': [{'bsonType': 'string'}, {'maximum': 3}]}}}}",
+    "'$jsonSchema': {'properties': {'named': {'items': {'required': ['n']}}, 'meta': {'dependencies': {'a': ['x'], 'x': {'maxProperties': 3}}}}}",
+    "'$jsonSchema': {'properties': {'meta': {'enum': [{'x': 1}]}}}",
 ];
 
 fn ids(documents: &[DocumentBuf]) -> Vec<String> {

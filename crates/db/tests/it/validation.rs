@@ -109,18 +109,14 @@ fn validators_of_large_documents_read_what_they_ask_for() {
         let properties = "'properties': {'n': {'bsonType': 'int', 'maximum': 4}}";
         format!("{{'$jsonSchema': {{'required': ['n', 'm'], {properties}{more}}}}}")
     };
-    for (validator, is_partly_read) in [
-        ("{'n': {'$lt': 5}}".to_owned(), true),
-        (
-            "{'$or': [{'m.a': {'$gt': 7}}, {'n': {'$lte': 4}, 'rows': {'$exists': true}}]}"
-                .to_owned(),
-            false,
-        ),
-        (schema(""), true),
-        (schema(", 'bsonType': 'object', 'dependencies': {'n': ['m']}"), true),
-        (schema(", 'not': {'required': ['z']}, 'anyOf': [{'required': ['m']}]"), true),
-        (schema(", 'minProperties': 3"), false),
-        ("{'$expr': {'$lt': ['$n', '$m.a']}}".to_owned(), false),
+    for validator in [
+        "{'n': {'$lt': 5}}".to_owned(),
+        "{'$or': [{'m.a': {'$gt': 7}}, {'n': {'$lte': 4}, 'rows': {'$exists': true}}]}".to_owned(),
+        schema(""),
+        schema(", 'bsonType': 'object', 'dependencies': {'n': ['m']}"),
+        schema(", 'not': {'required': ['z']}, 'anyOf': [{'required': ['m']}]"),
+        schema(", 'minProperties': 3"),
+        "{'$expr': {'$lt': ['$n', '$m.a']}}".to_owned(),
     ] {
         for level in ["strict", "moderate"] {
             let options =
@@ -144,7 +140,7 @@ fn validators_of_large_documents_read_what_they_ask_for() {
             };
             let (report, chunks) = change(1, "{'$set': {'n': 3}}");
             assert_eq!(report.modified, 1, "{validator}");
-            assert_eq!(chunks < 24, is_partly_read, "{validator}: {chunks} chunks");
+            assert!(chunks < 24, "{validator}: {chunks} chunks");
             let (report, _) = change(1, "{'$set': {'n': 6}}");
             let refused = &report.errors[0].error;
             assert_eq!(refused.code, Code::DocumentValidationFailure, "{validator}");

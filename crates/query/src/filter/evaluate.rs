@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use frond_doc::field_scan::{FieldScan, ScannedNames};
 use frond_doc::path::{Path, Reached};
 use frond_doc::raw::RawElement;
-use frond_doc::{Document, DocumentBuf, ElementType, Reference, Value};
+use frond_doc::{Document, DocumentBuf, ElementType, Reference, Value, ValueBuf};
 
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
@@ -105,8 +105,28 @@ impl<'a> Run<'a> {
         pattern.matches(value, self.variables.memory()).unwrap_or_else(|error| self.fail(error))
     }
 
+    /// What `test` says of one level of what a reference stands for.
+    pub(super) fn on_opened(
+        &self,
+        reference: Reference<'_>,
+        test: &dyn Fn(Value<'_>) -> bool,
+    ) -> bool {
+        match self.variables.large().open(reference) {
+            Ok(opened) => test(opened.as_value()),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// What `test` says of a value without references.
+    pub(super) fn on_whole(&self, value: Value<'_>, test: &dyn Fn(Value<'_>) -> bool) -> bool {
+        match self.variables.large().whole_value(value) {
+            Ok(whole) => test(whole.as_ref().map_or(value, ValueBuf::as_value)),
+            Err(error) => self.fail(error),
+        }
+    }
+
     /// How many elements an array has; `None` if it can't be read.
-    fn element_count(&self, array: Reference<'_>) -> Option<i64> {
+    pub(super) fn element_count(&self, array: Reference<'_>) -> Option<i64> {
         match self.variables.large().element_count(array) {
             Ok(count) => i64::try_from(count).ok(),
             Err(error) => {

@@ -2,7 +2,8 @@
 //! `bsonType`, as MongoDB has it).
 //!
 //! A schema is a list of rules, all of which a value must keep. A rule about one type of value is
-//! kept by every value of another. Reading order: this file (what a rule is, and whether a value
+//! kept by every value of another. What lies in the store is opened as far as a rule looks at it
+//! ([`Value::Reference`]). Reading order: this file (what a rule is, and whether a value
 //! keeps it), `parse` (from BSON), `explain` (why a document failed, for `errInfo`).
 
 mod explain;
@@ -10,7 +11,9 @@ mod parse;
 
 use std::collections::HashSet;
 
-use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf, key, order};
+use frond_doc::{
+    Array, Document, DocumentBuilder, ElementType, Reference, Value, ValueBuf, key, order,
+};
 
 use super::evaluate::Run;
 use super::pattern::Pattern;
@@ -153,17 +156,40 @@ impl Test {
     fn is_kept(&self, value: Value<'_>, run: &Run<'_>) -> bool {
         match self {
             Test::Type(types) => types.matches(value),
-            Test::Enum(values) => {
+            Test::Enum(values) => run.on_whole(value, &|value| {
                 let value = unordered(value);
                 let is_it = |known: &&ValueBuf| order::equal(known.as_value(), value.as_value());
                 values.iter().any(|known| is_it(&known))
-            }
+            }),
             Test::All(schemas) => schemas.iter().all(|schema| schema.matches(value, run)),
             Test::Any(schemas) => schemas.iter().any(|schema| schema.matches(value, run)),
             Test::One(schemas) => {
                 schemas.iter().filter(|schema| schema.matches(value, run)).take(2).count() == 1
             }
             Test::Not(schema) => !schema.matches(value, run),
+            _ => match value {
+                Value::Document(document) => self.is_kept_by_document(document, run),
+                Value::Array(array) => self.is_kept_by_array(array, run),
+                Value::Reference(reference) => self.is_kept_by_reference(reference, run),
+                _ => self.is_kept_by_scalar(value, run),
+            },
+        }
+    }
+
+    /// Opens no more of what a reference stands for than the rule looks at.
+    fn is_kept_by_reference(&self, reference: Reference<'_>, run: &Run<'_>) -> bool {
+        match (self, reference.kind()) {
+            (Test::ItemCount(limit), ElementType::Array) => {
+                let count = run.element_count(reference).and_then(|count| count.try_into().ok());
+                count.is_some_and(|count| limit.allows(count))
+            }
+            (Test::ItemCount(_), _) => true,
+            _ => run.on_opened(reference, &|opened| self.is_kept(opened, run)),
+        }
+    }
+
+    fn is_kept_by_scalar(&self, value: Value<'_>, run: &Run<'_>) -> bool {
+        match self {
             Test::Bound { bound, is_minimum, is_exclusive } => {
                 !value.is_number() || is_within(value, bound.as_value(), *is_minimum, *is_exclusive)
             }
@@ -180,11 +206,7 @@ impl Test {
                 Value::String(_) => run.matches(pattern, value),
                 _ => true,
             },
-            _ => match value {
-                Value::Document(document) => self.is_kept_by_document(document, run),
-                Value::Array(array) => self.is_kept_by_array(array, run),
-                _ => true,
-            },
+            _ => true,
         }
     }
 
@@ -233,7 +255,9 @@ impl Test {
                 .skip(*after)
                 .all(|item| schema.as_ref().is_some_and(|schema| schema.matches(item, run))),
             Test::ItemCount(limit) => limit.allows(array.iter().count()),
-            Test::UniqueItems => duplicate(array).is_none(),
+            Test::UniqueItems => run.on_whole(Value::Array(array), &|whole| {
+                whole.as_array().is_none_or(|array| duplicate(array).is_none())
+            }),
             _ => true,
         }
     }

@@ -145,8 +145,8 @@ impl Node {
         }
     }
 
-    /// Adds what the filter looks at, but for what its expressions do, and at least `depth` of what
-    /// its paths reach; tells whether that is all.
+    /// Adds what the filter looks at, but for what its expressions and schemas open themselves, and
+    /// at least `depth` of what its paths reach; tells whether that is all.
     pub(crate) fn ask(&self, depth: Depth, asked: &mut Asked) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
@@ -156,8 +156,8 @@ impl Node {
                 asked.add(&field.dotted, field.condition.depth().max(depth));
                 true
             }
-            Node::Constant(_) | Node::Expression(_) | Node::Sample(_) => true,
-            Node::Schema(_) | Node::Script(_) | Node::Text(_) => false,
+            Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => true,
+            Node::Script(_) | Node::Text(_) => false,
         }
     }
 

@@ -6,9 +6,9 @@
 use std::cell::Cell;
 
 use bytes::Bytes;
-use frond_doc::{Document, DocumentBuf, key};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, key};
 use frond_query::Filter;
-use frond_query::large::Asked;
+use frond_query::large::{Asked, Depth};
 use frond_query::metadata::Metadata;
 use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
 
@@ -17,7 +17,7 @@ use super::seen::Seen;
 use super::text_scores::TextScores;
 use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
-use crate::collection::handles::Lazily;
+use crate::collection::handles::{Lazily, stored};
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -303,13 +303,44 @@ impl Fetch<'_> {
         if row.is_whole() {
             return Ok(Some(row));
         }
-        if let Some((lazily, _)) = &self.lazily {
-            return Ok(Some(row.opened(lazily)?));
+        let row = match &self.lazily {
+            Some((lazily, _)) => row.opened(lazily)?,
+            None => row,
+        };
+        if self.lazily.is_some() && self.in_part.is_some() {
+            return Ok(Some(row.with_read(|fields| self.part_of(fields))));
         }
-        if self.in_part.is_some() {
+        if self.lazily.is_some() || self.in_part.is_some() {
             return Ok(Some(row));
         }
         Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
+    }
+
+    /// Has the filter open what it looks at in large documents, where no names of fields tell that.
+    pub(super) fn open_for_filter(&mut self) {
+        let tells = self.filter.outermost_names().is_some();
+        if !self.may_fail || tells || self.filter.runs_scripts() {
+            return;
+        }
+        let large = stored(self.reader.store());
+        self.filter = self.filter.clone().with_large(&large);
+        let mut names = Asked::default();
+        for name in self.in_part.iter().flatten() {
+            names.field(&String::from_utf8_lossy(name)).look(Depth::Whole);
+        }
+        self.lazily = Some((Lazily::new(&large, true).asking(&names), self.filter.asked()));
+    }
+
+    /// `_id` and the outermost fields that were asked for of large documents.
+    fn part_of(&self, fields: Document<'_>) -> DocumentBuf {
+        let mut part = DocumentBuilder::new();
+        for element in fields.elements() {
+            let is_asked = |name: &Box<[u8]>| **name == *element.name;
+            if element.name == b"_id" || self.in_part.iter().flatten().any(is_asked) {
+                part.append_element(&element);
+            }
+        }
+        part.build()
     }
 
     /// The fields of a large document that are read before it is known whether it passes; `None`:
@@ -373,7 +404,7 @@ fn for_update<'a>(
     filter: &Filter,
     may_fail: bool,
 ) -> Fetch<'a> {
-    Fetch {
+    let mut fetch = Fetch {
         reader,
         documents,
         filter: filter.clone(),
@@ -387,7 +418,9 @@ fn for_update<'a>(
         steps: Cell::new(0),
         metadata: Metadata::default(),
         scores: Scores::Texts,
-    }
+    };
+    fetch.open_for_filter();
+    fetch
 }
 
 /// What is found where nothing is asked of documents.

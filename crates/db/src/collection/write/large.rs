@@ -1,6 +1,7 @@
 //! Writing large documents: pieces travel with the transaction.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::key;
@@ -10,7 +11,7 @@ use frond_engine::{EngineError, Transaction, TreeId};
 use frond_query::large::{Asked, Depth, Large};
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter};
-use frond_store::{Chunk, ChunkHash, ChunkStore};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered};
 use frond_tree::{Content, Value};
 
 use super::{Becoming, CollectionWriter};
@@ -69,7 +70,10 @@ impl CollectionWriter<'_> {
     /// As [`CollectionWriter::insert`]; `Damaged` if the document can't be read where a validator
     /// or an index asks for it.
     pub fn insert_stored(&mut self, large: &LargeDocument, id: Document<'_>) -> Result<(), Error> {
-        self.check_pieces(&self.transaction.store(), None, large)?;
+        {
+            let store = self.transaction.store();
+            self.check_pieces(&Recorder::new(&store), None, large)?;
+        }
         if self.series.is_some() {
             let message = "a point of a time series can't come as a stream: it is too large";
             return Err(Error::invalid(Code::BSONObjectTooLarge, message));
@@ -174,8 +178,7 @@ impl CollectionWriter<'_> {
         filter: &Filter,
     ) -> Result<Option<bool>, Error> {
         let Some(before) = found.large else { return Ok(None) };
-        let names = self.validator.as_ref().map(Validator::outermost_names);
-        if self.series.is_some() || names.is_some_and(|names| names.is_none()) {
+        if self.series.is_some() {
             return Ok(None); // It looks at whole documents.
         }
         let context = update.context_of(|| self.position_in(&before, filter))?;
@@ -425,14 +428,18 @@ impl CollectionWriter<'_> {
         Ok(build_referring(store, before.format(), made.view())?)
     }
 
-    /// Refuses what the validator doesn't let through, by the outermost fields that it asks for.
+    /// Refuses what the validator doesn't let through, which opens what it looks at; of what it
+    /// refuses, the outermost fields that it asks for are read.
     fn check_pieces(
         &self,
-        store: &dyn ChunkStore,
+        store: &Layered<Recorder<'_>>,
         before: Option<&LargeDocument>,
         after: &LargeDocument,
     ) -> Result<(), Error> {
         let Some(validator) = &self.validator else { return Ok(()) };
+        if self.passes_in_pieces(validator, store, before, after)? {
+            return Ok(());
+        }
         let names = validator.outermost_names().map(|mut names| {
             // It is told of a document that is refused.
             if !names.contains(&&b"_id"[..]) {
@@ -449,6 +456,25 @@ impl CollectionWriter<'_> {
         };
         let before = before.filter(|_| validator.asks_before()).map(asked).transpose()?;
         self.check_valid(before.as_ref().map(DocumentBuf::view), asked(after)?.view())
+    }
+
+    /// Whether a document passes the validator, which opens what it looks at; `false` too where only
+    /// this transaction has what it was before.
+    fn passes_in_pieces(
+        &self,
+        validator: &Validator,
+        store: &Layered<Recorder<'_>>,
+        before: Option<&LargeDocument>,
+        after: &LargeDocument,
+    ) -> Result<bool, Error> {
+        let everybodys = self.database.frond().engine().store();
+        if before.is_some_and(|before| everybodys.get(before.hash()).is_err()) {
+            return Ok(false);
+        }
+        let fields = after.shallow(store, None);
+        let fields = fields.map_err(|error| damaged(&after.value(), error))?;
+        let beside: Arc<dyn ChunkStore> = Arc::new(store.0.beside(everybodys));
+        validator.passes_by(&stored(&beside), fields)
     }
 
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
