@@ -17,6 +17,11 @@ impl QueryError {
     pub fn new(code: Code, message: impl Into<String>) -> QueryError {
         QueryError { code, message: message.into() }
     }
+
+    /// The same, told with what was being done.
+    pub(crate) fn within(self, doing: &str) -> QueryError {
+        QueryError { message: format!("{doing} :: caused by :: {}", self.message), ..self }
+    }
 }
 
 /// An error whose code has no name.

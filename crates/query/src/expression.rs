@@ -1,7 +1,8 @@
 //! Aggregation expressions: `{$add: ["$price", 1]}`.
 //!
 //! Reading order: [`node`] (what an expression is, and how it is evaluated), `parse` (from BSON),
-//! `parsed`, `table` (every operator, supported or refused; handed to the parser, since operators
+//! `parsed`, `constants` (what is computed before the
+//! first document), `table` (every operator, supported or refused; handed to the parser, since operators
 //! parse their arguments with it), `scope` (variables), `let_values`, `evaluated` (a value that is
 //! borrowed where it can be), `path` (how a field path fans out over arrays), `number` (how the
 //! four number types combine), then the families: `arithmetic`, `rounding`, `comparison`,
@@ -18,6 +19,7 @@ mod array;
 mod bits;
 mod comparison;
 mod conditional;
+mod constants;
 mod convert;
 mod date;
 mod evaluated;
@@ -57,6 +59,7 @@ use frond_doc::Value;
 use crate::error::QueryError;
 pub(crate) use crate::error::failure;
 
+pub(crate) use constants::{NotedConstant, compute};
 pub(crate) use evaluated::{Elements, Evaluated, Fields, check_bytes, check_depth};
 pub(crate) use extreme::Extreme;
 pub(crate) use hash::hashed_key;

@@ -44,7 +44,7 @@ use frond_doc::{Document, DocumentBuf, Value};
 
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::Variables;
+use crate::expression::{self, NotedConstant, Variables};
 use crate::geometry::near::{Distance, Near};
 use crate::large::{Asked, Depth, Large};
 use crate::memory::RequestMemory;
@@ -137,15 +137,31 @@ impl Filter {
         scripts::refuse(&self.root)
     }
 
-    /// Checks that a `$where` may be asked.
+    /// Checks that a `$where` or a `$function` may be run.
     ///
     /// # Errors
-    /// `BadValue` where the request may run no scripts.
+    /// `BadValue` and 31264 where the request may run no scripts.
     pub fn check_scripts(&self) -> Result<(), QueryError> {
-        match self.memory().allows_scripts() || !scripts::stands_in(&self.root) {
-            true => Ok(()),
-            false => Err(operand::bad_value("no globalScriptEngine in $where parsing")),
+        if self.memory().allows_scripts() || !self.runs_scripts() {
+            return Ok(());
         }
+        match scripts::stands_in(&self.root) {
+            true => Err(operand::bad_value("no globalScriptEngine in $where parsing")),
+            false => self.memory().check_scripts(),
+        }
+    }
+
+    /// Computes what gives the same for all documents, for the request whose variables it has.
+    ///
+    /// # Errors
+    /// What an expression fails with.
+    pub fn compute_constants(&self) -> Result<(), QueryError> {
+        expression::compute(&self.constants(), &self.variables)
+    }
+
+    /// What of its expressions gives the same for all documents.
+    pub(crate) fn constants(&self) -> Vec<NotedConstant> {
+        scripts::constants(&self.root)
     }
 
     /// Whether a client's script may be run to ask it.

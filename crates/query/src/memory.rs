@@ -150,6 +150,14 @@ impl RequestMemory {
         self.0.as_ref().and_then(|account| std::mem::replace(&mut *account.noted(), noted))
     }
 
+    /// Refuses scripts, if the request may run none.
+    ///
+    /// # Errors
+    /// 31264.
+    pub(crate) fn check_scripts(&self) -> Result<(), QueryError> {
+        self.scripted().map(|_| ())
+    }
+
     fn scripted(&self) -> Result<&Account, QueryError> {
         let account = self.0.as_deref().filter(|account| account.allows_scripts);
         account.ok_or_else(sandbox::disabled)

@@ -15,9 +15,10 @@ use frond_doc::{Document, DocumentBuf, ValueBuf};
 use crate::by_name::ByName;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::{Expression, Variables};
+use crate::expression::{self, Expression, NotedConstant, Variables};
 use crate::filter::Filter;
 use crate::large::{Asked, Depth, Large};
+use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
 
 /// A parsed projection.
@@ -29,6 +30,9 @@ pub struct Projection {
     positional: Option<String>,
     variables: Variables,
     metadata: Metadata,
+    /// What of its expressions gives the same for all documents.
+    constants: Vec<NotedConstant>,
+    runs_scripts: bool,
 }
 
 /// What happens to fields that aren't named.
@@ -110,6 +114,27 @@ impl Projection {
         self.root.collate(variables.collation());
         self.variables = variables;
         self
+    }
+
+    /// Computes what gives the same for all documents, for the request whose variables it has.
+    ///
+    /// # Errors
+    /// What an expression fails with; 31264 where it runs scripts and the request may run none.
+    pub fn compute_constants(&self) -> Result<(), QueryError> {
+        if self.runs_scripts {
+            self.variables.memory().check_scripts()?;
+        }
+        expression::compute(&self.constants, &self.variables)
+    }
+
+    /// Whether a client's script is run.
+    pub fn runs_scripts(&self) -> bool {
+        self.runs_scripts
+    }
+
+    /// What the request may use.
+    pub fn memory(&self) -> &RequestMemory {
+        self.variables.memory()
     }
 
     /// Compares strings by `collation`.

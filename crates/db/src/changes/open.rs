@@ -142,7 +142,9 @@ impl Frond {
         let pipeline = Pipeline::parse_collated(stages, &collation)?;
         let variables =
             parse_variables(database.frond(), request.variables.as_ref(), &Interrupt::default())?;
-        Ok((pipeline, variables.with_collation(collation)))
+        let variables = variables.with_collation(collation);
+        pipeline.compute_constants(&variables)?;
+        Ok((pipeline, variables))
     }
 
     /// Where a token leads.

@@ -113,6 +113,7 @@ fn run_pipeline(
     let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
     let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
     let variables = variables.with_collation(collation).with_large(context.large.clone());
+    pipeline.compute_constants(&variables)?;
     if let Some((output, _)) = pipeline.output() {
         check_output(database, output.as_deref(), stages)?;
     }
@@ -310,6 +311,7 @@ fn stream_view(
     let variables = variables.with_collation(view.collation.clone());
     let variables = variables.with_large(context.large.clone());
     let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
+    pipeline.compute_constants(&variables)?;
     let near = pipeline.take_geo_near();
     let left = pipeline.append_filter(filter);
     let input = if pipeline.is_source() {

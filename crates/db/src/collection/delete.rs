@@ -65,8 +65,10 @@ fn parse_delete(
     let variables =
         parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
     let variables = variables.with_collation(statement.collation.clone().unwrap_or_default());
+    let filter = parse_filter(Some(statement.filter.view()), &variables)?;
+    filter.compute_constants()?;
     Ok(ParsedStatement {
-        filter: parse_filter(Some(statement.filter.view()), &variables)?,
+        filter,
         has_collation: statement.collation.is_some(),
         only_first: statement.only_first,
         hint: statement.hint.clone(),

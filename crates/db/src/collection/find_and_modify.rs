@@ -100,6 +100,10 @@ fn parse_find_and_modify(database: &Database, request: &FindAndModify) -> Result
         .with_collation(&collation);
     let filter = Filter::parse_search(request.filter.view())?.with_variables(variables);
     filter.check_scripts()?;
+    filter.compute_constants()?;
+    if let Some(projection) = &projection {
+        projection.compute_constants()?;
+    }
     Ok(Parsed {
         filter: asked_metadata(filter, &order, projection.as_ref())?,
         order,

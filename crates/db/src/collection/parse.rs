@@ -48,6 +48,7 @@ pub(crate) fn parse_request(
     let variables = parse_variables(frond, request.variables.as_ref(), &request.interrupt)?;
     let variables = variables.with_collation(collation).with_large(large.clone());
     let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    filter.compute_constants()?;
     Ok((filter, variables))
 }
 

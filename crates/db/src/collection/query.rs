@@ -75,6 +75,10 @@ pub(super) fn query_of(
     let projection = request.projection.as_ref().map(DocumentBuf::view);
     let projection = parse_searched(projection, variables)?;
     let filter = asked_metadata(filter, &order, projection.as_ref())?;
+    filter.compute_constants()?;
+    if let Some(projection) = &projection {
+        projection.compute_constants()?;
+    }
     let filter = match request.gives_keys {
         true => filter.also_with_metadata(MetadataKind::IndexKey),
         false => filter,

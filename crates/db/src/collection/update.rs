@@ -104,6 +104,7 @@ fn parse(database: &Database, statement: &UpdateStatement) -> Result<ParsedState
         .with_collation(&collation);
     let filter = Filter::parse_search(statement.filter.view())?.with_variables(variables);
     filter.check_scripts()?;
+    filter.compute_constants()?;
     Ok(ParsedStatement {
         filter: asked_metadata(filter, &order, None)?,
         update,

@@ -8,6 +8,7 @@ mod changes;
 mod clock;
 mod collation;
 mod concurrency;
+mod constants;
 mod counts;
 mod crud;
 mod damaged;

@@ -2,6 +2,7 @@
 
 use frond_doc::Value;
 
+use super::constants::Guard;
 use super::evaluated::Evaluated;
 use super::failure;
 use super::node::{Answer, Node, Operation};
@@ -30,6 +31,7 @@ impl Operation for Branches {
         }
         match &self.otherwise {
             Some(otherwise) => otherwise.carry(scope),
+            None if self.branches.iter().all(|(case, _)| case.is_constant()) => Err(all_false()),
             None => Err(failure(
                 40066,
                 "$switch could not find a matching branch for an input, \
@@ -77,22 +79,29 @@ pub(super) fn switch(
             );
             return Err(failure(40061, message));
         };
+        let before = parser.guard_count();
         for branch in branches.iter() {
             parsed.push(parse_branch(branch, parser)?);
         }
+        parser.unguard(before);
     }
     if parsed.is_empty() {
         return Err(failure(40068, "$switch requires at least one branch."));
     }
     let is_never = |(case, _): &(Node, Node)| case.constant().is_some_and(|case| !case.is_truthy());
     if default.is_none() && parsed.iter().all(is_never) {
-        let message = "Cannot execute a switch statement where all the cases evaluate to false \
-                       without a default";
-        return Err(failure(40069, message));
+        return Err(all_false());
     }
     Ok(Node::special(Branches { branches: parsed, otherwise: parser.optional(default)? }))
 }
 
+fn all_false() -> QueryError {
+    let message = "Cannot execute a switch statement where all the cases evaluate to false \
+                   without a default";
+    failure(40069, message)
+}
+
+/// Parses a branch. Those that follow stand behind its case, if that is constant.
 fn parse_branch(branch: Value<'_>, parser: &mut Parser) -> Result<(Node, Node), QueryError> {
     let Value::Document(_) = branch else {
         let message = format!(
@@ -107,7 +116,16 @@ fn parse_branch(branch: Value<'_>, parser: &mut Parser) -> Result<(Node, Node), 
         .ok_or_else(|| failure(40064, "$switch requires each branch have a 'case' expression"))?;
     let then = then
         .ok_or_else(|| failure(40065, "$switch requires each branch have a 'then' expression."))?;
-    Ok((parser.expression(case)?, parser.expression(then)?))
+    let case = parser.expression(case)?;
+    let Some(guard) = Guard::of(&case) else {
+        return Ok((case, parser.expression(then)?));
+    };
+    let before = parser.guard_count();
+    parser.guard(guard.clone());
+    let then = parser.expression(then)?;
+    parser.unguard(before);
+    parser.guard(guard.negated());
+    Ok((case, then))
 }
 
 /// `$ifNull`: the first argument that isn't null, or the last one.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use frond_doc::Value;
 
+use super::constants::Constant;
 use super::evaluated::{Elements, Evaluated, Fields};
 use super::path;
 use super::scope::{Scope, Variables};
@@ -79,6 +80,8 @@ pub(crate) enum Node {
     Carrying(Box<Node>),
     /// An argument of such an operator.
     Given(Box<Node>, Look),
+    /// An operator that gives the same for all documents.
+    Computed(Arc<Constant>),
 }
 
 /// How much of its arguments an operator looks at that hands on what it is given.
@@ -112,6 +115,7 @@ impl fmt::Debug for Node {
             Node::ManyIn(_, nodes) => f.debug_tuple("Many").field(nodes).finish(),
             Node::Special(operation) => operation.fmt(f),
             Node::Carrying(node) | Node::Given(node, _) => node.fmt(f),
+            Node::Computed(constant) => constant.fmt(f),
         }
     }
 }
@@ -141,7 +145,7 @@ impl Node {
     /// of their own aren't looked into.
     pub(crate) fn is_constant(&self) -> bool {
         match self {
-            Node::Constant(_) => true,
+            Node::Constant(_) | Node::Computed(_) => true,
             Node::Field(..) | Node::Variable(..) | Node::Special(_) => false,
             Node::Document(fields) => fields.iter().all(|(_, node)| node.is_constant()),
             Node::One(_, node)
@@ -212,6 +216,7 @@ impl Node {
                 scope.variables.opened(node.carry(scope)?, *look == Look::Elements)
             }
             Node::Constant(value) => Ok(Evaluated::Borrowed(value.or_null())),
+            Node::Computed(constant) => constant.evaluate(scope),
             Node::Document(fields) => {
                 let mut made = Fields::new(scope.memory());
                 append_fields(&mut made, fields, scope, Node::evaluate)?;

@@ -4,16 +4,19 @@
 //! variables must come from outside: a pipeline checks those before it runs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use frond_doc::document::DEPTH_MAX;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, Value};
 
+use super::constants::{self, Constant, Guard, NotedConstant};
 use super::node::{Look, Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::feature::{Feature, Standing};
+use crate::filter::Filter;
 use crate::metadata::{Metadata, MetadataKind};
 
 /// Parses the argument of the operator that is named.
@@ -71,7 +74,21 @@ pub(crate) struct Parser {
     metadata: Metadata,
     /// Whether a client's script is run.
     runs_scripts: bool,
+    /// Whether one is asked otherwise: by a filter, or to accumulate.
+    asks_scripts: bool,
+    /// What was noted as constant.
+    constants: Vec<NotedConstant>,
+    /// What the current place stands behind.
+    guards: Vec<Guard>,
+    /// Of what was parsed of the current operator: [`DOCUMENT`] if it reads the document, else one
+    /// more than the place of the outermost name in `bound` that it reads; [`NOTHING`] if none.
+    reads: usize,
 }
+
+/// That a document is read.
+const DOCUMENT: usize = 0;
+/// That nothing is read that differs between documents.
+const NOTHING: usize = usize::MAX;
 
 /// The variables that need no binding, for the list of what works.
 pub(crate) fn variable_features() -> impl Iterator<Item = Feature> {
@@ -95,6 +112,10 @@ impl Parser {
             depth: 0,
             metadata: Metadata::default(),
             runs_scripts: false,
+            asks_scripts: false,
+            constants: Vec::new(),
+            guards: Vec::new(),
+            reads: NOTHING,
         }
     }
 
@@ -139,8 +160,61 @@ impl Parser {
     }
 
     /// Whether a client's script is run.
-    pub(super) fn runs_scripts(&self) -> bool {
+    pub(crate) fn runs_scripts(&self) -> bool {
         self.runs_scripts
+    }
+
+    /// What was noted as constant, in the order in which MongoDB evaluates it.
+    pub(crate) fn constants(&self) -> &[NotedConstant] {
+        &self.constants
+    }
+
+    /// Notes what a filter has of constants and scripts.
+    pub(crate) fn note_filter(&mut self, filter: &Filter) {
+        self.constants.extend(filter.constants());
+        self.asks_scripts |= filter.runs_scripts();
+    }
+
+    /// Notes what a pipeline within has, which gets the same documents.
+    pub(crate) fn note_facet(&mut self, constants: &[NotedConstant], asks_scripts: bool) {
+        self.constants.extend_from_slice(constants);
+        self.asks_scripts |= asks_scripts;
+    }
+
+    /// Notes that a client's script is asked otherwise than by an expression.
+    pub(crate) fn note_asked_script(&mut self) {
+        self.asks_scripts = true;
+    }
+
+    /// Whether a client's script is run, or asked otherwise.
+    pub(crate) fn asks_scripts(&self) -> bool {
+        self.runs_scripts || self.asks_scripts
+    }
+
+    /// How many guards the current place stands behind.
+    pub(super) fn guard_count(&self) -> usize {
+        self.guards.len()
+    }
+
+    /// Has what follows stand behind a guard as well.
+    pub(super) fn guard(&mut self, guard: Guard) {
+        self.guards.push(guard);
+    }
+
+    /// Takes away the guards behind the first `count`.
+    pub(super) fn unguard(&mut self, count: usize) {
+        self.guards.truncate(count);
+    }
+
+    /// Notes that a name is read, which one of the operators around may have bound.
+    fn note_variable(&mut self, name: &str) {
+        let bound = self.bound.iter().rposition(|bound| bound == name);
+        let place = match (bound, name) {
+            (Some(place), _) => place + 1,
+            (None, "ROOT" | "CURRENT" | "DESCEND" | "KEEP" | "PRUNE") => DOCUMENT,
+            (None, _) => NOTHING,
+        };
+        self.reads = self.reads.min(place);
     }
 
     /// Whether an expression reads the document.
@@ -212,6 +286,7 @@ impl Parser {
             self.reads_document = true;
             self.paths.push(text.to_owned());
             let parts = path::parse(text)?;
+            self.note_variable("CURRENT");
             // A path without a variable is in CURRENT, which the user may have bound.
             return Ok(if self.bound.iter().any(|name| name == "CURRENT") {
                 Node::Variable("CURRENT".to_owned(), parts)
@@ -244,6 +319,7 @@ impl Parser {
                 self.add_free(name);
             }
         }
+        self.note_variable(name);
         Ok(Node::Variable(name.to_owned(), rest))
     }
 
@@ -285,11 +361,40 @@ impl Parser {
             let message = format!("Unrecognized expression '{name}'");
             return Err(QueryError::new(Code::InvalidPipelineOperator, message));
         };
+        let around = std::mem::replace(&mut self.reads, NOTHING);
         let node = self.shaped(operator, argument)?;
-        Ok(match look {
+        let node = match look {
             Some(look) => node.carrying(look),
             None => node,
-        })
+        };
+        if constants::is_never(name) {
+            self.reads = DOCUMENT;
+        }
+        // What it binds itself to constants is constant.
+        let is_constant = self.bound.len() < self.reads;
+        self.reads = if is_constant { around } else { around.min(self.reads) };
+        Ok(if is_constant { self.note_constant(node) } else { node })
+    }
+
+    /// Notes an operator that gives the same for all documents.
+    fn note_constant(&mut self, node: Node) -> Node {
+        if matches!(node, Node::Constant(_) | Node::Computed(_)) {
+            return node;
+        }
+        let constant = Constant::new(node);
+        self.constants.push(NotedConstant::new(Arc::clone(&constant), self.guards.clone()));
+        Node::Computed(constant)
+    }
+
+    /// A list of arguments, of which constants that stand together are noted as one.
+    fn gathered(
+        &mut self,
+        operator: &str,
+        arguments: Vec<Node>,
+        make: impl Fn(Vec<Node>) -> Node,
+    ) -> Node {
+        let together = |constants| self.note_constant(make(constants));
+        make(constants::gathered(operator, arguments, together))
     }
 
     fn shaped(&mut self, operator: &Operator, argument: Value<'_>) -> Result<Node, QueryError> {
@@ -305,7 +410,7 @@ impl Parser {
             Shape::Many(least, most, function) => {
                 let nodes = self.arguments(argument)?;
                 check_count(operator.name, nodes.len(), least, most)?;
-                Ok(Node::Many(function, nodes))
+                Ok(self.gathered(operator.name, nodes, |nodes| Node::Many(function, nodes)))
             }
             Shape::TwoCollated(function) => {
                 let [first, second] = self.exactly(operator.name, argument)?;
@@ -322,7 +427,7 @@ impl Parser {
             Shape::ManyIn(least, most, function) => {
                 let nodes = self.arguments(argument)?;
                 check_count(operator.name, nodes.len(), least, most)?;
-                Ok(Node::ManyIn(function, nodes))
+                Ok(self.gathered(operator.name, nodes, |nodes| Node::ManyIn(function, nodes)))
             }
             Shape::Special(parse) => parse(operator.name, argument, self),
         }

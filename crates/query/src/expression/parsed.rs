@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::{Document, Value, ValueBuf};
 
+use super::constants::NotedConstant;
 use super::evaluated::{Evaluated, check_depth};
 use super::node::{Answer, Node, Operation};
 use super::parse::Parser;
@@ -12,7 +13,7 @@ use crate::error::QueryError;
 
 /// A parsed expression. Cloning is cheap: the tree is shared.
 #[derive(Clone, Debug)]
-pub struct Expression(Arc<Node>, RunsScripts);
+pub struct Expression(Arc<Node>, RunsScripts, Arc<[NotedConstant]>);
 
 /// Whether a client's script may be run to evaluate it.
 type RunsScripts = bool;
@@ -37,8 +38,10 @@ impl Expression {
         value: Value<'_>,
         parser: &mut Parser,
     ) -> Result<Expression, QueryError> {
+        let before = parser.constants().len();
         let node = parser.expression(value)?;
-        Ok(Expression(Arc::new(node), parser.runs_scripts()))
+        let constants = parser.constants()[before..].into();
+        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants))
     }
 
     /// Parses the key of a group. Of a document with one field, unlike with several, MongoDB groups
@@ -47,6 +50,7 @@ impl Expression {
         value: Value<'_>,
         parser: &mut Parser,
     ) -> Result<Expression, QueryError> {
+        let before = parser.constants().len();
         let mut node = parser.expression(value)?;
         if let Node::Document(fields) = &mut node
             && let [(_, field)] = &mut fields[..]
@@ -55,7 +59,8 @@ impl Expression {
             let inner = std::mem::replace(field, Node::of_constant(Value::Null));
             *field = Node::special(OrNull(inner));
         }
-        Ok(Expression(Arc::new(node), parser.runs_scripts()))
+        let constants = parser.constants()[before..].into();
+        Ok(Expression(Arc::new(node), parser.runs_scripts(), constants))
     }
 
     /// Evaluates over `document`; `None` is "missing".
@@ -79,6 +84,11 @@ impl Expression {
     /// Whether a client's script may be run to evaluate it.
     pub(crate) fn runs_scripts(&self) -> bool {
         self.1
+    }
+
+    /// What of it gives the same for all documents.
+    pub(crate) fn constants(&self) -> &[NotedConstant] {
+        &self.2
     }
 
     /// The value, if the expression is nothing but a constant.

@@ -1,10 +1,11 @@
-//! `$where` and `$function`: where they may stand.
+//! `$where`, `$function` and `$expr`: where they may stand, and what they have.
 //!
 //! Below `$elemMatch` it is refused when that is parsed; recursion is bounded by the tree's depth.
 
 use super::operand::bad_value;
 use super::tree::Node;
 use crate::error::{QueryError, failure};
+use crate::expression::NotedConstant;
 
 /// Whether there is a `$where`.
 pub(super) fn stands_in(node: &Node) -> bool {
@@ -22,6 +23,19 @@ pub(super) fn are_run(node: &Node) -> bool {
         Node::Script(_) => true,
         Node::Expression(expression) => expression.runs_scripts(),
         _ => false,
+    }
+}
+
+/// The constants of each `$expr`.
+pub(super) fn constants(node: &Node) -> Vec<NotedConstant> {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+            nodes.iter().flat_map(constants).collect()
+        }
+        Node::Expression(expression) => {
+            expression.constants().iter().cloned().map(NotedConstant::of_filter).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

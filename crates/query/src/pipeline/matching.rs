@@ -6,6 +6,7 @@ use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
 use super::divided::Division;
+use super::parse::StageParser;
 use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage, asked_ahead};
 use crate::error::QueryError;
@@ -90,7 +91,11 @@ impl Pass for Filter {
     }
 }
 
-pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
+/// `$match`
+pub(super) fn parse(
+    argument: Value<'_>,
+    parser: &mut StageParser,
+) -> Result<Arc<dyn Stage>, QueryError> {
     let Value::Document(filter) = argument else {
         return Err(failure(15959, "the match filter must be an expression in an object"));
     };
@@ -102,5 +107,6 @@ pub(super) fn parse(argument: Value<'_>) -> Result<Arc<dyn Stage>, QueryError> {
                        $geoWithin instead.";
         return Err(failure(5_626_500, message));
     }
+    parser.expressions.note_filter(&filter);
     Ok(stage(filter))
 }

@@ -136,7 +136,13 @@ impl StageParser {
     /// The pipeline of the stages that were parsed.
     pub(super) fn pipeline(&self, stages: Vec<Arc<dyn Stage>>) -> Pipeline {
         let free = self.expressions.free().clone();
-        Pipeline { stages, free, metadata: self.expressions.metadata() }
+        Pipeline {
+            stages,
+            free,
+            metadata: self.expressions.metadata(),
+            constants: self.expressions.constants().to_vec(),
+            asks_scripts: self.expressions.asks_scripts(),
+        }
     }
 
     /// Refuses a `$text` that no index can answer.
@@ -212,7 +218,10 @@ impl StageParser {
         let pipeline = inner.pipeline(stages);
         // The pipelines of a $facet get the documents of the one around it, others find their own.
         match stage {
-            "$facet" => self.expressions.add_metadata(pipeline.metadata),
+            "$facet" => {
+                self.expressions.add_metadata(pipeline.metadata);
+                self.expressions.note_facet(&pipeline.constants, pipeline.asks_scripts);
+            }
             _ => pipeline.check_metadata()?,
         }
         for name in pipeline.free() {

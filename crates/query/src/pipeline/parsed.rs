@@ -9,7 +9,7 @@ use super::geo_near::GeoNear;
 use super::places::Places;
 use super::stage::{Counter, Rows, Stage};
 use crate::error::QueryError;
-use crate::expression::{Variables, undefined};
+use crate::expression::{NotedConstant, Variables, compute, undefined};
 use crate::filter::Filter;
 use crate::metadata::{Metadata, MetadataKind};
 use crate::sort::SortPattern;
@@ -22,6 +22,10 @@ pub struct Pipeline {
     pub(super) free: BTreeSet<String>,
     /// What its stages ask of the search that finds its documents.
     pub(super) metadata: Metadata,
+    /// What of its expressions gives the same for all documents.
+    pub(super) constants: Vec<NotedConstant>,
+    /// Whether a client's script is run.
+    pub(super) asks_scripts: bool,
 }
 
 impl Pipeline {
@@ -53,6 +57,20 @@ impl Pipeline {
             Some(name) => Err(undefined(name)),
             None => Ok(()),
         }
+    }
+
+    /// Computes what gives the same for all documents, for a request with these variables.
+    ///
+    /// # Errors
+    /// An unbound variable; what an expression fails with; 31264 if it runs scripts and the request
+    /// may run none.
+    pub fn compute_constants(&self, variables: &Variables) -> Result<(), QueryError> {
+        self.check_bound(variables)?;
+        if self.asks_scripts {
+            variables.memory().check_scripts()?;
+        }
+        compute(&self.constants, variables)
+            .map_err(|error| error.within("Failed to optimize pipeline"))
     }
 
     /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything

@@ -58,7 +58,7 @@ static STAGES: &[Row] = &[
     row("$listSearchIndexes", S(NO_SEARCH_INDEXES)),
     row("$listSessions", R),
     row("$lookup", P(lookup::parse)),
-    row("$match", P(|argument, _| Ok(vec![matching::parse(argument)?]))),
+    row("$match", P(|argument, parser| Ok(vec![matching::parse(argument, parser)?]))),
     row("$merge", P(merge_parse::parse)),
     row("$out", P(out::parse)),
     row("$planCacheStats", R),

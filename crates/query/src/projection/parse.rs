@@ -51,6 +51,8 @@ pub(super) fn document(projection: Document<'_>) -> Result<Projection, QueryErro
         positional: parse.positional,
         variables: Variables::default(),
         metadata: parse.expressions.metadata(),
+        runs_scripts: parse.expressions.runs_scripts(),
+        constants: parse.expressions.constants().to_vec(),
     })
 }
 

@@ -37,6 +37,7 @@ pub(crate) fn explain_aggregate(
         parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
     let variables = variables.with_collation(collation.clone());
     let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
+    pipeline.compute_constants(&variables)?;
     let near = pipeline.take_geo_near();
     let filter = match &near {
         Some(near) => {
