@@ -25,14 +25,16 @@
 //! 3. After any other failure of a write or sync the engine is closed (`closing`): reads go on, no
 //!    write is taken, and nothing that was not visible becomes so. Whatever had its Sequence by
 //!    then is told that its outcome is unknown, whatever had none that nothing was written.
-//! 4. Where the writer is in the queue and a group has members, one of them was called to lead.
+//! 4. Where a thread may lead and a group has members, one of them was called to.
 //!
 //! *In a set* ([`crate::order`]) a group is agreed on before it is written, and not synced then: it
 //! is durable once a majority holds it. No transaction is relaxed, and none refused once it has its
 //! place: what follows it is in others' logs. Where the log lies in a bucket it is the same, but
-//! that transactions may be relaxed: no other machine sees them before.
+//! that transactions may be relaxed: no other machine sees them before, and that several groups are
+//! led beside each other (`beside`).
 
 mod ahead;
+mod beside;
 mod closing;
 mod growth;
 mod lead;
@@ -49,12 +51,12 @@ use std::sync::atomic::Ordering;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::record::Record;
-use crate::log::writer::{PendingRecord, Writer};
+use crate::log::writer::PendingRecord;
 use crate::overlay::memtable::Memtable;
-use crate::queue::Queue;
 use crate::queue::conflicts::{ConflictSet, TransactionStart};
 use crate::queue::group::{Call, Group, Insertion, Outcome};
 use crate::queue::line::Ahead;
+use crate::queue::{Lead, Queue};
 use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};
 use crate::state::{Sealed, TreeGeneration};
@@ -122,22 +124,22 @@ impl Shared {
         let member =
             self.line_up(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
         if let Some(member) = member {
-            let writer = queue.writer.take();
+            let lead = queue.take_lead();
             drop(queue);
             drop(record);
             watch.lap(Stage::Queue);
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
-            self.go_with_group(member, writer, sequence, durability, watch)?;
+            self.go_with_group(member, lead, sequence, durability, watch)?;
         } else {
             let many = queue.pending_bytes >= PENDING_BYTES_MAX;
-            let writer = queue.writer.take_if(|_| many);
+            let lead = if many { queue.take_lead() } else { None };
             drop(queue);
             watch.lap(Stage::Queue);
             held_locks.release(self);
-            if let Some(writer) = writer {
-                self.lead(writer, Durability::Relaxed, watch);
+            if let Some(lead) = lead {
+                self.lead_as(lead, Durability::Relaxed, watch);
             }
             self.signals.want_sync();
         }
@@ -238,12 +240,12 @@ impl Shared {
         self.signals.want_flush();
     }
 
-    /// Waits until a member's group is as durable as asked; leads it, if it brought the writer or
-    /// is called to.
+    /// Waits until a member's group is as durable as asked; leads it, if it has the right to or is
+    /// called to.
     fn go_with_group(
         &self,
         member: Member,
-        writer: Option<Writer>,
+        lead: Option<Lead>,
         sequence: Sequence,
         durability: Durability,
         watch: &mut Stopwatch,
@@ -251,8 +253,8 @@ impl Shared {
         let Member { insertion, group } = member;
         // Before the group ends, so that only its leader is left to free it.
         drop(insertion);
-        if let Some(writer) = writer {
-            self.lead(writer, Durability::Synced, watch);
+        if let Some(lead) = lead {
+            self.lead_as(lead, Durability::Synced, watch);
         }
         loop {
             let call = group.wait();
@@ -261,9 +263,9 @@ impl Shared {
                 Call::End(Outcome::Durable) => return Ok(()),
                 Call::End(Outcome::Look) => return self.look(sequence, durability),
                 Call::Lead => {
-                    let writer = self.queue().writer.take();
-                    if let Some(writer) = writer {
-                        self.lead(writer, Durability::Synced, watch);
+                    let lead = self.queue().take_lead();
+                    if let Some(lead) = lead {
+                        self.lead_as(lead, Durability::Synced, watch);
                     }
                 }
             }

@@ -18,7 +18,7 @@ use crate::gc::reclaim::ReclaimOptions;
 use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
 use crate::options::{ChangeRetention, EngineOptions, RetentionBegins};
-use crate::order::{Order, SetEntry};
+use crate::order::{Order, SetEntry, SlotOrder};
 use crate::recovery;
 use crate::shared::Shared;
 use crate::slow::SlowCommit;
@@ -124,8 +124,10 @@ impl Engine {
         let options = EngineOptions { changes, ..options };
         let store = Engine::open_store(machine, options)?;
         let mut shared = recovery::open(machine, store, options)?;
+        let beside_max = order.slots().map(SlotOrder::groups_max);
         shared.order = Some(order);
         let mut queue = shared.queue();
+        queue.beside_max = beside_max;
         queue.leads_from = None;
         // Those that an opening skips may be others', and come yet.
         queue.last = queue.last_live;

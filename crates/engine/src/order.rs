@@ -53,6 +53,12 @@ pub trait Order: Send + Sync {
     /// Is told of a state, before it is sent to a store's tier, that has all up to a moment.
     fn note_whole(&self, _root: ChunkHash, _horizon: Sequence) {}
 
+    /// The slots of a log in a bucket: groups are led beside each other then, and `agree` isn't
+    /// called.
+    fn slots(&self) -> Option<&SlotOrder> {
+        None
+    }
+
     /// Has `agree` end soon, as a thing unknown if there is no answer: the engine is being closed.
     fn give_up(&self) {}
 }

@@ -3,9 +3,11 @@
 //! *Invariants*
 //! 1. `visible <= last_live <= last` and `durable <= written <= last_live`.
 //! 2. `pending` ascends by Sequence; what is in it is not written.
-//! 3. Every Sequence above `visible` and up to `last_live` is pending, or in the hands of the
-//!    leader (`writer` is absent then), or written and waits for a sync. Its entries are in the
-//!    memtable, or on their way there by a member of `forming` or `in_hand`.
+//! 3. Every Sequence above `visible` and up to `last_live` is pending, or in the hands of a
+//!    leader, or written and waits for a sync. Its entries are in the memtable, or on their way
+//!    there by a member of `forming` or `in_hand`.
+//! 4. `in_hand` has one group at most, while `writer` is absent; where the log lies in a bucket,
+//!    as many as may be on their way there, in the order of their places (`commit::beside`).
 
 pub(crate) mod commits;
 pub(crate) mod conflicts;
@@ -13,9 +15,10 @@ pub(crate) mod group;
 pub(crate) mod key_locks;
 pub(crate) mod line;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use frond_store::StoreError;
 
@@ -59,8 +62,12 @@ pub(crate) struct Queue {
     /// visible already.
     pub forming: Arc<Group>,
     pub members: Vec<Arc<Insertion>>,
-    /// The group that a leader has in hand.
-    pub in_hand: Option<InHand>,
+    /// The groups that leaders have in hand.
+    pub in_hand: VecDeque<InHand>,
+    /// How many may be, where they are led beside each other.
+    pub beside_max: Option<usize>,
+    /// A leader gathers the next of these.
+    pub is_gathering: bool,
     /// What those that read ahead depend on.
     pub line: Arc<Line>,
     /// How many wait for a change, see [`commits::CommitQueue`].
@@ -86,10 +93,19 @@ pub(crate) struct Queue {
     pub leads_from: Option<Sequence>,
 }
 
-/// A group that a leader has in hand, and who is in it.
+/// A group that a leader has in hand, who is in it, and since when.
 pub(crate) struct InHand {
     pub group: Arc<Group>,
     pub members: Arc<[Arc<Insertion>]>,
+    pub since: Instant,
+}
+
+/// The right to lead the group that forms: one thread has it.
+pub(crate) enum Lead {
+    /// Until the group has its end.
+    Alone(Writer),
+    /// Until it has its place in the bucket; `is_gathering` is set.
+    Beside,
 }
 
 /// What a full disk said; told to everyone who waited for it.
@@ -138,7 +154,9 @@ impl Queue {
             durable: last,
             forming: Arc::default(),
             members: Vec::new(),
-            in_hand: None,
+            in_hand: VecDeque::new(),
+            beside_max: None,
+            is_gathering: false,
             line: Arc::default(),
             watchers: 0,
             pending: Vec::new(),
@@ -222,14 +240,34 @@ impl Queue {
 
     /// Members whose entries aren't all in the memtable yet. Complete as long as the queue is open.
     pub fn unfinished(&self) -> Vec<(Arc<Group>, Arc<Insertion>)> {
-        let in_hand = self.in_hand.as_ref().map(|in_hand| (&in_hand.group, &*in_hand.members));
-        let groups = in_hand.into_iter().chain([(&self.forming, &self.members[..])]);
+        let in_hand = self.in_hand.iter().map(|in_hand| (&in_hand.group, &*in_hand.members));
+        let groups = in_hand.chain([(&self.forming, &self.members[..])]);
         let mut unfinished = Vec::new();
         for (group, members) in groups.filter(|(group, all)| !group.have_arrived(all.len())) {
             let left = members.iter().filter(|member| !member.is_done());
             unfinished.extend(left.map(|member| (Arc::clone(group), Arc::clone(member))));
         }
         unfinished
+    }
+
+    /// Whether a thread may lead the group that forms. Where others are led beside it, one without
+    /// records waits until they have their end.
+    pub fn may_lead(&self) -> bool {
+        let Some(most) = self.beside_max else { return self.writer.is_some() };
+        let is_worth_it = self.in_hand.is_empty() || !self.pending.is_empty();
+        !self.is_gathering && self.in_hand.len() < most && is_worth_it
+    }
+
+    /// The right to lead the group that forms, if no other thread has it.
+    pub fn take_lead(&mut self) -> Option<Lead> {
+        if !self.may_lead() {
+            return None;
+        }
+        if self.beside_max.is_some() {
+            self.is_gathering = true;
+            return Some(Lead::Beside);
+        }
+        self.writer.take().map(Lead::Alone)
     }
 
     /// Closes the group that forms; returns it with its members.

@@ -31,6 +31,9 @@ pub struct StoreOptions {
     pub take_over: bool,
     /// Where what is acknowledged lies.
     pub log: LogPlace,
+    /// In the bucket, what is to be acknowledged waits so long for more of it, while some is on its
+    /// way.
+    pub linger: Duration,
 }
 
 /// Opens `directory`, whose packs live in a bucket, making it where it is missing.
@@ -59,6 +62,7 @@ pub fn open(
         local_bytes_max: LOCAL_BYTES_MAX,
         take_over: store.take_over,
         log: store.log,
+        linger: store.linger,
     };
     open_on(&machine, HomeDisk::open(&machine, depot, home)?, options)
 }

@@ -34,12 +34,13 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use self::extents::Extents;
 use self::file::{HomeFile, Remote};
 use self::format::{Head, PackObject};
 use self::read_ahead::ReadAhead;
-pub use self::slots::Slots;
+pub use self::slots::{PlacedSlots, Slots};
 use crate::depot::{Counted, Depot, ObjectVersion};
 use crate::error::StoreError;
 use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier, TierState};
@@ -69,6 +70,9 @@ pub struct HomeOptions {
     pub take_over: bool,
     /// Where what is acknowledged lies.
     pub log: LogPlace,
+    /// In the depot, what is to be acknowledged waits so long for more of it, while some is on its
+    /// way.
+    pub linger: Duration,
 }
 
 /// Where what is acknowledged lies.
@@ -139,7 +143,7 @@ impl HomeDisk {
             LogPlace::Local => None,
             LogPlace::Bucket => {
                 let (depot, head) = (Arc::clone(&depot), &taken.head);
-                Some(Arc::new(Slots::new(depot, head.epoch, head.slot)))
+                Some(Arc::new(Slots::new(depot, head.epoch, head.slot, options.linger)))
             }
         };
         let line = Line {

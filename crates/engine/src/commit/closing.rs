@@ -27,9 +27,7 @@ impl Shared {
         queue.closed.get_or_insert(reason.to_owned());
         let (forming, _) = queue.close_group();
         forming.tell(Outcome::Look);
-        if let Some(in_hand) = &queue.in_hand {
-            in_hand.group.tell(Outcome::Look);
-        }
+        queue.in_hand.iter().for_each(|in_hand| in_hand.group.tell(Outcome::Look));
         drop(queue);
         self.commits.wake();
         self.signals.wake();

@@ -4,14 +4,16 @@ use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 
 use frond_store::StoreError;
+use frond_store::io::steady_now;
 
 use super::closing::PoisonOnPanic;
 use crate::horizon::DurableEnd;
 use crate::ids::Sequence;
+use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::order::entries_of;
 use crate::queue::group::{Group, Insertion, Outcome};
-use crate::queue::{InHand, Queue, Refusal};
+use crate::queue::{InHand, Lead, Queue, Refusal};
 use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};
 use crate::transaction::Durability;
@@ -24,6 +26,14 @@ const GROUPS_LED_MAX: u32 = 4;
 const AGREEING: &str = "log";
 
 impl Shared {
+    /// Leads by the right that a thread has.
+    pub(super) fn lead_as(&self, lead: Lead, durability: Durability, watch: &mut Stopwatch) {
+        match lead {
+            Lead::Alone(writer) => self.lead(writer, durability, watch),
+            Lead::Beside => self.lead_beside(watch),
+        }
+    }
+
     /// Leads the group that forms, and some of those that form meanwhile.
     pub(super) fn lead(&self, mut writer: Writer, durability: Durability, watch: &mut Stopwatch) {
         let _panics = PoisonOnPanic(self);
@@ -60,12 +70,7 @@ impl Shared {
         durability: Durability,
         watch: &mut Stopwatch,
     ) -> (MutexGuard<'a, Queue>, Arc<Group>, Outcome) {
-        let records = std::mem::take(&mut queue.pending);
-        queue.pending_bytes = 0;
-        let (upto, wanted) = (queue.last_live, queue.segment_wanted);
-        let (group, members) = queue.close_group();
-        let members: Arc<[Arc<Insertion>]> = members.into();
-        queue.in_hand = Some(InHand { group: Arc::clone(&group), members: Arc::clone(&members) });
+        let Taken { records, upto, wanted, group, members } = take_group(&mut queue);
         drop(queue);
         watch.lap(Stage::Wake);
         let written = self.write(writer, &records).and_then(|()| writer.begin(wanted));
@@ -87,26 +92,31 @@ impl Shared {
         }
 
         let mut queue = self.queue();
+        queue.in_hand.pop_front();
+        let outcome = self.judge(&mut queue, upto, records, (written, synced));
+        let is_durable = self.note_written(&mut queue, writer, is_synced);
+        (queue, group, if is_durable { outcome } else { Outcome::Look })
+    }
+
+    /// Notes how far the log is, and makes visible what is durable of it. Whether that is so.
+    pub(super) fn note_written(&self, queue: &mut Queue, writer: &Writer, is_synced: bool) -> bool {
         queue.writer_counters = writer.counters();
         queue.segments_end = writer.next();
-        queue.in_hand = None;
-        let mut outcome = self.judge(&mut queue, upto, records, (written, synced));
-        if queue.closed.is_none() && is_synced {
+        let is_durable = queue.closed.is_none() && is_synced;
+        if is_durable {
             queue.durable = queue.written;
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
             // Who is told of it looks for what it made.
             let (segment, offset) = writer.end();
             self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
-        } else {
-            outcome = Outcome::Look;
         }
-        (queue, group, outcome)
+        is_durable
     }
 
     /// What became of records of which the last has the sequence `upto`: their write and their sync
     /// ended so.
-    fn judge(
+    pub(super) fn judge(
         &self,
         queue: &mut Queue,
         upto: Sequence,
@@ -142,20 +152,26 @@ impl Shared {
         if records.is_empty() {
             return Ok(());
         }
+        let entries = entries_of(records);
+        self.telling(|told| order.agree(entries, told)).map_err(WriteError::Unknown)?;
+        write_agreed(writer, records)
+    }
+
+    /// Has what agreement says while it takes long noted as the engine's trouble.
+    pub(super) fn telling<T>(
+        &self,
+        agree: impl FnOnce(&dyn Fn(StoreError)) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let is_told = Cell::new(false);
         let told = |error: StoreError| {
             is_told.set(true);
             self.note_failure(AGREEING, &error.into());
         };
-        order.agree(entries_of(records), &told).map_err(WriteError::Unknown)?;
+        let agreed = agree(&told)?;
         if is_told.get() {
             self.background.errors.end(AGREEING);
         }
-        // What is agreed on can't be refused.
-        writer.write(records).map_err(|error| match error {
-            WriteError::Refused { error, .. } => WriteError::Unknown(error),
-            unknown => unknown,
-        })
+        Ok(agreed)
     }
 
     /// Finds the next group a leader, and tells the one that was led what became of it.
@@ -170,7 +186,8 @@ impl Shared {
             next.tell(Outcome::Look);
             None
         } else {
-            (!queue.members.is_empty()).then(|| Arc::clone(&queue.forming))
+            let is_led = !queue.members.is_empty() && queue.may_lead();
+            is_led.then(|| Arc::clone(&queue.forming))
         };
         self.tell(queue, next, group, outcome);
     }
@@ -198,4 +215,38 @@ impl Shared {
             self.fault.tell();
         }
     }
+}
+
+/// A group that no one joins any more, and what it writes.
+pub(super) struct Taken {
+    pub(super) records: Vec<PendingRecord>,
+    /// The last Sequence of all that is in line.
+    pub(super) upto: Sequence,
+    /// The segment that the log should have.
+    pub(super) wanted: SegmentNumber,
+    pub(super) group: Arc<Group>,
+    pub(super) members: Arc<[Arc<Insertion>]>,
+}
+
+/// Takes the group that forms in hand, behind those that are.
+pub(super) fn take_group(queue: &mut Queue) -> Taken {
+    let records = std::mem::take(&mut queue.pending);
+    queue.pending_bytes = 0;
+    let (upto, wanted) = (queue.last_live, queue.segment_wanted);
+    let (group, members) = queue.close_group();
+    let members: Arc<[Arc<Insertion>]> = members.into();
+    let (of, among) = (Arc::clone(&group), Arc::clone(&members));
+    queue.in_hand.push_back(InHand { group: of, members: among, since: steady_now() });
+    Taken { records, upto, wanted, group, members }
+}
+
+/// Writes what is agreed on, and so can't be refused.
+pub(super) fn write_agreed(
+    writer: &mut Writer,
+    records: &[PendingRecord],
+) -> Result<(), WriteError> {
+    writer.write(records).map_err(|error| match error {
+        WriteError::Refused { error, .. } => WriteError::Unknown(error),
+        unknown => unknown,
+    })
 }

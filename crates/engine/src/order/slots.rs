@@ -1,15 +1,19 @@
 //! The order of transactions of a directory whose log lies in a bucket: a group is agreed on once
-//! its slots are there.
+//! its slots are there, and all before them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use frond_store::home::Slots;
+use frond_store::home::{PlacedSlots, Slots};
 use frond_store::{ChunkHash, StoreError};
 
 use super::Order;
 use super::format::last_sequence;
 use crate::ids::Sequence;
+
+/// So many groups are on their way at once.
+const GROUPS_MAX: usize = 4;
 
 /// See the module.
 pub struct SlotOrder {
@@ -21,15 +25,43 @@ impl SlotOrder {
     pub fn new(slots: Arc<Slots>) -> SlotOrder {
         SlotOrder { slots }
     }
+
+    pub(crate) fn groups_max(&self) -> usize {
+        GROUPS_MAX
+    }
+
+    /// A group is put so long after the one before it at the soonest, if that is on its way yet.
+    pub(crate) fn linger(&self) -> Duration {
+        self.slots.linger()
+    }
+
+    /// Gives entries their places, behind all that have theirs. One thread at a time calls it.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if one is none.
+    pub(crate) fn place(&self, entries: Vec<Bytes>) -> Result<PlacedSlots, StoreError> {
+        let through = |entry: Bytes| Ok((last_sequence(&entry)?.0, entry));
+        let entries = entries.into_iter().map(through).collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(self.slots.place(entries))
+    }
+
+    /// Puts what has its place, and returns once it and all before it are there.
+    ///
+    /// # Errors
+    /// As [`Order::agree`].
+    pub(crate) fn put(
+        &self,
+        placed: PlacedSlots,
+        told: &dyn Fn(StoreError),
+    ) -> Result<(), StoreError> {
+        self.slots.make(&placed, told)?;
+        self.slots.await_before(placed)
+    }
 }
 
 impl Order for SlotOrder {
     fn agree(&self, entries: Vec<Bytes>, told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
-        for entry in entries {
-            let through = last_sequence(&entry)?;
-            self.slots.put(entry, through.0, told)?;
-        }
-        Ok(())
+        self.put(self.place(entries)?, told)
     }
 
     fn is_set(&self) -> bool {
@@ -38,6 +70,10 @@ impl Order for SlotOrder {
 
     fn note_whole(&self, root: ChunkHash, horizon: Sequence) {
         self.slots.note_root(root, horizon.0);
+    }
+
+    fn slots(&self) -> Option<&SlotOrder> {
+        Some(self)
     }
 
     fn give_up(&self) {

@@ -8,11 +8,15 @@
 //! one takes over: it must have exactly what was acknowledged, or that and the one transaction
 //! whose outcome is unknown.
 
+mod beside;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_engine::order::{SetEntry, SlotOrder};
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
+use frond_store::depot::Depot;
 use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
 use frond_store::io::Machine;
 use frond_testkit::random::for_seeds;
@@ -51,6 +55,10 @@ impl Node {
     }
 
     fn open_with(&self, engine: EngineOptions) -> Result<Engine, EngineError> {
+        self.open_on(self.depot.clone(), engine)
+    }
+
+    fn open_on(&self, depot: Arc<dyn Depot>, engine: EngineOptions) -> Result<Engine, EngineError> {
         let machine = self.disk.machine();
         let options = HomeOptions {
             place: "sim://depot".to_owned(),
@@ -58,8 +66,9 @@ impl Node {
             local_bytes_max: 64 << 10,
             take_over: self.take_over,
             log: LogPlace::Bucket,
+            linger: Duration::ZERO,
         };
-        let home = Arc::new(HomeDisk::open(&machine, self.depot.clone(), options)?);
+        let home = Arc::new(HomeDisk::open(&machine, depot, options)?);
         let slots = Arc::clone(home.slots().expect("the log lies there"));
         let machine = Machine { disk: Arc::clone(&home) as _, ..machine };
         let order = Arc::new(SlotOrder::new(Arc::clone(&slots)));

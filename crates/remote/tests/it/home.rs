@@ -32,6 +32,7 @@ fn open_with(
         local_bytes_max: 256 << 10,
         take_over,
         log,
+        linger: Duration::ZERO,
     };
     let home = HomeDisk::open(&machine, Arc::new(depot.other_client()), options)?;
     let mut options = FrondOptions::default();

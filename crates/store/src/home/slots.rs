@@ -1,16 +1,18 @@
 //! The log of a line, as objects: what is acknowledged lies in the depot before it is.
 //!
 //! 1. An entry of the log is a *slot*: an object that is made if there is none of its name, and
-//!    never replaced. Its name says the epoch and the number in it; slots of an epoch are made one
-//!    after the other, each only when the one before is known to be there.
-//! 2. *Taking over* ([`Slots::replay`]): HEAD has a higher epoch then. Each older epoch is read to
-//!    its end and closed there by a *tombstone* in the first slot that isn't there, the oldest
-//!    first. So who led before finds its next slot taken, must make exactly that one before it may
-//!    acknowledge anything, and stops; of two that take over the one of the higher epoch closes
-//!    that of the lower, too.
-//! 3. *Unknown* is neither yes nor no: the same bytes are put until it is known whose the slot is.
-//!    Until then nothing is acknowledged, and no other slot begun.
-//! 4. HEAD names the first slot that is needed besides its manifest ([`Slots::note_root`]). Those
+//!    never replaced. Its name says the epoch and the number in it.
+//! 2. Entries are *placed* one after the other ([`Slots::place`]), and put side by side
+//!    ([`Slots::make`]). What lies in a slot is acknowledged only once all slots before it are known
+//!    to be there ([`Slots::await_before`]). So a gap ends the log: what lies behind it was never
+//!    acknowledged, and never will be.
+//! 3. *Taking over* ([`replay`]): HEAD has a higher epoch then. Each older epoch is read to its
+//!    first gap and closed there by a *tombstone*, the oldest first. So who led before finds that
+//!    slot taken, which it must make before it may acknowledge that or any later one, and stops; of
+//!    two that take over the one of the higher epoch closes that of the lower, too.
+//! 4. *Unknown* is neither yes nor no: the same bytes are put until it is known whose the slot is.
+//!    Until then neither it nor what lies behind it is acknowledged.
+//! 5. HEAD names the first slot that is needed besides its manifest ([`Slots::note_root`]). Those
 //!    below it go once HEAD was swapped; tombstones stay for good: a put that comes years late
 //!    must find its slot taken.
 //!
@@ -19,17 +21,19 @@
 //! writers put the same bytes under one name.
 
 mod format;
+mod replay;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use self::format::{Content, NONE_BEFORE, Slot, checksum};
-use super::format::{LOG_PREFIX, SlotId};
+pub(super) use self::replay::remove_left;
+use super::format::SlotId;
 use super::refusal::{deposed, told};
 use crate::chunk::ChunkHash;
 use crate::depot::{Depot, DepotError, create_until_known};
@@ -40,18 +44,15 @@ use crate::io::steady_now;
 const ROUNDS_MAX: u32 = 360;
 /// And none for longer, which takes requests and answers none.
 const TIME_MAX: Duration = Duration::from_secs(3600);
-/// Reads are tried so often.
-const READS_MAX: u32 = 9;
-/// So many slots are read at once where there are many.
-const AHEAD_MAX: u64 = 16;
 /// States of HEAD that may yet be put: the newest count.
 const ROOTS_MAX: usize = 8;
+const NO_PANIC: &str = "no panic while the lock is held";
 /// What the log is called where it fails.
 const LOG: &str = "the log in the store";
 
 /// See the module.
 ///
-/// *Thread safety*: `replay` comes before all else, and one thread at a time calls `put`; the
+/// *Thread safety*: `replay` comes before all else, and one thread at a time calls `place`; the
 /// others may be called at any time.
 pub struct Slots {
     depot: Arc<dyn Depot>,
@@ -59,15 +60,23 @@ pub struct Slots {
     epoch: u64,
     /// The first slot that HEAD needed when it was opened.
     first: Option<SlotId>,
+    linger: Duration,
     gives_up: AtomicBool,
     state: Mutex<State>,
+    /// A slot is known to be there, or none will be any more.
+    changed: Condvar,
 }
 
 struct State {
-    /// The slot to be read next, and behind all that are there to be made next.
+    /// The first slot that isn't known to be there, or wasn't read yet: all before it are.
+    open: SlotId,
+    /// The slot to be placed next.
     next: SlotId,
-    /// The checksum of the one before it.
+    /// The checksum of the one before that.
     before: u64,
+    /// Whether a slot that was placed is there stays unknown, or it is another's: nothing behind it
+    /// is acknowledged.
+    is_broken: bool,
     /// Slots with entries that are there, and how far the log is with each.
     held: VecDeque<(SlotId, u64)>,
     /// The first slot that is needed besides what a root leads to.
@@ -76,127 +85,93 @@ struct State {
     left: Vec<SlotId>,
 }
 
+/// Entries that have their slots, which may not be there yet.
+pub struct PlacedSlots {
+    slots: Vec<PlacedSlot>,
+}
+
+struct PlacedSlot {
+    id: SlotId,
+    through: u64,
+    bytes: Bytes,
+}
+
 impl Slots {
-    pub(super) fn new(depot: Arc<dyn Depot>, epoch: u64, first: Option<SlotId>) -> Slots {
+    pub(super) fn new(
+        depot: Arc<dyn Depot>,
+        epoch: u64,
+        first: Option<SlotId>,
+        linger: Duration,
+    ) -> Slots {
+        let begin = SlotId { epoch, number: 0 };
         let state = State {
-            next: SlotId { epoch, number: 0 },
+            open: begin,
+            next: begin,
             before: NONE_BEFORE,
+            is_broken: false,
             held: VecDeque::new(),
             roots: VecDeque::new(),
             left: Vec::new(),
         };
-        let gives_up = AtomicBool::new(false);
-        Slots { depot, epoch, first, gives_up, state: Mutex::new(state) }
+        let (gives_up, changed) = (AtomicBool::new(false), Condvar::new());
+        Slots { depot, epoch, first, linger, gives_up, state: Mutex::new(state), changed }
     }
 
-    /// Hands over all entries that lie there, in their order, and closes the epochs in which they
-    /// were made: whatever is acknowledged by then has been handed over.
-    ///
-    /// # Errors
-    /// What `apply` fails with; as an error of the store that the depot doesn't answer, that a slot
-    /// is damaged, or that another directory has taken the lead.
-    pub fn replay<E: From<StoreError>>(
-        &self,
-        apply: &mut dyn FnMut(Bytes) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let Some(first) = self.first else { return Ok(()) };
-        for epoch in first.epoch..self.epoch {
-            let begins = if epoch == first.epoch { first.number } else { 0 };
-            self.close(SlotId { epoch, number: begins }, apply)?;
-        }
-        self.state().next = SlotId { epoch: self.epoch, number: 0 };
-        Ok(())
+    /// How long entries wait for others, while such as have their slots are on their way.
+    pub fn linger(&self) -> Duration {
+        self.linger
     }
 
-    /// Reads an epoch from the slot `id` on, and closes it.
-    fn close<E: From<StoreError>>(
-        &self,
-        mut id: SlotId,
-        apply: &mut dyn FnMut(Bytes) -> Result<(), E>,
-    ) -> Result<(), E> {
-        // Before the first that is needed there may be others.
-        let mut before = (id.number == 0).then_some(NONE_BEFORE);
-        let mut ahead = 1;
-        loop {
-            for found in self.load(id, &mut ahead)? {
-                let Some(bytes) = found else {
-                    let closed_by = self.epoch;
-                    let content = Content::Tombstone { closed_by };
-                    let tombstone = Slot { id, before: before.unwrap_or(NONE_BEFORE), content };
-                    if self.create(id, &tombstone.encode(), &|_| {})? {
-                        return Ok(());
-                    }
-                    // Its leader was faster, or another that takes over.
-                    break;
-                };
-                let (slot, own) = Slot::parse(&bytes, id)?;
-                if before.is_some_and(|before| before != slot.before) {
-                    let what = "it isn't the one that the slot before it was followed by";
-                    return Err(StoreError::damaged(&id.name(), 0, what).into());
-                }
-                match slot.content {
-                    Content::Tombstone { closed_by } if self.epoch < closed_by => {
-                        return Err(deposed().into());
-                    }
-                    Content::Tombstone { .. } => return Ok(()),
-                    Content::Entry { through, entry } => {
-                        // What is sent meanwhile doesn't have it.
-                        self.state().next = id;
-                        apply(entry)?;
-                        self.state().held.push_back((id, through));
-                    }
-                }
-                before = Some(own);
-                id.number += 1;
-            }
-        }
-    }
-
-    /// The slots from `id` on, `ahead` of them, and more from one time to the next.
-    fn load(&self, id: SlotId, ahead: &mut u64) -> Result<Vec<Option<Bytes>>, StoreError> {
-        for attempt in 0.. {
-            let numbers = id.number..id.number + *ahead;
-            let names: Vec<String> = numbers.map(|number| SlotId { number, ..id }.name()).collect();
-            match self.depot.load_many(&names) {
-                Ok(found) => {
-                    *ahead = (*ahead * 2).min(AHEAD_MAX);
-                    return Ok(found);
-                }
-                Err(DepotError::Unavailable { .. }) if attempt < READS_MAX => {
-                    self.depot.wait(attempt + 1);
-                    *ahead = 1;
-                }
-                Err(error) => return Err(told(error)),
-            }
-        }
-        unreachable!("the last attempt returns")
-    }
-
-    /// Makes the next slot, with an entry with which the log is `through`; durable then. `told`
-    /// gets why that takes long.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`]: another directory leads, or whether the slot is there is unknown. No
-    /// other slot may be made here any more.
-    pub fn put(
-        &self,
-        entry: Bytes,
-        through: u64,
-        told: &dyn Fn(StoreError),
-    ) -> Result<(), StoreError> {
-        let slot = {
-            let state = self.state();
-            let content = Content::Entry { through, entry };
-            Slot { id: state.next, before: state.before, content }
-        };
-        let bytes = slot.encode();
-        if !self.create(slot.id, &bytes, told)? {
-            return Err(deposed());
-        }
+    /// Gives entries the next slots, in their order. With each comes how far the log is with it.
+    pub fn place(&self, entries: Vec<(u64, Bytes)>) -> PlacedSlots {
         let mut state = self.state();
-        state.next.number += 1;
-        state.before = checksum(&bytes);
-        state.held.push_back((slot.id, through));
+        let mut slots = Vec::with_capacity(entries.len());
+        for (through, entry) in entries {
+            let id = state.next;
+            let content = Content::Entry { through, entry };
+            let bytes = Slot { id, before: state.before, content }.encode();
+            state.before = checksum(&bytes);
+            state.next.number += 1;
+            slots.push(PlacedSlot { id, through, bytes });
+        }
+        PlacedSlots { slots }
+    }
+
+    /// Makes slots that have their places. `told` gets why that takes long.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]: another directory leads, or whether they are there is unknown. Nothing
+    /// that has a later place is acknowledged here any more.
+    pub fn make(&self, placed: &PlacedSlots, told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
+        let made = placed.slots.iter().try_for_each(|slot| {
+            let is_there = self.create(slot.id, &slot.bytes, told)?;
+            is_there.then_some(()).ok_or_else(deposed)
+        });
+        if made.is_err() {
+            self.state().is_broken = true;
+            self.changed.notify_all();
+        }
+        made
+    }
+
+    /// Waits until all slots before those that were made are there, too: what they carry may be
+    /// acknowledged then.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]: that will never be known.
+    pub fn await_before(&self, made: PlacedSlots) -> Result<(), StoreError> {
+        let Some(first) = made.slots.first() else { return Ok(()) };
+        let mut state = self.state();
+        while state.open != first.id {
+            if state.is_broken {
+                let what = "whether a slot before it is there is unknown";
+                return Err(StoreError::io(LOG, io::Error::other(what)));
+            }
+            state = self.changed.wait(state).expect(NO_PANIC);
+        }
+        state.open.number += made.slots.len() as u64;
+        state.held.extend(made.slots.iter().map(|slot| (slot.id, slot.through)));
+        self.changed.notify_all();
         Ok(())
     }
 
@@ -236,7 +211,7 @@ impl Slots {
     pub fn note_root(&self, root: ChunkHash, through: u64) {
         let mut state = self.state();
         let needed = state.held.iter().find(|(_, last)| through < *last);
-        let needed = needed.map_or(state.next, |(id, _)| *id);
+        let needed = needed.map_or(state.open, |(id, _)| *id);
         state.roots.push_back((root, needed));
         while ROOTS_MAX < state.roots.len() {
             state.roots.pop_front();
@@ -267,27 +242,6 @@ impl Slots {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic while the lock is held")
-    }
-}
-
-/// Removes what HEAD, which needs no slot below `first`, says that is left of slots that were to be
-/// removed. The highest slot that is listed of an earlier epoch may be its tombstone, and stays.
-pub(super) fn remove_left(depot: &dyn Depot, first: SlotId) {
-    let mut listed: BTreeMap<u64, Vec<SlotId>> = BTreeMap::new();
-    for name in depot.list(LOG_PREFIX).unwrap_or_default() {
-        if let Some(id) = SlotId::of_name(&name) {
-            listed.entry(id.epoch).or_default().push(id);
-        }
-    }
-    for (epoch, mut ids) in listed.range(..=first.epoch).map(|(epoch, ids)| (*epoch, ids.clone())) {
-        ids.sort();
-        if epoch < first.epoch {
-            ids.pop();
-        }
-        ids.retain(|id| *id < first);
-        let names: Vec<String> = ids.iter().map(|id| id.name()).collect();
-        // What can't be removed now is found by a later opening.
-        let _ = depot.remove_many(&names);
+        self.state.lock().expect(NO_PANIC)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use frond_store::depot::Depot;
 use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
@@ -67,6 +68,7 @@ impl Node {
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
             log: LogPlace::Local,
+            linger: Duration::ZERO,
         };
         let home = HomeDisk::open(&machine, self.depot.clone(), options)?;
         Ok(Machine { disk: Arc::new(home), ..machine })

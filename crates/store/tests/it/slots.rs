@@ -1,14 +1,17 @@
 //! Goal: whatever was acknowledged as a slot of the log is handed over to each that takes over
 //! later, once and in its order; who was deposed acknowledges nothing once another leads. Method:
 //! leaders put numbers in a simulated bucket that refuses, loses, delays and doubles. Those that
-//! were deposed, or are about to be, put on in the midst of others' calls to the bucket, so that a
-//! put falls before and behind each step of taking over; one seed decides all.
+//! were deposed, or are about to be, put on in the midst of others' calls to the bucket, several
+//! slots side by side and in any order, so that a put falls before and behind each step of taking
+//! over; one seed decides all.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use frond_store::depot::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
-use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
+use frond_store::home::{HomeDisk, HomeOptions, LogPlace, PlacedSlots};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
 use frond_store::{ChunkStore, StoreError};
@@ -65,23 +68,75 @@ impl Depot for Meddled {
 /// One that led once, and what it acknowledged.
 struct Leader {
     home: Arc<HomeDisk>,
+    /// All that it gave a place, in their order.
+    placed: Vec<u64>,
+    /// What isn't acknowledged yet, and whether it was put.
+    under_way: VecDeque<(u64, PlacedSlots, bool)>,
     acknowledged: Vec<u64>,
-    /// A put failed: it puts no more.
+    /// A put failed: it acknowledges nothing any more.
     has_failed: bool,
 }
 
 impl Leader {
-    /// Puts the next number, unless a put has failed before.
-    fn put(&mut self, number: &mut u64) {
-        if self.has_failed {
-            return;
+    fn new(home: Arc<HomeDisk>) -> Leader {
+        let (placed, acknowledged) = (Vec::new(), Vec::new());
+        Leader { home, placed, under_way: VecDeque::new(), acknowledged, has_failed: false }
+    }
+
+    /// Puts numbers in any order, of which it has some on their way, until it could acknowledge one
+    /// more, unless a put has failed before.
+    fn put(&mut self, number: &mut u64, random: &mut Random) {
+        let before = self.acknowledged.len();
+        while !self.has_failed && self.acknowledged.len() == before {
+            if self.under_way.is_empty() || self.under_way.len() < 4 && random.one_in(2) {
+                self.place(number, random);
+            } else {
+                self.make_one(random);
+            }
         }
-        *number += 1;
-        let entry = Bytes::from(number.to_le_bytes().to_vec());
+    }
+
+    /// Gives places to one number, or to two that go together.
+    fn place(&mut self, number: &mut u64, random: &mut Random) {
+        let entry = |number: u64| (number, Bytes::from(number.to_le_bytes().to_vec()));
+        let count = 1 + u64::from(random.one_in(4));
+        let numbers = *number + 1..=*number + count;
+        *number += count;
         let slots = self.home.slots().expect("the log lies there");
-        match slots.put(entry, *number, &|_| {}) {
-            Ok(()) => self.acknowledged.push(*number),
+        let placed = slots.place(numbers.clone().map(entry).collect());
+        self.placed.extend(numbers);
+        self.under_way.push_back((*number, placed, false));
+    }
+
+    /// Puts one of those that have places, and acknowledges what may be.
+    fn make_one(&mut self, random: &mut Random) {
+        let slots = Arc::clone(self.home.slots().expect("the log lies there"));
+        let left = self.under_way.iter_mut().filter(|(_, _, is_there)| !is_there);
+        let mut left: Vec<_> = left.collect();
+        let position = random.below(left.len());
+        let (_, placed, is_there) = &mut left[position];
+        match slots.make(placed, &|_| {}) {
+            Ok(()) => *is_there = true,
             Err(_) => self.has_failed = true,
+        }
+        self.acknowledge();
+    }
+
+    /// Acknowledges what is there with all before it. Behind one that isn't, and never will be,
+    /// nothing is.
+    fn acknowledge(&mut self) {
+        let slots = Arc::clone(self.home.slots().expect("the log lies there"));
+        let mut is_behind_gap = false;
+        while let Some((number, placed, is_there)) =
+            self.under_way.pop_front_if(|(_, _, is_there)| *is_there || self.has_failed)
+        {
+            is_behind_gap |= !is_there;
+            if !is_there {
+                continue;
+            }
+            let told = slots.await_before(placed);
+            assert_eq!(told.is_err(), is_behind_gap, "{number}: {told:?}");
+            self.acknowledged.extend(told.is_ok().then_some(number));
         }
     }
 }
@@ -98,6 +153,7 @@ fn take(
         local_bytes_max: 16 << 10,
         take_over: true,
         log: LogPlace::Bucket,
+        linger: Duration::ZERO,
     };
     let home = Arc::new(HomeDisk::open(&machine, depot, options)?);
     let mut found = Vec::new();
@@ -109,16 +165,22 @@ fn take(
     Ok((home, machine, found))
 }
 
+/// Has HEAD get a manifest with a root that has all up to `through`.
+fn send(home: &HomeDisk, machine: &Machine, bytes: &[u8], through: u64) {
+    let store = LocalStore::open(machine, SMALL).expect("the disk works");
+    let root = blob(bytes);
+    store.put_many(std::slice::from_ref(&root)).expect("the disk works");
+    home.slots().expect("the log lies there").note_root(root.hash(), through);
+    for name in ["engine", "engine.whole"] {
+        let was = store.root(name).expect("the disk works");
+        store.swap_root(name, was, Some(root.hash())).expect("the bucket works");
+    }
+}
+
 /// The first that leads: HEAD has a manifest, and says where the log begins.
 fn begin(disk: &SimDisk, depot: &SimDepot) -> Arc<HomeDisk> {
     let (home, machine, _) = take(disk, Meddled::calm(depot)).expect("it is new");
-    let store = LocalStore::open(&machine, SMALL).expect("the disk works");
-    let root = blob(b"a root");
-    store.put_many(std::slice::from_ref(&root)).expect("the disk works");
-    home.slots().expect("the log lies there").note_root(root.hash(), 0);
-    for name in ["engine", "engine.whole"] {
-        store.swap_root(name, None, Some(root.hash())).expect("the bucket works");
-    }
+    send(&home, &machine, b"a root", 0);
     assert!(home.is_log_begun());
     home
 }
@@ -128,14 +190,13 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
     let depot = SimDepot::new(random.next());
     let home = begin(&SimDisk::new(random.next()), &depot);
     depot.set_faults(faults);
-    let leader = |home| Leader { home, acknowledged: Vec::new(), has_failed: false };
-    let world = Arc::new(Mutex::new((vec![leader(home)], 0_u64)));
+    let world = Arc::new(Mutex::new((vec![Leader::new(home)], 0_u64)));
     let mut before: Vec<u64> = Vec::new();
     for _ in 0..6 {
         {
             let (leaders, number) = &mut *world.lock().unwrap();
             let last = leaders.last_mut().expect("there is one");
-            (0..random.below(6)).for_each(|_| last.put(number));
+            (0..random.below(6)).for_each(|_| last.put(number, &mut random));
         }
         let meddled = Meddled::calm(&depot);
         let (others, mut chance) = (Arc::clone(&world), Random::new(random.next()));
@@ -148,7 +209,7 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
             left -= 1;
             let (leaders, number) = &mut *others.lock().unwrap();
             let position = chance.below(leaders.len());
-            leaders[position].put(number);
+            leaders[position].put(number, &mut chance);
         });
         let Ok((home, _, found)) = take(&SimDisk::new(random.next()), meddled.clone()) else {
             continue;
@@ -159,8 +220,11 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
         let acknowledged: Vec<u64> =
             leaders.iter().flat_map(|leader| leader.acknowledged.iter().copied()).collect();
         for leader in leaders.iter_mut() {
-            (0..3).for_each(|_| leader.put(number));
+            (0..3).for_each(|_| leader.put(number, &mut random));
             assert!(leader.has_failed, "a deposed leader acknowledges");
+            let taken = leader.placed.iter().take_while(|number| found.contains(number)).count();
+            let is_void = |number| !found.contains(number);
+            assert!(leader.placed[taken..].iter().all(is_void), "behind a gap: {found:?}");
         }
         assert!(
             found.is_sorted_by(|left, right| left < right),
@@ -171,7 +235,7 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
             assert!(found.contains(&number), "{number} is lost: {found:?}");
         }
         before = found;
-        leaders.push(leader(home));
+        leaders.push(Leader::new(home));
     }
 }
 
@@ -188,13 +252,14 @@ fn a_bucket_that_answers_badly_changes_nothing_of_that() {
 #[test]
 fn a_slot_that_is_missing_or_changed_is_damage() {
     let depot = SimDepot::new(1);
-    let mut leader = Leader {
-        home: begin(&SimDisk::new(2), &depot),
-        acknowledged: Vec::new(),
-        has_failed: false,
-    };
-    let mut number = 0;
-    (0..5).for_each(|_| leader.put(&mut number));
+    let mut leader = Leader::new(begin(&SimDisk::new(2), &depot));
+    let slots = Arc::clone(leader.home.slots().expect("the log lies there"));
+    for number in 1..=5_u64 {
+        let placed = slots.place(vec![(number, number.to_le_bytes().to_vec().into())]);
+        slots.make(&placed, &|_| {}).expect("the bucket works");
+        slots.await_before(placed).expect("all before it are there");
+        leader.acknowledged.push(number);
+    }
     let objects = depot.objects();
     for (position, name) in ["0", "3"].iter().enumerate() {
         let name = format!("lines/main/log/1/{name}");
@@ -207,4 +272,29 @@ fn a_slot_that_is_missing_or_changed_is_damage() {
     }
     let (_, _, found) = take(&SimDisk::new(4), Meddled::calm(&depot)).expect("it is whole again");
     assert_eq!(found, leader.acknowledged);
+}
+
+#[test]
+fn what_lies_behind_a_gap_goes_and_the_tombstone_in_it_stays() {
+    let depot = SimDepot::new(1);
+    let first = begin(&SimDisk::new(2), &depot);
+    let slots = first.slots().expect("the log lies there");
+    let place = |number: u64| slots.place(vec![(number, number.to_le_bytes().to_vec().into())]);
+    let [one, two, three, four] = [1, 2, 3, 4].map(place);
+    for placed in [&one, &three, &four] {
+        slots.make(placed, &|_| {}).expect("the bucket works");
+    }
+    slots.await_before(one).expect("it is the first");
+    let (second, machine, found) =
+        take(&SimDisk::new(3), Meddled::calm(&depot)).expect("it takes over");
+    assert_eq!(found, [1]);
+    send(&second, &machine, b"another root", 1);
+    let (_, _, found) = take(&SimDisk::new(4), Meddled::calm(&depot)).expect("it takes over");
+    assert_eq!(found, [0; 0]);
+    let objects = depot.objects();
+    let names: Vec<&str> =
+        objects.keys().filter_map(|it| it.strip_prefix("lines/main/log/")).collect();
+    assert_eq!(names, ["1/1", "2/0"]);
+    slots.make(&two, &|_| {}).expect_err("a slot that was closed");
+    slots.await_before(three).expect_err("it lies behind the gap");
 }

@@ -43,6 +43,12 @@ pub struct StoreArguments {
     #[arg(long, value_name = "PLACE", value_parser = ["local", "bucket"], default_value = "local",
           requires = "store")]
     store_log: String,
+
+    /// With the log in the store, writes wait so many milliseconds for others while some are on
+    /// their way there: at most a thousand requests a second, divided by this, unless the store
+    /// answers sooner
+    #[arg(long, value_name = "MS", default_value_t = 20, requires = "store")]
+    store_linger: u64,
 }
 
 impl StoreArguments {
@@ -60,6 +66,7 @@ impl StoreArguments {
                 "bucket" => LogPlace::Bucket,
                 _ => LogPlace::Local,
             },
+            linger: Duration::from_millis(self.store_linger),
         };
         home::open(directory, &store, options)
     }
