@@ -74,7 +74,7 @@ pub(super) fn take(
             id
         }
     };
-    let taken = swap(machine, depot, found, id)?;
+    let taken = swap(&*machine.chance, depot, found, id)?;
     if !has_manifest && !taken.head.manifest.is_empty() {
         // The manifest last: what is cut off here begins again.
         file::fetch_indexes(disk, depot, &taken.head.packs)
@@ -133,8 +133,11 @@ fn check(
 }
 
 /// Swaps HEAD to this directory, in the next epoch.
-fn swap(
-    machine: &Machine,
+///
+/// # Errors
+/// [`StoreError::Io`] if the depot doesn't answer, or another directory was faster.
+pub(super) fn swap(
+    chance: &dyn Chance,
     depot: &dyn Depot,
     found: Option<(Head, ObjectVersion)>,
     id: Nonce,
@@ -146,7 +149,7 @@ fn swap(
     let head = Head {
         generation: head.generation + 1,
         epoch: head.epoch + 1,
-        nonce: nonce(&*machine.chance),
+        nonce: nonce(chance),
         leader: id,
         ..head
     };
@@ -199,7 +202,11 @@ fn remove_orphans(depot: &dyn Depot, head: &Head) {
     }
 }
 
-fn read_membership(disk: &dyn Disk) -> Result<Option<Membership>, StoreError> {
+/// What a directory says of its depot, if its packs lie in one.
+///
+/// # Errors
+/// [`StoreError::Io`]; [`StoreError::Damaged`] or [`StoreError::Version`] of the file.
+pub(super) fn read_membership(disk: &dyn Disk) -> Result<Option<Membership>, StoreError> {
     let io = |error| StoreError::io(DEPOT_NAME, error);
     let file = match disk.open(DEPOT_NAME) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

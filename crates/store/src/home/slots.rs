@@ -21,6 +21,8 @@
 //! writers put the same bytes under one name.
 
 mod format;
+#[cfg(test)]
+mod model;
 mod replay;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -201,9 +203,10 @@ impl Slots {
         }
     }
 
-    /// Waits no longer for a depot that doesn't answer.
+    /// Waits no longer for a depot that doesn't answer: what is on its way is unknown.
     pub fn give_up(&self) {
         self.gives_up.store(true, Ordering::Relaxed);
+        self.depot.hang_up();
     }
 
     /// Says that a manifest with the root `root` needs no slot with which the log is at most
