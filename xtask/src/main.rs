@@ -37,7 +37,7 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | book | bless | compat
          release's optimisations, overflows and assertions checked; then the drivers and tools of
          others (installed under target/) against a running server, a real S3-compatible store where
          Go can build it, a hundred kills of a server under load, calls of its disk that fail, power
-         cuts, swaps of many clients, and small runs of the benchmarks
+         cuts, swaps of many clients, the history of their transactions, and small runs of the benchmarks
   long [MINUTES]  what is worth hours: the property and crash tests with twenty times as many seeds, kills,
          failing calls for so many minutes (60), power cuts, and each fuzzer for ten minutes
   book   the documentation as a book under target/book, by mdBook where it is installed
@@ -137,6 +137,9 @@ fn ci(root: &Path) -> Result<(), String> {
     let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];
     let set = ["conformance/replica_set.py", "--frond", CHECKED, "--busy", "--lost-disks"];
     let set = [&set[..], &["--change-streams"]].concat();
+    let history =
+        ["conformance/history.py", "--frond", CHECKED, "--seconds", "15", "--seed", &SEED];
+    let history = [&history[..], &["--self-test"]].concat();
     let checks: &[(&str, &[&str])] = &[
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
@@ -153,6 +156,7 @@ fn ci(root: &Path) -> Result<(), String> {
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--forgetful"]),
         (PYTHON, &["conformance/time_series.py", "--frond", CHECKED]),
         (PYTHON, &swaps),
+        (PYTHON, &history),
         (PYTHON, &set),
     ];
     together(root, checks)?;
@@ -186,6 +190,7 @@ fn long(root: &Path, minutes: &str) -> Result<(), String> {
     on_server(&["conformance/power.py", "--rounds", "300", "--seed", &SEED])?;
     on_server(&["conformance/round_trips.py", "--long", "--seed", &SEED])?;
     on_server(&["conformance/any_plan.py", "--seconds", "1800"])?;
+    on_server(&["conformance/history.py", "--seconds", "3600", "--seed", &SEED])?;
     on_server(&["conformance/hostile.py", "--grace", "5"])?;
     on_server(&["conformance/memory.py", "--memory", "600", "--seconds", "600", "--seed", &SEED])?;
     fuzz::fuzz(root, ["all", FUZZ_SECONDS].into_iter().map(str::to_owned))
