@@ -37,7 +37,7 @@ MONGOSH = "2.12.0"
 MONGOOSE = "9.12.1"
 MINGO = "7.2.7"
 MONGO_TOOLS = "v0.0.0-20260702221138-e4f25276abe9"
-TOOLS = ("mongoimport", "mongoexport", "mongodump", "mongorestore")
+TOOLS = ("mongoimport", "mongoexport", "mongodump", "mongorestore", "mongostat", "mongotop")
 
 CLIENTS = ("pymongo", "node", "mongosh", "mongoose", "tools", "mingo")
 # Each asks 25 requests.

@@ -140,6 +140,10 @@ fn ci(root: &Path) -> Result<(), String> {
     let history =
         ["conformance/history.py", "--frond", CHECKED, "--seconds", "15", "--seed", &SEED];
     let history = [&history[..], &["--self-test"]].concat();
+    // The others are not quick: they compile.
+    let drivers = ["python", "python-async", "node", "rust"].map(|name| ["--driver", name]);
+    let drivers =
+        [&["conformance/drivers.py", "--frond", CHECKED], drivers.as_flattened()].concat();
     let checks: &[(&str, &[&str])] = &[
         ("python3", &["conformance/run.py", "--frond", CHECKED]),
         ("python3", &["conformance/s3.py", "--frond", CHECKED]),
@@ -157,6 +161,8 @@ fn ci(root: &Path) -> Result<(), String> {
         (PYTHON, &["conformance/time_series.py", "--frond", CHECKED]),
         (PYTHON, &swaps),
         (PYTHON, &history),
+        (PYTHON, &drivers),
+        (PYTHON, &["conformance/monitors.py", "--frond", CHECKED]),
         (PYTHON, &set),
     ];
     together(root, checks)?;
