@@ -31,7 +31,7 @@ impl RemoteUrl {
     /// # Errors
     /// `BadValue` that says what is expected.
     pub fn parse(text: &str) -> Result<RemoteUrl, Error> {
-        let wrong = |what: &str| Error::bad_value(format!("remote '{text}': {what}"));
+        let wrong = |what: &str| Error::bad_value(format!("remote '{}': {what}", masked(text)));
         let Some((scheme, rest)) = text.split_once("://") else {
             let directory = text.split_once('#').map_or(text, |(directory, _)| directory);
             if directory.is_empty() {
@@ -67,6 +67,15 @@ impl RemoteUrl {
     }
 }
 
+/// A URL without the user and password that it may have.
+fn masked(text: &str) -> String {
+    match text.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?.1)))
+    {
+        Some((scheme, rest)) => format!("{scheme}://...@{rest}"),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +103,7 @@ mod tests {
             check(wrong, None);
         }
         check("ftp://h/x", None);
+        let told = RemoteUrl::parse("http://user:secret@h/x").unwrap_err().message;
+        assert!(!told.contains("secret") && told.contains("@h/x"), "{told}");
     }
 }

@@ -173,7 +173,7 @@ impl Repository {
             return Err(conflict::no_merge(branch));
         };
         if merge.kind.is_replay() {
-            return self.resume_replay(Resume::Continue, message, author);
+            return Ok(self.resume_replay(Resume::Continue, message, author)?.0);
         }
         if let Some(decisions) = &merge.decisions {
             conflict::refuse_left(&conflict::counts(&reader, name, branch)?)?;

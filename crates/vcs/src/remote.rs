@@ -235,6 +235,11 @@ impl Repository {
             let message = "a remote's name holds no /, and its place is not empty";
             return Err(Error::invalid(Code::BadValue, message));
         }
+        if has_user(url) {
+            let message = "a remote's place names no user or password: a token stands in a file or \
+                           in FROND_REMOTE_TOKEN";
+            return Err(Error::invalid(Code::BadValue, message));
+        }
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
@@ -302,4 +307,10 @@ fn remote_record(url: &str) -> TreeValue {
     let mut builder = DocumentBuilder::new();
     builder.append("url", Value::String(url));
     TreeValue::inline(builder.build().into_bytes())
+}
+
+/// Whether a URL has a user: what is stored, logged and told to all readers holds no secret.
+fn has_user(url: &str) -> bool {
+    let authority = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+    authority.is_some_and(|authority| authority.contains('@'))
 }

@@ -4,6 +4,7 @@ use crate::diff::changed_collections;
 use crate::repository::Repository;
 use crate::{CollectionStatus, Status, conflict};
 use frond_db::inside::{Error, refs};
+use frond_store::Headroom;
 
 impl Repository {
     /// How the working state differs from HEAD. Documents are told apart, not read.
@@ -27,6 +28,8 @@ impl Repository {
         let state = self.branch_state(&reader)?;
         let store = reader.store();
         let head = state.head_catalog(&**store)?;
+        // On a disk that is full but for its reserve this tells what could be given up.
+        let _at = Headroom::Collection.enter();
         let working = state.working_catalog(self.frond().engine(), &reader.snapshot()?)?;
         let mut collections = Vec::new();
         for changed in changed_collections(store, &head, &working)? {

@@ -330,8 +330,8 @@ pub fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure
         "merged" => commit::tell(terminal, answer)?,
         "fastForward" => writeln!(terminal, "moved forward to {id}")?,
         "upToDate" => writeln!(terminal, "nothing to merge: already up to date at {id}")?,
-        "aborted" => tell_aborted(terminal, answer)?,
+        "aborted" => return tell_aborted(terminal, answer),
         other => writeln!(terminal, "{other} {id}")?,
     }
-    Ok(())
+    tell_set_aside(terminal, view, "frond undo brings it back")
 }

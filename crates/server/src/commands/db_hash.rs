@@ -13,6 +13,7 @@ use frond_query::Code;
 use md5::{Digest, Md5};
 
 use crate::common_fields::UUID_SUBTYPE;
+use crate::profiler;
 use crate::request::{Answer, Request};
 
 /// Runs a `dbHash`.
@@ -38,7 +39,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut collections = database.list_collections()?;
     collections.retain(|collection| {
         let is_wanted = wanted.is_empty() || wanted.contains(&collection.name);
-        is_wanted && !collection.is_view()
+        is_wanted && !collection.is_view() && collection.name != profiler::COLLECTION
     });
     let mut answer = DocumentBuilder::new();
     answer.append("host", Value::String(&request.server.address.to_string()));

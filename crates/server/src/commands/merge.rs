@@ -120,6 +120,25 @@ pub fn aborted(database: &Repository) -> Answer {
     Ok(answer)
 }
 
+/// Leaves out the commit at which a rebase, a pick or a revert waits.
+pub fn skipped(database: &Repository) -> Answer {
+    let (done, set_aside) = database.merge_skip()?;
+    match outcome(&done, database.branch()) {
+        Ok(mut answer) => {
+            append_set_aside(&mut answer, &set_aside);
+            Ok(answer)
+        }
+        Err(error) => {
+            let mut details = DocumentBuilder::new();
+            for (name, value) in error.details.iter().flat_map(|details| details.iter()) {
+                details.append(name, value);
+            }
+            append_set_aside(&mut details, &set_aside);
+            Err(Error { details: Some(details.build()), ..error })
+        }
+    }
+}
+
 /// Tells the collections in which something was written that isn't there any more, if there are
 /// any.
 pub fn append_set_aside(answer: &mut DocumentBuilder, collections: &[String]) {

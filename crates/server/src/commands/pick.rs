@@ -54,7 +54,7 @@ pub fn rebase(request: &Request<'_>) -> Answer {
             return merge::outcome(&database.merge_continue(None, None)?, database.branch());
         }
         (None, false, true, false) => {
-            return merge::outcome(&database.merge_skip()?, database.branch());
+            return merge::skipped(&database);
         }
         (None, false, false, true) => {
             return merge::aborted(&database);

@@ -105,6 +105,7 @@ impl Repository {
                 tip: state.head_chunk(),
                 catalog: clean,
                 made: Vec::new(),
+                set_aside: Vec::new(),
             };
             replay.run(transaction, &[chunk], &BTreeMap::new())
         })?;

@@ -76,6 +76,7 @@ impl Repository {
                 tip: Some(onto_chunk),
                 catalog,
                 made: Vec::new(),
+                set_aside: Vec::new(),
             };
             replay.run(transaction, &own, &BTreeMap::new()).map(|outcome| match outcome {
                 Outcome::Commit(done) => Outcome::Commit((done, onto_chunk)),
@@ -83,8 +84,8 @@ impl Repository {
             })
         })?;
         let (made, head, conflicts) = match replayed {
-            (Replayed::Done { made, head }, onto) => (made, head.unwrap_or(onto), Vec::new()),
-            (Replayed::Waits { made, counts }, onto) => (made, onto, counts),
+            (Replayed::Done { made, head, .. }, onto) => (made, head.unwrap_or(onto), Vec::new()),
+            (Replayed::Waits { made, counts, .. }, onto) => (made, onto, counts),
         };
         let head = made.last().map_or(format::id_of(head), |commit| commit.id);
         Ok(Rebased { head, commits: made, conflicts })

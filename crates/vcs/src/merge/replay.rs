@@ -61,6 +61,9 @@ pub(crate) struct Replay<'a> {
     pub catalog: Tree,
     /// The commits that were made.
     pub made: Vec<CommitInfo>,
+    /// Collections in which something was written, while the step waited that is left out, that the
+    /// working state doesn't have.
+    pub set_aside: Vec<String>,
 }
 
 /// A step that waited and is left out. What was written while it did is carried over.
@@ -72,12 +75,18 @@ pub(crate) struct Skipped<'a> {
 /// How a replay ended.
 pub(crate) enum Replayed {
     /// The branch moved to the tip.
-    Done { head: Option<ChunkHash>, made: Vec<CommitInfo> },
+    Done { head: Option<ChunkHash>, made: Vec<CommitInfo>, set_aside: Vec<String> },
     /// Conflicts wait, a collection.
-    Waits { counts: Vec<(String, u64)>, made: Vec<CommitInfo> },
+    Waits { counts: Vec<(String, u64)>, made: Vec<CommitInfo>, set_aside: Vec<String> },
 }
 
 impl Replayed {
+    /// The collections in which something is set aside.
+    fn set_aside(&mut self) -> Vec<String> {
+        let (Replayed::Done { set_aside, .. } | Replayed::Waits { set_aside, .. }) = self;
+        std::mem::take(set_aside)
+    }
+
     /// As the outcome of a merge.
     ///
     /// # Errors
@@ -85,7 +94,7 @@ impl Replayed {
     pub fn outcome(self) -> Result<MergeOutcome, Error> {
         match self {
             Replayed::Waits { counts, .. } => Ok(MergeOutcome::Conflicts { counts }),
-            Replayed::Done { mut made, head } => match (made.pop(), head) {
+            Replayed::Done { mut made, head, .. } => match (made.pop(), head) {
                 (Some(commit), _) => Ok(MergeOutcome::Merged { commit }),
                 (None, Some(head)) => Ok(MergeOutcome::FastForward { head: format::id_of(head) }),
                 (None, None) => Err(Error::internal("a replay ended before the first commit")),
@@ -118,7 +127,8 @@ impl Replay<'_> {
             let (format, rules) = (self.state.repository.format(), self.rules);
             let merge =
                 CatalogMerge { database: self.database, format, rules, decisions, by_rules: true };
-            let catalogs = ThreeWay::new(base, &self.catalog, theirs);
+            let ours = self.catalog;
+            let catalogs = ThreeWay::new(base, &ours, theirs);
             let merged = merge.merge(catalogs)?;
             let rest = &steps[position + 1..];
             if !merged.schema.is_empty() {
@@ -176,11 +186,16 @@ impl Replay<'_> {
     }
 
     /// Makes the working state `after`, with what was written while a step waited that is left out.
-    fn adopt(&self, transaction: &mut Transaction, head: Tree, after: Tree) -> Result<(), Error> {
-        let after = match &self.skipped {
-            Some(skipped) => self.database.carry(skipped.merge, self.working, after)?.catalog,
-            None => after,
-        };
+    fn adopt(
+        &mut self,
+        transaction: &mut Transaction,
+        head: Tree,
+        mut after: Tree,
+    ) -> Result<(), Error> {
+        if let Some(skipped) = &self.skipped {
+            let carried = self.database.carry(skipped.merge, self.working, after)?;
+            (after, self.set_aside) = (carried.catalog, carried.set_aside);
+        }
         let adoption = Adoption { head, before: self.working, after };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)
     }
@@ -274,11 +289,11 @@ impl Replay<'_> {
         self.database.frond().engine().store().sync()?;
         conflict::store(transaction, database, branch, &merge, conflicts)?;
         let counts = conflict::count_all(conflicts);
-        Ok(Outcome::Commit(Replayed::Waits { counts, made: self.made }))
+        Ok(Outcome::Commit(Replayed::Waits { counts, made: self.made, set_aside: self.set_aside }))
     }
 
     /// Moves the branch to the tip, with the working state.
-    fn finish(self, transaction: &mut Transaction) -> Result<Outcome<Replayed>, Error> {
+    fn finish(mut self, transaction: &mut Transaction) -> Result<Outcome<Replayed>, Error> {
         self.adopt(transaction, self.catalog, self.catalog)?;
         let moves = self.tip.filter(|tip| Some(*tip) != self.state.head_chunk());
         let tip = moves.or(self.tip.filter(|_| self.skipped.is_some()));
@@ -290,7 +305,7 @@ impl Replay<'_> {
             self.state.move_ref(transaction, tip, why)?;
         }
         let head = self.tip;
-        Ok(Outcome::Commit(Replayed::Done { head, made: self.made }))
+        Ok(Outcome::Commit(Replayed::Done { head, made: self.made, set_aside: self.set_aside }))
     }
 }
 
@@ -343,11 +358,11 @@ impl Repository {
         resume: Resume,
         message: Option<&str>,
         author: Option<&str>,
-    ) -> Result<MergeOutcome, Error> {
+    ) -> Result<(MergeOutcome, Vec<String>), Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let engine = self.frond().engine();
-        let replayed = self.replace_working_state(branch, |transaction| {
+        let mut replayed = self.replace_working_state(branch, |transaction| {
             let mut state = BranchState::validated(self.frond(), transaction, name, branch)?;
             let remembered = match resume {
                 Resume::Skip => waiting::remember(engine, transaction, &state)?,
@@ -395,17 +410,20 @@ impl Repository {
                 tip: waiting.tip,
                 catalog,
                 made: Vec::new(),
+                set_aside: Vec::new(),
             };
             replay.go_on(transaction, resume, &merge, waiting)
         })?;
-        replayed.outcome()
+        let set_aside = replayed.set_aside();
+        Ok((replayed.outcome()?, set_aside))
     }
 
-    /// Leaves the commit out at which a rebase, a pick or a revert waits, and goes on.
+    /// Leaves the commit out at which a rebase, a pick or a revert waits, and goes on. With the
+    /// outcome come the collections in which something was written meanwhile that is set aside.
     ///
     /// # Errors
     /// `IllegalOperation` if none waits.
-    pub fn merge_skip(&self) -> Result<MergeOutcome, Error> {
+    pub fn merge_skip(&self) -> Result<(MergeOutcome, Vec<String>), Error> {
         self.resume_replay(Resume::Skip, None, None)
     }
 }

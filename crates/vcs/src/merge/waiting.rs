@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_doc::Value as FieldValue;
 use frond_engine::{Engine, Transaction};
 use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeError, TreeFormat, Value};
@@ -29,7 +30,7 @@ use crate::refs::reflog::RememberedMerge;
 use crate::state::{BranchState, catalog_entry, with_entry};
 use crate::three_way::ThreeWay;
 use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
-use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader};
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, IndexSpec, Reader};
 
 /// A working state, with what was written meanwhile.
 pub(crate) struct Carried {
@@ -84,11 +85,13 @@ impl Repository {
         };
         let (mut catalog, mut set_aside) = (now, BTreeSet::new());
         let mut is_possible = !bases.is_empty();
+        let store = self.frond().engine().store();
         for base in bases {
             match carry.merge(ThreeWay::new(&base, &catalog, &onto)) {
                 Ok(merged) => {
                     let conflicts = merged.conflicts.into_iter();
                     set_aside.extend(conflicts.map(|conflict| conflict.collection));
+                    set_aside.extend(redefined(store, &base, &catalog, &merged.catalog)?);
                     catalog = merged.catalog;
                 }
                 // What was written and `onto` can't be together.
@@ -97,12 +100,52 @@ impl Repository {
             }
         }
         if !is_possible {
-            let changed = changed_collections(self.frond().engine().store(), &onto, &now)?;
+            let changed = changed_collections(store, &onto, &now)?;
             set_aside.extend(changed.into_iter().map(|changed| changed.name));
             catalog = onto;
         }
         Ok(Carried { catalog, set_aside: set_aside.into_iter().collect() })
     }
+}
+
+/// The collections of which an option or an index was defined between `base` and `now` otherwise
+/// than `result` has it.
+fn redefined(
+    store: &Arc<dyn ChunkStore>,
+    base: &Tree,
+    now: &Tree,
+    result: &Tree,
+) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for changed in changed_collections(store, base, now)? {
+        let (Some(from), Some(to)) = (changed.from, changed.to) else { continue };
+        let result = catalog_entry(store, result, &changed.name)?;
+        if result.is_some_and(|result| lacks_definition(&from, &to, &result)) {
+            names.push(changed.name);
+        }
+    }
+    Ok(names)
+}
+
+fn lacks_definition(from: &CatalogEntry, to: &CatalogEntry, result: &CatalogEntry) -> bool {
+    fn options(entry: &CatalogEntry) -> BTreeMap<&str, FieldValue<'_>> {
+        entry.options.iter().collect()
+    }
+    fn indexes(entry: &CatalogEntry) -> BTreeMap<&str, &IndexSpec> {
+        entry.indexes.iter().map(|(spec, _)| (&*spec.name, spec)).collect()
+    }
+    lacks(&options(from), &options(to), &options(result))
+        || lacks(&indexes(from), &indexes(to), &indexes(result))
+}
+
+/// Whether something that changed is otherwise in `result`.
+fn lacks<V: PartialEq>(
+    from: &BTreeMap<&str, V>,
+    to: &BTreeMap<&str, V>,
+    result: &BTreeMap<&str, V>,
+) -> bool {
+    let mut names = from.keys().chain(to.keys());
+    names.any(|name| from.get(name) != to.get(name) && result.get(name) != to.get(name))
 }
 
 /// The catalog `ours`, with what `theirs` has for each document that is so `now`.

@@ -370,6 +370,10 @@ fn histories_with_merges_move_whole() {
     assert!(Repository::open(&there, "shop@origin%2Fmain").is_err());
     clone.add_remote("up", "somewhere").unwrap();
     assert!(clone.add_remote("up", "somewhere").is_err());
+    for place in ["http://user:secret@h/x", "https://secret@h"] {
+        let told = clone.add_remote("by", place).unwrap_err().message;
+        assert!(told.contains("names no user") && !told.contains("secret"), "{told}");
+    }
     assert!(clone.add_remote("a/b", "somewhere").is_err());
     assert!(clone.remote_url("down").is_err());
 }

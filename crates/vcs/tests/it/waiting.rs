@@ -131,6 +131,40 @@ fn what_is_set_back_between_an_undo_and_its_own_undo_stays_set_back() {
 }
 
 #[test]
+fn what_was_defined_otherwise_since_is_set_aside_and_told() {
+    let (_frond, main, side) = branches();
+    let define = |database: &Repository, below: i32| {
+        let (limit, field) = (document! { "$lt": below }, "a");
+        let rule = document! { field: &limit };
+        database.change_collection("things", document! { "validator": &rule }.view()).unwrap();
+    };
+    define(&side, 100);
+    index(&side, "orders", document! { "k": 1_i32 }, false);
+    side.commit("strict", "").unwrap();
+    merge_with_theirs(&main);
+    define(&main, 200);
+    assert_eq!(main.undo(None, None).unwrap().set_aside, ["things"]);
+    let undoing = main.reflog(Some("main")).unwrap()[0].change;
+    // What was set aside is there again, and nothing was defined since.
+    assert!(main.undo(None, Some(undoing)).unwrap().set_aside.is_empty());
+}
+
+#[test]
+fn what_a_later_step_changed_is_set_aside_by_a_skip_and_told() {
+    let (_frond, main, _side) = branches();
+    put(&main, "things", &doc(3, 0, 7)).unwrap();
+    main.commit("main again", "").unwrap();
+    main.rebase("side", &Default::default()).unwrap();
+    put(&main, "things", &doc(3, 0, 99)).unwrap();
+    insert(&main, "orders", &[order(5)]);
+    let (outcome, set_aside) = main.merge_skip().unwrap();
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(set_aside, ["things"]);
+    assert!(all(&main, "things").contains(&doc(3, 0, 7)));
+    assert_eq!(all(&main, "orders"), [order(0), order(5)]);
+}
+
+#[test]
 fn a_branch_that_was_made_again_is_not_replaced_by_the_one_that_was_deleted() {
     let (frond, main, side) = branches();
     drop(side);
@@ -321,7 +355,7 @@ fn a_rebase_that_waits_twice() {
         insert(&main, "orders", &[order(5)]);
         let go_on = |skips: bool| {
             if skips {
-                return main.merge_skip().unwrap();
+                return main.merge_skip().unwrap().0;
             }
             for conflict in main.conflicts(None).unwrap() {
                 main.resolve_conflict(&conflict.id, &Resolution::Theirs).unwrap();
