@@ -163,6 +163,11 @@ impl Accumulator {
         })
     }
 
+    /// Whether clients' scripts make the result.
+    pub(crate) fn asks_scripts(&self) -> bool {
+        matches!(self.input, Input::Scripted(..))
+    }
+
     /// The paths of what the documents are sorted by.
     pub(crate) fn sort_paths(&self) -> impl Iterator<Item = String> {
         let fields = match &self.input {

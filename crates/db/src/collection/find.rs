@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use frond_doc::DocumentBuf;
 use frond_query::large::Large;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
+use frond_query::together::Ahead;
 use frond_query::{Code, examined};
 
 use crate::catalog::Catalog;
@@ -69,25 +71,47 @@ pub(crate) fn find(
     let limit = request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
     let Query { filter, order, projection, .. } = query;
     let shown = Shown::of(request, &order, filter, projection, large);
-    let project = move |document| shown.show(document);
     if let Some(nearest) = nearest {
         let found = nearest.found.into_iter().skip(skip).take(limit);
-        return Ok(Cursor::new(found.map(move |found| project(found.document))));
+        return Ok(cursor_of(shown, found.map(|found| Ok(found.document)), put_aside));
     }
     if is_sorted {
         let resources = database.frond().resources(request.in_memory_only);
         let wanted = skip.saturating_add(limit);
         let sorted = sort_in_parts(database, &mut scan, &order, &resources, wanted);
         let sorted = behind(sorted.map_err(|error| put_aside.restore(error))?, skip);
-        return Ok(Cursor::new(
-            sorted.map(move |entry| project(entry?.1).map_err(|error| put_aside.restore(error))),
-        ));
+        let found = sorted.map(|entry| entry.map(|(_, document)| document).map_err(Error::from));
+        return Ok(cursor_of(shown, found, put_aside));
     }
     let found = behind(scan, skip).take(limit);
-    Ok(Cursor::new(found.map(move |found| {
-        let found = found.and_then(|found| project(found.into_asked()));
-        found.map_err(|error| put_aside.restore(error))
-    })))
+    let found = found.map(|found| found.map(|found| found.into_asked()));
+    Ok(cursor_of(shown, found, put_aside))
+}
+
+/// What is shown of the documents that were found; of several at once where that runs scripts.
+fn cursor_of(
+    shown: Shown,
+    mut found: impl Iterator<Item = Result<DocumentBuf, Error>> + Send + 'static,
+    put_aside: PutAside,
+) -> Cursor {
+    let Some(memory) = shown.memory_of_scripts() else {
+        let show = move |document: Result<_, Error>| Ok(shown.show(document?)?);
+        return Cursor::new(
+            found.map(move |document| {
+                show(document).map_err(|error: Error| put_aside.restore(error))
+            }),
+        );
+    };
+    let mut ahead: Ahead<DocumentBuf, DocumentBuf, Error> = Ahead::default();
+    let mut read = move || {
+        let document = found.next().transpose()?;
+        Ok(document.map(|document| (document.clone(), document.as_bytes().len())))
+    };
+    let show = move |document: &DocumentBuf| shown.show(document.clone());
+    Cursor::new(std::iter::from_fn(move || {
+        let next = ahead.next(&memory, &mut read, &show).transpose()?;
+        Some(next.map(|(_, document)| document).map_err(|error| put_aside.restore(error)))
+    }))
 }
 
 /// Whether what `access` finds is sorted afterwards.

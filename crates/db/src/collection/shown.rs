@@ -2,12 +2,12 @@
 
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, key};
 use frond_query::large::{Asked, Large};
+use frond_query::memory::RequestMemory;
 use frond_query::metadata::{self, MetadataKind};
-use frond_query::{Filter, Projection, SortPattern};
+use frond_query::{Filter, Projection, QueryError, SortPattern};
 
 use crate::collection::FindRequest;
 use crate::collection::plan::Order;
-use crate::error::Error;
 
 /// How a found document becomes one of the answer.
 pub(crate) struct Shown {
@@ -59,7 +59,7 @@ impl Shown {
     ///
     /// # Errors
     /// What the projection fails with; `Damaged` or `Unavailable` if a value can't be read.
-    pub(crate) fn show(&self, document: DocumentBuf) -> Result<DocumentBuf, Error> {
+    pub(crate) fn show(&self, document: DocumentBuf) -> Result<DocumentBuf, QueryError> {
         let document = match &self.key_of {
             Some(pattern) => {
                 let key = pattern.sort_key(document.view(), &pattern.collation);
@@ -79,6 +79,12 @@ impl Shown {
             None => return Ok(self.bare(document)),
         };
         Ok(if self.tells_key { with_record_id(&projected, &document) } else { projected })
+    }
+
+    /// The memory of the request, if the projection runs a client's scripts.
+    pub(crate) fn memory_of_scripts(&self) -> Option<RequestMemory> {
+        let projection = self.projection.as_ref()?;
+        projection.runs_scripts().then(|| projection.memory().clone())
     }
 
     /// The document without metadata.

@@ -52,10 +52,12 @@ pub(super) struct Custom {
 pub(super) struct CustomState {
     functions: Arc<Custom>,
     memory: RequestMemory,
-    state: ValueBuf,
+    /// The array of the arguments of `init`.
+    init_arguments: ValueBuf,
+    /// None before the first calls.
+    state: Option<ValueBuf>,
     /// The arguments of calls that are to be made.
-    waiting: Elements,
-    waiting_count: usize,
+    waiting: Vec<ValueBuf>,
     waiting_bytes: usize,
 }
 
@@ -63,7 +65,7 @@ impl Functions {
     /// The state of a group without documents.
     ///
     /// # Errors
-    /// What `init` fails with; 4544711 if its arguments are no array.
+    /// 4544711 if the arguments of `init` are no array.
     pub(super) fn start(
         &self,
         group: Document<'_>,
@@ -82,22 +84,20 @@ impl Functions {
                     Some(arguments) => arguments.evaluate_in(&scope)?,
                     None => Evaluated::Borrowed(Value::Array(Array::from_validated(&EMPTY))),
                 };
-                let Some(Value::Array(array)) = arguments.value() else {
+                let Some(array @ Value::Array(_)) = arguments.value() else {
                     let text = arguments.text();
                     let message =
                         format!("$accumulator initArgs must evaluate to an array: {text}");
                     return Err(failure(4_544_711, message));
                 };
-                let state = functions.init.call(&memory, None, array.iter())?;
-                drop(arguments);
-                let waiting = Elements::uncounted();
-                let (waiting_count, waiting_bytes) = (0, 0);
+                let init_arguments = array.to_buf();
+                let (state, waiting, waiting_bytes) = (None, Vec::new(), 0);
                 Box::new(CustomState {
                     functions,
                     memory,
+                    init_arguments,
                     state,
                     waiting,
-                    waiting_count,
                     waiting_bytes,
                 })
             }
@@ -106,16 +106,46 @@ impl Functions {
 }
 
 impl CustomState {
-    fn call(&mut self) -> Result<(), QueryError> {
-        if self.waiting_count == 0 {
-            return Ok(());
+    /// The state behind the calls that wait.
+    fn state_behind(&self) -> Result<ValueBuf, QueryError> {
+        let state = match &self.state {
+            Some(state) => state.clone(),
+            None => {
+                let arguments = self.init_arguments.as_value().as_array();
+                let arguments = arguments.expect("checked at the start");
+                self.functions.init.call(&self.memory, None, arguments.iter())?
+            }
+        };
+        if self.waiting.is_empty() {
+            return Ok(state);
         }
-        (self.waiting_count, self.waiting_bytes) = (0, 0);
-        let calls = std::mem::replace(&mut self.waiting, Elements::uncounted()).finish()?;
+        let mut calls = Elements::uncounted();
+        for arguments in &self.waiting {
+            calls.push(arguments.as_value())?;
+        }
+        let calls = calls.finish()?;
         let source = Value::String(self.functions.accumulate.source());
-        let arguments = [source, self.state.as_value(), calls.or_null()];
-        self.state = Script::new(ACCUMULATE).call(&self.memory, None, arguments)?;
+        let arguments = [source, state.as_value(), calls.or_null()];
+        Script::new(ACCUMULATE).call(&self.memory, None, arguments)
+    }
+
+    fn call(&mut self) -> Result<(), QueryError> {
+        self.state = Some(self.state_behind()?);
+        self.waiting.clear();
+        self.waiting_bytes = 0;
         Ok(())
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.state.as_ref().map_or(0, |state| cost(state.as_value()))
+    }
+
+    fn made(&self) -> Result<Evaluated<'static>, QueryError> {
+        let state = self.state_behind()?;
+        Ok(Evaluated::kept(match &self.functions.finalize {
+            Some(finalize) => finalize.call(&self.memory, None, [state.as_value()])?,
+            None => state,
+        }))
     }
 }
 
@@ -126,26 +156,22 @@ impl State for CustomState {
             let message = format!("$accumulator accumulateArgs must evaluate to an array: {text}");
             return Err(failure(4_544_712, message));
         };
-        self.waiting.push(arguments)?;
-        self.waiting_count += 1;
+        self.waiting.push(arguments.to_buf());
         self.waiting_bytes += cost(arguments);
-        let before = cost(self.state.as_value());
-        if WAITING_COUNT_MAX <= self.waiting_count || WAITING_BYTES_MAX <= self.waiting_bytes {
+        let before = self.state_bytes();
+        if WAITING_COUNT_MAX <= self.waiting.len() || WAITING_BYTES_MAX <= self.waiting_bytes {
             self.call()?;
-            return Ok(cost(self.state.as_value()).saturating_sub(before));
+            return Ok(self.state_bytes().saturating_sub(before));
         }
         Ok(cost(arguments))
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
-        self.call()?;
-        match &self.functions.finalize {
-            Some(finalize) => {
-                let state = [self.state.as_value()];
-                Ok(Evaluated::kept(finalize.call(&self.memory, None, state)?))
-            }
-            None => Ok(Evaluated::kept(self.state)),
-        }
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.made()
+    }
+
+    fn scripted(&self) -> Result<Option<Evaluated<'static>>, QueryError> {
+        self.made().map(Some)
     }
 }
 
@@ -180,13 +206,24 @@ impl State for ReduceState {
         Ok(cost(value))
     }
 
+    fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+        self.reduced()
+    }
+
+    fn scripted(&self) -> Result<Option<Evaluated<'static>>, QueryError> {
+        self.reduced().map(Some)
+    }
+}
+
+impl ReduceState {
     /// Values that are too many for one call are reduced with what the calls before made of
     /// others; the last ones come first, as in MongoDB.
-    fn finish(mut self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
+    fn reduced(&self) -> Result<Evaluated<'static>, QueryError> {
+        let (mut left, mut made) = (&self.values[..], None);
         loop {
             let (mut count, mut bytes) = (0, 0);
             let mut reduced = Elements::uncounted();
-            for value in self.values.iter().rev() {
+            for value in made.iter().chain(left.iter().rev()) {
                 bytes += cost(value.as_value());
                 if REDUCED_BYTES_MAX < bytes {
                     break;
@@ -194,7 +231,8 @@ impl State for ReduceState {
                 reduced.push(value.as_value())?;
                 count += 1;
             }
-            let is_all = count == self.values.len();
+            let made_count = usize::from(made.is_some());
+            let is_all = count == left.len() + made_count;
             if !is_all && count < 2 {
                 return Err(failure(31392, "Value too large to reduce"));
             }
@@ -204,8 +242,8 @@ impl State for ReduceState {
             if is_all {
                 return Ok(Evaluated::kept(result));
             }
-            self.values.truncate(self.values.len() - count);
-            self.values.push(result);
+            left = &left[..left.len() - (count - made_count)];
+            made = Some(result);
         }
     }
 }
@@ -246,6 +284,7 @@ pub(super) fn custom(argument: Value<'_>, parser: &mut Parser) -> Result<Accumul
     let accumulate = accumulate.ok_or_else(|| missing(4_544_708, "accumulate"))?;
     merge.ok_or_else(|| missing(4_544_709, "merge"))?;
     let input = input.ok_or_else(|| missing(4_544_710, "accumulateArgs"))?;
+    parser.note_asked_script();
     let functions =
         Functions::Custom(Arc::new(Custom { init, init_arguments, accumulate, finalize }));
     Ok(Accumulator {

@@ -33,6 +33,15 @@ pub(crate) trait State: Any + Send {
     /// # Errors
     /// `BSONObjectTooLarge`.
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError>;
+
+    /// What [`finish`](Self::finish) would give, if scripts make it: they are asked for several
+    /// groups together, and so more than once.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    fn scripted(&self) -> Result<Option<Evaluated<'static>>, QueryError> {
+        Ok(None)
+    }
 }
 
 /// What a window's values become while the window moves on.

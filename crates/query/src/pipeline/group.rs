@@ -11,6 +11,8 @@
 //! Where memory is short for all queries, the groups are finished at once and go to disk, in their
 //! order: their reader may take long.
 
+mod scripted;
+
 use std::collections::HashMap;
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use bytes::Bytes;
 use frond_doc::builder::position_name;
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
+
+use scripted::Made;
 
 use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::parse::{StageParser, one};
@@ -272,7 +276,10 @@ impl Group {
             })?;
             let mut entries = sorter.finish()?.peekable();
             if entries.peek().is_none() {
-                return self.documents(groups, &resources);
+                return match self.asks_scripts() {
+                    true => Ok(self.together(groups, variables.memory().clone())),
+                    false => self.documents(groups, &resources),
+                };
             }
             let rests = rests(&groups, &resources);
             let mut position = 0;
@@ -461,10 +468,20 @@ impl Group {
 
     /// The document that a group becomes.
     pub(super) fn finish(&self, group: OneGroup) -> Result<DocumentBuf, QueryError> {
+        let nothing_made = group.states.iter().map(|_| None).collect();
+        self.finish_with(group, nothing_made)
+    }
+
+    /// As [`finish`](Self::finish), of whose states scripts have `made` something.
+    fn finish_with(&self, group: OneGroup, made: Made) -> Result<DocumentBuf, QueryError> {
         let mut builder = DocumentBuilder::new();
         builder.append("_id", group.id.as_value());
-        for (field, state) in self.fields.iter().zip(group.states) {
-            builder.append(&field.name, state.finish()?.or_null());
+        for ((field, state), made) in self.fields.iter().zip(group.states).zip(made) {
+            let value = match made {
+                Some(value) => value,
+                None => state.finish()?,
+            };
+            builder.append(&field.name, value.or_null());
             check_bytes(builder.bytes())?;
         }
         let document = builder.build();

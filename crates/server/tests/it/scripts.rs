@@ -222,6 +222,37 @@ fn map_reduce_is_refused_where_it_cant_be() {
 }
 
 #[test]
+fn scripts_of_projections_are_asked_about_several_documents() {
+    let server = Running::start();
+    let mut client = server.client();
+    let documents: Vec<String> = (0..20).map(|id| format!("{{\"_id\": {id}}}")).collect();
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(", ")));
+    let find = |body: &str, more: &str| {
+        format!(
+            r#"{{"find": "c", "sort": {{"_id": 1}}, "projection": {{"x": {{"$function": {{"body":
+                "{body}", "args": ["$_id"], "lang": "js"}}}}}}{more}}}"#
+        )
+    };
+    let found = client.ok("test", &find("n => n * 2", ", \"skip\": 3, \"limit\": 9"));
+    let cursor = found.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+    let batch = cursor.get("firstBatch").and_then(|batch| batch.as_array()).unwrap();
+    let shown = batch.iter().map(|found| {
+        let found = found.as_document().unwrap();
+        [found.get("_id"), found.get("x")].map(|value| value.and_then(|it| it.as_integer()))
+    });
+    let expected: Vec<_> = (3..12).map(|id| [Some(id), Some(2 * id)]).collect();
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    // What a document fails with doesn't hide those before it.
+    let fails = find("n => { if (n === 15) throw 1; return n; }", ", \"batchSize\": 10");
+    let opened = client.ok("test", &fails);
+    let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+    let id = cursor.get("id").and_then(|id| id.as_integer()).unwrap();
+    let more =
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 100}}"#);
+    assert_eq!(client.code("test", &more), 139);
+}
+
+#[test]
 fn a_server_may_refuse_all() {
     let server = Running::without_scripts();
     let mut client = server.client();
@@ -233,6 +264,31 @@ fn a_server_may_refuse_all() {
         (
             r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"a":
                 {"$function": {"body": "1", "args": [], "lang": "js"}}}}]}"#,
+            31264,
+        ),
+        // Where there is no document, too.
+        (
+            r#"{"aggregate": "none", "cursor": {}, "pipeline": [{"$project": {"a":
+                {"$function": {"body": "1", "args": [], "lang": "js"}}}}]}"#,
+            31264,
+        ),
+        (
+            r#"{"aggregate": "none", "cursor": {}, "pipeline": [{"$match": {"$expr":
+                {"$function": {"body": "1", "args": [], "lang": "js"}}}}]}"#,
+            31264,
+        ),
+        (
+            r#"{"aggregate": "none", "cursor": {}, "pipeline": [{"$group": {"_id": 1, "a": {"$accumulator":
+                {"init": "1", "accumulate": "1", "accumulateArgs": [], "merge": "1", "lang": "js"}}}}]}"#,
+            31264,
+        ),
+        (
+            r#"{"find": "none", "projection": {"a": {"$function": {"body": "1", "args": [], "lang": "js"}}}}"#,
+            31264,
+        ),
+        (
+            r#"{"findAndModify": "none", "remove": true, "query": {"$expr":
+                {"$function": {"body": "1", "args": [], "lang": "js"}}}}"#,
             31264,
         ),
     ] {
