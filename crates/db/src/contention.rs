@@ -8,8 +8,9 @@
 //!
 //! An index build has nothing left to do but a few hundred entries when it closes the latch
 //! ([`LatchMode::Finisher`]), so writers wait for milliseconds. If they write faster than it
-//! catches up, it *slows* them before ([`Throttle`]): each waits a little before it begins, with no
-//! lock held.
+//! catches up, it *slows* them before ([`Throttle`]): each waits once it has committed, with no
+//! lock held, the longer the more it wrote. No write waits for more than 15 ms at once, unless the
+//! build would never end so.
 //!
 //! What removes a whole branch or database has a set of records to remove, and optimism can't see
 //! that another transaction adds one to the set: it would stay behind, and come back with the next
@@ -35,9 +36,13 @@ use frond_store::io::pause;
 
 /// Collections share latches by chance: this many make it rare.
 const STRIPES: usize = 64;
-/// The least and the most that a writer waits for an index build that can't catch up.
-const DELAY_MICROS_MIN: u64 = 250;
-const DELAY_MICROS_MAX: u64 = 1_000_000;
+/// What a writer waits for each key that it wrote, beside an index build that can't catch up: at
+/// first, as long as that is *gentle*, and at most.
+const KEY_MICROS_MIN: u64 = 8;
+const KEY_MICROS_GENTLE: u64 = 256;
+const KEY_MICROS_MAX: u64 = 16_384;
+/// How long it waits at once at most, as long as that is gentle; else in proportion.
+const WAIT_MICROS_GENTLE: u64 = 15_000;
 
 /// What a transaction contends for: a collection on a branch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -81,7 +86,7 @@ pub enum LatchMode {
 pub(crate) struct Contention {
     collections: Vec<RwLock<()>>,
     databases: Vec<RwLock<()>>,
-    /// For so many microseconds writers of a collection wait before they begin.
+    /// For so many microseconds writers of a collection wait for each key that they wrote.
     delays: Vec<AtomicU64>,
     /// Transactions of several requests that may have written to a collection, and are open.
     open: Vec<AtomicU64>,
@@ -95,17 +100,31 @@ pub(crate) struct Throttle<'a> {
 }
 
 impl Throttle<'_> {
-    /// How long a writer waits because of it.
-    pub fn delay(&self) -> Duration {
-        Duration::from_micros(self.micros)
+    /// How long a writer of so many keys waits because of it.
+    #[cfg(test)]
+    pub fn delay(&self, key_count: usize) -> Duration {
+        delay(self.micros, key_count)
     }
 
     /// Slows them more: twice as much.
     pub fn tighten(&mut self) {
-        let more = self.micros.max(DELAY_MICROS_MIN).min(DELAY_MICROS_MAX - self.micros);
+        let more = self.micros.max(KEY_MICROS_MIN).min(KEY_MICROS_MAX - self.micros);
         self.delay.fetch_add(more, Ordering::Relaxed);
         self.micros += more;
     }
+
+    /// As `tighten`, as long as no write waits for more than 15 ms at once.
+    pub fn tighten_gently(&mut self) {
+        if self.micros < KEY_MICROS_GENTLE {
+            self.tighten();
+        }
+    }
+}
+
+/// How long a writer of so many keys waits, at so many microseconds a key.
+fn delay(key_micros: u64, key_count: usize) -> Duration {
+    let most = WAIT_MICROS_GENTLE * (key_micros / KEY_MICROS_GENTLE).max(1);
+    Duration::from_micros(key_micros.saturating_mul(key_count as u64).min(most))
 }
 
 impl Drop for Throttle<'_> {
@@ -199,17 +218,18 @@ impl Contention {
         self.open[scope.collection].load(Ordering::SeqCst) > 0
     }
 
-    /// Waits as long as a writer of these collections has to, before it takes a latch.
-    pub fn slow_down(&self, stripes: impl Iterator<Item = usize>) {
+    /// Waits as long as a writer of so many keys of these collections has to, with no latch held.
+    pub fn slow_down(&self, stripes: impl Iterator<Item = usize>, key_count: usize) {
         let micros = stripes.map(|stripe| self.delays[stripe].load(Ordering::Relaxed)).max();
         if let Some(micros) = micros.filter(|micros| *micros > 0) {
-            pause(Duration::from_micros(micros));
+            pause(delay(micros, key_count));
         }
     }
 
-    /// Passes the latches of all that a transaction of several requests wrote.
-    pub fn pass(&self, scopes: &BTreeSet<Scope>) -> Vec<Latch<'_>> {
-        self.slow_down(scopes.iter().map(|scope| scope.collection));
+    /// Passes the latches of all that a transaction of several requests wrote, so many keys, after
+    /// the wait for these.
+    pub fn pass(&self, scopes: &BTreeSet<Scope>, key_count: usize) -> Vec<Latch<'_>> {
+        self.slow_down(scopes.iter().map(|scope| scope.collection), key_count);
         let in_order = |stripe: fn(&Scope) -> usize| {
             let mut stripes: Vec<usize> = scopes.iter().map(stripe).collect();
             stripes.sort_unstable();
@@ -229,5 +249,33 @@ fn latch(latch: &RwLock<()>, closes: bool) -> Latch<'_> {
         Latch::Closed { _guard: latch.write().unwrap_or_else(PoisonError::into_inner) }
     } else {
         Latch::Passed { _guard: latch.read().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_waits_in_proportion_to_what_it_wrote() {
+        let contention = Contention::new();
+        let scope = Scope::collection("shop", "main", "things");
+        let mut throttle = contention.throttle(scope);
+        assert_eq!(throttle.delay(1_000), Duration::ZERO);
+        for _ in 0..20 {
+            throttle.tighten_gently();
+        }
+        assert_eq!(throttle.delay(0), Duration::ZERO, "it changed nothing");
+        assert_eq!(throttle.delay(4), Duration::from_micros(1_024));
+        assert_eq!(throttle.delay(40), Duration::from_micros(10_240));
+        assert_eq!(throttle.delay(100_000), Duration::from_millis(15));
+        // What that isn't enough for.
+        throttle.tighten();
+        assert_eq!(throttle.delay(4), Duration::from_micros(2_048));
+        assert_eq!(throttle.delay(100_000), Duration::from_millis(30));
+        (0..20).for_each(|_| throttle.tighten());
+        assert_eq!(throttle.delay(usize::MAX), Duration::from_millis(960));
+        drop(throttle);
+        assert_eq!(contention.delays[scope.collection].load(Ordering::Relaxed), 0);
     }
 }

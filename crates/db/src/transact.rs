@@ -209,15 +209,16 @@ impl Frond {
         let stripes = in_order(|scope| scope.collection);
         let databases = in_order(|scope| scope.database);
         let mut kept: Option<Transaction> = None;
-        if mode == LatchMode::Writer {
-            contention.slow_down(stripes.iter().copied());
-        }
         for attempt in 0..ATTEMPTS_MAX {
             let latches = contention.latches(&databases, &stripes, mode, attempt);
             let moment = self.catalog_cache().moment();
             let mut transaction = self.begin_attempt(kept.take(), attempt, sight)?;
+            let mut key_count = 0;
             let result = match body(&mut transaction, moment) {
-                Ok(Outcome::Commit(())) => self.commit(transaction, durability, interrupt),
+                Ok(Outcome::Commit(())) => {
+                    key_count = transaction.written_count();
+                    self.commit(transaction, durability, interrupt)
+                }
                 Ok(Outcome::Discard(())) => transaction.end().map_err(Error::from),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
@@ -247,7 +248,13 @@ impl Frond {
                         pause(self.wait(attempt));
                     }
                 }
-                result => return result,
+                result => {
+                    drop(latches);
+                    if mode == LatchMode::Writer {
+                        contention.slow_down(stripes.iter().copied(), key_count);
+                    }
+                    return result;
+                }
             }
         }
         Err(Error::write_conflict())

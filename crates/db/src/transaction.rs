@@ -172,7 +172,7 @@ impl Transaction {
             session::put_committed(&mut own, key, self.inner.frond.time_millis())?;
             event::tell_transaction(&mut own, key);
         }
-        let _gates = self.inner.frond.contention().pass(&scopes);
+        let _gates = self.inner.frond.contention().pass(&scopes, own.written_count());
         self.inner.frond.commit(own, durability, &Interrupt::default())
     }
 

@@ -229,6 +229,7 @@ mod tests {
     #[test]
     fn shares_come_back_and_grow() {
         let budget = MemoryQueue::new(100);
+        assert!(!budget.is_waited_for());
         let mut share = budget.try_take(40).expect("all is free");
         assert!(budget.try_take(61).is_none());
         assert!(share.try_grow(100) && !share.try_grow(101));

@@ -10,7 +10,8 @@
 //!    another. A round has to do what was written during the one before, so they become shorter,
 //!    until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
-//!    ([`Throttle`]), twice as much each time, and in a long one again and again ([`Pace`]).
+//!    ([`Throttle`]), twice as much each time, and in a long one again and again ([`Pace`]), there
+//!    by 15 ms at once at most.
 //! 4. *The last round* is made by the transaction that publishes, with the collection's latch
 //!    closed: it has a few hundred documents to read at most, and puts what lies beside the trees
 //!    over them as ordinary writes. If there is more to do it gives up, opens the latch and another
@@ -55,9 +56,6 @@ const ENTRIES_BESIDE_MAX: usize = 1_024;
 const PART_COUNT_MAX: usize = 4_096;
 const PART_BYTES_MAX: u64 = 8 << 20;
 
-/// Within a round writers aren't slowed more than this: one that brings 200 documents at once
-/// brings 4,000 a second then.
-const DELAY_MAX: Duration = Duration::from_millis(32);
 /// Rounds that are shorter than this aren't too long.
 const TIGHTEN_AFTER_MIN: Duration = Duration::from_millis(100);
 
@@ -109,9 +107,7 @@ impl<'t, 'c> Pace<'t, 'c> {
 
     fn filed_part(&mut self) {
         if self.due <= self.began.elapsed() {
-            if self.throttle.delay() < DELAY_MAX {
-                self.throttle.tighten();
-            }
+            self.throttle.tighten_gently();
             self.due += self.every;
         }
     }
@@ -426,21 +422,21 @@ mod tests {
         let mut throttle = contention.throttle(Scope::collection("shop", "main", "things"));
         let mut pace = Pace::begin(&mut throttle, Duration::from_secs(3600));
         pace.filed_part();
-        assert!(pace.throttle.delay().is_zero(), "it has only begun");
+        assert!(pace.throttle.delay(1).is_zero(), "it has only begun");
         pace.began -= Duration::from_secs(3600);
         pace.filed_part();
-        let first = pace.throttle.delay();
+        let first = pace.throttle.delay(1);
         pace.filed_part();
-        assert_eq!(pace.throttle.delay(), first, "not for each part");
+        assert_eq!(pace.throttle.delay(1), first, "not for each part");
         for _ in 0..3 {
             pace.began -= Duration::from_secs(900);
             pace.filed_part();
         }
-        assert_eq!(pace.throttle.delay(), 8 * first);
+        assert_eq!(pace.throttle.delay(1), 8 * first);
         for _ in 0..20 {
             pace.began -= Duration::from_secs(900);
             pace.filed_part();
         }
-        assert!((DELAY_MAX..2 * DELAY_MAX).contains(&pace.throttle.delay()));
+        assert_eq!(pace.throttle.delay(usize::MAX), Duration::from_millis(15));
     }
 }

@@ -78,6 +78,11 @@ impl Transaction {
         self.own.bytes()
     }
 
+    /// How many keys the transaction itself has written.
+    pub fn written_count(&self) -> usize {
+        self.own.written_count()
+    }
+
     /// Whether this transaction has written `key`.
     pub fn has_written(&self, tree: TreeId, key: &[u8]) -> bool {
         self.own.get(tree, key).is_some()

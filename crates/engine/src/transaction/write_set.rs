@@ -71,6 +71,11 @@ impl WriteSet {
         self.bytes
     }
 
+    /// How many keys it writes.
+    pub fn written_count(&self) -> usize {
+        self.writes.values().map(TreeWrites::len).sum()
+    }
+
     /// Whether committing has any effect.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
