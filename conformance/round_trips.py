@@ -6,7 +6,8 @@
 Method: documents of every BSON type (values.py) and of sizes dense around each threshold of ours are
 built byte by byte and brought in by every way there is: a driver, mongorestore of a directory and an
 archive, mongoimport, `frond import` into a server and a data directory, `$out`, `$merge`, a branch merged,
-a commit picked, a clone, a backup restored. Of each, all documents are read back by every way out: find,
+a commit picked, a clone, a backup restored, and the library's own streams (the example `load` of fronddb,
+built beside the binary). Of each, all documents are read back by every way out: find,
 cursors of small batches, aggregate, a covering index, mongodump (a directory, an archive), mongoexport,
 `frond export` of a server and of a data directory. docs/round-trips.md has a table of what carries what:
 where a cell says `same`, the bytes must be the same; elsewhere it names the loss, and the value must be
@@ -52,7 +53,11 @@ def main():
     seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
     print(f"round trips of seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="frond-round-trips-") as directory:
-        trips = Trips(find_server(options.frond), Path(directory), seed, options.long)
+        frond = find_server(options.frond)
+        load = frond.parent / "examples" / "load"
+        if not load.exists():
+            sys.exit(f"no {load}: run `cargo build -p fronddb --example load` in the same profile first")
+        trips = Trips(frond, load, Path(directory), seed, options.long)
         trips.run()
     print(f"{trips.passed} passed, {trips.failed} failed")
     return 1 if trips.failed else 0
@@ -123,8 +128,8 @@ def read_table():
 
 
 class Trips:
-    def __init__(self, frond, directory, seed, is_long):
-        self.frond, self.directory, self.is_long = frond, directory, is_long
+    def __init__(self, frond, load, directory, seed, is_long):
+        self.frond, self.load, self.directory, self.is_long = frond, load, directory, is_long
         self.seed = seed
         self.items = items(seed, is_long)
         self.table = read_table()
@@ -374,6 +379,7 @@ class Trips:
             self.succeeded(f"import of {megabytes} MB into a directory", imported)
             self.frond_command("export", "-d", "large", "-c", name, "-o", out, *directory)
             self.check(f"export of {megabytes} MB", "is the same", out.read_bytes() == file.read_bytes(), True)
+        self.timed("streams", self.by_streams, data)
         # Another repository, over a plain directory; and the whole engine.
         place, backup = self.directory / "place", self.directory / "backup"
         self.succeeded("commit", self.frond_command("commit", "driver", "-m", "all", *directory))
@@ -388,6 +394,21 @@ class Trips:
         self.check_server(cloned, {"driver": "BSON", "again": "BSON"})
         brought = {**self.brought, "data-canonical": "canonical", "data-relaxed": "relaxed"}
         self.check_server(restored, brought, large=True)
+
+    def by_streams(self, data):
+        """Into a directory, and out of it, by the library: no document is in memory as a whole."""
+        all_of_them = b"".join(item.raw for item in self.items)
+        found = self.streamed(data, "streamed", COLLECTION, all_of_them)
+        self.check("streams", "are the same", found == all_of_them, True)
+        self.brought["streamed"] = "BSON"
+        for name, megabytes in LARGE:
+            found = self.streamed(data, "large", f"streamed-{name}", larger(megabytes))
+            self.check(f"a stream of {megabytes} MB", "is the same", found == larger(megabytes), True)
+
+    def streamed(self, data, database, collection, documents):
+        result = subprocess.run([self.load, data, database, collection], input=documents, capture_output=True)
+        self.succeeded("a stream", result)
+        return result.stdout
 
     def check_server(self, data, brought, large=False):
         with Server(self.frond, data) as server:

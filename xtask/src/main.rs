@@ -186,6 +186,7 @@ fn long(root: &Path, minutes: &str) -> Result<(), String> {
     let status = tests.env("FROND_SEED_TIMES", LONG_TIMES).status();
     succeeded("the tests", status.map_err(|error| error.to_string())?)?;
     run(root, "cargo", &["build", "--release", "-p", "frond-cli"])?;
+    run(root, "cargo", &["build", "--release", "-p", "fronddb", "--example", "load"])?;
     run(root, "python3", &["conformance/run.py", "--install-only"])?;
     let on_server = |arguments: &[&str]| {
         let (script, rest) = arguments.split_first().expect("a script");

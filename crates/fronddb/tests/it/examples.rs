@@ -22,6 +22,9 @@ mod history;
 mod index;
 #[path = "../../examples/insert.rs"]
 mod insert;
+#[expect(dead_code, reason = "its `main` takes names from the command line")]
+#[path = "../../examples/load.rs"]
+mod load;
 #[path = "../../examples/merge.rs"]
 mod merge;
 #[path = "../../examples/open.rs"]
@@ -48,6 +51,7 @@ const EXAMPLES: &[(&str, Run)] = &[
     ("history", history::main),
     ("index", index::main),
     ("insert", insert::main),
+    ("load", load_and_compare),
     ("merge", merge::main),
     ("open", open::main),
     ("stream", || stream::run(8)),
@@ -55,6 +59,18 @@ const EXAMPLES: &[(&str, Run)] = &[
     ("transaction", transaction::main),
     ("update", update::main),
 ];
+
+/// What goes in comes out.
+fn load_and_compare() -> fronddb::Result<()> {
+    let data = tempfile::tempdir()?;
+    let document = |id: i32| fronddb::doc! { "_id": id, "text": "x".repeat(40_000) };
+    let given = (0..3).map(|id| document(id).to_vec().expect("a document"));
+    let given: Vec<u8> = given.flatten().collect();
+    let mut out = Vec::new();
+    load::run(data.path(), ("shop", "scans"), &given[..], &mut out)?;
+    assert!(out == given);
+    Ok(())
+}
 
 #[test]
 fn every_example_runs() {
