@@ -155,50 +155,61 @@ fn run(documents: i64, bytes: usize) -> Result<Vec<Step>, Error> {
     main.commit("all", "")?;
     frond.engine().checkpoint()?;
     let mut steps = Vec::new();
-    for round in 0..ROUNDS as i64 {
-        let name = format!("side{round}");
-        measured(&frond, &mut steps, "branch", || main.create_branch(&name, None).map(|_| ()))?;
-        let side = Repository::open(&frond, &format!("shop@{name}"))?;
-        change(&main, &spread(documents, 100, round * 17), round + 1)?;
-        measured(&frond, &mut steps, "commit of 100", || main.commit("100", "").map(|_| ()))?;
-        measured(&frond, &mut steps, "diff of 100", || {
-            let request = DiffRequest { from: Some("HEAD~1".to_owned()), ..DiffRequest::default() };
-            assert_eq!(main.diff_rows(&request)?.count(), 100);
-            Ok(())
-        })?;
-        change(&main, &spread(documents, 10, round * 29 + 1), round + 7)?;
-        main.commit("10", "")?;
-        measured(&frond, &mut steps, "diff of 10", || {
-            let request = DiffRequest { from: Some("HEAD~1".to_owned()), ..DiffRequest::default() };
-            assert_eq!(main.diff_rows(&request)?.count(), 10);
-            Ok(())
-        })?;
-        // Touched by the first commit and by two of this round's, at most.
-        let wanted = LogRequest {
-            collection: Some("things".to_owned()),
-            document: Some(ValueBuf::from(Value::Int64(documents / 2 + 5))),
-            ..LogRequest::default()
-        };
-        measured(&frond, &mut steps, "log of a document", || {
-            assert!(main.log_of(wanted)?.count() > 0);
-            Ok(())
-        })?;
-        change(&side, &spread(documents, 1_000, round * 19 + 3), round + 1)?;
-        side.commit("theirs", "")?;
-        change(&main, &spread(documents, 1_000, round * 23 + 11), round + 1)?;
-        main.commit("ours", "")?;
-        measured(&frond, &mut steps, "merge of 1,000 a side", || {
-            let request = MergeRequest { merge_in: name.clone(), ..MergeRequest::default() };
-            let outcome = main.merge(&request)?;
-            assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
-            Ok(())
-        })?;
+    for number in 0..ROUNDS as i64 {
+        round(&frond, &main, &mut steps, (documents, number))?;
     }
     frond.close()?;
     drop(main);
     drop(frond);
     let _ = std::fs::remove_dir_all(&directory);
     Ok(steps)
+}
+
+/// Measures each operation once.
+fn round(
+    frond: &Frond,
+    main: &Repository,
+    steps: &mut Vec<Step>,
+    (documents, round): (i64, i64),
+) -> Result<(), Error> {
+    let name = format!("side{round}");
+    measured(frond, steps, "branch", || main.create_branch(&name, None).map(|_| ()))?;
+    let side = Repository::open(&frond, &format!("shop@{name}"))?;
+    change(main, &spread(documents, 100, round * 17), round + 1)?;
+    measured(frond, steps, "commit of 100", || main.commit("100", "").map(|_| ()))?;
+    measured(frond, steps, "diff of 100", || {
+        let request = DiffRequest { from: Some("HEAD~1".to_owned()), ..DiffRequest::default() };
+        assert_eq!(main.diff_rows(&request)?.count(), 100);
+        Ok(())
+    })?;
+    change(main, &spread(documents, 10, round * 29 + 1), round + 7)?;
+    main.commit("10", "")?;
+    measured(frond, steps, "diff of 10", || {
+        let request = DiffRequest { from: Some("HEAD~1".to_owned()), ..DiffRequest::default() };
+        assert_eq!(main.diff_rows(&request)?.count(), 10);
+        Ok(())
+    })?;
+    // Touched by the first commit and by two of this round's, at most.
+    let wanted = LogRequest {
+        collection: Some("things".to_owned()),
+        document: Some(ValueBuf::from(Value::Int64(documents / 2 + 5))),
+        ..LogRequest::default()
+    };
+    measured(frond, steps, "log of a document", || {
+        assert!(main.log_of(wanted)?.count() > 0);
+        Ok(())
+    })?;
+    change(&side, &spread(documents, 1_000, round * 19 + 3), round + 1)?;
+    side.commit("theirs", "")?;
+    change(main, &spread(documents, 1_000, round * 23 + 11), round + 1)?;
+    main.commit("ours", "")?;
+    measured(frond, steps, "merge of 1,000 a side", || {
+        let request = MergeRequest { merge_in: name.clone(), ..MergeRequest::default() };
+        let outcome = main.merge(&request)?;
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn main() -> Result<(), Error> {

@@ -21,6 +21,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use frond_db::inside::{
+    CatalogEntry, Collection, Error, EventKind, LiveCollection, LiveIndex, Rewriting, Teller,
+    TreeRef, WorkingEntry, catalog_view, keeps_images, system, tell_rewritten,
+};
 use frond_doc::Document;
 use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
@@ -28,10 +32,6 @@ use frond_store::ChunkStore;
 use frond_tree::{Tree, Value};
 
 use crate::state::{self, BranchState};
-use frond_db::inside::{
-    CatalogEntry, Collection, Error, EventKind, LiveCollection, LiveIndex, Rewriting, Teller,
-    TreeRef, WorkingEntry, catalog_view, keeps_images, system, tell_rewritten,
-};
 
 /// What the working state is to become.
 #[derive(Clone, Copy)]

@@ -3,7 +3,10 @@
 //! A branch begins at a commit, never at changes that aren't committed. Deleting one takes its
 //! working trees and its waiting merge with it; its commits stay, and so does its reflog.
 
-use crate::repository::Repository;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{
+    BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
@@ -14,12 +17,9 @@ use crate::merge::waiting;
 use crate::refs::ref_name;
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
 use crate::refs::tag;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{BranchInfo, adopt, conflict, history, policy};
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{
-    BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope, TreeRef, system,
-};
 
 impl Repository {
     /// The branches, by name.

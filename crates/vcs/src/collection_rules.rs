@@ -1,12 +1,12 @@
 //! Giving a collection the rules by which its documents are merged.
 
-use crate::repository::Repository;
+use frond_db::inside::merge_rules::{DocumentRules, OPTION};
+use frond_db::inside::{Error, LatchMode, Outcome, Scope, WorkingEntry, adopt};
 use frond_doc::{Document, DocumentBuilder, Value};
 use frond_engine::Durability;
 use frond_query::Code;
 
-use frond_db::inside::merge_rules::{DocumentRules, OPTION};
-use frond_db::inside::{Error, LatchMode, Outcome, Scope, WorkingEntry, adopt};
+use crate::repository::Repository;
 
 impl Repository {
     /// Gives a collection rules by which its documents are merged, or takes them away.

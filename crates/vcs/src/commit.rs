@@ -11,17 +11,18 @@
 //! second finds the ref changed, and runs again on the first one's HEAD. What a lost attempt put in
 //! the store is found again by its name or is left to garbage collection.
 
-use crate::repository::Repository;
+use frond_db::inside::refs::{format, shallow};
+use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
 use frond_engine::{Durability, Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
+use crate::policy::commit_policy::BranchMove;
 use crate::refs::reflog::RefWhy;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CommitId, CommitInfo, history};
-use frond_db::inside::refs::{format, shallow};
-use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
 
 /// The author of a commit if the client names none.
 pub(crate) const AUTHOR_DEFAULT: &str = "frond";
@@ -182,7 +183,7 @@ impl Repository {
             Some(parent) => history::load(&**store, *parent)?.catalog,
             None => Tree::empty(&**store, catalog.format)?,
         };
-        self.check_commit(transaction, &before, &catalog)?;
+        self.check_move(transaction, BranchMove::Commit, (&before, &catalog))?;
         make(engine, catalog, parents, signature)
     }
 

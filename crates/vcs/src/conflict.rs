@@ -14,20 +14,19 @@
 mod merge_state;
 
 use bytes::Bytes;
+use frond_db::inside::commit_id::{letters, prefix_range};
+use frond_db::inside::{Error, Reader, TreeRef, refs, system};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, key};
 use frond_engine::{Engine, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkKind};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
-
 pub(crate) use merge_state::{MergeKind, MergeState};
 
 use crate::conflict::merge_state::damaged;
 use crate::repository::Repository;
 use crate::three_way::ThreeWay;
 use crate::{Conflict, ConflictKind, history};
-use frond_db::inside::commit_id::{letters, prefix_range};
-use frond_db::inside::{Error, Reader, TreeRef, refs, system};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;
@@ -355,12 +354,13 @@ pub(crate) fn refuse_left(counts: &[(String, u64)]) -> Result<(), Error> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
     use frond_db::inside::CommitId;
     use frond_db::inside::commit_id::COMMIT_ID_BYTES;
     use frond_db::inside::merge_rules::{MergeRules, MergeSide};
     use frond_doc::document;
     use frond_store::ChunkHash;
+
+    use super::*;
 
     #[test]
     fn records_come_back() {

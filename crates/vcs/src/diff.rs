@@ -8,10 +8,11 @@ pub(crate) mod rows;
 mod span;
 pub(crate) mod text;
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use frond_db::inside::large::read_document;
+use frond_db::inside::{CatalogEntry, Error, Reader, catalog_view, refs};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value as DocumentValue, ValueBuf};
 use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
@@ -20,10 +21,9 @@ use frond_tree::{Change, Tree, TreeFormat, Value};
 use crate::diff::fields::diff_documents;
 use crate::history::base;
 use crate::history::range::Range;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CollectionChange, CollectionDiff, DocumentDiff, FieldChange, IndexChange, history};
-use frond_db::inside::large::read_document;
-use frond_db::inside::{CatalogEntry, Error, Reader, catalog_view, refs};
 
 /// A collection that differs between two catalogs.
 pub(crate) struct ChangedCollection {

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use frond_store::field::FORMAT_VERSION;
-use frond_store::io::Disk;
-use frond_tree::{Bounds, Direction};
-
 use frond_db::inside::refs::repositories;
 use frond_db::inside::{ClockState, Error, FrondOptions, Reader, TreeRef, open_machine, system};
 use frond_engine::TreeId;
+use frond_store::field::FORMAT_VERSION;
+use frond_store::io::Disk;
+use frond_tree::{Bounds, Direction};
 
 /// How a data directory is.
 #[derive(Clone, Debug, Default)]

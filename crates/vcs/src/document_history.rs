@@ -4,13 +4,13 @@
 //! document only where it changed. Where the working state has another version than HEAD, that
 //! comes first, without a commit.
 
-use crate::repository::Repository;
+use frond_db::inside::Error;
 use frond_doc::{DocumentBuf, ValueBuf};
 
 use crate::diff::fields::diff_documents;
 use crate::history::path_filter::PathFilter;
+use crate::repository::Repository;
 use crate::{CollectionChange, CommitInfo, FieldChange, Log, LogRequest, history};
-use frond_db::inside::Error;
 
 /// A document as a commit left it.
 #[derive(Clone, Debug)]

@@ -24,10 +24,16 @@ pub(crate) mod past;
 mod profile;
 pub(crate) mod rewrite;
 
-use crate::repository::Repository;
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
+pub use frond_db::inside::refs::erased::Replaced;
+use frond_db::inside::refs::erased::replaced;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{
+    BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_update,
+    parse_variables, system,
+};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, key};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
@@ -39,16 +45,9 @@ use crate::erase::rewrite::Rewrite;
 use crate::history::walk::Walk;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
+use crate::repository::Repository;
 use crate::state::{self, BranchState};
 use crate::{TagInfo, history};
-use frond_db::inside::refs::erased::replaced;
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{
-    BranchRef, Commit, CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_update,
-    parse_variables, system,
-};
-
-pub use frond_db::inside::refs::erased::Replaced;
 
 /// What to erase.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,8 @@
 
 use std::path::Path;
 
+use frond_db::inside::refs::shallow;
+use frond_db::inside::{Error, ErrorKind, open_machine};
 use frond_engine::{Engine, EngineOptions};
 use frond_store::io::Machine;
 use frond_store::local::examine::examine;
@@ -22,8 +24,6 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkStore, StoreError};
 
 use crate::salvage::{SalvageReport, survey_directory};
-use frond_db::inside::refs::shallow;
-use frond_db::inside::{Error, ErrorKind, open_machine};
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]

@@ -7,16 +7,15 @@ pub(crate) mod path_filter;
 pub(crate) mod range;
 pub(crate) mod walk;
 
-use crate::repository::Repository;
+pub use frond_db::inside::refs::history::NOTHING;
+pub(crate) use frond_db::inside::refs::history::{HEAD, WORKING, branch_head, load, no_branch};
+use frond_db::inside::refs::{self, format, history};
+use frond_db::inside::{Commit, Error, Reader, Target};
 use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::CommitInfo;
-use frond_db::inside::refs::{self, format, history};
-use frond_db::inside::{Commit, Error, Reader, Target};
-
-pub use frond_db::inside::refs::history::NOTHING;
-pub(crate) use frond_db::inside::refs::history::{HEAD, WORKING, branch_head, load, no_branch};
+use crate::repository::Repository;
 
 /// A commit as `frondLog` tells it.
 pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {

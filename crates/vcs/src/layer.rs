@@ -1,12 +1,12 @@
 //! What databases ask of the layer of versions.
 
+use frond_db::inside::{CommitId, Database, Error, Reader, RepositoryRecord, Rows, Span, Versions};
 use frond_doc::Document;
 use frond_engine::Transaction;
 
 use crate::repository::Repository;
 use crate::source;
 use crate::undo::dropped;
-use frond_db::inside::{CommitId, Database, Error, Reader, RepositoryRecord, Rows, Span, Versions};
 
 /// The layer of versions, as a data directory is opened with it.
 pub(crate) struct Layer;

@@ -60,8 +60,6 @@ mod reclaim;
 mod repair;
 mod salvage;
 
-use frond_doc::{DocumentBuf, ValueBuf};
-
 pub use commit::CommitRequest;
 pub use diff::rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use doctor::{Health, health};
@@ -71,6 +69,7 @@ pub use frond_db::inside::CommitId;
 pub use frond_db::inside::merge_rules::{
     EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
 };
+use frond_doc::{DocumentBuf, ValueBuf};
 pub use fsck::{FsckReport, fsck};
 pub use history::NOTHING;
 pub use history::blame::{Blame, BlamedField};

@@ -34,9 +34,11 @@ pub(crate) mod replay;
 pub(crate) mod resolve;
 pub(crate) mod waiting;
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 
+use frond_db::inside::merge_rules::MergeSide;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope};
 use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 use frond_store::ChunkHash;
@@ -48,13 +50,12 @@ use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::history::base;
 use crate::merge::catalogs::{CatalogMerge, MergedCatalog};
 use crate::merge::replay::Resume;
+use crate::policy::commit_policy::BranchMove;
 use crate::refs::reflog::RefWhy;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::three_way::ThreeWay;
 use crate::{MergeOutcome, MergeRequest, history};
-use frond_db::inside::merge_rules::MergeSide;
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope};
 
 impl Repository {
     /// Merges another version into this branch. Changes that aren't committed are, first.
@@ -338,7 +339,7 @@ impl Merge<'_> {
         clean: Tree,
     ) -> Result<Outcome<Option<MergeOutcome>>, Error> {
         let catalog = theirs.commit.catalog;
-        self.database.check_fast_forward(transaction, &clean, &catalog)?;
+        self.database.check_move(transaction, BranchMove::FastForward, (&clean, &catalog))?;
         let adoption = Adoption { head: catalog, before: clean, after: catalog };
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)?;
         let why = format!("merge {}: fast-forward", self.request.merge_in);

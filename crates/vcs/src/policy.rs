@@ -5,17 +5,16 @@ pub(crate) mod automatic;
 pub(crate) mod commit_policy;
 pub(crate) mod thinning;
 
-use crate::repository::Repository;
+pub use frond_db::inside::refs::policy::BranchPolicy;
+pub(crate) use frond_db::inside::refs::policy::{read, refuse_protected};
+use frond_db::inside::{Error, LatchMode, Outcome, Reader, Scope, refs, system};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::Value as TreeValue;
 
 use crate::history;
+use crate::repository::Repository;
 use crate::state::BranchState;
-use frond_db::inside::{Error, LatchMode, Outcome, Reader, Scope, refs, system};
-
-pub use frond_db::inside::refs::policy::BranchPolicy;
-pub(crate) use frond_db::inside::refs::policy::{read, refuse_protected};
 
 impl BranchState {
     /// Refuses what a protected branch must not suffer; conflicts with who protects it meanwhile.

@@ -10,10 +10,13 @@
 //! optimism can't validate. So it is made twice: with the database in use, and, only if there is
 //! something to remove, once more with the database's latch closed.
 
-use crate::repository::Repository;
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use frond_db::inside::refs::{self, repositories};
+use frond_db::inside::{
+    CommitId, Error, Frond, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+};
 use frond_engine::{Durability, ReclaimOptions, TreeId};
 use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
@@ -21,10 +24,7 @@ use frond_tree::{Bounds, Direction};
 use crate::conflict::MergeState;
 use crate::history::walk::Walk;
 use crate::refs::tag;
-use frond_db::inside::refs::{self, repositories};
-use frond_db::inside::{
-    CommitId, Error, Frond, LatchMode, Outcome, Reader, Scope, TreeRef, system,
-};
+use crate::repository::Repository;
 
 /// What was given back.
 #[derive(Clone, Copy, Debug, Default)]

@@ -25,38 +25,35 @@ mod transfer;
 mod watched;
 mod wire;
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use copy::{Copied, copy_image, install_copy};
+pub use data::DataRemote;
+pub(crate) use data::{ensure_repository, register};
+pub use fetch::{Depth, FetchReport, FetchedBranch};
+use frond_db::inside::{Error, FrondOptions, LatchMode, Outcome, Scope, TreeRef, refs, system};
 use frond_doc::{DocumentBuilder, Value};
 use frond_engine::{Durability, TreeId};
 use frond_query::Code;
+pub use frond_store::MANIFEST_NAMES;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
-
-use crate::TagInfo;
-use crate::refs::ref_name;
-use frond_db::inside::{Error, FrondOptions, LatchMode, Outcome, Scope, TreeRef, refs, system};
-
-pub(crate) use data::{ensure_repository, register};
-pub(crate) use mend::carry_commits;
-pub(crate) use transfer::saved;
-
-pub use copy::{Copied, copy_image, install_copy};
-pub use data::DataRemote;
-pub use frond_store::MANIFEST_NAMES;
-
-pub use fetch::{Depth, FetchReport, FetchedBranch};
 pub use image::{BackupReport, DataImage, ImageSource, RestoreReport, RestoreRequest};
+pub(crate) use mend::carry_commits;
 pub use plain::{
     BackupInfo, FilePart, FileVersion, PlaceReport, PlainReclaimed, PlainRemote, PlainStorage,
     Reread, StorageDamage, StoragePart,
 };
 pub use push::{PushReport, PushRequest};
+pub(crate) use transfer::saved;
 pub use transfer::{CHUNK_BYTES_MAX, Moved};
 pub use watched::WatchedRemote;
 pub use wire::{decode_hashes, encode_hashes};
+
+use crate::TagInfo;
+use crate::refs::ref_name;
+use crate::repository::Repository;
 
 /// What a remote that clone makes is called.
 pub const ORIGIN: &str = "origin";

@@ -19,6 +19,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use frond_db::inside::refs::shallow;
+use frond_db::inside::{Error, ErrorKind, open_machine};
 use frond_engine::{Engine, EngineError, EngineOptions, ReclaimOptions};
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
@@ -26,8 +28,6 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Damage, Lifetime, StoreError};
 
 use crate::fsck::{FsckReport, fsck_on};
 use crate::remote::saved;
-use frond_db::inside::refs::shallow;
-use frond_db::inside::{Error, ErrorKind, open_machine};
 
 /// Chunks that are asked for together.
 const BATCH: usize = 256;

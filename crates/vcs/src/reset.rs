@@ -3,18 +3,19 @@
 //! *Hard*: the working state becomes the commit's, and a merge that waits is given up. *Soft*: the
 //! working state stays as it is, and is then a change against another HEAD.
 
-use crate::repository::Repository;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{CommitId, Error, Outcome, Reader};
 use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::adopt::Adoption;
 use crate::history::base;
 use crate::merge::waiting::{self, Carried};
+use crate::policy::commit_policy::BranchMove;
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{conflict, history};
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{CommitId, Error, Outcome, Reader};
 
 impl Repository {
     /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;
@@ -43,7 +44,7 @@ impl Repository {
             }
             if !self.was_passed(&state, chunk)? {
                 let head = state.head_catalog(&**store)?;
-                self.check_reset(transaction, &head, &commit.catalog)?;
+                self.check_move(transaction, BranchMove::Reset, (&head, &commit.catalog))?;
             }
             let merge = waiting::remember(engine, transaction, &state)?;
             let why = format!("reset: moving to {target}");

@@ -5,19 +5,19 @@
 //! large it is; a collection that the version doesn't have is dropped. A document is written as any
 //! other is: its indexes follow, and a unique one may refuse.
 
-use crate::repository::Repository;
+use frond_db::inside::{
+    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, refs,
+};
 use frond_doc::{DocumentBuf, ValueBuf, key};
-use frond_engine::Durability;
+use frond_engine::{Durability, Transaction};
 use frond_query::Code;
 
 use crate::adopt::Adoption;
 use crate::history;
 use crate::history::path_filter::PathFilter;
 use crate::refs::reflog::{RefChange, RefWhy};
+use crate::repository::Repository;
 use crate::state::{self, BranchState};
-use frond_db::inside::{
-    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, refs,
-};
 
 /// What a restore did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,29 +95,12 @@ impl Repository {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         frond_db::inside::name::check_collection(name, collection)?;
-        let wanted: Option<DocumentBuf> = {
-            let reader = self.reader();
-            if refs::repository(&reader, name)?.is_none() {
-                return Err(history::no_branch(name, branch));
-            }
-            let source = self.catalog_of(&reader, from.unwrap_or(history::HEAD))?;
-            let store = reader.store();
-            PathFilter::new(store, collection, Some(id)).find(&source)?.document(&**store)?
-        };
+        let wanted = self.document_at(branch, collection, id, from.unwrap_or(history::HEAD))?;
         let id_key = key::of_id(id.as_value());
         let scope = Scope::collection(name, branch, collection);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             self.refuse_closed(transaction)?;
-            let now = {
-                let reader = Reader::within(self.frond().engine(), transaction);
-                match CatalogView::open(&reader, self)?.collection(collection)? {
-                    Some(found) => {
-                        let value = reader.get(found.documents, &id_key)?;
-                        value.map(|value| reader.document(&value)).transpose()?
-                    }
-                    None => None,
-                }
-            };
+            let now = self.document_now(transaction, collection, &id_key)?;
             if now == wanted && now.is_some() {
                 return Ok(Outcome::Discard(Restored::Unchanged));
             }
@@ -147,5 +130,38 @@ impl Repository {
             };
             Ok(Outcome::Commit(done))
         })
+    }
+
+    /// The document as the version `from` has it.
+    fn document_at(
+        &self,
+        branch: &str,
+        collection: &str,
+        id: &ValueBuf,
+        from: &str,
+    ) -> Result<Option<DocumentBuf>, Error> {
+        let name = self.repository_name();
+        let reader = self.reader();
+        if refs::repository(&reader, name)?.is_none() {
+            return Err(history::no_branch(name, branch));
+        }
+        let source = self.catalog_of(&reader, from)?;
+        let store = reader.store();
+        PathFilter::new(store, collection, Some(id)).find(&source)?.document(&**store)
+    }
+
+    /// The document as a transaction on this branch finds it.
+    pub(crate) fn document_now(
+        &self,
+        transaction: &Transaction,
+        collection: &str,
+        id_key: &[u8],
+    ) -> Result<Option<DocumentBuf>, Error> {
+        let reader = Reader::within(self.frond().engine(), transaction);
+        let Some(found) = CatalogView::open(&reader, self)?.collection(collection)? else {
+            return Ok(None);
+        };
+        let value = reader.get(found.documents, id_key)?;
+        value.map(|value| reader.document(&value)).transpose()
     }
 }

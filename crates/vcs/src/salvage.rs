@@ -29,19 +29,16 @@ mod working;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use frond_store::io::Machine;
-use frond_store::{ChunkHash, Lost};
-
 use frond_db::inside::system::DEFAULT_BRANCH;
 use frond_db::inside::{Error, Frond, FrondOptions, RepositoryRecord, open_machine};
-
+use frond_store::io::Machine;
+use frond_store::{ChunkHash, Lost};
 pub use part::{PartRequest, restore_part};
+use source::Source;
 pub use survey::survey_backup;
 pub(crate) use survey::survey_directory;
 #[cfg(test)]
 pub(crate) use survey::survey_on;
-
-use source::Source;
 
 /// Where what is left lies meanwhile, in the new directory.
 const LEFT_DIRECTORY: &str = ".salvage";

@@ -8,14 +8,14 @@
 
 pub(crate) mod explain;
 
-use crate::repository::Repository;
+use frond_db::inside::{Error, Rows};
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::Code;
 use frond_query::pipeline::RESULT_BYTES_MAX;
 
+use crate::repository::Repository;
 use crate::rows::room;
 use crate::{CommitInfo, DiffRequest, LogRequest};
-use frond_db::inside::{Error, Rows};
 
 /// Stages of this kind.
 pub(crate) const STAGES: &[&str] =

@@ -9,10 +9,14 @@
 //! appear meanwhile don't disturb a commit: a collection that another transaction adopts or creates
 //! is a change against the new HEAD as it would be one against the old.
 
-use crate::repository::Repository;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{
+    BranchRef, CatalogEntry, Commit, CommitId, Error, Frond, LatchMode, LiveCollection, Outcome,
+    Reader, RepositoryRecord, Scope, TreeRef, WorkingEntry, catalog_view, system,
+};
 use frond_engine::{Durability, Engine, Snapshot, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, PutFor};
@@ -21,11 +25,7 @@ use frond_tree::{Content, Edit, Tree, TreeError, Value};
 use crate::conflict::MergeState;
 use crate::history;
 use crate::refs::reflog::{RefChange, RefWhy};
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{
-    BranchRef, CatalogEntry, Commit, CommitId, Error, Frond, LatchMode, LiveCollection, Outcome,
-    Reader, RepositoryRecord, Scope, TreeRef, WorkingEntry, catalog_view, system,
-};
+use crate::repository::Repository;
 
 /// A branch at one moment.
 pub(crate) struct BranchState {

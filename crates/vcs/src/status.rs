@@ -1,10 +1,11 @@
 //! What `frondStatus` tells: the working state against HEAD, and the merge that waits.
 
+use frond_db::inside::{Error, refs};
+use frond_store::Headroom;
+
 use crate::diff::changed_collections;
 use crate::repository::Repository;
 use crate::{CollectionStatus, Status, conflict};
-use frond_db::inside::{Error, refs};
-use frond_store::Headroom;
 
 impl Repository {
     /// How the working state differs from HEAD. Documents are told apart, not read.

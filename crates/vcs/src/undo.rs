@@ -14,7 +14,10 @@
 pub(crate) mod dropped;
 pub(crate) mod kept;
 
-use crate::repository::Repository;
+use frond_db::inside::{
+    BranchRef, CatalogEntry, CommitId, Error, EventKind, Outcome, Reader, Teller, WorkingEntry,
+    definition, refs, system,
+};
 use frond_doc::Document;
 use frond_engine::Transaction;
 use frond_query::Code;
@@ -24,12 +27,9 @@ use frond_tree::Tree;
 use crate::adopt::Adoption;
 use crate::merge::waiting;
 use crate::refs::reflog::{self, Lost, RefChange, RefChangeInfo, RefWhy};
+use crate::repository::Repository;
 use crate::state::{self, BranchState};
 use crate::{conflict, history};
-use frond_db::inside::{
-    BranchRef, CatalogEntry, CommitId, Error, EventKind, Outcome, Reader, Teller, WorkingEntry,
-    definition, refs, system,
-};
 
 /// What was undone.
 #[derive(Clone, Debug)]
@@ -147,12 +147,7 @@ impl Repository {
             return Err(Error::invalid(Code::IllegalOperation, message));
         }
         if !was_deleted && state.head_id() != change.to {
-            let message = format!(
-                "{branch} is not at the commit to which the change '{}' brought it: undo what came \
-                 after it first",
-                change.why
-            );
-            return Err(Error::invalid(Code::IllegalOperation, message));
+            return Err(gone_on(branch, change));
         }
         if state.head_id() != change.from {
             state.refuse_protected(transaction, self, "an undo")?;
@@ -282,6 +277,16 @@ impl Repository {
         let why = RefWhy { lost, ..RefWhy::plain(&why, self.frond().time_millis()) };
         RefChange { from: state.head_id(), to: state.head_id(), why }.log(transaction, name, branch)
     }
+}
+
+/// Says that a branch has gone on since a change that is to be undone.
+fn gone_on(branch: &str, change: &RefChangeInfo) -> Error {
+    let message = format!(
+        "{branch} is not at the commit to which the change '{}' brought it: undo what came after it \
+         first",
+        change.why
+    );
+    Error::invalid(Code::IllegalOperation, message)
 }
 
 fn nothing_to_undo(branch: &str, change: Option<u64>) -> Error {

@@ -5,9 +5,10 @@
 //! name, documents by `_id`. They are made as they are asked for: a diff of a million documents
 //! needs no more memory than one of ten. With a document's `_id` nothing but its two paths is read.
 
-use crate::repository::Repository;
 use std::sync::Arc;
 
+use frond_db::inside::large::read_document;
+use frond_db::inside::{Error, Reader};
 use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_store::{ChunkStore, Session};
 use frond_tree::{Change, Tree};
@@ -15,9 +16,8 @@ use frond_tree::{Change, Tree};
 use crate::diff::fields::diff_documents;
 use crate::diff::{ChangedCollection, changed_collections};
 use crate::history::path_filter::refuse_points;
+use crate::repository::Repository;
 use crate::{CollectionChange, FieldChange};
-use frond_db::inside::large::read_document;
-use frond_db::inside::{Error, Reader};
 
 /// Which versions to compare, and what of them.
 #[derive(Clone, Debug, Default)]

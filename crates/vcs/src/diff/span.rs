@@ -1,13 +1,13 @@
 //! What a change stream begins with that starts behind a commit: that commit, and the branch now.
 
+use frond_db::inside::refs::format::id_of;
+use frond_db::inside::{CommitId, Error, Reader, Span};
 use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::history::{self, base};
 use crate::repository::Repository;
 use crate::state::BranchState;
-use frond_db::inside::refs::format::id_of;
-use frond_db::inside::{CommitId, Error, Reader, Span};
 
 impl Repository {
     /// The commit that a revision names, and the branch's working state, or its commit `to`. Both

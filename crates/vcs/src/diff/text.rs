@@ -5,6 +5,7 @@
 //! fields count, and `"lamp"` with its quotes is a whole string. Merges are passed over, as by git:
 //! what they bring together was changed by the commits that they merge.
 
+use frond_db::inside::Error;
 use frond_doc::DocumentBuf;
 use frond_doc::extended_json::{self, Form};
 
@@ -12,7 +13,6 @@ use crate::diff::rows::{DiffDetail, DiffRequest};
 use crate::history::NOTHING;
 use crate::repository::Repository;
 use crate::{CommitInfo, LogRequest};
-use frond_db::inside::Error;
 
 impl Repository {
     /// The commits that `request` asks for, newest first, but only those that changed how often

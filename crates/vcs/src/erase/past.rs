@@ -5,14 +5,14 @@
 //! the name refer to. Each is searched as a version is; none is changed, since all are forgotten
 //! together.
 
-use crate::repository::Repository;
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader, TreeRef, system};
 use frond_engine::TreeId;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::erase::rewrite::Rewrite;
 use crate::history::walk::Walk;
-use frond_db::inside::{CatalogEntry, Error, ErrorKind, Reader, TreeRef, system};
+use crate::repository::Repository;
 
 impl Repository {
     /// The chunks by which what can be undone holds the erased. What can't be read may hold it.

@@ -4,12 +4,12 @@
 //! branch. As of any document that is erased from a capped collection, the places stay behind, and
 //! go as the collection turns over.
 
+use frond_db::inside::{CatalogEntry, Error};
 use frond_engine::Transaction;
 use frond_tree::Tree;
 
 use crate::repository::Repository;
 use crate::state::BranchState;
-use frond_db::inside::{CatalogEntry, Error};
 
 /// Where the server tells of a database's commands.
 const COLLECTION: &str = "system.profile";

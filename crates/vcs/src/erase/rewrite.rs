@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::inside::large::{read_document, value_of};
+use frond_db::inside::{CatalogEntry, Error, Found, IndexSpec, ParsedUpdate, changed_entries};
 use frond_doc::DocumentBuf;
 use frond_query::{Code, Filter};
 use frond_store::{ChunkHash, ChunkStore};
@@ -21,8 +23,6 @@ use frond_tree::{Edit, Tree, TreeError, TreeFormat, Value};
 
 use crate::history::path_filter::refuse_points;
 use crate::state;
-use frond_db::inside::large::{read_document, value_of};
-use frond_db::inside::{CatalogEntry, Error, Found, IndexSpec, ParsedUpdate, changed_entries};
 
 /// Makes versions without what is erased.
 pub(crate) struct Rewrite<'a> {

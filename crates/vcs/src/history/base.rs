@@ -15,9 +15,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use frond_store::ChunkHash;
-
 use frond_db::inside::{Commit, Error};
+use frond_store::ChunkHash;
 
 /// Paint. Bits: a commit may have several.
 const OURS: u8 = 1;

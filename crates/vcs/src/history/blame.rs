@@ -6,9 +6,9 @@
 //! first, so that all fields that reach a commit are there when it is visited. A parent that has
 //! the very same document takes all at once, without its being read.
 
-use crate::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};
 
+use frond_db::inside::Error;
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 use frond_query::Code;
@@ -17,8 +17,8 @@ use frond_store::ChunkHash;
 use crate::fields::join;
 use crate::history::path_filter::{Found, PathFilter};
 use crate::history::walk::{Turn, turn_of};
+use crate::repository::Repository;
 use crate::{CommitInfo, history};
-use frond_db::inside::Error;
 
 /// Where the fields of a document come from.
 #[derive(Clone, Debug)]

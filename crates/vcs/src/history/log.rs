@@ -9,7 +9,7 @@
 //! order depends on the history alone, so pages fit together while new commits come on top. A page
 //! costs reading the commits of the pages before it, but not comparing what they changed.
 
-use crate::repository::Repository;
+use frond_db::inside::{Commit, Error, Reader};
 use frond_doc::ValueBuf;
 use frond_store::ChunkHash;
 
@@ -17,8 +17,8 @@ use crate::history::base;
 use crate::history::path_filter::PathFilter;
 use crate::history::range::Range;
 use crate::history::walk::{Turn, Walk, turn_of};
+use crate::repository::Repository;
 use crate::{CommitInfo, history};
-use frond_db::inside::{Commit, Error, Reader};
 
 /// Which commits are wanted, and how many.
 #[derive(Clone, Debug, Default)]

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::inside::large::read_document;
+use frond_db::inside::{CatalogEntry, Commit, Error, catalog_view};
 use frond_doc::{DocumentBuf, ValueBuf, key};
+use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Tree, Value};
 
 use crate::history;
-use frond_db::inside::large::read_document;
-use frond_db::inside::{CatalogEntry, Commit, Error, catalog_view};
-use frond_query::Code;
 
 /// What lies at the path in one commit: names of content, compared without reading it.
 #[derive(Clone, PartialEq, Debug)]

@@ -13,10 +13,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use frond_db::inside::{Commit, Error};
 use frond_store::{ChunkHash, ChunkStore};
 
 use crate::history;
-use frond_db::inside::{Commit, Error};
 
 /// Where a commit stands in the order of visits: the last is visited first.
 pub(crate) type Turn = (i64, u64, Reverse<ChunkHash>);

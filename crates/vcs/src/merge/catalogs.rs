@@ -6,11 +6,12 @@
 //! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at
 //!    once, and nothing was changed.
 
-use crate::repository::Repository;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::inside::merge_rules::{MergeRules, MergeSide};
+use frond_db::inside::{Error, ErrorKind, parse_variables};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
@@ -20,10 +21,9 @@ use crate::conflict::StoredConflict;
 use crate::diff::changed_collections;
 use crate::history::base;
 use crate::merge::collection::{CollectionMerge, MergeFault, MergedCollection};
+use crate::repository::Repository;
 use crate::three_way::{Side, ThreeWay};
 use crate::{history, state};
-use frond_db::inside::merge_rules::{MergeRules, MergeSide};
-use frond_db::inside::{Error, ErrorKind, parse_variables};
 
 /// Problems named in one error; there may be a million.
 const PROBLEMS_NAMED_MAX: usize = 100;
@@ -195,14 +195,10 @@ impl CatalogMerge<'_> {
                 continue;
             }
             let key = Bytes::copy_from_slice(changed.name.as_bytes());
-            match entry {
-                Some(entry) => {
-                    let chunk = entry.encode();
-                    edits.push(Ok((key, Edit::Put(state::entry_value(&chunk)))));
-                    chunks.push(chunk);
-                }
-                None => edits.push(Ok((key, Edit::Delete))),
-            }
+            let chunk = entry.map(|entry| entry.encode());
+            let put = chunk.as_ref().map(|chunk| Edit::Put(state::entry_value(chunk)));
+            edits.push(Ok((key, put.unwrap_or(Edit::Delete))));
+            chunks.extend(chunk);
         }
         refuse(refused)?;
         let store = PutFor::new(&**store, Lifetime::Lasting);

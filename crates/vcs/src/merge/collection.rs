@@ -14,22 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::inside::changed_entries::{self, Duplicate, Refused};
+use frond_db::inside::large::{read_document, value_of};
+use frond_db::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};
+use frond_db::inside::{CatalogEntry, Error, INDEXES_MAX, IndexSpec, lie_alike};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::expression::Variables;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
+use hold_back::Sides;
 
 use crate::ConflictKind;
 use crate::conflict::StoredConflict;
 use crate::merge::fields::merge_by_rules;
 use crate::merge::noted::Noted;
 use crate::three_way::{Side, ThreeWay};
-use frond_db::inside::changed_entries::{self, Duplicate, Refused};
-use frond_db::inside::large::{read_document, value_of};
-use frond_db::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};
-use frond_db::inside::{CatalogEntry, Error, INDEXES_MAX, IndexSpec, lie_alike};
-
-use hold_back::Sides;
 
 mod hold_back;
 

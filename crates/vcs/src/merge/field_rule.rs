@@ -8,9 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use frond_doc::{Array, DocumentBuilder, Value, ValueBuf, key};
-
 use frond_db::inside::merge_rules::FieldRule;
+use frond_doc::{Array, DocumentBuilder, Value, ValueBuf, key};
 
 /// What the rule makes of three sides, or nothing if it can't.
 pub(crate) fn apply(
@@ -96,8 +95,9 @@ fn bytes_of(value: Value<'_>) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use frond_doc::extended_json;
+
+    use super::*;
 
     fn check(rule: FieldRule, base: &str, ours: &str, theirs: &str, expected: Option<&str>) {
         let text = format!("{{\"b\": {base}, \"o\": {ours}, \"t\": {theirs}}}");

@@ -21,13 +21,13 @@
 //! Where there is a conflict the result holds what the preferred side has; with ours that is
 //! what waits in the working state, with theirs it is how a conflict is resolved that way.
 
+use frond_db::inside::merge_rules::DocumentRules;
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::fields::{self, Fields, Label};
 use crate::merge::field_rule;
 use crate::three_way::{Side, ThreeWay};
-use frond_db::inside::merge_rules::DocumentRules;
 
 /// What a merge of one document gives.
 #[derive(Clone, PartialEq, Debug)]

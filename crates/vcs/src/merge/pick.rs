@@ -3,9 +3,11 @@
 //! Both are a replay ([`crate::merge::replay`]) of one step on top of HEAD. Of a merge commit the
 //! caller must say which parent it is compared with.
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 
+use frond_db::inside::merge_rules::MergeRules;
+use frond_db::inside::refs::{self, shallow};
+use frond_db::inside::{Commit, Error, Reader};
 use frond_engine::Transaction;
 use frond_query::Code;
 use frond_tree::Tree;
@@ -13,11 +15,9 @@ use frond_tree::Tree;
 use crate::commit::AUTHOR_DEFAULT;
 use crate::conflict::MergeKind;
 use crate::merge::replay::Replay;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{MergeOutcome, history};
-use frond_db::inside::merge_rules::MergeRules;
-use frond_db::inside::refs::{self, shallow};
-use frond_db::inside::{Commit, Error, Reader};
 
 /// Whether to do again or to undo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

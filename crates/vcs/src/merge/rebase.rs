@@ -5,20 +5,21 @@
 //! picked by itself. One that conflicts waits until it is resolved and continued, or skipped, or
 //! all is given up.
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 
+use frond_db::inside::merge_rules::MergeRules;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{CommitId, Error, Outcome, Reader};
 use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::conflict::MergeKind;
 use crate::history::walk::Walk;
 use crate::merge::replay::{Replay, Replayed};
+use crate::policy::commit_policy::BranchMove;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CommitInfo, history};
-use frond_db::inside::merge_rules::MergeRules;
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{CommitId, Error, Outcome, Reader};
 
 /// More commits than this are not rebased at once.
 const COMMITS_MAX: usize = 10_000;
@@ -59,7 +60,7 @@ impl Repository {
             let own = self.own_commits(&state, onto_chunk)?;
             let catalog = history::load(&**engine.store(), onto_chunk)?.catalog;
             if own.is_empty() {
-                self.check_fast_forward(transaction, &clean, &catalog)?;
+                self.check_move(transaction, BranchMove::FastForward, (&clean, &catalog))?;
             }
             let replay = Replay {
                 database: self,

@@ -15,12 +15,14 @@
 //!   what was made is garbage.
 //! - Conflicts of the schema wait as a merge's do: before anything of the step is merged.
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 
+use frond_db::inside::merge_rules::{MergeRules, MergeSide};
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{Commit, CommitId, Error, Outcome, Reader};
 use frond_engine::Transaction;
 use frond_query::Code;
-use frond_store::ChunkHash;
+use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::Tree;
 
 use crate::adopt::Adoption;
@@ -29,12 +31,10 @@ use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::merge::catalogs::CatalogMerge;
 use crate::merge::waiting;
 use crate::refs::reflog::{Lost, RefChange, RefWhy, RememberedMerge};
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::three_way::ThreeWay;
 use crate::{CommitInfo, MergeOutcome, history};
-use frond_db::inside::merge_rules::{MergeRules, MergeSide};
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{Commit, CommitId, Error, Outcome, Reader};
 
 /// A replay under way, within a transaction.
 pub(crate) struct Replay<'a> {
@@ -378,11 +378,7 @@ impl Repository {
             let waiting = WaitingSteps::of(&reader, name, &merge)?;
             drop(reader);
             conflict::clear(engine, transaction, name, branch)?;
-            let store = engine.store();
-            let catalog = match waiting.tip {
-                Some(tip) => history::load(&**store, tip)?.catalog,
-                None => Tree::empty(&**store, state.repository.format())?,
-            };
+            let catalog = catalog_of_tip(&**engine.store(), &state, waiting.tip)?;
             let working = match (resume, &merge.decisions) {
                 // Nothing of the step is merged yet, so nothing may be lost by merging it.
                 (Resume::Continue, Some(_)) => state.clean_catalog(engine, transaction)?,
@@ -425,5 +421,17 @@ impl Repository {
     /// `IllegalOperation` if none waits.
     pub fn merge_skip(&self) -> Result<(MergeOutcome, Vec<String>), Error> {
         self.resume_replay(Resume::Skip, None, None)
+    }
+}
+
+/// What the commits that are made already come to.
+fn catalog_of_tip(
+    store: &dyn ChunkStore,
+    state: &BranchState,
+    tip: Option<ChunkHash>,
+) -> Result<Tree, Error> {
+    match tip {
+        Some(tip) => Ok(history::load(store, tip)?.catalog),
+        None => Ok(Tree::empty(store, state.repository.format())?),
     }
 }

@@ -14,22 +14,22 @@
 //!
 //! One conflict costs a look-up, however many wait; many are resolved in one transaction.
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 
+use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
+use frond_db::inside::{
+    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope,
+    check_id, check_size, is_any_place, parse_update, parse_variables,
+};
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::{Code, Filter};
 
 use crate::conflict::{self, MergeState, StoredConflict};
 use crate::merge::fields::merge_by_rules;
+use crate::repository::Repository;
 use crate::three_way::{Side, ThreeWay};
 use crate::{ConflictKind, Resolution, history};
-use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
-use frond_db::inside::{
-    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope,
-    check_id, check_size, is_any_place, parse_update, parse_variables,
-};
 
 /// Conflicts to resolve.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl Repository {
             _ => None,
         };
         for found in conflicts {
-            let now = self.document_now(transaction, found)?;
+            let now = self.document_now(transaction, &found.collection, &found.id_key)?;
             let resolved = match (&update, &now) {
                 (Some(update), Some(document)) => {
                     let (id_key, document) = (found.id_key.clone(), document.clone());
@@ -176,21 +176,6 @@ impl Repository {
             self.write_resolved(transaction, branch, found, now, resolved)?;
         }
         Ok(())
-    }
-
-    /// The document in conflict, as the working state has it.
-    fn document_now(
-        &self,
-        transaction: &Transaction,
-        conflict: &StoredConflict,
-    ) -> Result<Option<DocumentBuf>, Error> {
-        let reader = Reader::within(self.frond().engine(), transaction);
-        let catalog = CatalogView::open(&reader, self)?;
-        let Some(collection) = catalog.collection(&conflict.collection)? else {
-            return Ok(None);
-        };
-        let value = reader.get(collection.documents, &conflict.id_key)?;
-        value.map(|value| reader.document(&value)).transpose()
     }
 
     fn write_resolved(
@@ -291,8 +276,9 @@ fn take_theirs(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use frond_doc::document;
+
+    use super::*;
 
     #[test]
     fn theirs_comes_where_the_conflict_is_and_later_edits_stay() {

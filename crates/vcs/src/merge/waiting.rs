@@ -13,11 +13,12 @@
 //! working state, the merge's record and a tree of its conflicts, so that undoing it lets the merge
 //! wait again.
 
-use crate::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, IndexSpec, Reader};
 use frond_doc::Value as FieldValue;
 use frond_engine::{Engine, Transaction};
 use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
@@ -27,10 +28,9 @@ use crate::conflict::{self, MergeState, StoredConflict};
 use crate::diff::changed_collections;
 use crate::merge::catalogs::CatalogMerge;
 use crate::refs::reflog::RememberedMerge;
+use crate::repository::Repository;
 use crate::state::{BranchState, catalog_entry, with_entry};
 use crate::three_way::ThreeWay;
-use frond_db::inside::merge_rules::{EqualChanges, MergeRules, MergeSide};
-use frond_db::inside::{CatalogEntry, Error, ErrorKind, IndexSpec, Reader};
 
 /// A working state, with what was written meanwhile.
 pub(crate) struct Carried {

@@ -12,15 +12,15 @@
 //! A branch with nothing to commit, or a merge that waits, is left alone until it is written again.
 //! What a rule of the policy refuses is tried again after the next write or interval, and reported.
 
-use crate::repository::Repository;
+use frond_db::inside::{Changed, Error, ErrorKind, Frond, Reader, TreeRef, system};
 use frond_engine::TreeId;
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
 use crate::policy::BranchPolicy;
 use crate::policy::commit_policy::{self, CommitPolicy};
+use crate::repository::Repository;
 use crate::{CommitInfo, CommitRequest};
-use frond_db::inside::{Changed, Error, ErrorKind, Frond, Reader, TreeRef, system};
 
 /// What a run of the policies did.
 #[derive(Clone, Debug, Default)]

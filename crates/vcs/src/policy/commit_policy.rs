@@ -22,7 +22,11 @@
 //!
 //! The policy is local to the data directory, as refs are: a clone makes its own.
 
-use crate::repository::Repository;
+use frond_db::inside::large::read_document;
+use frond_db::inside::refs::format;
+use frond_db::inside::{
+    Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_variables, refs, system,
+};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, extended_json};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::expression::Variables;
@@ -31,12 +35,8 @@ use frond_store::ChunkHash;
 use frond_tree::{Tree, Value as TreeValue};
 
 use crate::diff::changed_collections;
+use crate::repository::Repository;
 use crate::{CollectionChange, DiffDetail, DiffRow, history};
-use frond_db::inside::large::read_document;
-use frond_db::inside::refs::format;
-use frond_db::inside::{
-    Error, LatchMode, Outcome, Reader, Scope, TreeRef, parse_variables, refs, system,
-};
 
 /// Rules of a policy, and tiers of thinning, at most.
 const PARTS_MAX: usize = 100;
@@ -360,6 +360,26 @@ pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<Docum
     bytes.map(system::record).transpose()
 }
 
+/// What moves a branch, in messages.
+#[derive(Clone, Copy)]
+pub(crate) enum BranchMove {
+    Commit,
+    /// To a commit that was made before.
+    FastForward,
+    /// To a commit that the branch doesn't have.
+    Reset,
+}
+
+impl BranchMove {
+    fn name(self) -> &'static str {
+        match self {
+            BranchMove::Commit => "the commit",
+            BranchMove::FastForward => "the fast-forward",
+            BranchMove::Reset => "the reset",
+        }
+    }
+}
+
 impl Repository {
     /// When and how commits of this database are made, if there is a policy.
     ///
@@ -402,54 +422,26 @@ impl Repository {
         Ok(())
     }
 
-    /// Checks what a commit of `to` on top of `from` changes by the policy's rules, and conflicts
-    /// with a transaction that changes these meanwhile.
+    /// Checks what an act that moves a branch from `from` to `to` changes by the policy's rules, and
+    /// conflicts with a transaction that changes these meanwhile.
     ///
     /// # Errors
     /// `DocumentValidationFailure` (121) that names the rule and documents.
-    pub(crate) fn check_commit(
+    pub(crate) fn check_move(
         &self,
         transaction: &mut Transaction,
-        from: &Tree,
-        to: &Tree,
+        act: BranchMove,
+        (from, to): (&Tree, &Tree),
     ) -> Result<(), Error> {
         let policy = self.validated_policy(transaction)?;
-        policy.map_or(Ok(()), |policy| policy.check(self, "the commit", from, to))
+        policy.map_or(Ok(()), |policy| policy.check(self, act.name(), from, to))
     }
 
-    /// As `check_commit`, for a branch that moves to a commit that was made before.
-    ///
-    /// # Errors
-    /// As `check_commit`.
-    pub(crate) fn check_fast_forward(
-        &self,
-        transaction: &mut Transaction,
-        from: &Tree,
-        to: &Tree,
-    ) -> Result<(), Error> {
-        let policy = self.validated_policy(transaction)?;
-        policy.map_or(Ok(()), |policy| policy.check(self, "the fast-forward", from, to))
-    }
-
-    /// As `check_commit`, for a branch that is reset to a commit which it doesn't have.
-    ///
-    /// # Errors
-    /// As `check_commit`.
-    pub(crate) fn check_reset(
-        &self,
-        transaction: &mut Transaction,
-        from: &Tree,
-        to: &Tree,
-    ) -> Result<(), Error> {
-        let policy = self.validated_policy(transaction)?;
-        policy.map_or(Ok(()), |policy| policy.check(self, "the reset", from, to))
-    }
-
-    /// As `check_commit`, for commits that came from elsewhere, each against its first parent;
+    /// As `check_move`, for commits that came from elsewhere, each against its first parent;
     /// against nothing, if it has none or that isn't here.
     ///
     /// # Errors
-    /// As `check_commit`.
+    /// As `check_move`.
     pub(crate) fn check_commits(
         &self,
         transaction: &mut Transaction,

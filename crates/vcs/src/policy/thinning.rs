@@ -10,7 +10,7 @@
 //!    times: a chunk each. The branch moves to the last; its working state isn't touched. The
 //!    reflog remembers the old ones, so `undo` brings them back while it does.
 
-use crate::repository::Repository;
+use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope, refs};
 use frond_engine::Durability;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 
@@ -19,8 +19,8 @@ use crate::history::walk::Walk;
 use crate::policy::commit_policy::{CommitPolicy, Tier};
 use crate::refs::reflog::RefWhy;
 use crate::refs::tag;
+use crate::repository::Repository;
 use crate::state::BranchState;
-use frond_db::inside::{Commit, Error, LatchMode, Outcome, Reader, Scope, refs};
 
 /// More commits than this are not looked at.
 const COMMITS_MAX: usize = 100_000;
@@ -139,8 +139,9 @@ fn remade(run: &[(ChunkHash, Commit)], goes: &[bool]) -> Vec<Chunk> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use frond_tree::{Tree, TreeFormat};
+
+    use super::*;
 
     fn commit(time: i64) -> (ChunkHash, Commit) {
         let commit = Commit {

@@ -1,9 +1,9 @@
 //! What branches, tags and remotes may be called.
 
+use frond_db::inside::{CommitId, Error};
 use frond_query::Code;
 
 use crate::history;
-use frond_db::inside::{CommitId, Error};
 
 /// Longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;

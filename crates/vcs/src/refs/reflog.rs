@@ -17,16 +17,16 @@
 //!
 //! A change that undid another one names it (`undid`).
 
-use crate::repository::Repository;
 use bytes::Bytes;
+use frond_db::inside::{CommitId, Error, Reader, TreeRef, refs, system};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Transaction, TreeId};
 use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Entry, Tree};
 
+use crate::repository::Repository;
 use crate::{BranchPolicy, TagInfo};
-use frond_db::inside::{CommitId, Error, Reader, TreeRef, refs, system};
 
 /// Why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]

@@ -1,17 +1,16 @@
 //! Making, moving and removing tags; each move and removal is remembered, so that it can be undone.
 
-use crate::repository::Repository;
+pub use frond_db::inside::refs::tag::TagInfo;
+pub(crate) use frond_db::inside::refs::tag::{find, of_database, target, tracking};
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 
 use crate::history;
 use crate::refs::ref_name;
 use crate::refs::reflog::{Lost, RefChange, RefChangeInfo, RefWhy};
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{CommitId, Error, LatchMode, Outcome, Reader, Scope, TreeRef, system};
-
-pub use frond_db::inside::refs::tag::TagInfo;
-pub(crate) use frond_db::inside::refs::tag::{find, of_database, target, tracking};
+use crate::repository::Repository;
 
 impl Repository {
     /// The tags, by name.

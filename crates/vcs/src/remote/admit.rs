@@ -19,6 +19,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use frond_db::inside::{CatalogEntry, Commit, Error, is_key_of, large, name};
 use frond_doc::DocumentBuf;
 use frond_store::{Chunk, ChunkHash, ChunkStore, StoreError};
 use frond_tree::{Tree, TreeFormat, Value};
@@ -26,7 +27,6 @@ use frond_tree::{Tree, TreeFormat, Value};
 use crate::diff::changed_collections;
 use crate::history;
 use crate::remote::transfer::{Endpoint, Transfer};
-use frond_db::inside::{CatalogEntry, Commit, Error, is_key_of, large, name};
 
 /// Most bytes of a large document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;

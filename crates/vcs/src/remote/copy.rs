@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use frond_db::inside::refs::shallow;
+use frond_db::inside::{Error, Frond};
 use frond_engine::Image;
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
@@ -14,8 +16,6 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, Session};
 use crate::remote::image::ImageSource;
 use crate::remote::mend::has_whole;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
-use frond_db::inside::refs::shallow;
-use frond_db::inside::{Error, Frond};
 
 /// An image whose chunks are all here, durably. They are kept until it is dropped.
 pub struct Copied {

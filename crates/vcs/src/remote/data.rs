@@ -3,9 +3,12 @@
 //! A branch there moves as it would by a fast-forward: with its working state, which must be its
 //! HEAD's, in one transaction. So a push never changes under anybody's feet what was not committed.
 
-use crate::repository::Repository;
 use std::collections::HashSet;
 
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{
+    BranchRef, Commit, Error, Frond, Outcome, Reader, RepositoryRecord, TreeRef, system,
+};
 use frond_engine::{Snapshot, Transaction, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime, Session};
@@ -14,15 +17,13 @@ use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 use crate::adopt::Adoption;
 use crate::commit;
 use crate::history;
+use crate::policy::commit_policy::BranchMove;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
 use crate::remote::mend::has_whole;
 use crate::remote::{RefUpdate, Remote, RemoteState, admit};
+use crate::repository::Repository;
 use crate::state::BranchState;
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{
-    BranchRef, Commit, Error, Frond, Outcome, Reader, RepositoryRecord, TreeRef, system,
-};
 
 /// A database of another data directory.
 pub struct DataRemote {
@@ -261,7 +262,7 @@ fn move_branch(
     let catalog: Tree = history::load(store, update.new)?.catalog;
     debug_assert_eq!(catalog.format, TreeFormat::new(update.salt));
     if is_there && !is_new {
-        database.check_fast_forward(transaction, &before, &catalog)?;
+        database.check_move(transaction, BranchMove::FastForward, (&before, &catalog))?;
     }
     let adoption = Adoption { head: catalog, before, after: catalog };
     state.adopt(engine, transaction, &adoption)?;

@@ -6,10 +6,14 @@
 //! at the remote's default branch, and a fetch. What came before a cut stays, and isn't fetched
 //! again.
 
-use crate::repository::Repository;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use frond_db::inside::refs::{self, format, shallow};
+use frond_db::inside::{
+    BranchRef, Commit, CommitId, Error, EventKind, LatchMode, Outcome, Reader, Scope, Teller,
+    system,
+};
 use frond_doc::Document;
 use frond_engine::{Durability, TreeId};
 use frond_query::Code;
@@ -23,12 +27,8 @@ use crate::remote::data::{ensure_repository, other_lineage, register};
 use crate::remote::mend::has_whole;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::remote::{ORIGIN, Remote, RemoteState, admit, remote_record};
+use crate::repository::Repository;
 use crate::{MergeOutcome, MergeRequest, TagInfo};
-use frond_db::inside::refs::{self, format, shallow};
-use frond_db::inside::{
-    BranchRef, Commit, CommitId, Error, EventKind, LatchMode, Outcome, Reader, Scope, Teller,
-    system,
-};
 
 /// Commits that are asked for together.
 const COMMITS_BATCH: usize = 1_024;

@@ -8,10 +8,10 @@
 //! and a chunk is what its bytes hash to; the caller compares that with what it asked for.
 
 use bytes::Bytes;
+use frond_db::inside::Error;
 use frond_store::{Chunk, ChunkHash, field};
 
 use crate::remote::transfer::CHUNK_BYTES_MAX;
-use frond_db::inside::Error;
 
 /// A frame ends when its chunks have grown to this.
 pub const FRAME_BYTES_TARGET: usize = 512 << 10;

@@ -27,6 +27,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use frond_db::inside::refs::{repositories, shallow};
+use frond_db::inside::{Error, Frond, Reader};
 use frond_doc::Timestamp;
 use frond_engine::{Engine, Image};
 use frond_query::Code;
@@ -38,8 +40,6 @@ use crate::remote::Remote;
 use crate::remote::mend::{has_whole, mend};
 use crate::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
-use frond_db::inside::refs::{repositories, shallow};
-use frond_db::inside::{Error, Frond, Reader};
 
 /// So many lost chunks are listed: 2 MB of names. Who lacks more needs no list.
 const LOST_MAX: usize = 65_536;

@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use frond_db::inside::{Error, ErrorKind};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 
 use crate::remote::transfer::{Endpoint, Transfer, each};
-use frond_db::inside::{Error, ErrorKind};
 
 /// Chunks that are put together.
 const BATCH: usize = 256;

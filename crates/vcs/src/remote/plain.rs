@@ -26,23 +26,21 @@ mod twice;
 mod verify;
 use std::sync::{Arc, Mutex};
 
+pub use examine::StorageDamage;
+pub use format::BackupInfo;
+use format::{PackId, Refs};
+use frond_db::inside::Error;
 use frond_store::io::{Chance, Machine};
 use frond_store::{Chunk, ChunkHash};
+use packs::Packs;
+pub use reclaim::PlainReclaimed;
+pub use reread::Reread;
+use storage::DirectoryStorage;
+pub use storage::{FilePart, FileVersion, PlainStorage};
+pub use verify::{PlaceReport, StoragePart};
 
 use crate::remote::data::{moved_on, other_lineage};
 use crate::remote::{RefUpdate, Remote, RemoteState};
-use frond_db::inside::Error;
-
-use format::{PackId, Refs};
-use packs::Packs;
-use storage::DirectoryStorage;
-
-pub use examine::StorageDamage;
-pub use format::BackupInfo;
-pub use reclaim::PlainReclaimed;
-pub use reread::Reread;
-pub use storage::{FilePart, FileVersion, PlainStorage};
-pub use verify::{PlaceReport, StoragePart};
 
 /// A repository, or backups, in a plain place.
 pub struct PlainRemote {

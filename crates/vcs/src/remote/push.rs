@@ -5,10 +5,13 @@
 //! another client pushed meanwhile is not thrown away unseen. What was sent before a cut stays
 //! there.
 
-use crate::repository::Repository;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use frond_db::inside::refs::{self, format, shallow};
+use frond_db::inside::{
+    Commit, CommitId, Error, ErrorKind, LatchMode, Outcome, Reader, Scope, system,
+};
 use frond_engine::{Durability, TreeId};
 use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, ChunkStore};
@@ -20,11 +23,8 @@ use crate::remote::data::{moved_on, other_lineage};
 use crate::remote::mend::mend;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
+use crate::repository::Repository;
 use crate::{TagInfo, history};
-use frond_db::inside::refs::{self, format, shallow};
-use frond_db::inside::{
-    Commit, CommitId, Error, ErrorKind, LatchMode, Outcome, Reader, Scope, system,
-};
 
 /// How often all is sent, as far as it is missing, before a push is given up.
 const ATTEMPTS_MAX: u32 = 3;

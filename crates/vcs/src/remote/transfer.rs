@@ -29,9 +29,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use frond_store::{Chunk, ChunkHash, ChunkKind};
-
 use frond_db::inside::{Commit, Error, ErrorKind};
+use frond_store::{Chunk, ChunkHash, ChunkKind};
 
 /// Chunks that are asked for and put together.
 const BATCH: usize = 256;

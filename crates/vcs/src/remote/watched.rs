@@ -2,10 +2,10 @@
 //!
 //! It asks between two requests: what came before stays, and the next transfer goes on from there.
 
+use frond_db::inside::{Error, Interrupt};
 use frond_store::{Chunk, ChunkHash};
 
 use crate::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
-use frond_db::inside::{Error, Interrupt};
 
 /// A [`Remote`] with an [`Interrupt`].
 pub struct WatchedRemote {

@@ -2,13 +2,13 @@
 //! it.
 
 use bytes::Bytes;
+use frond_db::inside::{Error, system};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_store::ChunkHash;
 
 use crate::refs::ref_name;
 use crate::remote::plain::format as refs;
 use crate::remote::{RefUpdate, RemoteState};
-use frond_db::inside::{Error, system};
 
 const HASH_BYTES: usize = frond_store::chunk::HASH_BYTES;
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use frond_db::inside::{Frond, FrondOptions, IndexSpec};
 use frond_db::{Durability, FindRequest};
 use frond_doc::{DocumentBuf, document};
 use frond_testkit::{Random, SimDisk, random};
@@ -13,7 +14,6 @@ use frond_testkit::{Random, SimDisk, random};
 use super::*;
 use crate::remote::{DataImage, PlainRemote, Remote, Reread};
 use crate::repository::Repository;
-use frond_db::inside::{Frond, FrondOptions, IndexSpec};
 
 type Documents = BTreeMap<i64, DocumentBuf>;
 

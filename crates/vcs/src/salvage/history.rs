@@ -1,8 +1,12 @@
 //! Commits, branches and tags of what is left.
 
-use crate::repository::Repository;
 use std::collections::{HashMap, HashSet};
 
+use frond_db::inside::refs::{self, format, shallow};
+use frond_db::inside::{
+    BranchRef, Commit, Error, ErrorKind, Frond, LatchMode, Outcome, RepositoryRecord, Scope,
+    TreeRef, system,
+};
 use frond_engine::{Durability, TreeId};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 use frond_tree::{Bounds, Direction, Value as TreeValue};
@@ -10,13 +14,9 @@ use frond_tree::{Bounds, Direction, Value as TreeValue};
 use crate::TagInfo;
 use crate::refs::tag;
 use crate::remote::{carry_commits, ensure_repository, register};
+use crate::repository::Repository;
 use crate::salvage::source::Source;
 use crate::salvage::{SalvageReport, tell};
-use frond_db::inside::refs::{self, format, shallow};
-use frond_db::inside::{
-    BranchRef, Commit, Error, ErrorKind, Frond, LatchMode, Outcome, RepositoryRecord, Scope,
-    TreeRef, system,
-};
 
 /// Commits that are registered together.
 const BATCH: usize = 1_024;

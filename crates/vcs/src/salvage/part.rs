@@ -1,18 +1,18 @@
 //! One database of a backup, or one collection, into a data directory that may hold others.
 
-use crate::repository::Repository;
 use std::path::Path;
 
-use frond_query::Code;
-use frond_store::io::Machine;
-
-use crate::remote::PlainRemote;
-use crate::salvage::source::Source;
-use crate::salvage::{LEFT_DIRECTORY, SalvageReport, history, working};
 use frond_db::inside::refs::{self, repositories};
 use frond_db::inside::{
     CatalogView, DatabaseName, Error, Frond, FrondOptions, Reader, VersionName, open_machine,
 };
+use frond_query::Code;
+use frond_store::io::Machine;
+
+use crate::remote::PlainRemote;
+use crate::repository::Repository;
+use crate::salvage::source::Source;
+use crate::salvage::{LEFT_DIRECTORY, SalvageReport, history, working};
 
 /// What of a backup to restore.
 #[derive(Clone, Debug)]

@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use frond_db::inside::refs::shallow;
+use frond_db::inside::{Error, Frond, FrondOptions, Reader};
 use frond_engine::{Engine, EngineError, EngineOptions, Image};
 use frond_store::io::{Disk, Machine, ScratchDisk};
 use frond_store::local::examine::rescue;
@@ -15,8 +17,6 @@ use frond_store::{
 
 use crate::remote::{BackupInfo, PlainRemote, Remote};
 use crate::salvage::SalvageReport;
-use frond_db::inside::refs::shallow;
-use frond_db::inside::{Error, Frond, FrondOptions, Reader};
 
 /// The root of a data directory's state.
 const ROOT_NAME: &str = "engine";

@@ -1,15 +1,15 @@
 //! What a damaged backup or data directory lacks, by database, branch and collection.
 
-use crate::repository::Repository;
 use std::path::Path;
 
+use frond_db::inside::refs::repositories;
+use frond_db::inside::{CatalogView, DatabaseName, Error, ErrorKind, VersionName, open_machine};
 use frond_store::io::Machine;
 
 use crate::remote::PlainRemote;
+use crate::repository::Repository;
 use crate::salvage::source::Source;
 use crate::salvage::{LostPart, SalvageReport, SalvagedCollection, history, tell, working};
-use frond_db::inside::refs::repositories;
-use frond_db::inside::{CatalogView, DatabaseName, Error, ErrorKind, VersionName, open_machine};
 
 /// Reads the documents of every branch's working state, and tells which of the backup `name` of
 /// `place` can't be read, and which commits aren't whole. `scratch` is a directory for what an open

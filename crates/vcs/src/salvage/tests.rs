@@ -3,18 +3,18 @@
 //! changes that are not committed; for many seeds files of it are damaged (bits, cuts, the
 //! manifest, packs' indexes, the log), and what a salvage makes is checked and compared.
 
-use crate::repository::Repository;
 use std::collections::BTreeMap;
 
+use frond_db::inside::{Frond, FrondOptions, IndexSpec};
+use frond_db::{Durability, FindRequest};
 use frond_doc::{DocumentBuf, Value, document};
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{ChunkKind, ChunkStore};
 use frond_testkit::{Random, SimDisk, random};
 
 use super::{LostPart, PartRequest, SalvageReport, part, salvage_on};
 use crate::remote::{DataImage, PlainRemote, Reread};
-use frond_db::inside::{Frond, FrondOptions, IndexSpec};
-use frond_db::{Durability, FindRequest};
-use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{ChunkKind, ChunkStore};
+use crate::repository::Repository;
 
 fn open(disk: &SimDisk) -> Frond {
     crate::open::open_on(&disk.machine(), FrondOptions::default()).expect("a good directory")

@@ -1,21 +1,21 @@
 //! The documents of a branch's working state.
 
-use crate::repository::Repository;
 use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
+use frond_db::inside::{
+    BatchOptions, CatalogView, Collection, DatabaseName, Error, ErrorKind, Frond, Reader,
+    RepositoryRecord, StatementDone, Statements, TreeRef, VersionName, WorkingEntry, capped,
+};
 use frond_doc::{DocumentBuf, extended_json, key};
 use frond_engine::Durability;
 use frond_store::Lost;
 use frond_tree::{Bounds, Direction};
 
+use crate::repository::Repository;
 use crate::salvage::history::Branch;
 use crate::salvage::source::Source;
 use crate::salvage::{LostPart, SalvageReport, SalvagedCollection};
-use frond_db::inside::{
-    BatchOptions, CatalogView, Collection, DatabaseName, Error, ErrorKind, Frond, Reader,
-    RepositoryRecord, StatementDone, Statements, TreeRef, VersionName, WorkingEntry, capped,
-};
 
 /// Documents that are written together.
 const BATCH_COUNT: usize = 1_000;

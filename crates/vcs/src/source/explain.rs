@@ -3,12 +3,12 @@
 //! Such a stage has one way to go, so what is told is which versions its names stand for now, and,
 //! if the stage is run for it, how many documents it made and how long that took.
 
-use crate::repository::Repository;
+use frond_db::inside::refs::format;
+use frond_db::inside::{Effort, Error};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
 use crate::history;
-use frond_db::inside::refs::format;
-use frond_db::inside::{Effort, Error};
+use crate::repository::Repository;
 
 /// Options that name a version, and what they mean if they aren't there.
 const VERSIONS: &[(&str, &str)] = &[("from", history::HEAD), ("to", "")];

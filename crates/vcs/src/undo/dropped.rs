@@ -9,8 +9,12 @@
 
 use std::cell::Cell;
 
-use crate::repository::Repository;
 use bytes::Bytes;
+use frond_db::inside::refs::{self, format};
+use frond_db::inside::{
+    BranchRef, CatalogEntry, CommitId, Error, EventKind, LatchMode, Outcome, Reader,
+    RepositoryRecord, Scope, TreeRef, system,
+};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
@@ -22,13 +26,9 @@ use crate::history::walk::Walk;
 use crate::policy::commit_policy;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
+use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{BranchPolicy, TagInfo, history, policy};
-use frond_db::inside::refs::{self, format};
-use frond_db::inside::{
-    BranchRef, CatalogEntry, CommitId, Error, EventKind, LatchMode, Outcome, Reader,
-    RepositoryRecord, Scope, TreeRef, system,
-};
 
 /// A database that was dropped.
 #[derive(Clone, Debug)]

@@ -1,15 +1,15 @@
 //! What is kept so that it can be undone: why a collection gives back less than was dropped.
 
-use crate::repository::Repository;
 use std::collections::HashSet;
 
-use frond_store::ChunkHash;
-use frond_tree::{Bounds, Direction, Tree, TreeFormat};
-
-use crate::undo::dropped;
 use frond_db::inside::catalog_view::read_entry;
 use frond_db::inside::refs::repositories;
 use frond_db::inside::{CatalogEntry, Error, Frond, Reader, RepositoryRecord, TreeRef};
+use frond_store::ChunkHash;
+use frond_tree::{Bounds, Direction, Tree, TreeFormat};
+
+use crate::repository::Repository;
+use crate::undo::dropped;
 
 /// What can be undone, and so isn't given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -25,6 +25,8 @@ mod versions;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use edits::{Edit, LARGE_IDS};
+use failures::Collector;
 use frond_db::catalog::IndexSpec;
 use frond_db::{
     Cursor, Durability, Error, ErrorKind, FindRequest, Frond, FrondOptions, ReclaimOptions,
@@ -36,9 +38,6 @@ use frond_testkit::machine::{SimClock, machine};
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 use frond_vcs::Repository;
-
-use edits::{Edit, LARGE_IDS};
-use failures::Collector;
 use state::{Branch, Model, Tried, check_branch};
 use transactions::{OpenTransaction, Patience};
 

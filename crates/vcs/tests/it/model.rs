@@ -16,7 +16,6 @@ use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 use frond_vcs::Repository;
 use frond_vcs::{Conflict, ConflictKind, ConflictSelection, MergeOutcome, Resolution};
-
 use history::History;
 use naive::{
     COLLECTIONS, Fields, IDS, ModelConflicts, OURS, THEIRS, Whole, merge_document, merge_wholes,

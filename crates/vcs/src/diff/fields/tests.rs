@@ -1,7 +1,8 @@
 //! Pairs of documents and the changes between them; a test for each rule of the head.
 
-use super::*;
 use frond_doc::{DocumentBuf, DocumentBuilder, document};
+
+use super::*;
 
 fn array(values: &[i32]) -> ValueBuf {
     let mut builder = DocumentBuilder::new();

@@ -20,6 +20,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use frond_db::inside::changed_entries::Refused;
+use frond_db::inside::large::read_document;
+use frond_db::inside::{CatalogEntry, Error, IndexSpec, Validator};
 use frond_doc::DocumentBuf;
 use frond_query::Code;
 use frond_tree::{Edit, Tree, Value as TreeValue};
@@ -29,9 +32,6 @@ use crate::ConflictKind;
 use crate::conflict::StoredConflict;
 use crate::merge::noted::Noted;
 use crate::three_way::Side;
-use frond_db::inside::changed_entries::Refused;
-use frond_db::inside::large::read_document;
-use frond_db::inside::{CatalogEntry, Error, IndexSpec, Validator};
 
 /// The documents of a collection while it is merged: base, ours, theirs, and what they are merged
 /// to.

@@ -1,7 +1,8 @@
 //! Three sides and what they merge to, with either preference; a test for each rule of the head.
 
-use super::*;
 use frond_doc::document;
+
+use super::*;
 
 type Given<'a> = Option<&'a DocumentBuf>;
 

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use frond_db::inside::Error;
 use frond_store::{Chunk, ChunkHash};
 
 use super::format::{self, Place};
 use crate::remote::frame;
-use frond_db::inside::Error;
 
 /// Damage that was found in a place.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,14 +9,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use frond_db::inside::refs::format;
+use frond_db::inside::{CommitId, Error, system};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_store::field::{PREFIX_BYTES, check_prefix, prefix};
 use frond_store::{Chunk, ChunkHash, ChunkKind, field};
 
 use crate::TagInfo;
 use crate::remote::RemoteState;
-use frond_db::inside::refs::format;
-use frond_db::inside::{CommitId, Error, system};
 
 const PACK_MAGIC: [u8; 8] = *b"FRNDRP\x1A\n";
 const REFS_MAGIC: [u8; 8] = *b"FRNDRR\x1A\n";

@@ -21,16 +21,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use frond_db::inside::{CommitId, Error, ErrorKind};
 use frond_store::io::Chance;
 use frond_store::{Chunk, ChunkHash, StoreError};
+use state::{Pending, State, bytes_of};
 
 use super::examine::{self, StorageDamage};
 use super::format;
 use crate::remote::frame::{self, FRAME_BYTES_TARGET, FrameEffort};
 use crate::remote::plain::storage::{FilePart, PlainStorage};
-use frond_db::inside::{CommitId, Error, ErrorKind};
-
-use state::{Pending, State, bytes_of};
 
 /// What lies for long is worth some time.
 pub(crate) const EFFORT: FrameEffort = FrameEffort::Thorough;

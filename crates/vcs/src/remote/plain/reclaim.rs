@@ -14,13 +14,13 @@
 
 use std::collections::HashSet;
 
+use frond_db::inside::Error;
 use frond_store::{ChunkHash, ChunkKind};
 
 use super::PlainRemote;
 use super::format::Refs;
 use crate::remote::Remote;
 use crate::remote::plain::packs::check::name_of_pack;
-use frond_db::inside::Error;
 
 /// Chunks that are read together.
 const BATCH: usize = 256;

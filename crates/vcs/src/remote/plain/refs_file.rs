@@ -10,11 +10,11 @@
 //! copy can't be written: the change stands, and the next one writes the copy.
 
 use bytes::Bytes;
+use frond_db::inside::{Error, ErrorKind};
 
 use super::PlainRemote;
 use super::format::{REFS_BYTES_MAX, Refs, decode_refs, encode_refs};
 use super::storage::FileVersion;
-use frond_db::inside::{Error, ErrorKind};
 
 /// The file of refs.
 pub(super) const REFS_NAME: &str = "REFS";

@@ -12,13 +12,13 @@
 //!   for nothing. The next collection removes it. One that is the only place where something was
 //!   stays, told again and again.
 
+use frond_db::inside::Error;
 use frond_store::{Chunk, ChunkHash};
 
 use super::PlainRemote;
 use super::examine::StorageDamage;
 use super::format::{PackId, Refs};
 use super::packs::check::{id_of_pack, name_of_pack};
-use frond_db::inside::Error;
 
 /// So many transfers reread all of a place.
 const SHARE: u64 = 16;

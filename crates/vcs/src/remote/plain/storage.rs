@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use frond_db::inside::{Error, ErrorKind};
 use frond_query::Code;
 use frond_store::io::{Chance, Disk, DiskFile, Machine, pause};
 use frond_store::{ChunkHash, StoreError};
 
 use super::format::hash_of;
-use frond_db::inside::{Error, ErrorKind};
 
 /// MongoDB's `LockBusy`.
 const LOCK_BUSY: Code = Code::Location(46);

@@ -4,7 +4,9 @@
 //! of its files is flipped (or a file is cut, or removed), then a backup is taken and all of them
 //! are verified and restored.
 
-use crate::repository::Repository;
+use frond_db::inside::refs::repositories;
+use frond_db::inside::{Error, Frond, FrondOptions, Reader};
+use frond_db::{Durability, FindRequest};
 use frond_doc::{DocumentBuf, document};
 use frond_store::io::Machine;
 use frond_testkit::{Random, SimDisk, random};
@@ -13,10 +15,8 @@ use crate::remote::{
     BackupReport, DataImage, Moved, ORIGIN, PlaceReport, PlainRemote, PushRequest, Remote, Reread,
     RestoreRequest, StorageDamage,
 };
+use crate::repository::Repository;
 use crate::salvage::{SalvagedCollection, survey_on};
-use frond_db::inside::refs::repositories;
-use frond_db::inside::{Error, Frond, FrondOptions, Reader};
-use frond_db::{Durability, FindRequest};
 
 mod gone;
 

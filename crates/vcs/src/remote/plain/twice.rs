@@ -4,13 +4,13 @@
 
 use std::collections::HashMap;
 
+use frond_db::inside::Error;
 use frond_engine::Image;
 use frond_store::{Chunk, ChunkHash};
 
 use super::PlainRemote;
 use crate::remote::mend::Get;
 use crate::remote::transfer::each;
-use frond_db::inside::Error;
 
 /// Chunks that are read together.
 const BATCH: usize = 256;

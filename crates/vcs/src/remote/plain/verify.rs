@@ -9,13 +9,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use frond_db::inside::Error;
 use frond_store::{ChunkHash, ChunkKind};
 
 use super::PlainRemote;
 use super::examine::StorageDamage;
 use super::format::Refs;
 use super::reread::Reread;
-use frond_db::inside::Error;
 
 /// How often `progress` hears of it.
 const CHUNKS_A_REPORT: u64 = 256;

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use frond_db::inside::{CommitId, Error, ErrorKind};
 use frond_store::{Chunk, ChunkHash};
 
 use super::{PACK_PREFIX, Packs};
 use crate::remote::plain::examine::{self, BadFrame, StorageDamage};
 use crate::remote::plain::format::{self, PackId, PackMark};
 use crate::remote::plain::storage::FilePart;
-use frond_db::inside::{CommitId, Error, ErrorKind};
 
 /// Chunks that are put together.
 const BATCH: usize = 256;
