@@ -269,6 +269,13 @@ fn add_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
             }
             add(privileges, all(), &[Erase]);
         }
+        _ => add_cluster_role(privileges, role, database),
+    }
+}
+
+/// Adds what a role lets a user do that is about all databases.
+fn add_cluster_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
+    match role {
         "clusterMonitor" => {
             add(privileges, Resource::Cluster, CLUSTER_MONITOR);
             add(privileges, Resource::namespace("", ""), MONITOR_DATABASES);
@@ -293,20 +300,7 @@ fn add_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
             add(privileges, Resource::Cluster, CLUSTER_ADMIN);
             add(privileges, Resource::namespace("", ""), &[DropDatabase]);
         }
-        "backup" => {
-            // `frond backup --uri` asks by which options it finds the server's remotes.
-            let cluster =
-                &[AppendOplogNote, GetCmdLineOpts, GetParameter, ListDatabases, ServerStatus];
-            add(privileges, Resource::Cluster, cluster);
-            let read = &[CollStats, DbStats, Find, ListCollections, ListIndexes, ReadVersions];
-            add(privileges, all_databases(), read);
-            for local in ["config", "local"] {
-                add(privileges, Resource::namespace(local, ""), read);
-            }
-            for name in SYSTEM_USERS.into_iter().chain(["system.profile", "system.views"]) {
-                add(privileges, Resource::namespace("", name), &[Find, ListIndexes]);
-            }
-        }
+        "backup" => add_backup(privileges),
         "restore" => {
             add(privileges, Resource::Cluster, &[GetParameter]);
             add(privileges, all_databases(), RESTORE_DATABASES);
@@ -324,6 +318,20 @@ fn add_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
             add(privileges, all_databases(), &[Erase, Validate]);
         }
         _ => {}
+    }
+}
+
+fn add_backup(privileges: &mut Vec<Privilege>) {
+    // `frond backup --uri` asks by which options it finds the server's remotes.
+    let cluster = &[AppendOplogNote, GetCmdLineOpts, GetParameter, ListDatabases, ServerStatus];
+    add(privileges, Resource::Cluster, cluster);
+    let read = &[CollStats, DbStats, Find, ListCollections, ListIndexes, ReadVersions];
+    add(privileges, all_databases(), read);
+    for local in ["config", "local"] {
+        add(privileges, Resource::namespace(local, ""), read);
+    }
+    for name in SYSTEM_USERS.into_iter().chain(["system.profile", "system.views"]) {
+        add(privileges, Resource::namespace("", name), &[Find, ListIndexes]);
     }
 }
 

@@ -96,12 +96,12 @@ pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
     let cursor = fields.document("cursor")?;
     let explains = fields.boolean("explain")?;
     let size = reply::cursor_batch_size("aggregate.cursor", cursor)?;
-    let hint = fields.value("hint").map(|hint| hint.to_buf());
+    let hint = find::read_hint(&mut fields);
     let mut request = AggregateRequest {
         pipeline: Value::Array(pipeline).to_buf(),
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
         collation: fields.collation()?,
-        hint: hint.filter(|hint| !find::is_empty_hint(hint)),
+        hint,
         in_memory_only: false,
         interrupt: Interrupt::default(),
     };

@@ -400,7 +400,7 @@ fn read_update(
         constants: fields.document("constants")?.map(|constants| constants.to_buf()),
         variables: variables.clone(),
         collation: fields.collation()?,
-        hint: read_hint(fields),
+        hint: find::read_hint(fields),
     })
 }
 
@@ -411,13 +411,8 @@ fn read_delete(
     Ok(DeleteStatement {
         filter: fields.required_document("filter")?.to_buf(),
         only_first: !fields.boolean("multi")?,
-        hint: read_hint(fields),
+        hint: find::read_hint(fields),
         variables: variables.clone(),
         collation: fields.collation()?,
     })
-}
-
-fn read_hint(fields: &mut Fields<'_>) -> Option<ValueBuf> {
-    let hint = fields.value("hint").map(|hint| hint.to_buf());
-    hint.filter(|hint| !find::is_empty_hint(hint))
 }

@@ -1,7 +1,7 @@
 //! `count`.
 
 use frond_db::{Error, FindRequest};
-use frond_doc::{DocumentBuilder, ValueBuf};
+use frond_doc::DocumentBuilder;
 
 use crate::commands::{find, reply, sources};
 use crate::fields::Fields;
@@ -34,8 +34,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<FindRequest, Error> {
     let skip = fields.count("skip")?.unwrap_or(0);
     // A negative limit means the same as a positive one, and 0 means none.
     let limit = fields.integer("limit")?.map(i64::unsigned_abs).filter(|limit| *limit > 0);
-    let hint: Option<ValueBuf> = fields.value("hint").map(|hint| hint.to_buf());
-    let hint = hint.filter(|hint| !find::is_empty_hint(hint));
+    let hint = find::read_hint(&mut fields);
     let collation = fields.collation()?;
     fields.ignore(&["fields"]);
     fields.finish()?;

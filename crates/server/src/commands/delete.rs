@@ -36,8 +36,7 @@ pub fn read_statement(
     let mut fields = Fields::of_part("delete.deletes", document)?;
     let filter = fields.required_document("q")?.to_buf();
     let only_first = read_limit(fields.value_or_null("limit"))?;
-    let hint = fields.value("hint").map(|hint| hint.to_buf());
-    let hint = hint.filter(|hint| !find::is_empty_hint(hint));
+    let hint = find::read_hint(&mut fields);
     let collation = fields.collation()?;
     fields.finish()?;
     let variables = variables.clone();

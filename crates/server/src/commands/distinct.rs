@@ -49,8 +49,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<Distinct<'_>, Error> {
         return Err(Error::invalid(frond_query::Code::Location(31032), message));
     }
     let filter = fields.document("query")?;
-    let hint = fields.value("hint").map(|hint| hint.to_buf());
-    let hint = hint.filter(|hint| !find::is_empty_hint(hint));
+    let hint = find::read_hint(&mut fields);
     let collation = fields.collation()?;
     fields.finish()?;
     let filter = filter.map(|filter| filter.to_buf());

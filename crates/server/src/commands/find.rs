@@ -1,7 +1,7 @@
 //! `find`.
 
 use frond_db::{Error, FindRequest};
-use frond_doc::{Document, Value};
+use frond_doc::{Document, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::commands::reply::{self, BatchOptions};
@@ -43,7 +43,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
     let buffer = |document: Option<Document<'_>>| {
         document.filter(|document| !document.is_empty()).map(|document| document.to_buf())
     };
-    let mut find = FindRequest {
+    let find = FindRequest {
         filter: buffer(fields.document("filter")?),
         projection: buffer(fields.document("projection")?),
         sort: buffer(fields.document("sort")?),
@@ -51,7 +51,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         limit: fields.count("limit")?.filter(|limit| *limit > 0),
         min: buffer(fields.document("min")?),
         max: buffer(fields.document("max")?),
-        hint: fields.value("hint").map(|hint| hint.to_buf()),
+        hint: read_hint(&mut fields),
         variables: buffer(fields.document("let")?),
         collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
@@ -77,9 +77,6 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
     }
     fields.ignore(&["ntoreturn"]);
     fields.finish()?;
-    if find.hint.as_ref().is_some_and(is_empty_hint) {
-        find.hint = None;
-    }
     Ok((find, batch))
 }
 
@@ -96,7 +93,11 @@ fn read_following(fields: &mut Fields<'_>) -> Result<Following, Error> {
     }
 }
 
-/// Drivers send `{}` where no hint was given.
-pub fn is_empty_hint(hint: &frond_doc::ValueBuf) -> bool {
+/// Takes the hint of a command. Drivers send `{}` where none was given.
+pub fn read_hint(fields: &mut Fields<'_>) -> Option<ValueBuf> {
+    fields.value("hint").map(|hint| hint.to_buf()).filter(|hint| !is_empty_hint(hint))
+}
+
+fn is_empty_hint(hint: &ValueBuf) -> bool {
     matches!(hint.as_value(), Value::Document(document) if document.is_empty())
 }

@@ -48,10 +48,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindAndModify, WriteOptions), Err
         return_new: fields.boolean("new")?,
         projection: fields.document("fields")?.map(|projection| projection.to_buf()),
         array_filters: fields.array("arrayFilters")?.map(|array| Value::Array(array).to_buf()),
-        hint: fields
-            .value("hint")
-            .map(|hint| hint.to_buf())
-            .filter(|hint| !find::is_empty_hint(hint)),
+        hint: find::read_hint(&mut fields),
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
         collation: fields.collation()?,
     };

@@ -72,24 +72,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let server = request.server;
     let is_primary = server.is_primary();
     append_topology_version(&mut answer, server);
-    let standing = Standing::of(server);
-    answer.begin_array("hosts");
-    for host in &standing.members.all {
-        answer.push(Value::String(&host.address));
-    }
-    answer
-        .end()
-        .append("setName", Value::String(&server.member.set))
-        .append("setVersion", Value::Int32(standing.members.version))
-        .append(primary_name, Value::Boolean(is_primary))
-        .append("secondary", Value::Boolean(!is_primary && standing.is_ready))
-        .append("me", Value::String(&server.member.host));
-    if let Some(primary) = &standing.primary {
-        answer.append("primary", Value::String(primary));
-    }
-    if is_primary {
-        answer.append("electionId", Value::ObjectId(election(standing.term)));
-    }
+    append_set(&mut answer, server, primary_name, is_primary);
     append_last_write(&mut answer, server);
     answer
         .append("maxBsonObjectSize", Value::Int32(document_bytes_max(server)))
@@ -112,6 +95,28 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         }
     }
     Ok(answer)
+}
+
+/// Appends what the replica set is, and what this member is in it.
+fn append_set(answer: &mut DocumentBuilder, server: &Shared, primary_name: &str, is_primary: bool) {
+    let standing = Standing::of(server);
+    answer.begin_array("hosts");
+    for host in &standing.members.all {
+        answer.push(Value::String(&host.address));
+    }
+    answer
+        .end()
+        .append("setName", Value::String(&server.member.set))
+        .append("setVersion", Value::Int32(standing.members.version))
+        .append(primary_name, Value::Boolean(is_primary))
+        .append("secondary", Value::Boolean(!is_primary && standing.is_ready))
+        .append("me", Value::String(&server.member.host));
+    if let Some(primary) = &standing.primary {
+        answer.append("primary", Value::String(primary));
+    }
+    if is_primary {
+        answer.append("electionId", Value::ObjectId(election(standing.term)));
+    }
 }
 
 /// Appends how messages may be compressed: what the client offered and the server takes, in the

@@ -10,7 +10,7 @@ use crate::access::{
 };
 use crate::commands::login::home;
 use crate::commands::reply;
-use crate::commands::users::{check_roles, read_roles};
+use crate::commands::users::{check_roles, grant, read_roles};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -236,27 +236,28 @@ pub fn revoke_privileges(request: &Request<'_>) -> Answer {
     })
 }
 
-/// `grantRolesToRole`
-pub fn grant_roles(request: &Request<'_>) -> Answer {
+/// Reads all that a command takes which grants or revokes roles.
+fn named_with_roles(request: &Request<'_>) -> Result<(RoleName, Vec<RoleName>), Error> {
     let mut fields = request.fields()?;
     let name = named(request, &fields)?;
     let roles = read_roles(request, &mut fields)?;
     fields.finish()?;
+    Ok((name, roles))
+}
+
+/// `grantRolesToRole`
+pub fn grant_roles(request: &Request<'_>) -> Answer {
+    let (name, roles) = named_with_roles(request)?;
     change(request, &name, |directory, role| {
         check_included(directory, &name, &roles)?;
-        let new = roles.into_iter().filter(|new| !role.roles.contains(new));
-        let new: Vec<RoleName> = new.collect();
-        role.roles.extend(new);
+        grant(&mut role.roles, roles);
         Ok(())
     })
 }
 
 /// `revokeRolesFromRole`
 pub fn revoke_roles(request: &Request<'_>) -> Answer {
-    let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
-    let roles = read_roles(request, &mut fields)?;
-    fields.finish()?;
+    let (name, roles) = named_with_roles(request)?;
     change(request, &name, |directory, role| {
         check_roles(directory, &roles)?;
         role.roles.retain(|included| !roles.contains(included));

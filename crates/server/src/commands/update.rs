@@ -57,10 +57,7 @@ pub fn read_statement(
         constants: fields.document("c")?.map(|constants| constants.to_buf()),
         variables: variables.clone(),
         collation: fields.collation()?,
-        hint: fields
-            .value("hint")
-            .map(|hint| hint.to_buf())
-            .filter(|hint| !find::is_empty_hint(hint)),
+        hint: find::read_hint(&mut fields),
     };
     fields.refuse("upsertSupplied")?;
     fields.finish()?;

@@ -267,27 +267,34 @@ pub fn read_roles(request: &Request<'_>, fields: &mut Fields<'_>) -> Result<Vec<
     Ok(roles)
 }
 
-/// `grantRolesToUser`
-pub fn grant_roles(request: &Request<'_>) -> Answer {
+/// Reads all that a command takes which grants or revokes roles.
+fn named_with_roles(request: &Request<'_>) -> Result<(UserName, Vec<RoleName>), Error> {
     let mut fields = request.fields()?;
     let name = named(request, &fields)?;
     let roles = read_roles(request, &mut fields)?;
     fields.finish()?;
+    Ok((name, roles))
+}
+
+/// Adds those of `roles` that aren't there.
+pub fn grant(granted: &mut Vec<RoleName>, roles: Vec<RoleName>) {
+    let new: Vec<RoleName> = roles.into_iter().filter(|role| !granted.contains(role)).collect();
+    granted.extend(new);
+}
+
+/// `grantRolesToUser`
+pub fn grant_roles(request: &Request<'_>) -> Answer {
+    let (name, roles) = named_with_roles(request)?;
     change(request, &name, |directory, user| {
         check_roles(directory, &roles)?;
-        let new = roles.into_iter().filter(|role| !user.roles.contains(role));
-        let new: Vec<RoleName> = new.collect();
-        user.roles.extend(new);
+        grant(&mut user.roles, roles);
         Ok(())
     })
 }
 
 /// `revokeRolesFromUser`
 pub fn revoke_roles(request: &Request<'_>) -> Answer {
-    let mut fields = request.fields()?;
-    let name = named(request, &fields)?;
-    let roles = read_roles(request, &mut fields)?;
-    fields.finish()?;
+    let (name, roles) = named_with_roles(request)?;
     change(request, &name, |directory, user| {
         check_roles(directory, &roles)?;
         user.roles.retain(|role| !roles.contains(role));

@@ -63,27 +63,29 @@ pub fn check(preference: Document<'_>) -> Result<(), Error> {
     }
     match field("maxStalenessSeconds") {
         None => Ok(()),
-        Some(value) if value.is_number() => match tables::integer(value).unwrap_or(0) {
-            0 => Ok(()),
-            ..0 => {
-                let message = "maxStalenessSeconds must be a non-negative integer";
-                invalid(Code::BadValue, message)
-            }
-            1..STALENESS_SECONDS_MIN => {
-                let message = "maxStalenessSeconds value cannot be less than 90";
-                invalid(Code::Location(160), message)
-            }
-            _ if is_primary => {
-                let message = "maxStalenessSeconds can not be set for the primary mode";
-                invalid(Code::BadValue, message)
-            }
-            _ => Ok(()),
-        },
+        Some(value) if value.is_number() => {
+            check_staleness(tables::integer(value).unwrap_or(0), is_primary)
+        }
         Some(other) => {
             let expected = "types '[long, int, decimal, double]'";
             wrong_type("maxStalenessSeconds", other, expected)
         }
     }
+}
+
+fn check_staleness(seconds: i64, is_primary: bool) -> Result<(), Error> {
+    let (code, message) = match seconds {
+        0 => return Ok(()),
+        ..0 => (Code::BadValue, "maxStalenessSeconds must be a non-negative integer"),
+        1..STALENESS_SECONDS_MIN => {
+            (Code::Location(160), "maxStalenessSeconds value cannot be less than 90")
+        }
+        _ if is_primary => {
+            (Code::BadValue, "maxStalenessSeconds can not be set for the primary mode")
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(code, message))
 }
 
 fn is_nothing(value: Value<'_>) -> bool {

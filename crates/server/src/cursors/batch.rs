@@ -127,6 +127,14 @@ impl OpenCursor {
         Ok(is_last)
     }
 
+    /// The next document: one that didn't fit into the batch before, or one that is read.
+    fn next_document(&mut self) -> Result<Option<DocumentBuf>, Error> {
+        match self.held.take() {
+            Some(held) => Ok(Some(held.document)),
+            None => self.documents.next().transpose(),
+        }
+    }
+
     fn read_batch(
         &mut self,
         answer: &mut DocumentBuilder,
@@ -149,17 +157,15 @@ impl OpenCursor {
             if has_all && !room.can_keep(largest) {
                 break false;
             }
-            let next = match self.held.take() {
-                Some(held) => Some(held.document),
-                None => match self.documents.next().transpose() {
-                    Err(error) if self.stream.is_some() && count > 0 => {
-                        self.failed = Some(error);
-                        break false;
-                    }
-                    next => next?,
-                },
+            let document = match self.next_document() {
+                Ok(Some(document)) => document,
+                Ok(None) => break self.ends(),
+                Err(error) if self.stream.is_some() && count > 0 => {
+                    self.failed = Some(error);
+                    break false;
+                }
+                Err(error) => return Err(error),
             };
-            let Some(document) = next else { break self.ends() };
             let document_bytes = document.as_bytes().len();
             let bytes = answer.bytes() + document_bytes + ELEMENT_BYTES_MAX;
             let is_full = has_all || count > 0 && bytes - before > BATCH_BYTES_MAX;
@@ -178,11 +184,7 @@ impl OpenCursor {
                 return Err(Error::invalid(Code::ExceededMemoryLimit, NO_MEMORY_TO_KEEP));
             }
             answer.push(Value::Document(document.view()));
-            if self.stream.is_some()
-                && let Some(Value::Document(id)) = document.get("_id")
-            {
-                self.facts.resume_token = Some(id.to_buf());
-            }
+            self.note_token(&document);
             if is_too_much {
                 break false;
             }
@@ -190,5 +192,14 @@ impl OpenCursor {
         };
         room.finish(answer.bytes() + ANSWER_BYTES_MARGIN);
         Ok(is_last)
+    }
+
+    /// Notes behind which event of a change stream to go on.
+    fn note_token(&mut self, event: &DocumentBuf) {
+        if self.stream.is_some()
+            && let Some(Value::Document(id)) = event.get("_id")
+        {
+            self.facts.resume_token = Some(id.to_buf());
+        }
     }
 }

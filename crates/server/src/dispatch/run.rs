@@ -9,11 +9,11 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::NO_SEARCH_INDEXES;
 
-use super::failure::{Failure, concern_error, guarded, labels, with_concern_error};
+use super::failure::{Failure, concern_error, guarded, with_concern_error};
 use super::sent::{Admitted, Sent};
 use super::{faults, profile};
 use crate::commands::{Command, Run};
-use crate::common_fields::{Level, Part};
+use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
 use crate::cursors::Parking;
 use crate::limits::REPLY_BYTES_MAX;
@@ -69,13 +69,10 @@ pub(super) fn try_run(
         Admitted::read(server, peer, sent, resumed.is_some())?;
     let part = common.part;
     let _core = server.frond.cores().enter();
-    let running = match &resumed {
-        None => server.operations.begin(peer, command.name, (sent.database, document), &common),
-        Some((operation, since)) => server.operations.resume(operation, *since),
-    };
-    if let Some(session) = common.session {
-        server.sessions.touch(session, running.operation.started())?;
-    }
+    let begin = || server.operations.begin(peer, command.name, (sent.database, document), &common);
+    let resume = |(operation, since): &_| server.operations.resume(operation, *since);
+    let running = resumed.as_ref().map_or_else(begin, resume);
+    touch_session(server, &common, &running.operation)?;
     let concern_error = common.concern_failure.as_ref().map(concern_error);
     let fault_asked = faults::Asked { server, peer, command, body, part };
     let fault = match resumed {
@@ -110,16 +107,17 @@ pub(super) fn try_run(
         running.keep();
         return Ok(DocumentBuilder::new());
     }
-    if let Some(watched) = watched {
-        watched.end(done.as_ref().err());
-    }
+    watched.into_iter().for_each(|watched| watched.end(done.as_ref().err()));
     count_use(server, &running.operation);
     profile::tell_if_slow(server, (&running.operation, sequences), &done, &work);
-    let answer = done.map_err(|error| {
-        let labels = labels(command, part, &error);
-        Failure::new(with_concern_error(error, concern_error.as_ref()), &labels)
-    })?;
+    let failed = |error| sent.failure(part, with_concern_error(error, concern_error.as_ref()));
+    let answer = done.map_err(failed)?;
     faults::after(&fault_asked, fault, answer, concern_error.is_some())
+}
+
+/// Notes that a session is in use.
+fn touch_session(server: &Shared, common: &Common, operation: &Operation) -> Result<(), Error> {
+    common.session.map_or(Ok(()), |session| server.sessions.touch(session, operation.started()))
 }
 
 /// Runs a command by itself, or in its transaction.

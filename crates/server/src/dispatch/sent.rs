@@ -139,7 +139,7 @@ impl<'a> Sent<'a> {
     }
 
     /// Its error, with labels.
-    fn failure(&self, part: Option<Part>, error: Error) -> Failure {
+    pub fn failure(&self, part: Option<Part>, error: Error) -> Failure {
         let labels = labels(self.command, part, &error);
         Failure::new(error, &labels)
     }

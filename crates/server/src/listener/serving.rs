@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use super::accept::{ACCEPT_RETRY, accept, accept_tcp, accept_unix};
@@ -45,22 +45,10 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Until the server is told to stop, and what runs has ended.
-    pub async fn serve(self) {
-        let mut asked = self.asked;
+    pub async fn serve(mut self) {
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
-        let threads = tokio::spawn(look_after_threads(Arc::clone(&self.shared)));
-        let metrics = self
-            .metrics
-            .map(|listener| tokio::spawn(metrics::serve(listener, Arc::clone(&self.shared))));
-        let console = self.console.map(|(listener, options)| {
-            tokio::spawn(console::serve(listener, Arc::clone(&self.shared), options))
-        });
-        let watchdog = self.supervisor.as_ref().map(|supervisor| {
-            // Who doesn't listen isn't told.
-            let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
-            tokio::spawn(keep_awake(supervisor.clone(), Arc::clone(&self.shared)))
-        });
+        let tasks = self.start_tasks();
         log::serves(&self.shared.log, self.shared.address);
         if self.shared.replica.is_none() {
             log::leads(&self.shared.log);
@@ -69,7 +57,7 @@ impl Serving {
         let time_max = loop {
             tokio::select! {
                 // The sender is in what is shared.
-                asked = asked.wait_for(Option::is_some) => {
+                asked = self.asked.wait_for(Option::is_some) => {
                     break asked.ok().and_then(|asked| *asked).unwrap_or_default();
                 }
                 accepted = accept_tcp(self.listener.as_ref()) => match accepted {
@@ -109,10 +97,28 @@ impl Serving {
             finish(&mut connections, &self.shared).await;
         }
         // Connections that have not finished by then are cut off when the set is dropped.
-        for task in std::iter::once(threads).chain(metrics).chain(console).chain(watchdog) {
+        for task in tasks {
             task.abort();
             drop(task.await);
         }
+    }
+
+    /// Starts what runs beside the connections, and tells a supervisor that clients may come.
+    fn start_tasks(&mut self) -> Vec<JoinHandle<()>> {
+        let shared = || Arc::clone(&self.shared);
+        let mut tasks = vec![tokio::spawn(look_after_threads(shared()))];
+        if let Some(listener) = self.metrics.take() {
+            tasks.push(tokio::spawn(metrics::serve(listener, shared())));
+        }
+        if let Some((listener, options)) = self.console.take() {
+            tasks.push(tokio::spawn(console::serve(listener, shared(), options)));
+        }
+        if let Some(supervisor) = &self.supervisor {
+            // Who doesn't listen isn't told.
+            let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
+            tasks.push(tokio::spawn(keep_awake(supervisor.clone(), shared())));
+        }
+        tasks
     }
 }
 

@@ -17,6 +17,8 @@ pub fn write(server: &Shared) -> String {
     write_server(&mut text, server);
     write_process(&mut text, server);
     write_clients(&mut text, server);
+    write_sessions(&mut text, server);
+    write_network(&mut text, server);
     write_commands(&mut text, server);
     write_engine(&mut text, server);
     write_store(&mut text, server);
@@ -78,8 +80,7 @@ fn write_process(text: &mut Text, server: &Shared) {
 fn write_clients(text: &mut Text, server: &Shared) {
     let (open, made) = server.connection_counts();
     let (threads, waiting) = server.workers.counts();
-    let (sessions, cursors) = (server.sessions.counts(), server.cursors.counts());
-    let traffic = server.usage.traffic();
+    let cursors = server.cursors.counts();
     for (name, kind, help, count) in [
         ("frond_connections", Gauge, "Connections.", open as u64),
         (
@@ -113,7 +114,22 @@ fn write_clients(text: &mut Text, server: &Shared) {
             "Commands that run.",
             server.operations.list().len() as u64,
         ),
-        ("frond_network_requests_total", Counter, "Messages of clients.", traffic.requests),
+        ("frond_cursors", Gauge, "Open cursors.", cursors.open as u64),
+        ("frond_cursors_pinned", Gauge, "Cursors that a command reads.", cursors.pinned as u64),
+        (
+            "frond_cursors_timed_out_total",
+            Counter,
+            "Cursors that no client read for long.",
+            cursors.timed_out,
+        ),
+    ] {
+        text.one(name, kind, help, count);
+    }
+}
+
+fn write_sessions(text: &mut Text, server: &Shared) {
+    let sessions = server.sessions.counts();
+    for (name, kind, help, count) in [
         ("frond_sessions", Gauge, "Sessions that are known.", sessions.sessions as u64),
         (
             "frond_transactions_open",
@@ -129,17 +145,15 @@ fn write_clients(text: &mut Text, server: &Shared) {
             sessions.committed,
         ),
         ("frond_transactions_aborted_total", Counter, "Those that were aborted.", sessions.aborted),
-        ("frond_cursors", Gauge, "Open cursors.", cursors.open as u64),
-        ("frond_cursors_pinned", Gauge, "Cursors that a command reads.", cursors.pinned as u64),
-        (
-            "frond_cursors_timed_out_total",
-            Counter,
-            "Cursors that no client read for long.",
-            cursors.timed_out,
-        ),
     ] {
         text.one(name, kind, help, count);
     }
+}
+
+fn write_network(text: &mut Text, server: &Shared) {
+    let traffic = server.usage.traffic();
+    let requests = "frond_network_requests_total";
+    text.one(requests, Counter, "Messages of clients.", traffic.requests);
     for (name, help, bytes_in, bytes_out) in [
         (
             "frond_network_bytes_total",

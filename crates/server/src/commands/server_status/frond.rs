@@ -10,9 +10,20 @@ use crate::shared::Shared;
 
 /// Appends the section.
 pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
-    let (engine, store) = server.frond.counters();
     answer.begin_document("frond").append("version", Value::String(FROND_VERSION));
     append_health(answer, server);
+    append_engine(answer, server);
+    append_store(answer, server);
+    append_disk(answer, server);
+    answer.begin_document("clock");
+    clock::append(answer, &server.frond.clock_state());
+    answer.end();
+    append_memory(answer, server);
+    answer.end();
+}
+
+fn append_engine(answer: &mut DocumentBuilder, server: &Shared) {
+    let (engine, _) = server.frond.counters();
     answer.begin_document("engine");
     for (name, count) in [
         ("commits", engine.commits),
@@ -39,7 +50,12 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
             .append("at", Value::DateTime(failure.at_micros.div_euclid(1_000)))
             .end();
     }
-    answer.end().begin_document("store");
+    answer.end();
+}
+
+fn append_store(answer: &mut DocumentBuilder, server: &Shared) {
+    let (engine, store) = server.frond.counters();
+    answer.begin_document("store");
     for (name, count) in [
         ("chunksRead", store.chunks_read),
         ("chunksFetched", store.chunks_fetched),
@@ -58,7 +74,11 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
         answer.append(name, Value::Int64(reply::long(count)));
     }
     append_tier(answer, server);
-    answer.end().begin_document("disk");
+    answer.end();
+}
+
+fn append_disk(answer: &mut DocumentBuilder, server: &Shared) {
+    answer.begin_document("disk");
     if let Some(room) = server.frond.engine().room() {
         for (name, bytes) in [
             ("bytes", room.disk),
@@ -70,9 +90,11 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
         }
         answer.append("refusesGrowth", Value::Boolean(room.is_short()));
     }
-    answer.end().begin_document("clock");
-    clock::append(answer, &server.frond.clock_state());
-    answer.end().begin_document("memory");
+    answer.end();
+}
+
+fn append_memory(answer: &mut DocumentBuilder, server: &Shared) {
+    answer.begin_document("memory");
     for (name, held) in [
         ("messagesBytes", server.messages.held()),
         ("answersBytes", server.answers.held()),
@@ -94,7 +116,7 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
     answer.append("stagesBytes", Value::Int64(reply::long(stages)));
     let temporary = server.frond.temporary_disk_bytes();
     answer.append("temporaryDiskBytes", Value::Int64(reply::long(temporary)));
-    answer.end().end();
+    answer.end();
 }
 
 /// Appends what a store beyond the disk was asked, and what waits for it.
