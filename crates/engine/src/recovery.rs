@@ -350,13 +350,17 @@ fn assemble(
         write_memory: WriteMemory::new(options.writes_bytes_max),
     };
     shared.note_all_runs();
+    seal_if_full(&shared, end);
+    shared
+}
+
+/// Seals what recovery read, where that fills a memtable or lies in many segments.
+fn seal_if_full(shared: &Shared, end: &LogEnd) {
     let mut queue = shared.queue();
-    let is_full = queue.active.bytes().max(end.bytes) >= options.memtable_bytes_max;
+    let is_full = queue.active.bytes().max(end.bytes) >= shared.options.memtable_bytes_max;
     if is_full || end.segment_count > SEGMENT_COUNT_MAX {
         shared.seal(&mut queue);
     }
-    drop(queue);
-    shared
 }
 
 #[cfg(test)]
