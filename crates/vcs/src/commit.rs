@@ -18,7 +18,7 @@ use frond_query::Code;
 use frond_store::{Chunk, ChunkHash, Lifetime};
 use frond_tree::Tree;
 
-use crate::policy::commit_policy::BranchMove;
+use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::RefWhy;
 use crate::repository::Repository;
 use crate::state::BranchState;

@@ -50,7 +50,7 @@ use crate::conflict::{self, MergeKind, MergeState, StoredConflict};
 use crate::history::base;
 use crate::merge::catalogs::{CatalogMerge, MergedCatalog};
 use crate::merge::replay::Resume;
-use crate::policy::commit_policy::BranchMove;
+use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::RefWhy;
 use crate::repository::Repository;
 use crate::state::BranchState;

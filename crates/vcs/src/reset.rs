@@ -11,7 +11,7 @@ use frond_store::ChunkHash;
 use crate::adopt::Adoption;
 use crate::history::base;
 use crate::merge::waiting::{self, Carried};
-use crate::policy::commit_policy::BranchMove;
+use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
 use crate::repository::Repository;
 use crate::state::BranchState;

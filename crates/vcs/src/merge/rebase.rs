@@ -16,7 +16,7 @@ use frond_store::ChunkHash;
 use crate::conflict::MergeKind;
 use crate::history::walk::Walk;
 use crate::merge::replay::{Replay, Replayed};
-use crate::policy::commit_policy::BranchMove;
+use crate::refs::branch_move::BranchMove;
 use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CommitInfo, history};

@@ -35,6 +35,7 @@ use frond_store::ChunkHash;
 use frond_tree::{Tree, Value as TreeValue};
 
 use crate::diff::changed_collections;
+use crate::refs::branch_move::BranchMove;
 use crate::repository::Repository;
 use crate::{CollectionChange, DiffDetail, DiffRow, history};
 
@@ -358,26 +359,6 @@ pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<Docum
     let key = system::commit_policy_key(database);
     let bytes = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), &key)?;
     bytes.map(system::record).transpose()
-}
-
-/// What moves a branch, in messages.
-#[derive(Clone, Copy)]
-pub(crate) enum BranchMove {
-    Commit,
-    /// To a commit that was made before.
-    FastForward,
-    /// To a commit that the branch doesn't have.
-    Reset,
-}
-
-impl BranchMove {
-    fn name(self) -> &'static str {
-        match self {
-            BranchMove::Commit => "the commit",
-            BranchMove::FastForward => "the fast-forward",
-            BranchMove::Reset => "the reset",
-        }
-    }
 }
 
 impl Repository {

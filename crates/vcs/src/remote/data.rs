@@ -1,7 +1,7 @@
 //! A data directory as a remote.
 //!
 //! A branch there moves as it would by a fast-forward: with its working state, which must be its
-//! HEAD's, in one transaction. So a push never changes under anybody's feet what was not committed.
+//! HEAD's, in one transaction. So a push never changes under clients' feet what was not committed.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use frond_tree::{Tree, TreeFormat, Value as TreeValue};
 use crate::adopt::Adoption;
 use crate::commit;
 use crate::history;
-use crate::policy::commit_policy::BranchMove;
+use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
 use crate::remote::mend::has_whole;

@@ -22,7 +22,7 @@
 //! what lies side by side in a tree, are sent together, and compress well together.
 //!
 //! *Bounds*: hashes are kept in memory, 32 bytes for each chunk that moves; chunks only a batch at
-//! a time and thread. The other side may be anybody's: what comes is of a kind that has a place
+//! a time and thread. The other side may be a stranger's: what comes is of a kind that has a place
 //! below a commit, no larger than [`CHUNK_BYTES_MAX`], and no deeper than [`LEVELS_MAX`].
 
 use std::collections::HashSet;
@@ -41,7 +41,7 @@ const THREADS: usize = 4;
 /// Levels of chunks below a commit: catalog, entries, documents, and a document's containers, each
 /// a tree of several levels. Documents nest at most 180 deep or so.
 const LEVELS_MAX: usize = 2_048;
-/// Most bytes of a chunk that moves. The largest that anybody makes is a collection's entry with a
+/// Most bytes of a chunk that moves. The largest that Frond makes is a collection's entry with a
 /// validator of 16 MB.
 pub const CHUNK_BYTES_MAX: usize = 20 << 20;
 
