@@ -26,6 +26,8 @@ pub mod merge;
 pub mod patch;
 pub mod pick;
 pub mod policy;
+pub mod pull;
+pub mod push;
 pub mod rebase;
 pub mod reflog;
 pub mod remote;

@@ -1,4 +1,5 @@
-//! `frond remote`, `clone`, `fetch`, `pull` and `push`: the same repository elsewhere.
+//! `frond remote`, `clone` and `fetch`, and what `pull` and `push` have in common with them: the
+//! same repository elsewhere.
 //!
 //! They work on a data directory that this process opens (`--data`): a server doesn't open
 //! directories that a client names. The other side may be a running server.
@@ -7,21 +8,19 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_doc::{DocumentBuilder, Value, document};
 use frond_server::hooks::{Act, Occasion};
 use frond_vcs::Repository;
-use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN, PushReport, PushRequest};
-use frond_vcs::{CommitId, MergeOutcome, MergeRequest};
+use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN};
 
-use crate::arguments::{Answer, Author};
+use crate::arguments::Answer;
 use crate::backend::{Backend, Embedded, tell_hook};
-use crate::commands::backup::tell_damages;
 use crate::commands::transfer::{
     Connection, Progress, absolute, append_moved, check_place, failure, told,
 };
 use crate::directory::check_there;
 use crate::failure::Failure;
-use crate::output::{append_texts, count_value, counted, json, plain};
+use crate::output::{append_texts, json, plain};
 use crate::terminal::{Style, Terminal};
 
 const REMOTE_EXAMPLES: &str = "\
@@ -46,31 +45,24 @@ const FETCH_EXAMPLES: &str = "\
 Examples:
   frond fetch shop
   frond diff shop main origin/main       then: what is new there";
-const PULL_EXAMPLES: &str = "\
-Examples:
-  frond pull shop
-  frond pull shop@sale bob --branch main";
-const PUSH_EXAMPLES: &str = "\
-Examples:
-  frond push shop
-  frond push shop@sale --tags
-  frond push shop --all
-  frond push shop --force-with-lease     after a rebase, if no other client pushed meanwhile";
-
 /// What to do where a server runs on the data directory.
 const SERVED: &str = "stop it first, or have it do this: frondRemote, frondClone, frondFetch, frondPull \
                       and frondPush are its commands";
 
 /// The data directory to work on.
 #[derive(Args, Clone, Debug)]
-struct Data {
+pub(super) struct Data {
     /// Data directory to open; no server may be using it
     #[arg(long, global = true, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 }
 
 impl Data {
-    fn open(&self) -> Result<Embedded, Failure> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`] if it isn't there, or a server runs on it.
+    pub(super) fn open(&self) -> Result<Embedded, Failure> {
         check_there(&self.data, ": name one with --data")?;
         Embedded::open(&self.data, SERVED)
     }
@@ -257,221 +249,11 @@ impl Fetch {
     }
 }
 
-/// Fetch, and merge the remote's branch into this one
-#[derive(Args)]
-#[command(after_help = PULL_EXAMPLES)]
-pub struct Pull {
-    /// Database, or DATABASE@BRANCH: the branch that is merged into
-    database: String,
-
-    /// Remote
-    #[arg(default_value = ORIGIN)]
-    remote: String,
-
-    /// Branch there; otherwise the one of the same name
-    #[arg(long)]
-    branch: Option<String>,
-
-    #[command(flatten)]
-    author: Author,
-
-    #[command(flatten)]
-    as_json: Answer,
-
-    #[command(flatten)]
-    connection: Connection,
-
-    #[command(flatten)]
-    data: Data,
-}
-
-impl Pull {
-    /// Pulls; the exit code is 1 if conflicts wait.
-    ///
-    /// # Errors
-    /// As `fetch`; [`Failure::Told`] if conflicts wait.
-    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let opened = self.data.open()?;
-        let database = open_database(&opened, &self.database)?;
-        let remote = self.connection.open_to_read(&self.remote, &database)?;
-        let mut occasion = occasion(Act::Merge, &self.database, &database);
-        occasion.facts.push(("mergeIn", self.remote.clone()));
-        opened.hooks().before(&occasion)?;
-        let progress = Progress::new();
-        let request = MergeRequest { author: Some(self.author.name()), ..MergeRequest::default() };
-        let branch = self.branch.as_deref();
-        let (report, outcome) = database
-            .pull(&self.remote, &*remote, branch, request, &mut |moved| progress.show(moved))
-            .map_err(failure)?;
-        progress.end();
-        let waits = matches!(outcome, MergeOutcome::Conflicts { .. });
-        if let MergeOutcome::FastForward { head } = &outcome {
-            occasion.facts.push(("commitId", head.to_string()));
-        }
-        if let MergeOutcome::Merged { commit } = &outcome {
-            occasion.facts.push(("commitId", commit.id.to_string()));
-        }
-        if occasion.facts.last().is_some_and(|(fact, _)| *fact == "commitId") {
-            told_after(&opened, &occasion);
-        }
-        if self.as_json.tell(terminal, &pulled(&report, &outcome))? {
-            terminal.finish()?;
-            Box::new(opened).close()?;
-            return if waits { Err(Failure::Told) } else { Ok(()) };
-        }
-        tell_fetched(terminal, &report)?;
-        let head = |id: &CommitId| terminal.paint(Style::Changed, id);
-        let line = match &outcome {
-            MergeOutcome::UpToDate { .. } => "nothing to merge".to_owned(),
-            MergeOutcome::FastForward { head: id } => format!("moved forward to {}", head(id)),
-            MergeOutcome::Merged { commit } => format!("merged as {}", head(&commit.id)),
-            MergeOutcome::Conflicts { counts } => {
-                let count = counts.iter().map(|(_, count)| count).sum();
-                let conflicts = counted(count, "conflict");
-                format!("{conflicts}: frond conflicts {} lists them", self.database)
-            }
-        };
-        writeln!(terminal, "{line}")?;
-        terminal.finish()?;
-        Box::new(opened).close()?;
-        if waits { Err(Failure::Told) } else { Ok(()) }
-    }
-}
-
-/// Send a branch's commits to a remote, and move its branch there
-#[derive(Args)]
-#[command(after_help = PUSH_EXAMPLES)]
-pub struct Push {
-    /// Database, or DATABASE@BRANCH: what is pushed
-    database: String,
-
-    /// Remote
-    #[arg(default_value = ORIGIN)]
-    remote: String,
-
-    /// Branch there; otherwise the one of the same name
-    #[arg(long)]
-    branch: Option<String>,
-
-    /// Move the branch there though commits are lost, if it is where it was last seen
-    #[arg(long)]
-    force_with_lease: bool,
-
-    /// Send tags, too
-    #[arg(long)]
-    tags: bool,
-
-    /// Push every branch that has a commit, each to the one of its name
-    #[arg(long, conflicts_with = "branch")]
-    all: bool,
-
-    #[command(flatten)]
-    as_json: Answer,
-
-    #[command(flatten)]
-    connection: Connection,
-
-    #[command(flatten)]
-    data: Data,
-}
-
-impl Push {
-    /// Pushes. Of all branches, one that is refused doesn't keep the others from being pushed.
-    ///
-    /// # Errors
-    /// [`Failure::Failed`] if the remote is not known, can't be written, or has commits that are
-    /// not here.
-    pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let opened = self.data.open()?;
-        let mut refused = Vec::new();
-        let mut mended = None;
-        if self.all {
-            let database = open_database(&opened, &self.database)?;
-            database.check_exists().map_err(failure)?;
-            let mut branches = database.list_branches().map_err(failure)?;
-            branches.retain(|branch| branch.head.is_some());
-            if branches.is_empty() {
-                let name = &database.name().name;
-                return Err(Failure::failed(format!("no branch of {name} has a commit to push")));
-            }
-            for branch in branches {
-                let name = format!("{}@{}", database.name().name, branch.name.replace('%', "%25"));
-                match self.push(terminal, &opened, &name) {
-                    Ok(count) => {
-                        mended = mended.into_iter().chain(count).reduce(|left, right| left + right)
-                    }
-                    Err(failure) => refused.push(format!("{}: {failure}", plain(&branch.name))),
-                }
-            }
-        } else {
-            mended = self.push(terminal, &opened, &self.database)?;
-        }
-        terminal.finish()?;
-        Box::new(opened).close()?;
-        if !refused.is_empty() {
-            return Err(Failure::failed(refused.join("\nfrond: ")));
-        }
-        let Some(mended) = mended else { return Ok(()) };
-        Err(Failure::Warned(format!(
-            "{} was damaged: {} brought again, what was pushed is whole there; see to its disk",
-            self.remote,
-            counted(mended, "chunk")
-        )))
-    }
-
-    /// Pushes one branch. Returns how many chunks were brought again, where damage was found.
-    fn push(
-        &self,
-        terminal: &mut Terminal,
-        opened: &Embedded,
-        name: &str,
-    ) -> Result<Option<u64>, Failure> {
-        let database = open_database(opened, name)?;
-        let remote = self.connection.open_named(&self.remote, &database)?;
-        let mut occasion = occasion(Act::Push, name, &database);
-        occasion.facts.push(("remote", self.remote.clone()));
-        opened.hooks().before(&occasion)?;
-        let progress = Progress::new();
-        let request = PushRequest {
-            branch: self.branch.clone(),
-            force_with_lease: self.force_with_lease,
-            tags: self.tags,
-        };
-        let report = database
-            .push(&self.remote, &*remote, &request, &mut |moved| progress.show(moved))
-            .map_err(failure)?;
-        progress.end();
-        occasion.facts.push(("commitId", report.to.to_string()));
-        told_after(opened, &occasion);
-        let mended = (!report.damages.is_empty()).then_some(report.mended);
-        if self.as_json.tell(terminal, &pushed(&report))? {
-            return Ok(mended);
-        }
-        let to = terminal.paint(Style::Changed, report.to);
-        let branch = plain(&report.branch);
-        if report.from == Some(report.to) && report.tags.is_empty() {
-            writeln!(terminal, "{branch} of {} is at {to} already", self.remote)?;
-        } else {
-            writeln!(
-                terminal,
-                "{branch} of {} is at {to} now ({})",
-                self.remote,
-                told(&report.moved)
-            )?;
-        }
-        for tag in &report.tags {
-            writeln!(terminal, "tag {}", plain(tag))?;
-        }
-        tell_damages(terminal, &report.damages)?;
-        Ok(mended)
-    }
-}
-
 fn depth_of(depth: Option<u64>) -> Depth {
     depth.map_or(Depth::Known, Depth::Commits)
 }
 
-fn open_database(opened: &Embedded, name: &str) -> Result<Repository, Failure> {
+pub(super) fn open_database(opened: &Embedded, name: &str) -> Result<Repository, Failure> {
     Repository::open(opened.frond(), name).map_err(failure)
 }
 
@@ -481,7 +263,7 @@ fn tell_remote(terminal: &mut Terminal, name: &str, url: &str) -> Result<(), Fai
 }
 
 /// What a fetch brought, as a document.
-fn fetched(report: &FetchReport) -> DocumentBuilder {
+pub(super) fn fetched(report: &FetchReport) -> DocumentBuilder {
     let mut told = DocumentBuilder::new();
     told.begin_array("branches");
     for branch in &report.branches {
@@ -498,58 +280,21 @@ fn fetched(report: &FetchReport) -> DocumentBuilder {
     told
 }
 
-/// The same, and what the merge of a pull did, as `frondMerge` tells it.
-fn pulled(report: &FetchReport, outcome: &MergeOutcome) -> DocumentBuf {
-    let mut told = fetched(report);
-    let (result, head) = match outcome {
-        MergeOutcome::UpToDate { head } => ("upToDate", Some(head)),
-        MergeOutcome::FastForward { head } => ("fastForward", Some(head)),
-        MergeOutcome::Merged { commit } => ("merged", Some(&commit.id)),
-        MergeOutcome::Conflicts { .. } => ("conflicts", None),
-    };
-    told.append("result", Value::String(result));
-    if let Some(head) = head {
-        told.append("commitId", Value::String(&head.to_string()));
-    }
-    if let MergeOutcome::Conflicts { counts } = outcome {
-        told.begin_array("conflicts");
-        for (collection, count) in counts {
-            told.push_begin_document().append("collection", Value::String(collection));
-            told.append("count", count_value(*count)).end();
-        }
-        told.end();
-    }
-    told.build()
-}
-
 /// What hooks are told.
-fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> Occasion<'n> {
+pub(super) fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> Occasion<'n> {
     let branch = database.branch().unwrap_or_default().to_owned();
     Occasion { act, database: name, user: String::new(), facts: vec![("branch", branch)] }
 }
 
 /// Runs the hook behind what was done, and says if it fails.
-fn told_after(opened: &Embedded, occasion: &Occasion<'_>) {
+pub(super) fn told_after(opened: &Embedded, occasion: &Occasion<'_>) {
     let mut answer = DocumentBuilder::new();
     opened.hooks().after(occasion, &mut answer);
     tell_hook(&answer.build());
 }
 
-/// What a push did, as a document.
-fn pushed(report: &PushReport) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("branch", Value::String(&report.branch));
-    if let Some(from) = &report.from {
-        told.append("from", Value::String(&from.to_string()));
-    }
-    told.append("to", Value::String(&report.to.to_string()));
-    append_texts(&mut told, "tags", &report.tags);
-    append_moved(&mut told, &report.moved);
-    told.append("mended", count_value(report.mended));
-    told.build()
-}
-
-fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
+/// Tells what a fetch brought.
+pub(super) fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
     for branch in &report.branches {
         let name = terminal.paint(Style::Strong, plain(&branch.name));
         let to = terminal.paint(Style::Changed, branch.to);

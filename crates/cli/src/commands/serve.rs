@@ -5,29 +5,32 @@ pub mod configuration;
 pub mod mongod;
 mod network;
 mod options;
+mod process;
 mod store;
+mod values;
 
 use std::io;
 use std::io::Write;
 use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use frond_db::Frond;
-use frond_doc::{DocumentBuf, extended_json};
+use frond_db::{Frond, FrondOptions};
+use frond_doc::DocumentBuf;
 use frond_remote::{RemoteServer, ServeOptions, Tokens};
 use frond_server::announced::socket_of;
 use frond_server::limits::{DOCUMENT_BYTES_LIMIT, DOCUMENT_BYTES_MAX};
 use frond_server::{
-    Announced, MachineMemory, Replica, Server, ServerError, ServerOptions, UnixSocketOptions,
+    Announced, MachineMemory, Replica, ReplicaOptions, Server, ServerError, ServerOptions,
+    UnixSocketOptions,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::allocator::give_back_soon;
 use crate::backend::{open_failure, open_when_free, refuse_huge_pages};
 use crate::commands::serve::network::NetworkArguments;
+use crate::commands::serve::process::{allow_open_files, own_program};
+use crate::commands::serve::values::{parse_filter, parse_memory, parse_parameter, parse_size};
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
@@ -261,61 +264,8 @@ enum Changes {
     Off,
 }
 
-/// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
-const MEMORY_BYTES_MIN: u64 = 16 << 20;
-
 /// With less, what is freed goes back to the system soon, which costs some percent.
 const MEMORY_BYTES_LITTLE: u64 = 2 << 30;
-
-/// Reads the budget of memory.
-fn parse_memory(text: &str) -> Result<u64, String> {
-    match parse_size(text)? {
-        bytes if bytes < MEMORY_BYTES_MIN => Err("at least 16MB".to_owned()),
-        bytes => Ok(bytes),
-    }
-}
-
-/// Reads a parameter; returns what it says of commands for tests.
-fn parse_parameter(text: &str) -> Result<bool, String> {
-    match text.split_once('=') {
-        Some(("enableTestCommands", "1" | "true")) => Ok(true),
-        Some(("enableTestCommands", "0" | "false")) => Ok(false),
-        Some(("enableTestCommands", _)) => Err("it is 0 or 1".to_owned()),
-        Some((name, _)) => Err(format!("there is no parameter {name}, only enableTestCommands")),
-        None => Err("not NAME=VALUE".to_owned()),
-    }
-}
-
-/// Reads a query, in MongoDB's extended JSON.
-fn parse_filter(text: &str) -> Result<DocumentBuf, String> {
-    extended_json::parse(text).map_err(|error| error.to_string())
-}
-
-/// Reads a number of bytes, `64MB` or the like; units are binary, as everywhere where memory is
-/// meant.
-///
-/// # Errors
-/// Says what of it is no size.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let shift = match text[digits.len()..].trim().to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "K" | "KB" | "KIB" => 10,
-        "M" | "MB" | "MIB" => 20,
-        "G" | "GB" | "GIB" => 30,
-        unit => return Err(format!("unknown unit {unit:?}: B, KB, MB or GB")),
-    };
-    let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    count.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
-}
-
-/// Asks for as many open files as the process may have: each connection takes one, and each cursor
-/// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
-fn allow_open_files() {
-    let limit = getrlimit(Resource::Nofile);
-    // Without it there is room for fewer, as `frond doctor` says.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-}
 
 /// How long a server waits for a data directory that a command, or one that ends, still has.
 const SERVER_WAIT: Duration = Duration::from_secs(3);
@@ -334,28 +284,8 @@ fn check_free(listen: &str) -> Result<(), Failure> {
     }
 }
 
-/// What this process runs, also where another version took the place of its file.
-fn own_program() -> Option<PathBuf> {
-    let running = PathBuf::from("/proc/self/exe");
-    if running.exists() { Some(running) } else { std::env::current_exe().ok() }
-}
-
 /// How many members a set has.
 const MEMBERS: std::ops::RangeInclusive<usize> = 3..=7;
-
-/// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
-/// it had open is closed.
-fn begin_anew() {
-    let again = |program: &Path| Command::new(program).args(std::env::args_os().skip(1)).exec();
-    let error = std::env::current_exe().map_or_else(|error| error, |program| again(&program));
-    // Another version took the place of its file, perhaps; the process still has its own.
-    let error = match error.kind() {
-        io::ErrorKind::NotFound => again(Path::new("/proc/self/exe")),
-        _ => error,
-    };
-    tell(format_args!("frond: can't begin anew: {error}"));
-    std::process::exit(1);
-}
 
 impl Serve {
     /// Runs until a signal.
@@ -382,15 +312,7 @@ impl Serve {
         self.check_free(&listen)?;
         allow_open_files();
         let replica = self.replica(&listen)?;
-        let open = || match replica.clone() {
-            Some(replica) => Replica::open(&self.data, options, replica)
-                .map(|(frond, replica)| (frond, Some(replica))),
-            None => self.store.open(&self.data, options).map(|frond| (frond, None)),
-        };
-        let is_served = socket_of(&self.data).is_some();
-        let wait = if is_served { Duration::ZERO } else { SERVER_WAIT };
-        let (frond, replica) =
-            open_when_free(open, wait).map_err(|error| open_failure(&self.data, &error, SERVED))?;
+        let (frond, replica) = self.open(options, replica)?;
         let announced = self.announced(&unix_socket);
         let options = ServerOptions {
             listen: Some(listen),
@@ -424,6 +346,22 @@ impl Serve {
             terminal.finish_or_forget();
         }
         Ok(())
+    }
+
+    /// Opens the directory, as a member of a replica set or by itself.
+    fn open(
+        &self,
+        options: FrondOptions,
+        replica: Option<ReplicaOptions>,
+    ) -> Result<(Frond, Option<Arc<Replica>>), Failure> {
+        let open = || match replica.clone() {
+            Some(replica) => Replica::open(&self.data, options, replica)
+                .map(|(frond, replica)| (frond, Some(replica))),
+            None => self.store.open(&self.data, options).map(|frond| (frond, None)),
+        };
+        let is_served = socket_of(&self.data).is_some();
+        let wait = if is_served { Duration::ZERO } else { SERVER_WAIT };
+        open_when_free(open, wait).map_err(|error| open_failure(&self.data, &error, SERVED))
     }
 
     /// Refuses addresses that are in use, before the directory is opened.
@@ -506,31 +444,5 @@ impl Serve {
             writeln!(terminal, "  console       {}", terminal.paint(Style::Accent, url))?;
         }
         Ok(writeln!(terminal, "  stop with     Ctrl-C")?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_memory;
-
-    #[test]
-    fn sizes_of_memory_are_read() {
-        let cases = [
-            ("268435456", Some(256 << 20)),
-            ("256MB", Some(256 << 20)),
-            ("256 mib", Some(256 << 20)),
-            ("1G", Some(1 << 30)),
-            ("65536K", Some(64 << 20)),
-            ("15MB", None),
-            ("MB", None),
-            ("1.5GB", None),
-            ("-1GB", None),
-            ("64 parsecs", None),
-            ("99999999999GB", None),
-            ("", None),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(parse_memory(text).ok(), expected, "{text}");
-        }
     }
 }

@@ -133,53 +133,15 @@ impl Bound {
         let done = match name {
             "collections" => self.collections(backend, &given),
             "find" => self.find(backend, &given),
-            "count" => {
-                let mut command = given.on("count")?;
-                given.pass(&mut command, &[("filter", "query")]);
-                self.run(backend, &self.version(&given)?, command)
-            }
+            "count" => self.count(backend, &given),
             "aggregate" => self.aggregate(backend, &given),
-            "explain" => {
-                let mut find = given.on("find")?;
-                given.pass(&mut find, &[("filter", "filter"), ("sort", "sort")]);
-                let find = find.build();
-                let mut explain = DocumentBuilder::new();
-                explain.append("explain", Value::Document(find.view()));
-                explain.append("verbosity", Value::String("executionStats"));
-                self.run(backend, &self.database(), explain)
-            }
-            "log" => {
-                let mut command = DocumentBuilder::new();
-                command.append("frondLog", Value::Int32(1));
-                given.pass(&mut command, &[("collection", "collection")]);
-                command.append("limit", Value::Int64(given.limit("limit", 20)));
-                self.run(backend, &self.database(), command)
-            }
+            "explain" => self.explain(backend, &given),
+            "log" => self.log(backend, &given),
             "diff" => self.diff(backend, &given),
-            "history" => {
-                let mut command = DocumentBuilder::new();
-                command.append("frondHistory", Value::Int32(1));
-                given.required("collection")?;
-                given.required("id")?;
-                given.pass(&mut command, &[("collection", "collection"), ("id", "document")]);
-                self.run(backend, &self.database(), command)
-            }
-            "insert" => {
-                let mut command = given.on("insert")?;
-                given.required("documents")?;
-                given.pass(&mut command, &[("documents", "documents")]);
-                self.write(backend, command)
-            }
+            "history" => self.history(backend, &given),
+            "insert" => self.insert(backend, &given),
             "update" => self.update(backend, &given),
-            "delete" => {
-                let mut command = given.on("delete")?;
-                given.required("filter")?;
-                command.begin_array("deletes").push_begin_document();
-                given.pass(&mut command, &[("filter", "q")]);
-                command.append("limit", Value::Int32(i32::from(!given.flag("many"))));
-                command.end().end();
-                self.write(backend, command)
-            }
+            "delete" => self.delete(backend, &given),
             "create_index" => self.create_index(backend, &given),
             "commit" => self.commit(backend, &given),
             "discard" => {
@@ -190,6 +152,56 @@ impl Bound {
             _ => Err(Failure::failed(format!("there is no tool {name}"))),
         };
         done.map(cut)
+    }
+
+    fn count(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
+        let mut command = given.on("count")?;
+        given.pass(&mut command, &[("filter", "query")]);
+        self.run(backend, &self.version(given)?, command)
+    }
+
+    fn explain(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
+        let mut find = given.on("find")?;
+        given.pass(&mut find, &[("filter", "filter"), ("sort", "sort")]);
+        let find = find.build();
+        let mut explain = DocumentBuilder::new();
+        explain.append("explain", Value::Document(find.view()));
+        explain.append("verbosity", Value::String("executionStats"));
+        self.run(backend, &self.database(), explain)
+    }
+
+    fn log(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondLog", Value::Int32(1));
+        given.pass(&mut command, &[("collection", "collection")]);
+        command.append("limit", Value::Int64(given.limit("limit", 20)));
+        self.run(backend, &self.database(), command)
+    }
+
+    fn history(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
+        let mut command = DocumentBuilder::new();
+        command.append("frondHistory", Value::Int32(1));
+        given.required("collection")?;
+        given.required("id")?;
+        given.pass(&mut command, &[("collection", "collection"), ("id", "document")]);
+        self.run(backend, &self.database(), command)
+    }
+
+    fn insert(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
+        let mut command = given.on("insert")?;
+        given.required("documents")?;
+        given.pass(&mut command, &[("documents", "documents")]);
+        self.write(backend, command)
+    }
+
+    fn delete(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
+        let mut command = given.on("delete")?;
+        given.required("filter")?;
+        command.begin_array("deletes").push_begin_document();
+        given.pass(&mut command, &[("filter", "q")]);
+        command.append("limit", Value::Int32(i32::from(!given.flag("many"))));
+        command.end().end();
+        self.write(backend, command)
     }
 
     /// What is written.

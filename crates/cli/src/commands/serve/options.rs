@@ -9,7 +9,8 @@ use frond_server::{
     ServerOptions, Supervisor,
 };
 
-use super::{Changes, MEMBERS, Serve, begin_anew};
+use super::process::begin_anew;
+use super::{Changes, MEMBERS, Serve};
 use crate::commands::transfer::read_text;
 use crate::failure::Failure;
 

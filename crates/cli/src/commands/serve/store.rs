@@ -8,7 +8,7 @@ use std::time::Duration;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_remote::home::{self, LogPlace, StoreOptions};
 
-use super::parse_size;
+use super::values::parse_size;
 
 /// What was written goes there at the latest after so long.
 const SEND_EVERY: Duration = Duration::from_secs(60);

@@ -168,19 +168,11 @@ fn given(
     match known {
         Some(Of(flag)) => one(flag, Given::Text(OsString::from(text(value)?))),
         Some(Gigabytes(flag)) => {
-            let count: f64 = text(value)?.parse().map_err(|_| "not a number".to_owned())?;
-            let megabytes = (count * 1_024.0).round();
-            if !(1.0..1e9).contains(&megabytes) {
-                return Err("not a size in gigabytes".to_owned());
-            }
-            one(flag, Given::Text(format!("{megabytes}").into()))
+            one(flag, Given::Text(format!("{}", megabytes(text(value)?)?).into()))
         }
         Some(Switch(flag, on, off)) => {
             let text = text(value)?;
-            let means = |word: &str| {
-                text == word || boolean(word).is_some() && boolean(text) == boolean(word)
-            };
-            match (means(on), means(off)) {
+            match (means(text, on), means(text, off)) {
                 (true, _) => one(flag, Given::Switch(true)),
                 (_, true) => one(flag, Given::Switch(false)),
                 _ => Err(format!("it is {on} or {off}")),
@@ -188,10 +180,7 @@ fn given(
         }
         Some(Only(values, why)) => {
             let text = text(value)?;
-            let means = |word: &&str| {
-                text == *word || boolean(word).is_some() && boolean(text) == boolean(word)
-            };
-            match values.iter().any(means) {
+            match values.iter().any(|word| means(text, word)) {
                 true => Ok(Vec::new()),
                 false => Err(format!("not supported: {why}")),
             }
@@ -208,6 +197,21 @@ fn given(
             _ => Err("there is no such key".to_owned()),
         },
     }
+}
+
+/// How many megabytes a count of gigabytes is.
+fn megabytes(gigabytes: &str) -> Result<f64, String> {
+    let count: f64 = gigabytes.parse().map_err(|_| "not a number".to_owned())?;
+    let megabytes = (count * 1_024.0).round();
+    match (1.0..1e9).contains(&megabytes) {
+        true => Ok(megabytes),
+        false => Err("not a size in gigabytes".to_owned()),
+    }
+}
+
+/// Whether a value is `word`, or means the same switch.
+fn means(text: &str, word: &str) -> bool {
+    text == word || boolean(word).is_some() && boolean(text) == boolean(word)
 }
 
 /// A flag that mongod has no name for.

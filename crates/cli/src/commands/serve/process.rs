@@ -1,0 +1,38 @@
+//! The process that serves: its limits, its program, and that program once more.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::notice::tell;
+
+/// Asks for as many open files as the process may have: each connection takes one, and each cursor
+/// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
+pub(super) fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Without it there is room for fewer, as `frond doctor` says.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// What this process runs, also where another version took the place of its file.
+pub(super) fn own_program() -> Option<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { Some(running) } else { std::env::current_exe().ok() }
+}
+
+/// Begins the process anew, as it was started: nothing of what it had in memory stays, and all that
+/// it had open is closed.
+pub(super) fn begin_anew() {
+    let again = |program: &Path| Command::new(program).args(std::env::args_os().skip(1)).exec();
+    let error = std::env::current_exe().map_or_else(|error| error, |program| again(&program));
+    // Another version took the place of its file, perhaps; the process still has its own.
+    let error = match error.kind() {
+        io::ErrorKind::NotFound => again(Path::new("/proc/self/exe")),
+        _ => error,
+    };
+    tell(format_args!("frond: can't begin anew: {error}"));
+    std::process::exit(1);
+}
