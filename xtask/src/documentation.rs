@@ -37,7 +37,8 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
 /// Whether functions of this file count.
 pub fn is_source(path: &Path) -> bool {
     let shown = path.display().to_string();
-    shown.starts_with("crates/") && shown.contains("/src/") && !shown.ends_with("tests.rs")
+    let is_test = shown.ends_with("tests.rs") || shown.contains("/tests/");
+    shown.starts_with("crates/") && shown.contains("/src/") && !is_test
 }
 
 /// What stands before a file's own tests, which end it. Tests in a file of their own (`mod tests;`)

@@ -3,12 +3,15 @@
 
 use std::path::Path;
 
+use crate::functions::{Function, functions_of};
 use crate::{documentation, walls};
+
+const SCREEN_LINES: usize = 60;
 
 pub fn print(root: &Path) -> Result<(), String> {
     let (mut lines, mut longest, mut functions, mut assertions) =
         (Vec::new(), (0, String::new()), 0, 0);
-    let (mut fallible, mut with_errors, mut examples) = (0, 0, 0);
+    let (mut fallible, mut with_errors, mut examples, mut above) = (0, 0, 0, 0);
     for path in crate::tracked(root, ".rs")? {
         if !documentation::is_source(&path) {
             continue;
@@ -17,10 +20,11 @@ pub fn print(root: &Path) -> Result<(), String> {
         let text = crate::read(root, &path)?;
         let code = documentation::of_product(&text);
         lines.push(code.lines().count());
-        for (name, length) in functions_of(code) {
-            if length > longest.0 {
-                longest = (length, format!("{shown}: {name}"));
+        for Function { name, lines, .. } in functions_of(code) {
+            if lines > longest.0 {
+                longest = (lines, format!("{shown}: {name}"));
             }
+            above += usize::from(lines > SCREEN_LINES);
             functions += usize::from(shown.starts_with("crates/db/"));
         }
         if shown.starts_with("crates/db/") {
@@ -39,39 +43,11 @@ pub fn print(root: &Path) -> Result<(), String> {
     let at = |share: usize| lines.get(lines.len() * share / 100).copied().unwrap_or_default();
     println!("files: {}, lines: median {}, p90 {}", lines.len(), at(50), at(90));
     println!("longest function: {} lines, {}", longest.0, longest.1);
+    println!("functions of more than {SCREEN_LINES} lines: {above}");
     println!("`# Errors` on public functions that may fail: {with_errors} of {fallible}");
     println!("examples in documentation that run: {examples}");
     println!("assertions a thousand functions in db: {}", assertions * 1_000 / functions.max(1));
     walls::print(root)
-}
-
-/// Names and lengths of functions, by their indentation as rustfmt leaves it.
-fn functions_of(code: &str) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
-    let lines: Vec<&str> = code.lines().collect();
-    for (at, line) in lines.iter().enumerate() {
-        let inner = line.trim_start();
-        let Some((_, rest)) = inner.split_once("fn ").filter(|(before, _)| is_declaration(before))
-        else {
-            continue;
-        };
-        let indent = line.len() - inner.len();
-        let close = |line: &&str| line.len() == indent + 1 && line.ends_with('}');
-        let ends = lines[at..].iter().position(close);
-        if let Some(length) = ends {
-            let name = rest.split(['(', '<']).next().unwrap_or_default();
-            found.push((name.to_owned(), length + 1));
-        }
-    }
-    found
-}
-
-fn is_declaration(before: &str) -> bool {
-    before.split_whitespace().all(|word| {
-        word.starts_with("pub")
-            || ["const", "async", "unsafe"].contains(&word)
-            || word.ends_with(')')
-    })
 }
 
 /// How many examples of a file rustdoc runs: blocks that are Rust, as they are unless they say
