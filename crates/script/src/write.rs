@@ -212,36 +212,14 @@ impl<'js> Writer<'js> {
         described: &Array<'js>,
         depth: usize,
     ) -> Written<()> {
-        let number = |position: usize| described.get::<f64>(position);
-        let text = |position: usize| -> Written<String> {
-            self.text(&described.get::<rquickjs::String<'js>>(position)?)
-        };
-        let wrong = |what: &str| no_bson(2, format!("a script made a {kind} of {what}"));
+        let text = |position: usize| self.text_at(described, position);
+        let wrong = |what: &str| made_wrongly(kind, what);
         match kind {
-            "Date" => {
-                let millis = number(1)?;
-                if millis.is_nan() {
-                    return wrong("an invalid date");
-                }
-                self.made.append(name, Value::DateTime(millis as i64));
+            "Date" | "NumberInt" | "NumberLong" | "NumberDecimal" | "Timestamp" => {
+                self.number(name, kind, described)?;
             }
-            "NumberInt" => drop(self.made.append(name, Value::Int32(number(1)? as i32))),
             "MinKey" => drop(self.made.append(name, Value::MinKey)),
             "MaxKey" => drop(self.made.append(name, Value::MaxKey)),
-            "Timestamp" => {
-                let time = u64::from(number(1)? as u32) << 32 | u64::from(number(2)? as u32);
-                self.made.append(name, Value::Timestamp(Timestamp(time)));
-            }
-            "NumberLong" => {
-                let digits = text(1)?;
-                let Ok(long) = digits.parse() else { return wrong(&digits) };
-                self.made.append(name, Value::Int64(long));
-            }
-            "NumberDecimal" => {
-                let digits = text(1)?;
-                let Some(decimal) = decimal::parse(&digits) else { return wrong(&digits) };
-                self.made.append(name, Value::Decimal128(decimal));
-            }
             "ObjectId" => {
                 let digits = text(1)?;
                 let Some(id) = object_id(&digits) else { return wrong(&digits) };
@@ -252,17 +230,7 @@ impl<'js> Writer<'js> {
                 let Some(id) = object_id(&digits) else { return wrong(&digits) };
                 self.made.append(name, Value::DbPointer { namespace: &namespace, id });
             }
-            "BinData" => {
-                let (subtype, digits) = (number(1)? as u8, text(2)?);
-                let Ok(mut bytes) = BASE64.decode(digits.as_bytes()) else {
-                    return wrong("no base64");
-                };
-                if subtype == OLD_SUBTYPE {
-                    let length = (bytes.len() as i32).to_le_bytes();
-                    bytes.splice(..0, length);
-                }
-                self.made.append(name, Value::Binary(Binary { subtype, bytes: &bytes }));
-            }
+            "BinData" => self.binary(name, described)?,
             "RegExp" => {
                 let (pattern, options) = (text(1)?, text(2)?);
                 if [&pattern, &options].iter().any(|text| text.contains('\0')) {
@@ -295,6 +263,57 @@ impl<'js> Writer<'js> {
         }
         self.check_size()
     }
+
+    fn number(&mut self, name: &str, kind: &str, described: &Array<'js>) -> Written<()> {
+        let number = |position: usize| described.get::<f64>(position);
+        let wrong = |what: &str| made_wrongly(kind, what);
+        match kind {
+            "Date" => {
+                let millis = number(1)?;
+                if millis.is_nan() {
+                    return wrong("an invalid date");
+                }
+                self.made.append(name, Value::DateTime(millis as i64));
+            }
+            "NumberInt" => drop(self.made.append(name, Value::Int32(number(1)? as i32))),
+            "Timestamp" => {
+                let time = u64::from(number(1)? as u32) << 32 | u64::from(number(2)? as u32);
+                self.made.append(name, Value::Timestamp(Timestamp(time)));
+            }
+            "NumberLong" => {
+                let digits = self.text_at(described, 1)?;
+                let Ok(long) = digits.parse() else { return wrong(&digits) };
+                self.made.append(name, Value::Int64(long));
+            }
+            _ => {
+                let digits = self.text_at(described, 1)?;
+                let Some(decimal) = decimal::parse(&digits) else { return wrong(&digits) };
+                self.made.append(name, Value::Decimal128(decimal));
+            }
+        }
+        Ok(())
+    }
+
+    fn binary(&mut self, name: &str, described: &Array<'js>) -> Written<()> {
+        let (subtype, digits) = (described.get::<f64>(1)? as u8, self.text_at(described, 2)?);
+        let Ok(mut bytes) = BASE64.decode(digits.as_bytes()) else {
+            return made_wrongly("BinData", "no base64");
+        };
+        if subtype == OLD_SUBTYPE {
+            let length = (bytes.len() as i32).to_le_bytes();
+            bytes.splice(..0, length);
+        }
+        self.made.append(name, Value::Binary(Binary { subtype, bytes: &bytes }));
+        Ok(())
+    }
+
+    fn text_at(&self, described: &Array<'js>, position: usize) -> Written<String> {
+        self.text(&described.get::<rquickjs::String<'js>>(position)?)
+    }
+}
+
+fn made_wrongly<T>(kind: &str, what: &str) -> Written<T> {
+    no_bson(2, format!("a script made a {kind} of {what}"))
 }
 
 fn object_id(digits: &str) -> Option<ObjectId> {

@@ -103,6 +103,16 @@ fn parse_output(specification: Document<'_>) -> Result<Document<'_>, QueryError>
     Ok(output)
 }
 
+fn refuse_unknown(specification: Document<'_>) -> Result<(), QueryError> {
+    let known = ["sortBy", "partitionBy", "partitionByFields", "output"];
+    match specification.iter().find(|(name, _)| !known.contains(name)) {
+        Some((name, _)) => {
+            Err(failure(40415, format!("BSON field '$fill.{name}' is an unknown field.")))
+        }
+        None => Ok(()),
+    }
+}
+
 pub(super) fn parse(
     argument: Value<'_>,
     parser: &mut StageParser,
@@ -110,11 +120,7 @@ pub(super) fn parse(
     let Value::Document(specification) = argument else {
         return Err(failed_to_parse("The $fill stage specification must be an object"));
     };
-    let known = ["sortBy", "partitionBy", "partitionByFields", "output"];
-    if let Some((name, _)) = specification.iter().find(|(name, _)| !known.contains(name)) {
-        let message = format!("BSON field '$fill.{name}' is an unknown field.");
-        return Err(failure(40415, message));
-    }
+    refuse_unknown(specification)?;
     let output = parse_output(specification)?;
     let sort = specification.get("sortBy");
     if let Some(other) = sort.filter(|sort| sort.as_document().is_none()) {

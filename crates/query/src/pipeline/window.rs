@@ -319,17 +319,8 @@ impl Kind {
         let sorts_by_one = sort.is_some_and(|sort| sort.fields.len() == 1);
         match name {
             "$documentNumber" | "$rank" | "$denseRank" => {
-                if !argument.as_document().is_some_and(|argument| argument.is_empty()) {
-                    let message = format!("{name} must be specified with '{{}}' as the value");
-                    return Err(failure(5_371_603, message));
-                }
-                if sort.is_none() || (name != "$documentNumber" && !sorts_by_one) {
-                    let message = format!(
-                        "{name} must be specified with a top level sortBy expression with exactly \
-                         one element"
-                    );
-                    return Err(failure(5_371_602, message));
-                }
+                let is_sorted = sort.is_some() && (name == "$documentNumber" || sorts_by_one);
+                check_rank(name, argument, is_sorted)?;
                 Ok(match name {
                     "$documentNumber" => Kind::DocumentNumber,
                     _ => Kind::Rank { is_dense: name == "$denseRank" },
@@ -374,6 +365,21 @@ impl Kind {
             }
         }
     }
+}
+
+/// Checks a function that numbers documents.
+fn check_rank(name: &str, argument: Value<'_>, is_sorted: bool) -> Result<(), QueryError> {
+    if !argument.as_document().is_some_and(|argument| argument.is_empty()) {
+        let message = format!("{name} must be specified with '{{}}' as the value");
+        return Err(failure(5_371_603, message));
+    }
+    if !is_sorted {
+        let message = format!(
+            "{name} must be specified with a top level sortBy expression with exactly one element"
+        );
+        return Err(failure(5_371_602, message));
+    }
+    Ok(())
 }
 
 /// The arguments of a function that takes them by name.

@@ -145,54 +145,58 @@ impl Part {
     }
 }
 
+/// The parts of an index's keys; of a wildcard's for the paths of `wild`, which begin alike.
+fn parts_of(facts: &IndexFacts, wild: Option<(&str, Leaves)>) -> Vec<Part> {
+    let shape = &facts.shape;
+    let is_text = shape.has_kind(FieldKind::Text);
+    let mut parts = Vec::new();
+    for (place, field) in shape.fields().iter().enumerate() {
+        let part = |path: &str, name: &str, descending: bool, kind: PartKind| Part {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            descending,
+            is_multikey: !matches!(kind, PartKind::Hashes | PartKind::Unsearched)
+                && facts.is_multikey(place),
+            kind,
+            collation: shape.collation().clone(),
+        };
+        let descending = field.descending;
+        parts.extend(match (field.kind, &wild) {
+            // A text index files an array behind its terms as a whole.
+            (FieldKind::Value, _) if is_text && facts.is_multikey(place) => {
+                vec![part(&field.path, &field.path, descending, PartKind::Unsearched)]
+            }
+            (FieldKind::Text, _) => vec![
+                part(TERMS_FIRST, TERMS_FIRST, false, PartKind::Terms),
+                part(TERMS_SECOND, TERMS_SECOND, false, PartKind::Unsearched),
+            ],
+            (FieldKind::Value, _) => {
+                vec![part(&field.path, &field.path, descending, PartKind::Values)]
+            }
+            (FieldKind::Hashed, _) => {
+                vec![part(&field.path, &field.path, descending, PartKind::Hashes)]
+            }
+            (FieldKind::Sphere, _) => {
+                vec![part(&field.path, &field.path, false, PartKind::Cells)]
+            }
+            (FieldKind::Plane, _) => {
+                vec![part(&field.path, &field.path, false, PartKind::Squares(*shape.grid()))]
+            }
+            (FieldKind::Wildcard, Some((wild, leaves))) => vec![
+                part("", "$_path", false, PartKind::Paths(leaves.clone())),
+                part(wild, wild, descending, PartKind::Leaves(leaves.clone())),
+            ],
+            (FieldKind::Wildcard, None) => Vec::new(),
+        });
+    }
+    parts
+}
+
 /// The keys that an index has, for a filter: one list of parts, or for a wildcard one for each
 /// path.
 pub(super) fn variants(root: &Node, facts: &IndexFacts) -> Vec<Vec<Part>> {
     let shape = &facts.shape;
-    let is_text = shape.has_kind(FieldKind::Text);
-    let parts = |wild: Option<(&str, Leaves)>| {
-        let mut parts = Vec::new();
-        for (place, field) in shape.fields().iter().enumerate() {
-            let part = |path: &str, name: &str, descending: bool, kind: PartKind| Part {
-                path: path.to_owned(),
-                name: name.to_owned(),
-                descending,
-                is_multikey: !matches!(kind, PartKind::Hashes | PartKind::Unsearched)
-                    && facts.is_multikey(place),
-                kind,
-                collation: shape.collation().clone(),
-            };
-            let descending = field.descending;
-            parts.extend(match (field.kind, &wild) {
-                // A text index files an array behind its terms as a whole.
-                (FieldKind::Value, _) if is_text && facts.is_multikey(place) => {
-                    vec![part(&field.path, &field.path, descending, PartKind::Unsearched)]
-                }
-                (FieldKind::Text, _) => vec![
-                    part(TERMS_FIRST, TERMS_FIRST, false, PartKind::Terms),
-                    part(TERMS_SECOND, TERMS_SECOND, false, PartKind::Unsearched),
-                ],
-                (FieldKind::Value, _) => {
-                    vec![part(&field.path, &field.path, descending, PartKind::Values)]
-                }
-                (FieldKind::Hashed, _) => {
-                    vec![part(&field.path, &field.path, descending, PartKind::Hashes)]
-                }
-                (FieldKind::Sphere, _) => {
-                    vec![part(&field.path, &field.path, false, PartKind::Cells)]
-                }
-                (FieldKind::Plane, _) => {
-                    vec![part(&field.path, &field.path, false, PartKind::Squares(*shape.grid()))]
-                }
-                (FieldKind::Wildcard, Some((wild, leaves))) => vec![
-                    part("", "$_path", false, PartKind::Paths(leaves.clone())),
-                    part(wild, wild, descending, PartKind::Leaves(leaves.clone())),
-                ],
-                (FieldKind::Wildcard, None) => Vec::new(),
-            });
-        }
-        parts
-    };
+    let parts = |wild| parts_of(facts, wild);
     if !shape.has_kind(FieldKind::Wildcard) {
         return vec![parts(None)];
     }

@@ -219,15 +219,8 @@ impl Parser<'_> {
                 if !may_repeat {
                     return None;
                 }
-                let possessive = self.take("+");
-                let greedy = possessive || !self.take("?");
-                self.odd |= possessive || REPEAT_MAX < max.unwrap_or(min).max(min);
-                self.odd |= max.is_some_and(|max| max < min);
-                let node = parts.pop()?;
-                // PCRE2 repeats places in its own way.
-                self.odd |= matches!(node, Node::Look(_) | Node::LineEnd);
-                let repeat = Repeat { node, min, max, greedy, possessive };
-                parts.push(Node::Repeat(Box::new(repeat)));
+                let repeated = parts.pop()?;
+                parts.push(self.repeat(repeated, min, max));
                 may_repeat = false;
                 continue;
             }
@@ -268,6 +261,17 @@ impl Parser<'_> {
             1 => parts.pop()?,
             _ => Node::Sequence(parts),
         })
+    }
+
+    /// A node as often as a quantifier says, which may be followed by how it tries.
+    fn repeat(&mut self, node: Node, min: u32, max: Option<u32>) -> Node {
+        let possessive = self.take("+");
+        let greedy = possessive || !self.take("?");
+        self.odd |= possessive || REPEAT_MAX < max.unwrap_or(min).max(min);
+        self.odd |= max.is_some_and(|max| max < min);
+        // PCRE2 repeats places in its own way.
+        self.odd |= matches!(node, Node::Look(_) | Node::LineEnd);
+        Node::Repeat(Box::new(Repeat { node, min, max, greedy, possessive }))
     }
 
     /// Skips one space or comment of `x`; whether there was one.

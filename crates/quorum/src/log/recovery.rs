@@ -20,8 +20,8 @@ use frond_store::io::{DiskFile, Machine};
 
 use super::file::State;
 use super::format::{
-    Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT, RECORD_HEADER_BYTES,
-    Record, RecordHeader, damaged, record_bytes,
+    Beginning, Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT,
+    RECORD_HEADER_BYTES, Record, RecordHeader, damaged, record_bytes,
 };
 use super::vote::Vote;
 use super::{Ballot, Recovered, Terms};
@@ -41,25 +41,9 @@ pub(super) fn recover(
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(0, &mut header).map_err(io)?;
     let (header, chain) = Header::decode(&header)?;
-    let mut end = HEADER_BYTES as u64;
-    let Some((first, bytes)) = read_record(file, &header, end, chain, file_bytes)? else {
-        return Err(damaged(end, "the first record is broken"));
-    };
-    let Ok(Record::Beginning(beginning)) = first.0.record(first.1) else {
-        return Err(damaged(end, "the first record isn't a configuration"));
-    };
+    let (beginning, mut chain, mut end) = read_beginning(file, &header, chain, file_bytes)?;
     let (before, term) = (beginning.before, beginning.term);
-    let mut recovered = Recovered {
-        member: header.member,
-        set: header.set,
-        beginning: beginning.configuration,
-        // What was cut was committed.
-        ballot: Ballot { term, vote: None, committed: before, doubt: None },
-        terms: Terms::behind(before, term),
-        changes: Vec::new(),
-    };
-    let mut chain = first.0.chain;
-    end += bytes;
+    let mut recovered = recovered_of(&header, beginning);
     let (mut synced, mut offsets, mut ballot) = (end, VecDeque::new(), None);
     // Of a batch whose last record hasn't been met.
     let (mut batch, mut at, mut last) = (Vec::new(), end, chain);
@@ -102,6 +86,37 @@ pub(super) fn recover(
         broken: false,
     };
     Ok((header, recovered, state))
+}
+
+/// Reads the first record; also what the next is chained to, and where it lies.
+fn read_beginning(
+    file: &dyn DiskFile,
+    header: &Header,
+    chain: Chain,
+    file_bytes: u64,
+) -> Result<(Beginning, Chain, u64), StoreError> {
+    let at = HEADER_BYTES as u64;
+    let Some(((first, payload), bytes)) = read_record(file, header, at, chain, file_bytes)? else {
+        return Err(damaged(at, "the first record is broken"));
+    };
+    let Ok(Record::Beginning(beginning)) = first.record(payload) else {
+        return Err(damaged(at, "the first record isn't a configuration"));
+    };
+    Ok((beginning, first.chain, at + bytes))
+}
+
+/// What a log holds that begins so, without its other records.
+fn recovered_of(header: &Header, beginning: Beginning) -> Recovered {
+    let Beginning { before, term, configuration } = beginning;
+    Recovered {
+        member: header.member,
+        set: header.set,
+        beginning: configuration,
+        // What was cut was committed.
+        ballot: Ballot { term, vote: None, committed: before, doubt: None },
+        terms: Terms::behind(before, term),
+        changes: Vec::new(),
+    }
 }
 
 /// Whether what is behind `end` is what each batch leaves there.

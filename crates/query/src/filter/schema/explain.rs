@@ -118,20 +118,9 @@ impl Rule {
             Test::Dependencies(dependencies) => {
                 out.begin_array("failingDependencies");
                 for (name, dependency) in dependencies {
-                    if document.get(name).is_none() || dependency.is_kept(document, run) {
-                        continue;
+                    if document.get(name).is_some() && !dependency.is_kept(document, run) {
+                        append_dependency(out, (name, dependency), document, run);
                     }
-                    out.push_begin_document();
-                    out.append("conditionalProperty", Value::String(name));
-                    match dependency {
-                        Dependency::Properties(names) => {
-                            append_missing(out, "missingProperties", names, document);
-                        }
-                        Dependency::Schema(schema) => {
-                            schema.append_failures(out, "details", Value::Document(document), run)
-                        }
-                    }
-                    out.end();
                 }
                 out.end();
             }
@@ -197,6 +186,24 @@ impl Rule {
             _ => {}
         }
     }
+}
+
+/// What a document lacks that the property `name` asks for.
+fn append_dependency(
+    out: &mut DocumentBuilder,
+    (name, dependency): (&str, &Dependency),
+    document: Document<'_>,
+    run: &Run<'_>,
+) {
+    out.push_begin_document();
+    out.append("conditionalProperty", Value::String(name));
+    match dependency {
+        Dependency::Properties(names) => append_missing(out, "missingProperties", names, document),
+        Dependency::Schema(schema) => {
+            schema.append_failures(out, "details", Value::Document(document), run);
+        }
+    }
+    out.end();
 }
 
 fn append_property(

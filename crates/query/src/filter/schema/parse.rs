@@ -64,20 +64,7 @@ fn test(
         "enum" => Test::Enum(values(keyword, value)?.into_iter().map(super::unordered).collect()),
         "properties" => Test::Properties(schemas_by_name(keyword, value, inner)?),
         "patternProperties" => Test::PatternProperties(patterns(keyword, value, inner)?),
-        "additionalProperties" => {
-            let schema = schema_or_boolean(keyword, value, inner)?;
-            let Some(schema) = schema else { return Ok(None) };
-            let names = |keyword| names_of(siblings.get(keyword));
-            let mut known = Vec::new();
-            for name in names("patternProperties") {
-                known.push(Pattern::new(name, "")?);
-            }
-            Test::OtherProperties {
-                names: names("properties").into_iter().map(str::to_owned).collect(),
-                patterns: known,
-                schema,
-            }
-        }
+        "additionalProperties" => return other_properties(keyword, value, siblings, inner),
         "required" => Test::Required(strings(keyword, value)?),
         "minProperties" => Test::PropertyCount(Limit::Min(count(keyword, value)?)),
         "maxProperties" => Test::PropertyCount(Limit::Max(count(keyword, value)?)),
@@ -87,16 +74,7 @@ fn test(
             Value::Array(schemas) => Test::ItemsInOrder(list(keyword, schemas, inner)?),
             _ => return Err(wrong_type(keyword, "an array or an object")),
         },
-        "additionalItems" => {
-            let schema = schema_or_boolean(keyword, value, inner)?;
-            // Without items in order there are no others.
-            match (siblings.get("items"), schema) {
-                (Some(Value::Array(items)), Some(schema)) => {
-                    Test::OtherItems(items.iter().count(), schema)
-                }
-                _ => return Ok(None),
-            }
-        }
+        "additionalItems" => return other_items(keyword, value, siblings, inner),
         "minItems" => Test::ItemCount(Limit::Min(count(keyword, value)?)),
         "maxItems" => Test::ItemCount(Limit::Max(count(keyword, value)?)),
         "uniqueItems" => match value {
@@ -107,26 +85,10 @@ fn test(
         "minimum" | "maximum" => bound(keyword, value, siblings)?,
         "exclusiveMinimum" | "exclusiveMaximum" => {
             let other = if keyword == "exclusiveMinimum" { "minimum" } else { "maximum" };
-            if siblings.get(other).is_none() {
-                return Err(failed(format!(
-                    "$jsonSchema keyword '{other}' must be a present if {keyword} is present"
-                )));
-            }
-            match value {
-                Value::Boolean(_) => return Ok(None),
-                _ => return Err(wrong_type(keyword, "a boolean")),
-            }
+            check_exclusive(keyword, other, value, siblings)?;
+            return Ok(None);
         }
-        "multipleOf" => {
-            if !value.is_number() {
-                return Err(wrong_type(keyword, "a number"));
-            }
-            if order::compare(value, Value::Int32(0)).is_le() {
-                let message = "$jsonSchema keyword 'multipleOf' must have a positive value";
-                return Err(failed(message));
-            }
-            Test::MultipleOf(value.to_buf())
-        }
+        "multipleOf" => multiple_of(keyword, value)?,
         "minLength" => Test::Length(Limit::Min(count(keyword, value)?)),
         "maxLength" => Test::Length(Limit::Max(count(keyword, value)?)),
         "pattern" => Test::Pattern(Pattern::new(text(keyword, value)?, "")?),
@@ -143,6 +105,68 @@ fn test(
         }
         _ => return Err(failed(format!("Unknown $jsonSchema keyword: {keyword}"))),
     }))
+}
+
+fn other_properties(
+    keyword: &str,
+    value: Value<'_>,
+    siblings: Document<'_>,
+    depth: usize,
+) -> Result<Option<Test>, QueryError> {
+    let schema = schema_or_boolean(keyword, value, depth)?;
+    let Some(schema) = schema else { return Ok(None) };
+    let names = |keyword| names_of(siblings.get(keyword));
+    let mut patterns = Vec::new();
+    for name in names("patternProperties") {
+        patterns.push(Pattern::new(name, "")?);
+    }
+    let names = names("properties").into_iter().map(str::to_owned).collect();
+    Ok(Some(Test::OtherProperties { names, patterns, schema }))
+}
+
+fn other_items(
+    keyword: &str,
+    value: Value<'_>,
+    siblings: Document<'_>,
+    depth: usize,
+) -> Result<Option<Test>, QueryError> {
+    let schema = schema_or_boolean(keyword, value, depth)?;
+    // Without items in order there are no others.
+    Ok(match (siblings.get("items"), schema) {
+        (Some(Value::Array(items)), Some(schema)) => {
+            Some(Test::OtherItems(items.iter().count(), schema))
+        }
+        _ => None,
+    })
+}
+
+/// Checks what says of the keyword `other`, beside which it stands, whether its bound is excluded.
+fn check_exclusive(
+    keyword: &str,
+    other: &str,
+    value: Value<'_>,
+    siblings: Document<'_>,
+) -> Result<(), QueryError> {
+    if siblings.get(other).is_none() {
+        return Err(failed(format!(
+            "$jsonSchema keyword '{other}' must be a present if {keyword} is present"
+        )));
+    }
+    match value {
+        Value::Boolean(_) => Ok(()),
+        _ => Err(wrong_type(keyword, "a boolean")),
+    }
+}
+
+fn multiple_of(keyword: &str, value: Value<'_>) -> Result<Test, QueryError> {
+    if !value.is_number() {
+        return Err(wrong_type(keyword, "a number"));
+    }
+    if order::compare(value, Value::Int32(0)).is_le() {
+        let message = "$jsonSchema keyword 'multipleOf' must have a positive value";
+        return Err(failed(message));
+    }
+    Ok(Test::MultipleOf(value.to_buf()))
 }
 
 fn text<'v>(keyword: &str, value: Value<'v>) -> Result<&'v str, QueryError> {

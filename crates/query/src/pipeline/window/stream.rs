@@ -149,21 +149,10 @@ impl Stream {
                 moving.move_to(&place, accumulator)
             }
             (Kind::Derivative { input, unit }, State::Trails(trails)) => {
-                let (leading, trailing) = &mut **trails;
-                let ends = place.move_trails(leading, trailing, input, *unit)?;
-                let slope = ends.and_then(|(from, to)| {
-                    let is_two = trailing.edge.position() + 2 <= leading.edge.position();
-                    is_two.then(|| series::slope(from, to)).flatten()
-                });
-                Ok(slope.map_or(Evaluated::NULL, Evaluated::from))
+                place.derivative(trails, input, *unit)
             }
             (Kind::Integral { input, unit }, State::Trails(trails)) => {
-                let (leading, trailing) = &mut **trails;
-                let ends = place
-                    .move_trails(leading, trailing, input, *unit)
-                    .map_err(series::of_integral)?;
-                let area = ends.map(|(from, _)| leading.area() - trailing.area_to(from));
-                Ok(area.map_or(Evaluated::NULL, Evaluated::from))
+                place.integral(trails, input, *unit)
             }
             (Kind::LinearFill(input), State::Line(line)) => line.next(&place, input),
             (Kind::DocumentNumber, _) => Ok(whole(position + 1)),
@@ -278,6 +267,34 @@ impl Place<'_> {
     ) -> Result<(f64, f64), QueryError> {
         let x = series::abscissa(self.path.get(document.view()), unit)?;
         Ok((x, series::ordinate(&evaluate(input, document, self.variables)?)?))
+    }
+
+    /// The slope of the line from the first to the last point of the document's window.
+    fn derivative(
+        &self,
+        (leading, trailing): &mut (Trail, Trail),
+        input: &Expression,
+        unit: Option<TimeUnit>,
+    ) -> Result<Evaluated<'static>, QueryError> {
+        let ends = self.move_trails(leading, trailing, input, unit)?;
+        let slope = ends.and_then(|(from, to)| {
+            let is_two = trailing.edge.position() + 2 <= leading.edge.position();
+            is_two.then(|| series::slope(from, to)).flatten()
+        });
+        Ok(slope.map_or(Evaluated::NULL, Evaluated::from))
+    }
+
+    /// The area below the points of the document's window.
+    fn integral(
+        &self,
+        (leading, trailing): &mut (Trail, Trail),
+        input: &Expression,
+        unit: Option<TimeUnit>,
+    ) -> Result<Evaluated<'static>, QueryError> {
+        let ends = self.move_trails(leading, trailing, input, unit);
+        let ends = ends.map_err(series::of_integral)?;
+        let area = ends.map(|(from, _)| leading.area() - trailing.area_to(from));
+        Ok(area.map_or(Evaluated::NULL, Evaluated::from))
     }
 
     /// Moves the ends of a line on to the document's window; the points of its first and last
