@@ -168,7 +168,7 @@ impl Drop for OpenWriter {
     }
 }
 
-/// A latch that was passed, or closed for everybody else.
+/// A latch that was passed, or closed for all others.
 pub(crate) enum Latch<'a> {
     Passed { _guard: RwLockReadGuard<'a, ()> },
     Closed { _guard: RwLockWriteGuard<'a, ()> },

@@ -109,7 +109,7 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// For a collection of a branch (with no name: all of it), if anybody keeps what is told.
+    /// For a collection of a branch (with no name: all of it), if a change stream may ask for it.
     pub fn new(engine: &Engine, scope: (&str, &str, &str)) -> Option<Teller> {
         Teller::of_collection(engine, scope, None)
     }

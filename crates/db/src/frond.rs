@@ -306,7 +306,7 @@ impl Frond {
 
     /// A new, unique ObjectId.
     pub fn new_object_id(&self) -> ObjectId {
-        // Four bytes of the time, as everybody cuts them: they begin again in 2106.
+        // Four bytes of the time, as every driver cuts them: they begin again in 2106.
         let seconds = self.inner.clock.wall_micros().div_euclid(1_000_000) as u32;
         let counter = self.inner.object_id_counter.fetch_add(1, Ordering::Relaxed);
         let mut id = [0; 12];

@@ -1,5 +1,8 @@
 //! Committing: one order for all transactions, one sync for many.
 //!
+//! First a transaction is admitted (`growth`): it is refused where the disk is short, and waits
+//! while memory is at its limit (`stall`), which is where writers are slowed. Then:
+//!
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins,
 //!    and no transaction writes what another has claimed), take the next Sequence, line up for the
 //!    log, join the group that forms (`queue/group`).
@@ -18,10 +21,10 @@
 //!    aren't in the memtable: a synced one becomes visible once durable, a relaxed one at once if
 //!    everything before it is visible.
 //! 2. A refused transaction (full disk, `refusal`) was never visible; its entries and generations
-//!    are taken out of the State before anybody else gets a Sequence. Its fingerprints stay, and
-//!    may cost a retry. What of it was written is cut off, and the cut is synced, before anybody is
-//!    told: no crash brings it back. Whatever had read it ahead of its being visible is refused
-//!    with it, or finds that it has read what never was ([`crate::queue::line`]).
+//!    are taken out of the State before another gets a Sequence. Its fingerprints stay, and
+//!    may cost a retry. What of it was written is cut off, and the cut is synced, before its
+//!    committer is told: no crash brings it back. Whatever had read it ahead of its being visible
+//!    is refused with it, or finds that it has read what never was ([`crate::queue::line`]).
 //! 3. After any other failure of a write or sync the engine is closed (`closing`): reads go on, no
 //!    write is taken, and nothing that was not visible becomes so. Whatever had its Sequence by
 //!    then is told that its outcome is unknown, whatever had none that nothing was written.

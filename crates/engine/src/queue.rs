@@ -108,7 +108,7 @@ pub(crate) enum Lead {
     Beside,
 }
 
-/// What a full disk said; told to everyone who waited for it.
+/// What a full disk said; told to each committer that waited for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     file: String,

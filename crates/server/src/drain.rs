@@ -33,7 +33,7 @@ impl Drain {
         self.asked.clone()
     }
 
-    /// Asks for a drain that takes so long at most; tells whether anybody hears it.
+    /// Asks for a drain that takes so long at most; tells whether a listener hears it.
     pub fn ask(&self, time_max: Duration) -> bool {
         self.asked.send_replace(Some(time_max));
         self.asked.receiver_count() > 0

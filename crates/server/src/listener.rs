@@ -163,7 +163,7 @@ impl Server {
         });
         if let Some(governor) = governor {
             governor.thread().unpark();
-            // It only measures: how it ended is nothing to anybody.
+            // It only measures: how it ended matters to no client.
             let _ = governor.join();
         }
         if let (Some(replica), Some(turn)) = (&shared.replica, turn) {

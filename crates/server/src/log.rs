@@ -317,7 +317,7 @@ pub fn audit_failed() -> Event<'static> {
     Event { severity: Severity::Error, component, id: 0, context, message }
 }
 
-/// Says, in mongod's words, that everybody may do everything.
+/// Says, in mongod's words, that every client may do everything.
 pub fn warn_of_open_access(log: &Log) {
     let message = "Access control is not enabled for the database. Read and write access to data and configuration \
                    is unrestricted";

@@ -245,7 +245,7 @@ impl Sessions {
             });
             session.number = Some(number);
             let before = session.slot.replace(Arc::clone(&slot));
-            // Before anybody else can find the slot: one that ended first, or a later one of the
+            // Before another request can find the slot: one that ended first, or a later one of the
             // session, would be entered wrongly and stay, or never be found by who ends old ones.
             lock(&self.open).insert(id, Arc::clone(&slot));
             Ok((slot, before))

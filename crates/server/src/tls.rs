@@ -79,7 +79,7 @@ pub enum TlsError {
         /// The seconds since 1970 in which it is valid.
         valid: RangeInclusive<i64>,
     },
-    /// The authorities can't verify anybody.
+    /// The authorities can't verify clients.
     #[error("{file}: {source}")]
     Authorities {
         /// As given.

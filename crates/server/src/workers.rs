@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// So much memory for a thread, of all that the server has.
 const BYTES_OF_THREAD: u64 = 4 << 20;
 const THREADS_MIN: usize = 32;
-/// Within this time some turn ends, if anybody is getting on. So often [`Workers::look`] is to be
+/// Within this time some turn ends, if any thread gets on. So often [`Workers::look`] is to be
 /// called.
 pub const STALLED: Duration = Duration::from_millis(50);
 /// So long after there was one thread more or less, there may be one less.
@@ -149,7 +149,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Looks whether anybody is getting on; `must_go_on`: those who wait may be waited for by those
+    /// Looks whether any thread gets on; `must_go_on`: those who wait may be waited for by those
     /// who don't. To be called each [`STALLED`].
     pub fn look(&self, must_go_on: bool) {
         if !self.is_waited_for() {

@@ -2,7 +2,7 @@
 //!
 //! Readers take snapshots all the time, on all processors; the visible Sequence rises once a group
 //! of commits, the State changes seldom. So each stripe of threads has a copy of its own of what a
-//! snapshot holds, with its own count of references, behind a lock that hardly anybody else takes.
+//! snapshot holds, with its own count of references, behind a lock that few others take.
 //!
 //! *Invariants*
 //! 1. `visible` only rises, and neither it nor the State changes but under `latest`.

@@ -62,7 +62,7 @@ pub enum ServeError {
     /// Not an address, or not one that can be listened on.
     #[error("{0}: {1}")]
     Listen(String, std::io::Error),
-    /// Everybody could reach everything.
+    /// Any client could reach everything.
     #[error("{0} is no loopback address: to listen there, say with tokens who may do what")]
     Open(SocketAddr),
     /// Certificates or key are of no use.

@@ -24,7 +24,7 @@ const SECRET_BYTES: usize = 32;
 pub struct Accounts {
     /// Whether commands need the rights that their table names: `--auth`.
     is_enforced: bool,
-    /// `None` before anybody asked.
+    /// `None` before a client asked.
     directory: RwLock<Option<Arc<Directory>>>,
     epoch: AtomicU64,
     /// Held while users or roles change.

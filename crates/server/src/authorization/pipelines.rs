@@ -1,7 +1,7 @@
 //! What a pipeline reads and writes, in all its stages and the pipelines within them.
 //!
-//! A stage that isn't known here is refused to everybody whom nothing is forbidden: so a new one
-//! needs a row before anybody can use it. Stages that there are not at all are left to the parser,
+//! A stage that isn't known here is refused also to users who may do everything: so a new one
+//! needs a row before a client can use it. Stages that there are not at all are left to the parser,
 //! which says so.
 //!
 //! A view is judged by its own name when it is read, as in MongoDB; what it reads, when it is made.

@@ -180,7 +180,7 @@ pub fn revoke_privileges(asked: &Asked<'_>) -> Result<(), Error> {
     asked.on_privileges(Action::RevokeRole)
 }
 
-/// `usersInfo`: everybody may look at themselves, but not at their credentials.
+/// `usersInfo`: each user may look at themselves, but not at their credentials.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -204,7 +204,7 @@ pub fn users_info(asked: &Asked<'_>) -> Result<(), Error> {
     }
 }
 
-/// `rolesInfo`: everybody may look at their own roles.
+/// `rolesInfo`: each user may look at their own roles.
 ///
 /// # Errors
 /// `Unauthorized` (13).

@@ -1,6 +1,6 @@
 //! Who a member is, and who the others are: the file `set-member` of its data directory.
 //!
-//! A directory draws its id before it tells anybody, and keeps it: one that was lost and is made
+//! A directory draws its id before it tells others, and keeps it: one that was lost and is made
 //! anew is another member, since it doesn't know what the lost one had acknowledged. The members
 //! with which the set begins are noted once all have told one another their ids, and stay. One that
 //! takes another's place notes the same, and isn't among them.

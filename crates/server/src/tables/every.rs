@@ -14,7 +14,7 @@ const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)
 }
 
-/// Between servers, or from old drivers: taken, and nothing to anybody here.
+/// Between servers, or from old drivers: taken, and without meaning here.
 const fn internal(name: &'static str) -> Field {
     Field::new(name, Kind::Any).internal()
 }
