@@ -96,6 +96,7 @@ codes! {
     NewReplicaSetConfigurationIncompatible = 103,
     ConfigurationInProgress = 109,
     DocumentValidationFailure = 121,
+    CommandFailed = 125,
     CappedPositionLost = 136,
     CannotConvertIndexToUnique = 359,
     UnsatisfiableCommitQuorum = 319,

@@ -13,7 +13,8 @@ use crate::common_fields::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
 
 /// The collection as whose documents views are read.
-const VIEWS: &str = "system.views";
+/// The collection that shows a database's views.
+pub(crate) const VIEWS: &str = "system.views";
 
 /// Runs a `listCollections`.
 pub fn list_collections(request: &Request<'_>) -> Answer {

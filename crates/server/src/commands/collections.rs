@@ -3,7 +3,9 @@
 use frond_db::{Error, name};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
+use frond_vcs::Repository;
 
+use crate::commands::catalog::VIEWS;
 use crate::commands::reply;
 use crate::profiler::{self, Level};
 use crate::request::{Answer, Request, check_collection_name, check_writable, split_namespace};
@@ -11,12 +13,15 @@ use crate::request::{Answer, Request, check_collection_name, check_writable, spl
 /// Drops a collection. One that isn't there is dropped already, as MongoDB has it.
 pub fn drop(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    // What is shown, or told, under such a name isn't a collection that could go.
-    if collection == "system.views" || name::is_internal(request.database_name) {
+    // What is shown, or told, there isn't a collection that could go.
+    if name::is_internal(request.database_name) {
         check_writable(request.database_name, collection)?;
     }
     request.no_fields()?;
     let database = request.database()?;
+    if collection == VIEWS {
+        return drop_views(request, &database);
+    }
     let indexes = database.list_indexes(collection).map(|indexes| indexes.len() as u64);
     if collection == profiler::COLLECTION && indexes.is_ok() {
         if request.server.profiler.level(request.database_name) != Level::Off {
@@ -35,6 +40,27 @@ pub fn drop(request: &Request<'_>) -> Answer {
             answer.append("nIndexesWas", reply::number(indexes));
         }
         answer.append("ns", Value::String(&namespace));
+    }
+    Ok(answer)
+}
+
+/// Drops all views of a database, which is what dropping their collection comes to.
+fn drop_views(request: &Request<'_>, database: &Repository) -> Answer {
+    let collections = database.list_collections()?;
+    if collections.iter().any(|collection| collection.is_series()) {
+        let message =
+            "cannot drop collection system.views when time-series collections are present";
+        return Err(Error::invalid(Code::CommandFailed, message));
+    }
+    let mut has_dropped = false;
+    for view in collections.iter().filter(|collection| collection.is_view()) {
+        has_dropped |= database.drop_collection(&view.name)?;
+    }
+    let mut answer = DocumentBuilder::new();
+    if has_dropped {
+        answer
+            .append("nIndexesWas", Value::Int32(1))
+            .append("ns", Value::String(&request.namespace(VIEWS)));
     }
     Ok(answer)
 }

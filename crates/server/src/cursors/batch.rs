@@ -50,7 +50,7 @@ pub struct OpenCursor {
     /// it. What lies between its batches doesn't count.
     pub time_left: Option<Duration>,
     documents: Documents,
-    /// What ended a change stream, behind what came before it.
+    /// What the documents failed with behind those that were read.
     failed: Option<Error>,
     /// A document that was read but didn't go into the last batch.
     held: Option<Held>,
@@ -160,7 +160,8 @@ impl OpenCursor {
             let document = match self.next_document() {
                 Ok(Some(document)) => document,
                 Ok(None) => break self.ends(),
-                Err(error) if self.stream.is_some() && count > 0 => {
+                // What this batch was only looking ahead for is the next one's.
+                Err(error) if has_all || self.stream.is_some() && count > 0 => {
                     self.failed = Some(error);
                     break false;
                 }

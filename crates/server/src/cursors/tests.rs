@@ -118,6 +118,16 @@ fn batches_end_where_they_are_told() {
 }
 
 #[test]
+fn what_a_batch_only_looks_ahead_for_fails_the_next() {
+    let failed = || Err(Error::invalid(Code::BadValue, "the third"));
+    let documents = texts(2, 10).chain(std::iter::once_with(failed));
+    let mut cursor = OpenCursor::new(facts(None, 1), Box::new(documents));
+    assert_eq!(batch(&mut cursor, Some(2)), (2, false));
+    let memory = Memory::new(64 << 20, 64 << 20);
+    assert_eq!(memory.batch(&mut cursor, Some(2), false).err(), Some(2));
+}
+
+#[test]
 fn batches_end_at_sixteen_megabytes() {
     let mut cursor = large(4, 6 << 20);
     assert_eq!(batch(&mut cursor, None), (2, false));

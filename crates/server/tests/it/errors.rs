@@ -313,7 +313,16 @@ fn names_that_are_kept() {
     let rename = r#"{"renameCollection": "test.system.js", "to": "test.c"}"#;
     assert_eq!(client.code("admin", rename), 20);
     client.ok("test", r#"{"drop": "system.js"}"#);
-    assert_eq!(client.code("test", r#"{"drop": "system.views"}"#), 73);
+    // The views go with the collection that shows them, but not beside a time series.
+    client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": [{"$match": {"a": 1}}]}"#);
+    let dropped = client.ok("test", r#"{"drop": "system.views"}"#);
+    assert_eq!(dropped.get("ns"), Some(Value::String("test.system.views")));
+    client.ok("test", r#"{"create": "v"}"#);
+    client.ok("test", r#"{"create": "t", "timeseries": {"timeField": "at"}}"#);
+    assert_eq!(client.code("test", r#"{"drop": "system.views"}"#), 125);
+    client.ok("test", r#"{"drop": "t"}"#);
+    assert_eq!(client.ok("test", r#"{"drop": "system.views"}"#).get("ns"), None);
+    assert_eq!(client.code("admin", r#"{"drop": "system.views"}"#), 73);
     let users = r#"{"delete": "system.users", "deletes": [{"q": {}, "limit": 0}]}"#;
     assert_eq!(client.code("admin", users), 73);
     let (code, message) = client.error("admin", r#"{"create": "c", "validator": {"a": 1}}"#);

@@ -27,6 +27,10 @@ pub(super) fn near_input(
 ) -> Result<Input<'static>, Error> {
     let catalog = Catalog::of(reader, database);
     let collection = &catalog.behind_bare_views(collection)?;
+    if catalog.view(collection)?.is_some() {
+        let message = "$geoNear is only valid as the first stage in a pipeline";
+        return Err(Error::invalid(Code::Location(40602), message));
+    }
     let found = catalog.compared(collection)?;
     let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
     let filter = near.filter(&path, variables);
