@@ -10,11 +10,13 @@ use std::sync::Arc;
 use frond_db::Frond;
 use frond_doc::{Document, DocumentBuf};
 
+use crate::commands::COMMANDS;
 use crate::dispatch;
 use crate::hooks::Hooks;
 use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::peer::Peer;
 use crate::shared::{MemberOptions, Shared};
+use crate::usage::Usage;
 use crate::wire::DocumentSequence;
 
 /// A server's commands on `frond`, called directly.
@@ -29,7 +31,7 @@ impl InProcess {
     /// The commands on `frond`. Cursors that are left open are closed when this is dropped.
     pub fn new(frond: Frond) -> InProcess {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let shared = Shared::new(
+        let mut shared = Shared::new(
             frond.with_document_bytes_max(DOCUMENT_BYTES_MAX as u64),
             address,
             1,
@@ -37,6 +39,7 @@ impl InProcess {
             String::new(),
             MemberOptions::default(),
         );
+        shared.usage = Usage::default().counting(COMMANDS.iter().map(|command| command.name));
         InProcess { shared, peer: Arc::new(Peer::new(1, address)) }
     }
 

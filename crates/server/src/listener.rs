@@ -32,7 +32,7 @@ pub use self::stopper::Stopper;
 use crate::access::Accounts;
 use crate::audit_log::AuditLog;
 use crate::cluster_time::ClusterTimeKey;
-use crate::commands::FAULT_ADVICE;
+use crate::commands::{COMMANDS, FAULT_ADVICE};
 use crate::governor;
 use crate::limits::{DOCUMENT_BYTES_LIMIT, STOP_WAIT_MAX, THREADS_EXTRA};
 use crate::log::{self, LogOutput, Severity};
@@ -41,6 +41,7 @@ use crate::message_memory::MessageMemory;
 use crate::metrics;
 use crate::shared::Shared;
 use crate::tls::Tls;
+use crate::usage::Usage;
 use crate::workers::Workers;
 
 /// A server that is bound to its address.
@@ -208,6 +209,7 @@ fn shared(
         options.data_directory,
         options.member,
     );
+    shared.usage = Usage::default().counting(COMMANDS.iter().map(|command| command.name));
     shared.replica = options.replica;
     shared.parsed = options.parsed;
     shared.accounts = accounts;

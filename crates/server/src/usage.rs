@@ -6,6 +6,7 @@
 //! relaxed: each is exact, several that are read together may be a command apart.
 
 pub mod class;
+mod commands;
 mod histogram;
 mod namespace;
 
@@ -16,6 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 pub use class::{Class, Event};
+pub use commands::CommandCounts;
 use foldhash::fast::RandomState;
 pub use histogram::{Latencies, Latency};
 pub use namespace::{NamespaceUsage, Spent};
@@ -70,6 +72,7 @@ pub struct Usage {
     messages: Counters<5>,
     failures: Counters<3>,
     latencies: Latencies,
+    commands: CommandCounts,
     hasher: RandomState,
     lists: [RwLock<List>; LISTS],
 }
@@ -152,6 +155,16 @@ impl Usage {
         if list.len() < NAMESPACES_COUNTED_MAX / LISTS || list.contains_key(&namespace) {
             list.entry(namespace).or_default().count(class, micros);
         }
+    }
+
+    /// The same, that also counts how often each of these commands runs.
+    pub fn counting(self, commands: impl Iterator<Item = &'static str>) -> Usage {
+        Usage { commands: CommandCounts::of(commands), ..self }
+    }
+
+    /// How often each command ran.
+    pub fn commands(&self) -> &CommandCounts {
+        &self.commands
     }
 
     /// How long commands took, of all collections and of none.

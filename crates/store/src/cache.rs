@@ -267,6 +267,11 @@ impl ChunkCache {
         self.parts.insert(hash, part, pieces);
     }
 
+    /// How many bytes it has now, with what readers keep beside it, and how many it may have.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.cache.weight() + self.parts.bytes() + self.budget.own_bytes(), self.bytes_max)
+    }
+
     /// Takes so many bytes less, from now on; what is above that goes.
     pub(crate) fn withhold(&self, bytes: u64) {
         if self.withheld.swap(bytes, Ordering::Relaxed) != bytes {

@@ -27,6 +27,10 @@ pub struct StoreCounters {
     pub damages_found: u64,
     /// Bytes of all pack files now.
     pub bytes_stored: u64,
+    /// Bytes that the cache has now, with what readers keep of it.
+    pub cache_bytes: u64,
+    /// As many bytes as it may have.
+    pub cache_bytes_max: u64,
 }
 
 /// A number that grows, or (of what is stored) shrinks: the sum of the stripes', which may wrap.
@@ -77,6 +81,7 @@ impl Counters {
             syncs: self.syncs.now(),
             damages_found: self.damages_found.now(),
             bytes_stored: self.bytes_stored.now(),
+            ..StoreCounters::default()
         }
     }
 }

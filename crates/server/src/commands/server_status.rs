@@ -4,6 +4,7 @@
 //! What the server doesn't count isn't told: a field that stands here is measured.
 
 mod activity;
+mod engine;
 mod frond;
 mod process;
 
@@ -41,6 +42,7 @@ const SECTIONS: &[(&str, Append)] = &[
             .end();
     }),
     ("transactions", activity::append_transactions),
+    ("wiredTiger", engine::append_cache),
     ("frond", frond::append),
 ];
 

@@ -108,7 +108,7 @@ pub(super) fn try_run(
         return Ok(DocumentBuilder::new());
     }
     watched.into_iter().for_each(|watched| watched.end(done.as_ref().err()));
-    count_use(server, &running.operation);
+    count_use(server, &running.operation, done.is_err());
     profile::tell_if_slow(server, (&running.operation, sequences), &done, &work);
     let failed = |error| sent.failure(part, with_concern_error(error, concern_error.as_ref()));
     let answer = done.map_err(failed)?;
@@ -182,7 +182,8 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
 }
 
 /// Counts what a command took.
-fn count_use(server: &Shared, operation: &Operation) {
+fn count_use(server: &Shared, operation: &Operation, has_failed: bool) {
+    server.usage.commands().count(operation.command, has_failed);
     let class = Class::of(operation.command);
     let collection = operation.collection().filter(|_| class.is_of_collection);
     server.usage.count_command(class, &operation.database, collection, operation.worked());

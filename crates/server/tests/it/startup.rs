@@ -94,6 +94,21 @@ fn counters_count() {
     assert_eq!(get("opcounters.query"), Some(Value::Int64(1)));
     assert_eq!(get("metrics.cursor.open.total"), Some(Value::Int64(1)));
     assert_eq!(get("connections.current"), Some(Value::Int32(1)));
+    assert_eq!(get("metrics.commands.find.total"), Some(Value::Int64(1)));
+    assert_eq!(get("metrics.commands.find.failed"), Some(Value::Int64(0)));
+    assert_eq!(get("metrics.commands.drop"), None);
+    // What mongostat shows as `dirty`, `used` and `flushes`, and running operations.
+    let long = |path: &str| get(path).and_then(|count| count.as_integer()).expect("a number");
+    assert!(0 < long("wiredTiger.cache.tracked dirty bytes in the cache"));
+    let used = long("wiredTiger.cache.bytes currently in the cache");
+    assert!(used <= long("wiredTiger.cache.maximum bytes configured"));
+    assert!(0 < long("wiredTiger.log.log bytes written"));
+    assert_eq!(long("wiredTiger.concurrentTransactions.read.out"), 0);
+    assert!(0 <= long("wiredTiger.transaction.transaction checkpoints"));
+    assert_eq!(client.code("test", r#"{"find": "c", "filter": {"$nonsense": 1}}"#), 2);
+    let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+    let failed = frond_doc::path::Path::new("metrics.commands.find.failed").get(status.view());
+    assert_eq!(failed, Some(Value::Int64(1)));
     assert_eq!(json("{}").iter().count(), 0);
 }
 

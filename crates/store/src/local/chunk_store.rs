@@ -169,7 +169,8 @@ impl ChunkStore for LocalStore {
     }
 
     fn counters(&self) -> StoreCounters {
-        self.counters.now()
+        let (cache_bytes, cache_bytes_max) = self.cache.bytes();
+        StoreCounters { cache_bytes, cache_bytes_max, ..self.counters.now() }
     }
 }
 

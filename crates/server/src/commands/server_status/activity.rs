@@ -40,14 +40,20 @@ pub(super) fn append_connections(answer: &mut DocumentBuilder, server: &Shared) 
         .end();
 }
 
-/// Appends who runs and who waits: writers for another's transaction, and clients for a thread.
-pub(super) fn append_global_lock(answer: &mut DocumentBuilder, server: &Shared) {
+/// How many operations run that read, and that write.
+pub(super) fn readers_and_writers(server: &Shared) -> (u64, u64) {
     let running = server.operations.list();
     let count = |latency| {
         let is = |command: &str| Class::of(command).latency == latency;
         running.iter().filter(|operation| is(operation.command)).count() as u64
     };
-    let (readers, writers) = (count(Latency::Read), count(Latency::Write));
+    (count(Latency::Read), count(Latency::Write))
+}
+
+/// Appends who runs and who waits: writers for another's transaction, and clients for a thread.
+pub(super) fn append_global_lock(answer: &mut DocumentBuilder, server: &Shared) {
+    let running = server.operations.list();
+    let (readers, writers) = readers_and_writers(server);
     let waiting = server.frond.counters().0.waiting;
     let without_thread = server.workers.counts().1 as u64;
     let micros = u64::try_from(server.started.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -76,11 +82,19 @@ pub(super) fn append_sessions(answer: &mut DocumentBuilder, server: &Shared) {
         .end();
 }
 
-/// Appends what there is of cursors.
+/// Appends how often commands ran, and what there is of cursors.
 pub(super) fn append_metrics(answer: &mut DocumentBuilder, server: &Shared) {
+    answer.begin_document("metrics").begin_document("commands");
+    for (name, total, failed) in server.usage.commands().list() {
+        answer
+            .begin_document(name)
+            .append("failed", long(failed))
+            .append("total", long(total))
+            .end();
+    }
+    answer.end();
     let cursors = server.cursors.counts();
     answer
-        .begin_document("metrics")
         .begin_document("cursor")
         .append("timedOut", long(cursors.timed_out))
         .begin_document("open")
