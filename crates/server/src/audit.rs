@@ -81,6 +81,7 @@ const BRANCH_FIELDS: &[&str] = &[
 
 /// All of them, sorted.
 const AUDITED: &[Audited] = &[
+    audited("_mergeAuthzCollections", "mergeAuthzCollections", Server, &["db", "drop"]),
     audited("cloneCollectionAsCapped", "createCollection", Collection, &["toCollection"]),
     audited("collMod", "collMod", Collection, &[]),
     audited("convertToCapped", "convertToCapped", Collection, &[]),

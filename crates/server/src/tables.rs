@@ -43,6 +43,7 @@ pub use self::writes::{BULK_NAMESPACE, BULK_OPERATIONS, DELETES, UPDATES};
 
 /// Every table, sorted by command.
 pub static TABLES: &[&Table] = &[
+    &users::MERGE_ACCOUNTS,
     &sessions::ABORT_TRANSACTION,
     &reads::AGGREGATE,
     &sessions::AUTHENTICATE,

@@ -306,7 +306,8 @@ fn add_cluster_role(privileges: &mut Vec<Privilege>, role: &str, database: &str)
             add(privileges, all_databases(), RESTORE_DATABASES);
             add(privileges, all_databases(), USER_ADMIN);
             add(privileges, all_databases(), &[ListCollections, ListIndexes, CollStats]);
-            for name in SYSTEM_USERS {
+            // The last two are those in which mongorestore brings users and roles.
+            for name in SYSTEM_USERS.into_iter().chain(["tempusers", "temproles"]) {
                 add(privileges, Resource::namespace("admin", name), &[Find, ListIndexes]);
             }
         }

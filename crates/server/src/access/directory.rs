@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use frond_db::{AccessKind, Error, Frond};
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
 
 use super::name::append_roles;
 use super::{EXTERNAL, Grants, Privilege, RoleName, UserName, builtin_roles, privilege};
@@ -90,6 +91,15 @@ impl User {
         builder.end();
     }
 
+    /// The user of a document that a tool brings.
+    ///
+    /// # Errors
+    /// `BadValue` if it is none of a user; `CommandNotSupported` if Frond lacks what it asks for.
+    pub fn restored(document: Document<'_>) -> Result<User, Error> {
+        refuse_restrictions(document)?;
+        User::decode(document).map_err(|error| brought(document, &error))
+    }
+
     fn decode(document: Document<'_>) -> Result<User, Error> {
         let stored = document.get("credentials").and_then(|value| value.as_document());
         let stored = stored.ok_or_else(|| damaged("credentials"))?;
@@ -127,6 +137,15 @@ impl Role {
         Privilege::append_all(&mut builder, "privileges", &self.privileges);
         append_roles(&mut builder, "roles", &self.roles);
         builder.build()
+    }
+
+    /// The role of a document that a tool brings.
+    ///
+    /// # Errors
+    /// `BadValue` if it is none of a role; `CommandNotSupported` if Frond lacks what it asks for.
+    pub fn restored(document: Document<'_>) -> Result<Role, Error> {
+        refuse_restrictions(document)?;
+        Role::decode(document).map_err(|error| brought(document, &error))
     }
 
     fn decode(document: Document<'_>) -> Result<Role, Error> {
@@ -198,6 +217,23 @@ impl Directory {
     pub fn grants_of(&self, roles: &[RoleName]) -> Grants {
         Grants::new(self.privileges_of(roles))
     }
+}
+
+/// What is wrong with a document that a tool brings.
+fn brought(document: Document<'_>, error: &Error) -> Error {
+    let id = document.get("_id").and_then(|id| id.as_str()).unwrap_or_default();
+    Error::invalid(Code::BadValue, format!("user or role {id}: {}", error.message))
+}
+
+/// Without them more logins would be taken than before.
+fn refuse_restrictions(document: Document<'_>) -> Result<(), Error> {
+    let restrictions = document.get("authenticationRestrictions").and_then(|it| it.as_array());
+    if restrictions.is_none_or(|restrictions| restrictions.iter().next().is_none()) {
+        return Ok(());
+    }
+    let id = document.get("_id").and_then(|id| id.as_str()).unwrap_or_default();
+    let message = format!("{id} has authenticationRestrictions, which Frond doesn't support");
+    Err(Error::invalid(Code::CommandNotSupported, message))
 }
 
 fn damaged(name: &str) -> Error {

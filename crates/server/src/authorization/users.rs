@@ -77,6 +77,27 @@ pub fn create_user(asked: &Asked<'_>) -> Result<(), Error> {
     asked.on_roles("roles", Action::GrantRole)
 }
 
+/// `_mergeAuthzCollections`
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn merge_accounts(asked: &Asked<'_>) -> Result<(), Error> {
+    let made = [Action::CreateUser, Action::CreateRole, Action::GrantRole, Action::RevokeRole];
+    made.into_iter().try_for_each(|action| asked.everywhere(action))?;
+    let mut fields = asked.fields()?;
+    if fields.boolean("drop")? {
+        [Action::DropUser, Action::DropRole].into_iter().try_for_each(|it| asked.everywhere(it))?;
+    }
+    for name in ["tempUsersCollection", "tempRolesCollection"] {
+        let Some((database, collection)) = fields.string(name)?.and_then(|it| it.split_once('.'))
+        else {
+            continue;
+        };
+        asked.on(&[Action::Find], database, At::Open, Some(collection))?;
+    }
+    Ok(())
+}
+
 /// `updateUser`: a user with the right to change their own password or data may do that.
 ///
 /// # Errors

@@ -36,6 +36,7 @@ pub mod login;
 mod maintenance;
 mod map_reduce;
 mod merge;
+mod merge_accounts;
 mod operation;
 mod parameters;
 mod pick;
@@ -178,6 +179,7 @@ const ONE_MEMBER: &str = "the replica set has one member, and there is no cluste
 /// All commands, by name.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
+    Command::new("_mergeAuthzCollections", Found(rights_of_users::merge_accounts), merge_accounts::run).on_admin(),
     Command::new("abortTransaction", Login, transaction::abort).on_admin().ends_transactions(),
     Command::new("aggregate", Found(pipelines::aggregate), aggregate::run).in_transactions(),
     Command::refused("appendOplogNote", Cluster(&[AppendOplogNote]), ONE_MEMBER).on_admin(),

@@ -27,11 +27,13 @@ fn named(request: &Request<'_>, fields: &Fields<'_>) -> Result<RoleName, Error> 
     }
 }
 
-fn stored(role: &Role) -> AccessChange {
+/// The change that stores a role.
+pub fn stored(role: &Role) -> AccessChange {
     changed(&role.name, Some(role.to_document()))
 }
 
-fn changed(name: &RoleName, document: Option<DocumentBuf>) -> AccessChange {
+/// The change that stores a role's document, or takes the role away.
+pub fn changed(name: &RoleName, document: Option<DocumentBuf>) -> AccessChange {
     let (database, name) = (name.database.clone(), name.role.clone());
     AccessChange { kind: AccessKind::Role, database, name, document }
 }

@@ -117,11 +117,13 @@ pub fn check_roles(directory: &Directory, roles: &[RoleName]) -> Result<(), Erro
     }
 }
 
-fn stored(user: &User) -> AccessChange {
+/// The change that stores a user.
+pub fn stored(user: &User) -> AccessChange {
     changed(&user.name, Some(user.to_document()))
 }
 
-fn changed(name: &UserName, document: Option<DocumentBuf>) -> AccessChange {
+/// The change that stores a user's document, or takes the user away.
+pub fn changed(name: &UserName, document: Option<DocumentBuf>) -> AccessChange {
     let (database, name) = (name.database.clone(), name.user.clone());
     AccessChange { kind: AccessKind::User, database, name, document }
 }

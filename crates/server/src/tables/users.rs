@@ -65,6 +65,18 @@ pub static REVOKE_PRIVILEGES_FROM_ROLE: Table =
 pub static REVOKE_ROLES_FROM_ROLE: Table = on_user("revokeRolesFromRole", &[ROLES.required()]);
 pub static REVOKE_ROLES_FROM_USER: Table = on_user("revokeRolesFromUser", &[ROLES.required()]);
 
+/// What mongorestore ends with.
+pub static MERGE_ACCOUNTS: Table = Table::of(
+    "_mergeAuthzCollections",
+    &[
+        field("db", TEXT).required(),
+        field("drop", FLAG).required(),
+        field("tempRolesCollection", TEXT),
+        field("tempUsersCollection", TEXT),
+    ],
+)
+.writing();
+
 pub static INVALIDATE_USER_CACHE: Table = Table::of("invalidateUserCache", &[]);
 
 pub static ROLES_INFO: Table = Table::of(

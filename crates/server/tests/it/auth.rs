@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use frond_doc::{Binary, DocumentBuf, Timestamp, Value, document};
+use frond_doc::{Binary, DocumentBuf, Timestamp, Value, document, extended_json};
 use frond_server::scram::Mechanism;
 use frond_server::{ClientError, ServerOptions};
 use frond_testkit::SimDisk;
@@ -395,6 +395,67 @@ fn users_are_stored() {
     ann.ok("shop", r#"{"usersInfo": "ann"}"#);
     assert_eq!(ann.code("shop", r#"{"usersInfo": "ann", "showCredentials": true}"#), 13);
     assert_eq!(ann.code("shop", r#"{"usersInfo": 1}"#), 13);
+}
+
+/// What mongorestore does with the users and roles of a dump: they go into collections of their own,
+/// and from there to where they belong.
+#[test]
+fn users_and_roles_of_a_dump_are_restored() {
+    let server = Running::with_auth(&SimDisk::new(1));
+    server.client().ok("admin", ROOT);
+    let mut root = logged_in(&server, "admin", "root", "secret");
+    root.ok("shop", r#"{"createRole": "keeper", "privileges": [], "roles": ["readWrite"]}"#);
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["keeper"]}"#);
+    root.ok("blog", r#"{"createUser": "ben", "pwd": "secret", "roles": []}"#);
+    for (from, to) in [("system.users", "tempusers"), ("system.roles", "temproles")] {
+        let found = root.ok("admin", &format!(r#"{{"find": "{from}"}}"#));
+        let cursor = found.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+        let batch = cursor.get("firstBatch").unwrap();
+        let mut documents = String::new();
+        extended_json::write_value(batch, extended_json::Form::Canonical, &mut documents);
+        root.ok("admin", &format!(r#"{{"insert": "{to}", "documents": {documents}}}"#));
+    }
+    root.ok("shop", r#"{"dropUser": "ann"}"#);
+    root.ok("shop", r#"{"dropRole": "keeper"}"#);
+    root.ok("shop", r#"{"createUser": "cleo", "pwd": "secret", "roles": []}"#);
+    root.ok("blog", r#"{"updateUser": "ben", "customData": {"new": true}}"#);
+    let merge = |db: &str, drop: bool| {
+        format!(
+            r#"{{"_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers",
+                "tempRolesCollection": "admin.temproles", "db": "{db}", "drop": {drop}}}"#
+        )
+    };
+    let users = |client: &mut TestClient| {
+        let told = client.ok("admin", r#"{"usersInfo": {"forAllDBs": true}}"#);
+        let told = told.get("users").and_then(|users| users.as_array()).unwrap();
+        let id = |user: Value<'_>| {
+            user.as_document().unwrap().get("_id").unwrap().as_str().unwrap().to_owned()
+        };
+        told.iter().map(id).collect::<Vec<_>>().join(" ")
+    };
+    // What is there stays as it is.
+    root.ok("admin", &merge("", false));
+    assert_eq!(users(&mut root), "admin.root blog.ben shop.ann shop.cleo");
+    let ben = text(&root.ok("blog", r#"{"usersInfo": "ben"}"#));
+    assert!(ben.contains("new"), "{ben}");
+    let mut ann = logged_in(&server, "shop", "ann", "secret");
+    ann.ok("shop", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    assert_eq!(ann.code("admin", &merge("", false)), 13);
+    // Or it is replaced, and what isn't brought goes: of one database, or of all.
+    root.ok("admin", &merge("blog", true));
+    assert_eq!(users(&mut root), "admin.root blog.ben shop.ann shop.cleo");
+    let ben = text(&root.ok("blog", r#"{"usersInfo": "ben"}"#));
+    assert!(!ben.contains("new"), "{ben}");
+    root.ok("admin", &merge("", true));
+    assert_eq!(users(&mut root), "admin.root blog.ben shop.ann");
+    let nothing = r#"{"_mergeAuthzCollections": 1, "db": "", "drop": false}"#;
+    assert_eq!(root.code("admin", nothing), 2);
+    root.ok("admin", r#"{"insert": "tempusers", "documents": [{"user": "x", "db": "shop"}]}"#);
+    assert_eq!(root.code("admin", &merge("", false)), 2);
+    let restricted = r#"{"update": "tempusers", "updates": [{"q": {"user": "x"}, "u": {"$set":
+        {"authenticationRestrictions": [{"clientSource": ["10.0.0.1"]}]}}}]}"#;
+    root.ok("admin", restricted);
+    assert_eq!(root.code("admin", &merge("", false)), 115);
 }
 
 /// Without `--auth` users can be made, and no client has to log in.

@@ -328,6 +328,9 @@ fn who_may_do_all_on_dev_can_do_nothing_on_main() {
             name @ ("configureFailPoint" | "getLog") => {
                 format!(r#"{{"{name}": "global", "mode": "off"}}"#)
             }
+            "_mergeAuthzCollections" => {
+                r#"{"_mergeAuthzCollections": 1, "db": "", "drop": false}"#.to_owned()
+            }
             "setClusterParameter" => r#"{"setClusterParameter": {}}"#.to_owned(),
             name => format!(r#"{{"{name}": 1}}"#),
         };

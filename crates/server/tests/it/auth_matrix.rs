@@ -35,6 +35,10 @@ const ROLES: &[(&str, &str)] = &[
 /// A command as a client would send it: what isn't here takes `1`, or the name of a collection.
 pub fn body(name: &str) -> String {
     let fields = match name {
+        "_mergeAuthzCollections" => {
+            r#""_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers", "db": "",
+               "drop": false"#
+        }
         "aggregate" => r#""aggregate": "things", "pipeline": [], "cursor": {}"#,
         "bulkWrite" => {
             r#""bulkWrite": 1, "ops": [{"insert": 0, "document": {"a": 1}}],

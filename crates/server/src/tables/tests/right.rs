@@ -5,6 +5,11 @@ use super::*;
 /// The rest of a command after its own field, where there is something, and what that field is
 /// where it isn't a collection's name.
 const RIGHT: &[(&str, &str, &str)] = &[
+    (
+        "_mergeAuthzCollections",
+        "admin",
+        r#"{"_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers", "db": "", "drop": false}"#,
+    ),
     ("abortTransaction", "admin", r#"{"abortTransaction": 1}"#),
     ("aggregate", "test", r#"{"aggregate": "c", "pipeline": [], "cursor": {}}"#),
     (
