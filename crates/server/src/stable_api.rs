@@ -125,7 +125,12 @@ impl ApiParameters {
                 return Err(Error::invalid(Code::Location(498_870), message));
             }
         }
-        if self.strict == Some(true) { check_strictly(command, body) } else { Ok(()) }
+        if self.is_strict() { check_strictly(command, body) } else { Ok(()) }
+    }
+
+    /// Whether only what is in the version may be asked.
+    pub fn is_strict(self) -> bool {
+        self.strict == Some(true)
     }
 
     /// Checks that a command goes on with what another began: `what` began it, in words.
@@ -217,7 +222,11 @@ fn named(fields: &'static [Field], name: &str) -> Option<&'static Field> {
     fields.iter().find(|field| field.name == name)
 }
 
-fn check_stages(stages: Array<'_>) -> Result<(), Error> {
+/// Refuses stages that may change.
+///
+/// # Errors
+/// `APIStrictError`.
+pub fn check_stages(stages: Array<'_>) -> Result<(), Error> {
     for stage in stages.iter() {
         let Some((name, options)) = stage.as_document().and_then(|stage| stage.iter().next())
         else {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use frond_db::memory_queue::MemoryShare;
-use frond_db::{Error, work};
+use frond_db::{Error, FindRequest, work};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::NO_SEARCH_INDEXES;
@@ -21,6 +21,7 @@ use crate::operations::Operation;
 use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
+use crate::stable_api;
 use crate::transactions::{self, Said};
 use crate::usage::Class;
 use crate::wire::DocumentSequence;
@@ -162,6 +163,7 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
         }
         Run::NoSearch => return Err(Error::invalid(Code::SearchNotEnabled, NO_SEARCH_INDEXES)),
     };
+    check_view(request)?;
     let mut answer = handler(request)?;
     if !request.common.acknowledged {
         answer = DocumentBuilder::new();
@@ -179,6 +181,19 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
     // Most have it already: what was made without asking is counted from here on.
     request.room().wait_for(bytes)?;
     Ok(answer)
+}
+
+/// With `apiStrict` the view that a command reads may have no other stages than the command itself:
+/// a client that isn't strict may have made it.
+fn check_view(request: &Request<'_>) -> Result<(), Error> {
+    if !request.common.api.is_strict() || !["aggregate", "count", "find"].contains(&request.name) {
+        return Ok(());
+    }
+    let Value::String(name) = request.argument() else { return Ok(()) };
+    match request.database()?.pipeline_of_view(name, &FindRequest::default())? {
+        Some((_, stages)) => stages.as_value().as_array().map_or(Ok(()), stable_api::check_stages),
+        None => Ok(()),
+    }
 }
 
 /// Counts what a command took.

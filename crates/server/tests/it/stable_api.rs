@@ -34,6 +34,28 @@ fn refusals_have_their_names() {
 }
 
 #[test]
+fn a_strict_client_reads_no_view_that_it_could_not_have_made() {
+    let server = Running::start();
+    let mut client = server.client();
+    fill(&mut client);
+    let view = |name: &str, on: &str, stages: &str, more: &str| {
+        format!(r#"{{"create": "{name}", "viewOn": "{on}", "pipeline": [{stages}]{more}}}"#)
+    };
+    let unstable = r#"{"$unionWith": {"coll": "c", "pipeline": [{"$diff": {"from": "main"}}]}}"#;
+    let strict = format!(", {STRICT}");
+    assert_eq!(client.code("test", &view("no", "c", unstable, &strict)), 323);
+    client.ok("test", &view("inner", "c", unstable, ""));
+    client.ok("test", &view("outer", "inner", r#"{"$match": {}}"#, ""));
+    client.ok("test", &view("stable", "c", r#"{"$match": {"_id": 1}}"#, ""));
+    for command in [r#""find": NAME"#, r#""aggregate": NAME, "pipeline": [], "cursor": {}"#] {
+        for (name, code) in [("inner", 323), ("outer", 323), ("stable", 0), ("c", 0), ("none", 0)] {
+            let command = command.replace("NAME", &format!("\"{name}\""));
+            assert_eq!(client.code("test", &format!("{{{command}, {STRICT}}}")), code, "{command}");
+        }
+    }
+}
+
+#[test]
 fn a_cursor_goes_on_with_what_opened_it() {
     let server = Running::start();
     let mut client = server.client();
