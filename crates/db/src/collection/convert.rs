@@ -74,6 +74,7 @@ pub(crate) fn copy_capped(
         let unchecked = database.without_validation();
         let mut writer = CollectionWriter::open(transaction, &unchecked, branch, to)?;
         for document in documents.iter().rev() {
+            database.interrupt().check()?;
             writer.insert(document)?;
         }
         Ok(Outcome::Commit(()))
@@ -90,6 +91,7 @@ fn last_of(
     let reader = Reader::within(database.frond().engine(), transaction);
     let (mut documents, mut bytes) = (Vec::new(), 0);
     for document in all_documents(&reader, collection, Direction::Descending) {
+        database.interrupt().check()?;
         let document = document?;
         bytes += i64::try_from(document.as_bytes().len()).unwrap_or(i64::MAX);
         if bytes > size {

@@ -161,6 +161,7 @@ impl CatalogMerge<'_> {
         let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
         for changed in changed_collections(store, base, theirs)? {
+            self.database.interrupt().check()?;
             let ours = state::catalog_entry(store, ours, &changed.name)?;
             let merge = CollectionMerge {
                 store,
