@@ -1,7 +1,8 @@
 //! Operators that give the same for all documents: computed once, before the first document.
 //!
 //! 1. The parser notes each operator that reads nothing but constants, `$$NOW`, `$$CLUSTER_TIME`
-//!    and a command's `let`, innermost first ([`NotedConstant`]), and stands a [`Constant`] in its place.
+//!    and a command's `let`, innermost first ([`NotedConstant`]), and stands a [`Constant`] in its
+//!    place.
 //! 2. Before documents are read, all are computed ([`compute`]), those that no document would
 //!    reach too (`$cond`, `$and`, `$ifNull`): MongoDB's optimizer evaluates them, and an error
 //!    fails the request even if there is no document. Only `$switch` hides what is behind a

@@ -16,7 +16,6 @@ use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::feature::{Feature, Standing};
-use crate::filter::Filter;
 use crate::metadata::{Metadata, MetadataKind};
 
 /// Parses the argument of the operator that is named.
@@ -169,14 +168,9 @@ impl Parser {
         &self.constants
     }
 
-    /// Notes what a filter has of constants and scripts.
-    pub(crate) fn note_filter(&mut self, filter: &Filter) {
-        self.constants.extend(filter.constants());
-        self.asks_scripts |= filter.runs_scripts();
-    }
-
-    /// Notes what a pipeline within has, which gets the same documents.
-    pub(crate) fn note_facet(&mut self, constants: &[NotedConstant], asks_scripts: bool) {
+    /// Notes what a filter has of constants and scripts, or a pipeline within that gets the same
+    /// documents.
+    pub(crate) fn note_parsed(&mut self, constants: &[NotedConstant], asks_scripts: bool) {
         self.constants.extend_from_slice(constants);
         self.asks_scripts |= asks_scripts;
     }

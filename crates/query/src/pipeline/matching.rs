@@ -107,6 +107,6 @@ pub(super) fn parse(
                        $geoWithin instead.";
         return Err(failure(5_626_500, message));
     }
-    parser.expressions.note_filter(&filter);
+    parser.expressions.note_parsed(&filter.constants(), filter.runs_scripts());
     Ok(stage(filter))
 }

@@ -220,7 +220,7 @@ impl StageParser {
         match stage {
             "$facet" => {
                 self.expressions.add_metadata(pipeline.metadata);
-                self.expressions.note_facet(&pipeline.constants, pipeline.asks_scripts);
+                self.expressions.note_parsed(&pipeline.constants, pipeline.asks_scripts);
             }
             _ => pipeline.check_metadata()?,
         }

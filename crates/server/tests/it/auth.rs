@@ -397,8 +397,8 @@ fn users_are_stored() {
     assert_eq!(ann.code("shop", r#"{"usersInfo": 1}"#), 13);
 }
 
-/// What mongorestore does with the users and roles of a dump: they go into collections of their own,
-/// and from there to where they belong.
+/// What mongorestore does with the users and roles of a dump: they go into collections of their
+/// own, and from there to where they belong.
 #[test]
 fn users_and_roles_of_a_dump_are_restored() {
     let server = Running::with_auth(&SimDisk::new(1));
