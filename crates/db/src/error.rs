@@ -92,6 +92,12 @@ impl Error {
         Error::new(ErrorKind::Unknown, Code::ShutdownInProgress, message)
     }
 
+    /// As this one, of a write that may or may not be kept.
+    pub(crate) fn with_unknown_outcome(self) -> Error {
+        let message = format!("{}: whether it was written is unknown", self.message);
+        Error { kind: ErrorKind::Unknown, message, ..self }
+    }
+
     /// A database that takes no writes any more: nothing was written.
     fn closed(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Closed, Code::NotWritablePrimary, message)
@@ -184,7 +190,7 @@ impl From<EngineError> for Error {
             EngineError::HalfRestored => Error::invalid(Code::IllegalOperation, message),
             EngineError::SnapshotTooOld => Error::invalid(Code::SnapshotTooOld, message),
             EngineError::Closed(_) => Error::closed(message),
-            EngineError::Unknown(_) => Error::unknown_outcome(message),
+            EngineError::Unknown(_) | EngineError::Unawaited => Error::unknown_outcome(message),
             EngineError::TooLarge { .. } | EngineError::TooLargeForSet { .. } => {
                 Error::invalid(Code::TransactionTooLarge, message)
             }

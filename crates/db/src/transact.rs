@@ -120,6 +120,17 @@ fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<
     Ok(transaction.is_stale())
 }
 
+/// Ends a transaction that has written nothing, once what it rests on is visible.
+fn end(transaction: Transaction, interrupt: &Interrupt) -> Result<(), Error> {
+    match transaction.end_while(&|| interrupt.check().is_ok()) {
+        Err(error @ EngineError::Interrupted) => {
+            interrupt.check()?;
+            Err(error.into())
+        }
+        ended => ended.map_err(Error::from),
+    }
+}
+
 impl Frond {
     /// Runs `body` in a transaction and commits it; both again while commits conflict. `body` must
     /// be harmless to run again: all it changes is the transaction.
@@ -184,6 +195,14 @@ impl Frond {
         self.attempt(&Terms { scope, more, mode, durability, interrupt, sight }, body)
     }
 
+    /// Waits until it is known what becomes of all that has its place in the log.
+    ///
+    /// # Errors
+    /// What `interrupt` says; `Closed` if that isn't known before the directory is opened again.
+    pub fn await_line(&self, interrupt: &Interrupt) -> Result<(), Error> {
+        end(self.engine().begin_ahead(), interrupt)
+    }
+
     fn attempt<T>(
         &self,
         terms: &Terms<'_>,
@@ -219,7 +238,7 @@ impl Frond {
                     key_count = transaction.written_count();
                     self.commit(transaction, durability, interrupt)
                 }
-                Ok(Outcome::Discard(())) => transaction.end().map_err(Error::from),
+                Ok(Outcome::Discard(())) => end(transaction, interrupt),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
                     // A transaction that waits for a key mustn't hold memory that others wait for.
@@ -237,7 +256,7 @@ impl Frond {
                     continue;
                 }
                 // It may rest on what is in line.
-                Err(error) => Err(transaction.end().map_or_else(Error::from, |()| error)),
+                Err(error) => Err(end(transaction, interrupt).err().unwrap_or(error)),
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
@@ -289,11 +308,21 @@ impl Frond {
         durability: Durability,
         interrupt: &Interrupt,
     ) -> Result<(), Error> {
-        let _change =
+        let change =
             system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
-        match transaction.commit_while(durability, &|| interrupt.check().is_ok()) {
+        let goes_on = || interrupt.check().is_ok();
+        let committed = match change {
+            // What is known of the catalog is right only if this waits for what becomes of it.
+            Some(_) => transaction.commit_while(durability, &goes_on),
+            None => transaction.commit_unless_told(durability, &goes_on),
+        };
+        match committed {
             Err(error @ EngineError::Interrupted) => {
                 interrupt.check()?;
+                Err(error.into())
+            }
+            Err(error @ EngineError::Unawaited) => {
+                interrupt.check().map_err(Error::with_unknown_outcome)?;
                 Err(error.into())
             }
             committed => committed.map(drop).map_err(Error::from),

@@ -159,6 +159,20 @@ impl Transaction {
     /// `WriteConflict` if another transaction was first; `NoSuchTransaction` if it had ended;
     /// [`ErrorKind::Unknown`] if only opening the directory again tells whether it was committed.
     pub fn commit(&self, durability: Durability, remember: Option<RetryKey>) -> Result<(), Error> {
+        self.commit_unless_told(durability, remember, &Interrupt::default())
+    }
+
+    /// As [`Transaction::commit`], for whom `interrupt` ends the wait for a bucket that has the log.
+    ///
+    /// # Errors
+    /// As `commit`; what `interrupt` says, as [`ErrorKind::Unknown`]: it may have been committed, or
+    /// may be yet, and [`Frond::await_line`] waits for that.
+    pub fn commit_unless_told(
+        &self,
+        durability: Durability,
+        remember: Option<RetryKey>,
+        interrupt: &Interrupt,
+    ) -> Result<(), Error> {
         let own = self.inner.own.write().unwrap_or_else(PoisonError::into_inner).take();
         let mut own = own.ok_or_else(ended)?;
         let (scopes, _open, _held) = {
@@ -173,7 +187,7 @@ impl Transaction {
             event::tell_transaction(&mut own, key);
         }
         let _gates = self.inner.frond.contention().pass(&scopes, own.written_count());
-        self.inner.frond.commit(own, durability, &Interrupt::default())
+        self.inner.frond.commit(own, durability, interrupt)
     }
 
     /// Undoes everything; nothing if it has ended.

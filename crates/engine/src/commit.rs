@@ -88,17 +88,17 @@ impl Shared {
         own: WriteSet,
         durability: Durability,
         held_locks: &mut HeldLocks,
-        goes_on: &dyn Fn() -> bool,
+        patience: Patience<'_>,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
         let durability = if self.is_in_set() { Durability::Synced } else { durability };
-        let turn = self.admit(bytes, beginning.gives_back, &mut watch, goes_on)?;
+        let turn = self.admit(bytes, beginning.gives_back, &mut watch, patience.for_room)?;
         let mut prepared = self.prepare(own)?;
         watch.lap(Stage::Prepare);
         let staged = std::mem::take(&mut prepared.staged);
-        let committed =
-            self.commit_prepared(beginning, prepared, durability, held_locks, &mut watch);
+        let terms = (durability, patience.for_log);
+        let committed = self.commit_prepared(beginning, prepared, terms, held_locks, &mut watch);
         self.unstage(staged);
         let sequence = committed?;
         self.delay(turn, &mut watch);
@@ -112,7 +112,7 @@ impl Shared {
         &self,
         beginning: TransactionStart<'_>,
         Prepared { record, conflict_set, payloads, .. }: Prepared,
-        durability: Durability,
+        (durability, awaits): (Durability, &dyn Fn() -> bool),
         held_locks: &mut HeldLocks,
         watch: &mut Stopwatch,
     ) -> Result<Sequence, EngineError> {
@@ -127,16 +127,20 @@ impl Shared {
         let member =
             self.line_up(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
         if let Some(member) = member {
-            let lead = queue.take_lead();
+            let is_led = self.call_leader(&queue);
+            let lead = if is_led { None } else { queue.take_lead() };
             drop(queue);
             drop(record);
             watch.lap(Stage::Queue);
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
+            if is_led {
+                return self.await_outcome(member, sequence, durability, awaits);
+            }
             self.go_with_group(member, lead, sequence, durability, watch)?;
         } else {
-            let many = queue.pending_bytes >= PENDING_BYTES_MAX;
+            let many = queue.pending_bytes >= PENDING_BYTES_MAX && queue.beside_max.is_none();
             let lead = if many { queue.take_lead() } else { None };
             drop(queue);
             watch.lap(Stage::Queue);
@@ -282,6 +286,20 @@ impl Shared {
             insertion.insert();
         }
     }
+}
+
+/// How long a commit waits: as long as these say so, which are asked now and then.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience<'a> {
+    /// For room in memory: nothing is written else.
+    pub for_room: &'a dyn Fn() -> bool,
+    /// For a bucket that has the log: what becomes of it is unknown else.
+    pub for_log: &'a dyn Fn() -> bool,
+}
+
+impl Patience<'_> {
+    /// Waits for everything.
+    pub const ENDLESS: Patience<'static> = Patience { for_room: &|| true, for_log: &|| true };
 }
 
 /// A transaction that lined up.

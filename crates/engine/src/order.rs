@@ -58,9 +58,6 @@ pub trait Order: Send + Sync {
     fn slots(&self) -> Option<&SlotOrder> {
         None
     }
-
-    /// Has `agree` end soon, as a thing unknown if there is no answer: the engine is being closed.
-    fn give_up(&self) {}
 }
 
 /// The entries that carry `records`. One that names chunks which it doesn't bring has an entry of

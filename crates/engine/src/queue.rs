@@ -68,6 +68,8 @@ pub(crate) struct Queue {
     pub beside_max: Option<usize>,
     /// A leader gathers the next of these.
     pub is_gathering: bool,
+    /// One is to be led though it has no member.
+    pub is_lead_wanted: bool,
     /// What those that read ahead depend on.
     pub line: Arc<Line>,
     /// How many wait for a change, see [`commits::CommitQueue`].
@@ -157,6 +159,7 @@ impl Queue {
             in_hand: VecDeque::new(),
             beside_max: None,
             is_gathering: false,
+            is_lead_wanted: false,
             line: Arc::default(),
             watchers: 0,
             pending: Vec::new(),
@@ -256,6 +259,16 @@ impl Queue {
         let Some(most) = self.beside_max else { return self.writer.is_some() };
         let is_worth_it = self.in_hand.is_empty() || !self.pending.is_empty();
         !self.is_gathering && self.in_hand.len() < most && is_worth_it
+    }
+
+    /// Whether a thread that waits may lead, and no thread that leads for others will.
+    pub fn may_lead_itself(&self) -> bool {
+        self.may_lead() && (self.beside_max.is_none() || self.members.is_empty())
+    }
+
+    /// Whether a thread that leads for others should.
+    pub fn is_worth_leading(&self) -> bool {
+        self.may_lead() && (self.is_lead_wanted || !self.members.is_empty())
     }
 
     /// The right to lead the group that forms, if no other thread has it.

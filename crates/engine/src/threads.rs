@@ -38,6 +38,10 @@ pub(crate) struct Threads {
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// A close waits so long for a bucket that has the log: what it hasn't acknowledged then may be
+/// kept or not.
+const SLOTS_WAIT_MAX: Duration = Duration::from_secs(3);
+
 impl Threads {
     /// Starts the threads.
     ///
@@ -50,6 +54,10 @@ impl Threads {
         }
         for _ in 0..shared.options.fold_threads {
             threads.spawn("frond-fold", fold_until_stopped)?;
+        }
+        let beside_max = shared.queue().beside_max;
+        for _ in 0..beside_max.unwrap_or(0) {
+            threads.spawn("frond-put", Shared::lead_until_closed)?;
         }
         threads.spawn("frond-sync", sync_until_stopped)?;
         threads.spawn("frond-reclaim", reclaim_until_stopped)?;
@@ -78,8 +86,9 @@ impl Threads {
     /// [`EngineError::Store`] if the disk is full, or spare segments can't be removed. The threads
     /// have ended all the same.
     pub fn close(&self) -> Result<(), EngineError> {
-        if let Some(order) = &self.shared.order {
-            order.give_up();
+        if let Some(slots) = self.shared.order.as_ref().and_then(|order| order.slots()) {
+            self.shared.await_line(SLOTS_WAIT_MAX);
+            slots.give_up();
         }
         let made_durable = self.shared.make_durable(Sequence(u64::MAX));
         self.shared.mark_log();

@@ -14,6 +14,7 @@ use frond_store::{Chunk, ChunkHash, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Tree, TreeError, Value};
 
+use crate::commit::Patience;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
@@ -367,10 +368,18 @@ impl Transaction {
     /// # Errors
     /// [`EngineError::Withdrawn`] if some of what it could read was refused;
     /// [`EngineError::Closed`] if it will not be visible in this process.
-    pub fn end(mut self) -> Result<(), EngineError> {
+    pub fn end(self) -> Result<(), EngineError> {
+        self.end_while(&|| true)
+    }
+
+    /// As [`Transaction::end`], for who may be told to end while it waits.
+    ///
+    /// # Errors
+    /// As `end`; [`EngineError::Interrupted`].
+    pub fn end_while(mut self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
         // Before the wait: nothing was written that others would have to see.
         self.held_locks.release(&self.shared);
-        self.shared.await_shown(&self.open.snapshot)
+        self.shared.await_shown(&self.open.snapshot, goes_on)
     }
 
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
@@ -395,9 +404,32 @@ impl Transaction {
     /// # Errors
     /// As `commit`; [`EngineError::Interrupted`].
     pub fn commit_while(
+        self,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Sequence, EngineError> {
+        self.commit_as(durability, goes_on, &|| true)
+    }
+
+    /// As [`Transaction::commit_while`], for who may also be told to end while it waits for a bucket
+    /// that has the log.
+    ///
+    /// # Errors
+    /// As `commit_while`; [`EngineError::Unawaited`] if it may have been written, or may yet be.
+    pub fn commit_unless_told(
+        self,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Sequence, EngineError> {
+        self.commit_as(durability, goes_on, goes_on)
+    }
+
+    /// Commits; `goes_on` is asked before it has its place, and `awaits` then.
+    fn commit_as(
         mut self,
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
+        awaits: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
             // What it read may have made it large.
@@ -406,7 +438,7 @@ impl Transaction {
         if self.own.is_empty() {
             let seen = self.open.snapshot.sequence();
             self.held_locks.release(&self.shared);
-            self.shared.await_shown(&self.open.snapshot)?;
+            self.shared.await_shown(&self.open.snapshot, goes_on)?;
             if durability == Durability::Synced {
                 // A transaction that found nothing to change relies on what was there.
                 self.shared.make_durable(seen)?;
@@ -425,7 +457,8 @@ impl Transaction {
             ahead: self.open.snapshot.as_ahead(),
             term: self.term,
         };
-        self.shared.commit(beginning, own, durability, &mut self.held_locks, goes_on)
+        let patience = Patience { for_room: goes_on, for_log: awaits };
+        self.shared.commit(beginning, own, durability, &mut self.held_locks, patience)
     }
 
     /// Makes sure that what the transaction refers to and didn't bring is in packs, and durable:

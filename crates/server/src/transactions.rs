@@ -8,7 +8,9 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use frond_db::{Durability, Error, ErrorKind, RetryKey, Transaction, retry::NumberState};
+use frond_db::{
+    Durability, Error, ErrorKind, Interrupt, RetryKey, Transaction, retry::NumberState,
+};
 use frond_query::Code;
 
 use crate::common_fields::{Part, SessionId};
@@ -171,9 +173,9 @@ pub fn note_write(server: &Shared, session: SessionId, number: i64) -> Result<()
 /// before it has asked again and been told.
 pub fn commit(
     server: &Shared,
-    session: SessionId,
-    number: i64,
+    (session, number): (SessionId, i64),
     durability: Durability,
+    interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let Some(slot) = server.sessions.find(session, number, Instant::now())? else {
         // It may have been committed before this process began.
@@ -185,7 +187,7 @@ pub fn commit(
     let mut state = slot.lock();
     let transaction = match &*state {
         State::Open(transaction) => transaction.clone(),
-        State::Unknown => return find_outcome(server, &slot, &mut state),
+        State::Unknown => return find_outcome(server, &slot, &mut state, interrupt),
         State::Committed => return Ok(()),
         State::Aborted => return Err(aborted(number)),
     };
@@ -197,9 +199,12 @@ pub fn commit(
     *state = State::Unknown;
     let ended = Some(State::Unknown);
     let mut ending = Ending { server, slot: &slot, state: &mut state, ended };
-    let result = transaction.commit(durability, Some(key(session, number)));
+    let remember = Some(key(session, number));
+    let result = transaction.commit_unless_told(durability, remember, interrupt);
     match result.as_ref().map_err(|error| error.kind) {
         Ok(()) => ending.ended = Some(State::Committed),
+        // Its client was told to wait no longer.
+        Err(ErrorKind::Unknown) if server.frond.fault().is_none() => {}
         Err(ErrorKind::Closed | ErrorKind::Unknown) => return Err(unknown(number)),
         Err(ErrorKind::Internal) => {}
         Err(
@@ -214,11 +219,18 @@ pub fn commit(
 /// # Errors
 /// `ShutdownInProgress` where only the next start can tell; `NoSuchTransaction` if it was not
 /// committed.
-fn find_outcome(server: &Shared, slot: &Arc<Slot>, state: &mut State) -> Result<(), Error> {
+fn find_outcome(
+    server: &Shared,
+    slot: &Arc<Slot>,
+    state: &mut State,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
     let number = slot.number;
+    let awaited = server.frond.await_line(interrupt);
     if server.frond.fault().is_some() {
         return Err(unknown(number));
     }
+    awaited?;
     // Whatever goes wrong once it has its place in the log is a fault: so nothing is under way.
     match server.frond.number_state(key(slot.session, number))? {
         NumberState::Committed => {
@@ -246,7 +258,7 @@ pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Err
             Ok(())
         }
         State::Unknown => {
-            find_outcome(server, &slot, &mut state)?;
+            find_outcome(server, &slot, &mut state, &Interrupt::default())?;
             Err(committed(number))
         }
         State::Committed => Err(committed(number)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::EngineError;
+use crate::queue::group::ASKED_EVERY;
 use crate::queue::line::Ahead;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -37,8 +38,13 @@ impl Shared {
     ///
     /// # Errors
     /// [`EngineError::Withdrawn`] if some of it was refused; [`EngineError::Closed`] if it never
-    /// becomes visible in this process.
-    pub fn await_shown(&self, snapshot: &Snapshot) -> Result<(), EngineError> {
+    /// becomes visible in this process; [`EngineError::Interrupted`] where the log lies in a
+    /// bucket, and `goes_on` says no.
+    pub fn await_shown(
+        &self,
+        snapshot: &Snapshot,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), EngineError> {
         let Some(ahead) = snapshot.as_ahead() else { return Ok(()) };
         // The mark after what is visible, which passes what was refused.
         if ahead.sequence <= self.current.visible() && !ahead.is_refused() {
@@ -53,7 +59,14 @@ impl Shared {
                 return Ok(());
             }
             queue.check_open()?;
-            queue = self.lead_or_wait(queue);
+            if queue.beside_max.is_none() {
+                queue = self.lead_or_wait(queue);
+                continue;
+            }
+            queue = self.commits.wait_at_most(queue, ASKED_EVERY);
+            if !goes_on() {
+                return Err(EngineError::Interrupted);
+            }
         }
     }
 }

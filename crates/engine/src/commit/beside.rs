@@ -1,5 +1,8 @@
 //! Leading where the log lies in a bucket: several groups are on their way there at once.
 //!
+//! Threads of the engine's own lead, so that a client that is told to end can leave while the bucket
+//! is silent.
+//!
 //! 1. One thread at a time gathers. While others are on their way it lingers a moment, so that the
 //!    group is worth its request; then the group gets its place, and the next leader is called.
 //! 2. The group's slots are put, with no lock held, and are agreed on once all before them are.
@@ -16,16 +19,83 @@ use std::time::Duration;
 use frond_store::StoreError;
 use frond_store::io::steady_now;
 
+use super::Member;
 use super::closing::PoisonOnPanic;
 use super::lead::{Taken, take_group, write_agreed};
+use crate::error::EngineError;
+use crate::ids::Sequence;
 use crate::log::writer::Writer;
 use crate::order::{SlotOrder, entries_of};
 use crate::queue::Queue;
 use crate::queue::group::{Group, Outcome};
 use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};
+use crate::transaction::Durability;
 
 impl Shared {
+    /// Where groups are led beside each other by threads for that, calls one if one may lead.
+    /// Whether that is so.
+    pub(super) fn call_leader(&self, queue: &Queue) -> bool {
+        if queue.closed.is_some() || queue.beside_max.is_none() {
+            return false;
+        }
+        if queue.is_worth_leading() {
+            self.commits.call_leader();
+        }
+        true
+    }
+
+    /// Leads groups until the engine is closed.
+    pub(crate) fn lead_until_closed(&self) {
+        let mut queue = self.queue();
+        while queue.closed.is_none() {
+            if queue.is_worth_leading() && queue.take_lead().is_some() {
+                queue.is_lead_wanted = false;
+                drop(queue);
+                self.lead_beside(&mut Stopwatch::start());
+                queue = self.queue();
+            } else {
+                queue = self.commits.wait_for_call(queue);
+            }
+        }
+    }
+
+    /// Waits until a member's group is as durable as asked, or `goes_on` says no.
+    ///
+    /// # Errors
+    /// [`EngineError::Unawaited`] then; what else becomes of it.
+    pub(super) fn await_outcome(
+        &self,
+        member: Member,
+        sequence: Sequence,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Sequence, EngineError> {
+        let Member { insertion, group } = member;
+        drop(insertion);
+        match group.wait_while(goes_on) {
+            Some(Outcome::Durable) => Ok(sequence),
+            Some(Outcome::Look) => self.look(sequence, durability).map(|()| sequence),
+            None => Err(EngineError::Unawaited),
+        }
+    }
+
+    /// Waits until all that has its place is visible, for so long at most.
+    pub(crate) fn await_line(&self, at_most: Duration) {
+        let begun = steady_now();
+        let mut queue = self.queue();
+        queue.is_lead_wanted = !queue.pending.is_empty();
+        let upto = queue.last_live;
+        self.call_leader(&queue);
+        while queue.durable < upto && queue.closed.is_none() {
+            let left = at_most.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            queue = self.commits.wait_at_most(queue, left);
+        }
+    }
+
     /// Leads the group that forms, which the caller has the right to.
     pub(super) fn lead_beside(&self, watch: &mut Stopwatch) {
         let _panics = PoisonOnPanic(self);

@@ -181,7 +181,9 @@ impl Shared {
         group: &Group,
         outcome: Outcome,
     ) {
-        let next = if queue.closed.is_some() {
+        let next = if self.call_leader(&queue) {
+            None
+        } else if queue.closed.is_some() {
             let (next, _) = queue.close_group();
             next.tell(Outcome::Look);
             None

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Content, Direction, Value};
 
+use super::Patience;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
@@ -175,7 +176,7 @@ impl Shared {
             term: self.kept.term(),
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
-        self.commit(beginning, own, Durability::Synced, &mut locks, &|| true).map(drop)
+        self.commit(beginning, own, Durability::Synced, &mut locks, Patience::ENDLESS).map(drop)
     }
 
     fn visible_sequence(&self) -> Sequence {

@@ -2,6 +2,7 @@
 //!
 //! A term begins and ends between two segments, under the queue's lock ([`crate::log::kept`]).
 
+use super::Patience;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::queue::conflicts::TransactionStart;
@@ -46,7 +47,13 @@ impl Shared {
             term: self.kept.term(),
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
-        self.commit(beginning, WriteSet::default(), Durability::Synced, &mut locks, &|| true)?;
+        self.commit(
+            beginning,
+            WriteSet::default(),
+            Durability::Synced,
+            &mut locks,
+            Patience::ENDLESS,
+        )?;
         Ok(())
     }
 

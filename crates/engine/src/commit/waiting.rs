@@ -98,7 +98,7 @@ impl Shared {
         queue.segment_wanted = queue.segment_wanted.max(number);
         loop {
             queue.check_open()?;
-            let is_free = queue.may_lead();
+            let is_free = queue.may_lead_itself();
             if number < queue.segments_end {
                 return Ok(true);
             }
@@ -114,7 +114,9 @@ impl Shared {
         &'a self,
         mut queue: MutexGuard<'a, Queue>,
     ) -> MutexGuard<'a, Queue> {
-        if let Some(lead) = queue.take_lead() {
+        if queue.may_lead_itself()
+            && let Some(lead) = queue.take_lead()
+        {
             drop(queue);
             self.lead_as(lead, Durability::Synced, &mut Stopwatch::start());
             return self.queue();

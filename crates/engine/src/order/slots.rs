@@ -45,6 +45,11 @@ impl SlotOrder {
         Ok(self.slots.place(entries))
     }
 
+    /// Has `put` end soon, as a thing unknown if there is no answer: the engine is being closed.
+    pub(crate) fn give_up(&self) {
+        self.slots.give_up();
+    }
+
     /// Puts what has its place, and returns once it and all before it are there.
     ///
     /// # Errors
@@ -74,9 +79,5 @@ impl Order for SlotOrder {
 
     fn slots(&self) -> Option<&SlotOrder> {
         Some(self)
-    }
-
-    fn give_up(&self) {
-        self.slots.give_up();
     }
 }

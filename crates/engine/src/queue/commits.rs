@@ -11,6 +11,8 @@ pub(crate) struct CommitQueue {
     /// Something in the queue was written, refused or closed, and a thread that isn't waiting in a
     /// group waits for that.
     changed: Condvar,
+    /// A group may be led, where threads of the engine's own do.
+    leadable: Condvar,
 }
 
 const NO_PANIC: &str = "no panic while the lock is held";
@@ -18,7 +20,7 @@ const NO_PANIC: &str = "no panic while the lock is held";
 impl CommitQueue {
     /// The owner of `queue`.
     pub fn new(queue: Queue) -> CommitQueue {
-        CommitQueue { queue: Mutex::new(queue), changed: Condvar::new() }
+        CommitQueue { queue: Mutex::new(queue), changed: Condvar::new(), leadable: Condvar::new() }
     }
 
     /// Locks the queue.
@@ -26,9 +28,20 @@ impl CommitQueue {
         self.queue.lock().expect(NO_PANIC)
     }
 
-    /// Wakes those who wait for a change.
+    /// Wakes those who wait for a change, and those who lead.
     pub fn wake(&self) {
         self.changed.notify_all();
+        self.leadable.notify_all();
+    }
+
+    /// Calls a thread that leads.
+    pub fn call_leader(&self) {
+        self.leadable.notify_one();
+    }
+
+    /// Waits for `call_leader`, or `wake`.
+    pub fn wait_for_call<'a>(&self, queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        self.leadable.wait(queue).expect(NO_PANIC)
     }
 
     /// Waits for `wake`.

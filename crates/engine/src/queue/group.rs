@@ -10,12 +10,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::ids::Sequence;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::NewChunks;
+
+/// Who waits may be told to end within this time.
+pub(crate) const ASKED_EVERY: Duration = Duration::from_millis(50);
 
 /// See the module.
 #[derive(Default)]
@@ -149,6 +153,24 @@ impl Group {
             state = self.told.wait(state).expect(NO_PANIC);
             state.waiting -= 1;
         }
+    }
+
+    /// Waits for the outcome as long as `goes_on` says so, which is asked now and then.
+    pub fn wait_while(&self, goes_on: &dyn Fn() -> bool) -> Option<Outcome> {
+        let mut state = self.state();
+        while state.outcome.is_none() {
+            state.waiting += 1;
+            state = self.told.wait_timeout(state, ASKED_EVERY).expect(NO_PANIC).0;
+            state.waiting -= 1;
+            if state.outcome.is_none() {
+                drop(state);
+                if !goes_on() {
+                    return None;
+                }
+                state = self.state();
+            }
+        }
+        state.outcome
     }
 
     /// Calls one member to lead: one that waits, or the next that would.

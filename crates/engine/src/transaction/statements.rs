@@ -116,7 +116,7 @@ impl Transaction {
     /// [`EngineError::Withdrawn`] if some of it was refused; [`EngineError::Closed`] if it never
     /// becomes visible in this process.
     pub fn await_shown(&self) -> Result<(), EngineError> {
-        self.shared.await_shown(&self.open.snapshot)
+        self.shared.await_shown(&self.open.snapshot, &|| true)
     }
 
     /// Runs a statement as if nothing had been written since the snapshot, and undoes it: to learn

@@ -12,7 +12,9 @@ use crate::transactions;
 /// Commits the session's transaction; a second time too.
 pub fn commit(request: &Request<'_>) -> Answer {
     let (session, number) = read(request)?;
-    transactions::commit(request.server, session, number, request.common.durability)?;
+    let interrupt = request.operation.interrupt();
+    let durability = request.common.durability;
+    transactions::commit(request.server, (session, number), durability, &interrupt)?;
     Ok(DocumentBuilder::new())
 }
 

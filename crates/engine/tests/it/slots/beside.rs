@@ -11,6 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
 use frond_store::depot::{Created, DepotError, ObjectPart, ObjectVersion, Swapped};
+use frond_store::io::steady_now;
 use frond_tree::Content;
 
 use super::*;
@@ -283,4 +284,49 @@ fn what_clients_count_beside_each_other_is_there_to_the_last_acknowledged() {
         let count = counted(&last, most);
         assert!(acknowledged <= count, "{acknowledged} were acknowledged, {count} are there");
     });
+}
+
+#[test]
+fn who_waits_no_longer_hears_that_it_is_unknown_and_the_engine_goes_on() {
+    let depot = SimDepot::new(1);
+    let engine = Node::new(2, &depot).open_with(quiet()).expect("it is new");
+    depot.set_silent(true);
+    let mut transaction = engine.begin();
+    transaction.put(TreeId::SYSTEM, Bytes::from("late"), value(1)).expect("it fits");
+    let told = transaction.commit_unless_told(Durability::Synced, &|| false);
+    assert!(matches!(told, Err(EngineError::Unawaited)), "{told:?}");
+    let seen = engine.begin_ahead();
+    assert_eq!(number(seen.get(TreeId::SYSTEM, b"late").expect("it is read")), 1);
+    let told = seen.end_while(&|| false);
+    assert!(matches!(told, Err(EngineError::Interrupted)), "{told:?}");
+    depot.set_silent(false);
+    engine.begin_ahead().end().expect("what it saw is acknowledged");
+    assert_eq!(number(engine.snapshot().get(TreeId::SYSTEM, b"late").expect("it is read")), 1);
+    put(&engine, "behind it").expect("the engine goes on");
+}
+
+#[test]
+fn a_close_beside_a_silent_bucket_ends_soon_and_loses_nothing_acknowledged() {
+    let depot = SimDepot::new(1);
+    let node = Node::new(2, &depot);
+    let engine = node.open_with(quiet()).expect("it is new");
+    put(&engine, "acknowledged").expect("the bucket works");
+    depot.set_silent(true);
+    let begun = steady_now();
+    thread::scope(|scope| {
+        let client = scope.spawn(|| put(&engine, "unknown"));
+        while engine.begin_ahead().get(TreeId::SYSTEM, b"unknown").expect("it is read").is_none() {
+            thread::yield_now();
+        }
+        engine.close().expect_err("not all of it is acknowledged");
+        let told = client.join().expect("no panic");
+        assert!(matches!(told, Err(EngineError::Unknown(_))), "{told:?}");
+    });
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    depot.set_silent(false);
+    let left = node.disk.kill();
+    drop(engine);
+    let next = node.again(left).open().expect("it opens");
+    let found = next.snapshot().get(TreeId::SYSTEM, b"acknowledged").expect("it is read");
+    assert_eq!(number(found), 1);
 }
