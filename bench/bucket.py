@@ -5,8 +5,8 @@
 
 Goal: what docs/store.md says of requests, where the data are several times the disk cache and the
 memory. Method: documents of 1 KB that don't compress are inserted and recorded as a version; then come
-reads of single documents at random, a read of all, some idle seconds, and a restart. What is asked of
-the bucket is counted in the store's access log (its packs lie in a file system, so its times are no
+reads of single documents at random, a read of all, some idle seconds, and two restarts: after one,
+documents are read at random, and the same ones again; after the other, all. What is asked of the bucket is counted in the store's access log (its packs lie in a file system, so its times are no
 bucket's), and its bytes on the way. conformance/s3.py builds the store.
 """
 
@@ -143,9 +143,10 @@ def measure(options, directory, store):
     count = options.megabytes * 1_000_000 // DOCUMENT_BYTES
     things = server.client.shop.things
 
-    def tell(what, begun):
+    def tell(what, begun, reads=0):
         counts, came, went = store.asked()
-        print(f"{what}: {time.monotonic() - begun:.1f} s, {counts or 'no request'}, {came / 1e6:.1f} MB came, "
+        each = f" ({counts.get('Get', 0) / reads:.3f} GET and {came / reads / 1e3:.1f} KB a read)" if reads else ""
+        print(f"{what}: {time.monotonic() - begun:.1f} s, {counts or 'no request'}{each}, {came / 1e6:.1f} MB came, "
               f"{went / 1e6:.1f} went; disk {server.on_disk() / 1e6:.0f} MB, bucket {store.stored() / 1e6:.0f} MB, "
               f"memory {server.memory() / 1e6:.0f} MB", flush=True)
 
@@ -159,23 +160,39 @@ def measure(options, directory, store):
     tell("recorded as a version", begun)
     time.sleep(IDLE_SECONDS)
     tell("what came after it", begun)
-    begun = time.monotonic()
-    times = sorted(read_one(things, chance.randrange(count)) for _ in range(READS))
-    print(f"a read of one: {times[READS // 2] * 1e3:.1f} ms (median), {times[READS * 99 // 100] * 1e3:.1f} ms (99%)")
-    tell(f"{READS} documents read at random", begun)
-    begun = time.monotonic()
-    found = sum(1 for _ in things.find(batch_size=2_000))
-    assert found == count, found
-    tell("all read", begun)
+    numbers = [chance.randrange(count) for _ in range(READS)]
+    read_at_random(things, numbers, tell, "")
+    read_all(things, count, tell)
     begun = time.monotonic()
     time.sleep(IDLE_SECONDS)
     tell("idle", begun)
-    server.stop()
-    begun = time.monotonic()
-    server = Server(options, directory, store)
-    assert server.client.shop.things.count_documents({"_id": {"$gte": count - 10}}) == 10
-    tell(f"started again, serving after {server.seconds:.1f}", begun)
+    for read in ["at random", "all"]:
+        server.stop()
+        begun = time.monotonic()
+        server = Server(options, directory, store)
+        things = server.client.shop.things
+        assert things.count_documents({"_id": {"$gte": count - 10}}) == 10
+        tell(f"started again, serving after {server.seconds:.1f}", begun)
+        if read == "all":
+            read_all(things, count, tell)
+            break
+        read_at_random(things, numbers, tell, ", nothing cached")
+        read_at_random(things, numbers, tell, ", the same ones again")
     server.process.kill()
+
+
+def read_at_random(things, numbers, tell, how):
+    begun = time.monotonic()
+    times = sorted(read_one(things, number) for number in numbers)
+    print(f"a read of one: {times[READS // 2] * 1e3:.1f} ms (median), {times[READS * 99 // 100] * 1e3:.1f} ms (99%)")
+    tell(f"{READS} documents read at random{how}", begun, READS)
+
+
+def read_all(things, count, tell):
+    begun = time.monotonic()
+    found = sum(1 for _ in things.find(batch_size=2_000))
+    assert found == count, found
+    tell("all read in order", begun, count)
 
 
 def read_one(things, number):

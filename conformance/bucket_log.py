@@ -7,11 +7,15 @@ or left, and an empty directory takes over: all that was acknowledged must be th
 running and was deposed must refuse its next write, as one that is no primary. Needs PyMongo; versitygw as
 conformance/s3.py builds it.
 
+Then the bucket takes requests and answers none: a write and the commit of a transaction end at their time limit,
+as a thing unknown, and are there once when it answers again. Commands then read the directory, which no server has.
+
     python3 conformance/bucket_log.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
 """
 
 import argparse
 import random
+import re
 import shutil
 import socket
 import sys
@@ -21,12 +25,17 @@ import time
 from pathlib import Path
 
 from pymongo import MongoClient
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from s3 import PROJECT, START_SECONDS_MAX, Frond, Store, build_server
 
 CLIENTS = 6
 NOT_WRITABLE_PRIMARY = 10107
+MAX_TIME_EXPIRED = 50
+LIMIT_MS = 1000
+# What is unknown ends so much later than at its limit, at the most.
+LATE_SECONDS_MAX = 3
+STOP_SECONDS_MAX = 60
 
 
 def main():
@@ -39,7 +48,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="frond-log-") as directory:
         with Store(server, Path(directory)) as store:
             try:
-                run(Frond(options.frond, Path(directory), store), chance, options.rounds)
+                frond = Frond(options.frond, Path(directory), store)
+                run(frond, chance, options.rounds)
+                be_silent(frond, store)
             finally:
                 for process in Leader.started:
                     process.kill()
@@ -188,6 +199,75 @@ def check(leader, acknowledged, least, most):
     if not least <= counted <= most:
         raise SystemExit(f"bucket_log: counted {counted}, of {least} to {most} acknowledged")
     return counted
+
+
+class Way:
+    """The way to the store, on which requests wait while it is silent."""
+
+    def __init__(self, port):
+        self.to, self.open = port, threading.Event()
+        self.open.set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            client, _ = self.listener.accept()
+            store = socket.create_connection(("127.0.0.1", self.to))
+            for source, sink in [(store, client), (client, store)]:
+                threading.Thread(target=self.pass_on, args=(source, sink), daemon=True).start()
+
+    def pass_on(self, source, sink):
+        try:
+            while some := source.recv(1 << 18):
+                self.open.wait()
+                sink.sendall(some)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # One of them has ended.
+
+
+def be_silent(frond, store):
+    """What waits for a bucket that answers nothing can be ended, and is found when it answers again."""
+    way = Way(store.port)
+    frond.environment["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{way.port}"
+    leader = Leader(frond, "silent", "--store-take-over")
+    client = leader.client()
+    shop = client.shop
+    shop.silent.insert_one({"_id": "before"})
+    with client.start_session() as session:
+        session.start_transaction(max_commit_time_ms=LIMIT_MS)
+        shop.silent.insert_one({"_id": "in a transaction"}, session=session)
+        way.open.clear()
+        insert = {"insert": "silent", "documents": [{"_id": "alone"}], "maxTimeMS": LIMIT_MS}
+        end_at_limit("an insert", lambda: shop.command(insert))
+        end_at_limit("a commit", session.commit_transaction)
+        end_at_limit("a commit that is asked again", session.commit_transaction)
+        way.open.set()
+        session.commit_transaction()
+    shop.silent.insert_one({"_id": "after"})
+    found = sorted(document["_id"] for document in shop.silent.find())
+    if found != ["after", "alone", "before", "in a transaction"]:
+        raise SystemExit(f"bucket_log: after the silence there is {found}")
+    leader.process.terminate()
+    leader.process.communicate(timeout=STOP_SECONDS_MAX)
+    command = frond.run("export", "--data", "silent", "-d", "shop", "-c", "silent")
+    if not {"after", "alone", "before"} <= set(re.findall('"_id": *"([^"]*)"', command)):
+        raise SystemExit(f"bucket_log: a command finds {command}")
+    frond.run("fsck", "--data", "silent")
+    print("silence: a write and a commit end at their limits, and are there; commands read the directory")
+
+
+def end_at_limit(what, write):
+    begun = time.monotonic()
+    try:
+        write()
+        raise SystemExit(f"bucket_log: {what} is acknowledged by a silent bucket")
+    except OperationFailure as error:
+        seconds = time.monotonic() - begun
+        if error.code != MAX_TIME_EXPIRED or not 0 <= seconds - LIMIT_MS / 1000 < LATE_SECONDS_MAX:
+            raise SystemExit(f"bucket_log: {what} ends after {seconds:.1f} s: {error!r}") from error
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use frond_db::{Code, Error, Frond, FrondOptions};
 pub use frond_store::home::LogPlace;
-use frond_store::home::{HomeDisk, HomeOptions};
+use frond_store::home::{HomeDisk, HomeOptions, log_place_in, place_of};
 use frond_store::io::{Disk, Machine, pause, steady_now};
+use frond_vcs::FsckReport;
 
 use crate::depot::BucketDepot;
 use crate::remote_url::RemoteUrl;
@@ -15,6 +16,9 @@ use crate::remote_url::RemoteUrl;
 /// New packs of so many bytes stay on the disk before they are put into the bucket: an object of
 /// about as much, put from memory.
 const LOCAL_BYTES_MAX: u64 = 64 << 20;
+
+/// Bytes on the disk for what a command reads.
+const COMMAND_CACHE_BYTES: u64 = 64 << 20;
 
 /// What a log in the bucket begins behind is sent within this time, or the opening fails.
 const BEGIN_WAIT_MAX: Duration = Duration::from_secs(600);
@@ -48,23 +52,91 @@ pub fn open(
 ) -> Result<Frond, Error> {
     // A store reads its objects again by itself; from here each would be paid for.
     options.engine.scrub_bytes_a_second = None;
-    let RemoteUrl::Bucket { bucket, prefix } = RemoteUrl::parse(&store.url)? else {
-        return Err(Error::bad_value(format!("{}: s3://BUCKET/PREFIX is expected", store.url)));
+    let machine = machine_of(directory)?;
+    let (depot, place) = depot_of(&store.url)?;
+    open_on(&machine, home_disk(&machine, depot, place, store)?, options)
+}
+
+/// As [`frond_vcs::open`], for commands: a directory whose packs live in a bucket leads there while
+/// it is open, if it did before.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_known(directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
+    match known_store(directory)? {
+        Some(store) => open(directory, &store, options),
+        None => frond_vcs::open(directory, options),
+    }
+}
+
+/// As [`frond_vcs::fsck`], of a directory whose packs live in a bucket, too: all of it is fetched.
+///
+/// # Errors
+/// As [`frond_vcs::fsck`]; as [`open`].
+pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
+    let Some(store) = known_store(directory)? else {
+        return frond_vcs::fsck(directory, progress);
     };
-    let depot = Arc::new(BucketDepot::s3(&bucket, &prefix)?);
-    let machine = Machine::system(directory).map_err(|error| {
+    let machine = machine_of(directory)?;
+    let (depot, place) = depot_of(&store.url)?;
+    fsck_on(&machine, home_disk(&machine, depot, place, &store)?, progress)
+}
+
+/// Checks what lies on `home`, which is `machine`'s disk with its bucket.
+///
+/// # Errors
+/// As [`fsck`].
+pub fn fsck_on(
+    machine: &Machine,
+    home: HomeDisk,
+    progress: &mut dyn FnMut(u64),
+) -> Result<FsckReport, Error> {
+    let machine = Machine { disk: Arc::new(home) as Arc<dyn Disk>, ..machine.clone() };
+    frond_vcs::fsck_on(&machine, progress)
+}
+
+/// The store that a directory says its packs live in.
+fn known_store(directory: &Path) -> Result<Option<StoreOptions>, Error> {
+    if !directory.exists() {
+        return Ok(None);
+    }
+    let Some(url) = place_of(&*machine_of(directory)?.disk)? else { return Ok(None) };
+    let log = log_place_in(&*depot_of(&url)?.0)?;
+    let (cache_bytes, linger) = (COMMAND_CACHE_BYTES, Duration::ZERO);
+    Ok(Some(StoreOptions { url, cache_bytes, take_over: false, log, linger }))
+}
+
+fn machine_of(directory: &Path) -> Result<Machine, Error> {
+    Machine::system(directory).map_err(|error| {
         let message = format!("data directory {}: {error}", directory.display());
         Error::invalid(Code::BadValue, message)
-    })?;
-    let home = HomeOptions {
-        place: format!("s3://{bucket}/{prefix}"),
+    })
+}
+
+/// The bucket at a URL, and what it is called.
+fn depot_of(url: &str) -> Result<(Arc<BucketDepot>, String), Error> {
+    let RemoteUrl::Bucket { bucket, prefix } = RemoteUrl::parse(url)? else {
+        return Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected")));
+    };
+    let place = format!("s3://{bucket}/{prefix}");
+    Ok((Arc::new(BucketDepot::s3(&bucket, &prefix)?), place))
+}
+
+fn home_disk(
+    machine: &Machine,
+    depot: Arc<BucketDepot>,
+    place: String,
+    store: &StoreOptions,
+) -> Result<HomeDisk, Error> {
+    let options = HomeOptions {
+        place,
         cache_bytes: store.cache_bytes,
         local_bytes_max: LOCAL_BYTES_MAX,
         take_over: store.take_over,
         log: store.log,
         linger: store.linger,
     };
-    open_on(&machine, HomeDisk::open(&machine, depot, home)?, options)
+    Ok(HomeDisk::open(machine, depot, options)?)
 }
 
 /// Opens what lies on `home`, which is `machine`'s disk with its bucket.

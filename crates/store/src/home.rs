@@ -240,6 +240,27 @@ impl Drop for HomeDisk {
     }
 }
 
+/// The depot that the packs of a directory lie in, if they do.
+///
+/// # Errors
+/// [`StoreError::Io`]; [`StoreError::Damaged`] or [`StoreError::Version`] of the file that says so.
+pub fn place_of(disk: &dyn Disk) -> Result<Option<String>, StoreError> {
+    Ok(lead::read_membership(disk)?.map(|member| member.place))
+}
+
+/// Where the log of a depot's line lies.
+///
+/// # Errors
+/// [`StoreError::Io`] if the depot doesn't answer; [`StoreError::Damaged`] or
+/// [`StoreError::Version`] of HEAD.
+pub fn log_place_in(depot: &dyn Depot) -> Result<LogPlace, StoreError> {
+    let head = match depot.load(format::HEAD_NAME).map_err(refusal::told)? {
+        Some((bytes, _)) => Head::parse(&bytes)?,
+        None => Head::default(),
+    };
+    Ok(if head.slot.is_some() { LogPlace::Bucket } else { LogPlace::Local })
+}
+
 /// Refuses a directory whose packs lie in a depot, but for a disk that reaches them.
 ///
 /// # Errors

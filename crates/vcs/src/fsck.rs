@@ -47,7 +47,10 @@ pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckRepor
 }
 
 /// As [`fsck`], of the data directory on `machine`'s disk.
-pub(crate) fn fsck_on(
+///
+/// # Errors
+/// As [`fsck`].
+pub fn fsck_on(
     machine: &Machine,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FsckReport, Error> {

@@ -70,7 +70,7 @@ pub use frond_db::inside::merge_rules::{
     EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
 };
 use frond_doc::{DocumentBuf, ValueBuf};
-pub use fsck::{FsckReport, fsck};
+pub use fsck::{FsckReport, fsck, fsck_on};
 pub use history::NOTHING;
 pub use history::blame::{Blame, BlamedField};
 pub use history::log::{Log, LogRequest};
