@@ -3,11 +3,12 @@
 
     python3 bench/bucket.py --frond target/release/frond --server VERSITYGW --megabytes 400
 
-Goal: what docs/store.md says of requests, where the data are several times the disk cache and the
-memory. Method: documents of 1 KB that don't compress are inserted and recorded as a version; then come
-reads of single documents at random, a read of all, some idle seconds, and two restarts: after one,
-documents are read at random, and the same ones again; after the other, all. What is asked of the bucket is counted in the store's access log (its packs lie in a file system, so its times are no
-bucket's), and its bytes on the way. conformance/s3.py builds the store.
+Goal: what docs/store.md says of requests, where the data are several times the disk cache and the memory.
+Method: documents of 1 KB that don't compress are inserted and recorded as a version; then come reads of single
+documents at random, a read of all, some idle seconds, and two restarts: after one, documents are read at
+random, and the same ones again; after the other, all. What is asked of the bucket is counted in the store's
+access log (its packs lie in a file system, so its times are no bucket's), and its bytes on the way.
+conformance/s3.py builds the store.
 """
 
 import argparse
