@@ -141,7 +141,8 @@ fn ci(root: &Path) -> Result<(), String> {
         ["conformance/history.py", "--frond", CHECKED, "--seconds", "15", "--seed", &SEED];
     let history = [&history[..], &["--self-test"]].concat();
     // The others are not quick: they compile.
-    let drivers = ["python", "python-async", "node", "rust"].map(|name| ["--driver", name]);
+    let drivers = ["python", "python-async", "node", "rust", "models"];
+    let drivers = drivers.map(|name| ["--driver", name]);
     let drivers =
         [&["conformance/drivers.py", "--frond", CHECKED], drivers.as_flattened()].concat();
     let checks: &[(&str, &[&str])] = &[
