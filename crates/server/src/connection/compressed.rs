@@ -1,7 +1,8 @@
 //! Taking messages out of compressed ones.
 //!
 //! 1. What `hello` of this server offers may be used by any message; in no other way, and not by
-//!    those commands that drivers never compress: their sizes would tell of what is secret in them.
+//!    commands with secrets, which drivers never compress: their sizes would tell of these. `hello`
+//!    may: where an application asks for it by itself, Java's driver compresses it.
 //! 2. The memory for what comes out is taken from the [`MessageMemory`] before anything comes out,
 //!    by the length that is announced; the compressed message is let go of as soon as it is
 //!    inflated.
@@ -23,9 +24,6 @@ const NEVER_COMPRESSED: &[&str] = &[
     "authenticate",
     "createUser",
     "getnonce",
-    "hello",
-    "isMaster",
-    "ismaster",
     "saslContinue",
     "saslStart",
     "updateUser",
