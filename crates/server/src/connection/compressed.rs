@@ -20,14 +20,8 @@ use crate::shared::Shared;
 use crate::wire::{Compressed, Compressor, Header, Message, WireError};
 
 /// Commands that never come compressed.
-const NEVER_COMPRESSED: &[&str] = &[
-    "authenticate",
-    "createUser",
-    "getnonce",
-    "saslContinue",
-    "saslStart",
-    "updateUser",
-];
+const NEVER_COMPRESSED: &[&str] =
+    &["authenticate", "createUser", "getnonce", "saslContinue", "saslStart", "updateUser"];
 
 /// A message that came compressed.
 pub struct Inflated {
