@@ -50,10 +50,7 @@ pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckRepor
 ///
 /// # Errors
 /// As [`fsck`].
-pub fn fsck_on(
-    machine: &Machine,
-    progress: &mut dyn FnMut(u64),
-) -> Result<FsckReport, Error> {
+pub fn fsck_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
     let mut report = check_on(machine, progress)?;
     if !report.damages.is_empty() {
         report.lost = match survey_directory(machine) {

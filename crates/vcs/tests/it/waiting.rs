@@ -134,8 +134,8 @@ fn what_is_set_back_between_an_undo_and_its_own_undo_stays_set_back() {
 fn what_was_defined_otherwise_since_is_set_aside_and_told() {
     let (_frond, main, side) = branches();
     let define = |database: &Repository, below: i32| {
-        let (limit, field) = (document! { "$lt": below }, "a");
-        let rule = document! { field: &limit };
+        let limit = document! { "$lt": below };
+        let rule = document! { "a": &limit };
         database.change_collection("things", document! { "validator": &rule }.view()).unwrap();
     };
     define(&side, 100);
