@@ -169,11 +169,6 @@ impl HomeDisk {
         })
     }
 
-    /// The epoch in which this directory leads.
-    pub fn epoch(&self) -> u64 {
-        self.line().head.epoch
-    }
-
     /// The log, where it lies in the depot.
     pub fn slots(&self) -> Option<&Arc<Slots>> {
         self.slots.as_ref()

@@ -262,6 +262,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(budget.is_waited_for() && budget.try_take(0).is_none());
+            assert_eq!(budget.waiting_count(), 3);
             drop(all);
         });
         assert_eq!(served.lock().expect("no thread panics")[0], 90);

@@ -342,3 +342,13 @@ fn a_chunk_that_a_damaged_index_hides_is_not_said_to_be_missing() {
     let error = store.get(blob(b"never put").hash()).unwrap_err();
     assert!(matches!(error, StoreError::Missing(_)), "{error}");
 }
+
+#[test]
+fn a_verification_tells_nothing_of_what_a_collection_took_away() {
+    let disk = SimDisk::new(0);
+    let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
+    let store = sealed(&disk, &chunks);
+    collect(&store, &[chunks[0].hash(), chunks[2].hash()], false);
+    assert_eq!(damage(&disk, &chunks[1], &mut Random::new(1)).0, "00000000.pack", "it lies there");
+    assert_eq!(store.verify(&mut |_| ()).unwrap().len(), 0);
+}

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use frond_store::depot::Depot;
+use bytes::Bytes;
+use frond_store::depot::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
 use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
 use frond_store::io::{Disk, Machine};
 use frond_store::local::{LocalOptions, LocalStore};
@@ -60,6 +62,10 @@ impl Node {
 
     /// The directory, whose disk reaches the depot.
     fn machine(&self) -> Result<Machine, StoreError> {
+        self.machine_at(self.depot.clone())
+    }
+
+    fn machine_at(&self, depot: Arc<dyn Depot>) -> Result<Machine, StoreError> {
         // Chance is another at each opening: ids and nonces are drawn.
         let machine = Machine { clock: Arc::new(self.clock.clone()), ..self.disk.machine() };
         let options = HomeOptions {
@@ -70,7 +76,7 @@ impl Node {
             log: LogPlace::Local,
             linger: Duration::ZERO,
         };
-        let home = HomeDisk::open(&machine, self.depot.clone(), options)?;
+        let home = HomeDisk::open(&machine, depot, options)?;
         Ok(Machine { disk: Arc::new(home), ..machine })
     }
 
@@ -454,4 +460,59 @@ fn a_disk_whose_store_was_closed_may_be_opened_again() {
     assert!(LocalStore::open(&machine, SMALL).is_err(), "it is open");
     drop(store);
     LocalStore::open(&machine, SMALL).unwrap();
+}
+
+/// A bucket that takes everything but packs: their size exceeds what its owner may store, say.
+struct WithoutPacks {
+    below: Arc<SimDepot>,
+    refuses: AtomicBool,
+}
+
+impl Depot for WithoutPacks {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, DepotError> {
+        if name.starts_with("packs/") && self.refuses.load(Ordering::SeqCst) {
+            return Err(DepotError::Refused { name: name.to_owned(), what: "403".to_owned() });
+        }
+        self.below.create(name, bytes)
+    }
+
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, DepotError> {
+        self.below.swap(name, was, bytes)
+    }
+
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+        self.below.load(name)
+    }
+
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
+        self.below.read_many(parts)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DepotError> {
+        self.below.remove(name)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
+        self.below.list(prefix)
+    }
+}
+
+/// What isn't in the bucket stays on the disk.
+#[test]
+fn a_pack_that_the_bucket_refuses_is_not_listed_there() {
+    let mut random = Random::fresh();
+    let node = Node::new(17, &SimDepot::new(17));
+    let depot =
+        Arc::new(WithoutPacks { below: node.depot.clone(), refuses: AtomicBool::new(true) });
+    let machine = node.machine_at(depot.clone()).unwrap();
+    let store = LocalStore::open(&machine, SMALL).unwrap();
+    let chunks = random_chunks(&mut random, 5);
+    store.put_many(&chunks).unwrap();
+    let error = swap(&store, chunks[4].hash()).expect_err("it can't be sent").to_string();
+    assert!(error.contains("403") && node.pack_bytes() > 0, "{error}");
+    assert_stored(&*store, &chunks);
+    depot.refuses.store(false, Ordering::SeqCst);
+    swap(&store, chunks[4].hash()).unwrap();
+    assert_eq!(node.pack_bytes(), 0);
+    assert_stored(&*store, &chunks);
 }
