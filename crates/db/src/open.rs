@@ -63,6 +63,7 @@ impl Frond {
     /// # Errors
     /// If the disk doesn't answer.
     pub fn close(&self) -> Result<(), Error> {
+        self.engine().begin_close();
         // A caller that closes a directory on a full disk wants it closed all the same.
         let _ = self.keep_clock();
         self.engine().checkpoint()?;

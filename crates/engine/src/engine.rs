@@ -527,4 +527,10 @@ impl Engine {
     pub fn close(&self) -> Result<(), EngineError> {
         self.threads.close()
     }
+
+    /// Says that the engine is about to be closed: where a bucket that has the log is silent, what
+    /// waits for it ends within seconds, as a thing unknown, and the engine is closed for writing.
+    pub fn begin_close(&self) {
+        self.threads.begin_close();
+    }
 }

@@ -68,8 +68,6 @@ pub(crate) struct Queue {
     pub beside_max: Option<usize>,
     /// A leader gathers the next of these.
     pub is_gathering: bool,
-    /// One is to be led though it has no member.
-    pub is_lead_wanted: bool,
     /// What those that read ahead depend on.
     pub line: Arc<Line>,
     /// How many wait for a change, see [`commits::CommitQueue`].
@@ -159,7 +157,6 @@ impl Queue {
             in_hand: VecDeque::new(),
             beside_max: None,
             is_gathering: false,
-            is_lead_wanted: false,
             line: Arc::default(),
             watchers: 0,
             pending: Vec::new(),
@@ -268,7 +265,7 @@ impl Queue {
 
     /// Whether a thread that leads for others should.
     pub fn is_worth_leading(&self) -> bool {
-        self.may_lead() && (self.is_lead_wanted || !self.members.is_empty())
+        self.may_lead() && !self.members.is_empty()
     }
 
     /// The right to lead the group that forms, if no other thread has it.

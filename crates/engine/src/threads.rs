@@ -38,10 +38,6 @@ pub(crate) struct Threads {
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A close waits so long for a bucket that has the log: what it hasn't acknowledged then may be
-/// kept or not.
-const SLOTS_WAIT_MAX: Duration = Duration::from_secs(3);
-
 impl Threads {
     /// Starts the threads.
     ///
@@ -79,6 +75,14 @@ impl Threads {
         Ok(())
     }
 
+    /// From now on a bucket that has the log is waited for only for moments.
+    pub fn begin_close(&self) {
+        if self.shared.queue().beside_max.is_some() {
+            // Without it the close takes as long as the bucket is silent.
+            let _ = self.spawn("frond-close", Shared::give_up_when_silent);
+        }
+    }
+
     /// Makes everything durable, refuses later writes and waits for the threads to end.
     ///
     /// # Errors
@@ -86,10 +90,7 @@ impl Threads {
     /// [`EngineError::Store`] if the disk is full, or spare segments can't be removed. The threads
     /// have ended all the same.
     pub fn close(&self) -> Result<(), EngineError> {
-        if let Some(slots) = self.shared.order.as_ref().and_then(|order| order.slots()) {
-            self.shared.await_line(SLOTS_WAIT_MAX);
-            slots.give_up();
-        }
+        self.begin_close();
         let made_durable = self.shared.make_durable(Sequence(u64::MAX));
         self.shared.mark_log();
         self.shared.end("the engine was closed");

@@ -32,6 +32,11 @@ use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};
 use crate::transaction::Durability;
 
+/// A close waits so long for a bucket that has the log: what it hasn't acknowledged then may be
+/// kept or not.
+const CLOSE_WAIT_MAX: Duration = Duration::from_secs(3);
+const CLOSE_STEP: Duration = Duration::from_millis(100);
+
 impl Shared {
     /// Where groups are led beside each other by threads for that, calls one if one may lead.
     /// Whether that is so.
@@ -50,7 +55,6 @@ impl Shared {
         let mut queue = self.queue();
         while queue.closed.is_none() {
             if queue.is_worth_leading() && queue.take_lead().is_some() {
-                queue.is_lead_wanted = false;
                 drop(queue);
                 self.lead_beside(&mut Stopwatch::start());
                 queue = self.queue();
@@ -80,19 +84,17 @@ impl Shared {
         }
     }
 
-    /// Waits until all that has its place is visible, for so long at most.
-    pub(crate) fn await_line(&self, at_most: Duration) {
-        let begun = steady_now();
+    /// While the engine is being closed: hangs up once a group is on its way for long.
+    pub(crate) fn give_up_when_silent(&self) {
+        let Some(slots) = self.order.as_ref().and_then(|order| order.slots()) else { return };
         let mut queue = self.queue();
-        queue.is_lead_wanted = !queue.pending.is_empty();
-        let upto = queue.last_live;
-        self.call_leader(&queue);
-        while queue.durable < upto && queue.closed.is_none() {
-            let left = at_most.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return;
+        while queue.closed.is_none() {
+            let first = queue.in_hand.front();
+            if first.is_some_and(|first| CLOSE_WAIT_MAX <= first.since.elapsed()) {
+                drop(queue);
+                return slots.give_up();
             }
-            queue = self.commits.wait_at_most(queue, left);
+            queue = self.commits.wait_at_most(queue, CLOSE_STEP);
         }
     }
 

@@ -318,6 +318,9 @@ fn a_close_beside_a_silent_bucket_ends_soon_and_loses_nothing_acknowledged() {
         while engine.begin_ahead().get(TreeId::SYSTEM, b"unknown").expect("it is read").is_none() {
             thread::yield_now();
         }
+        // As the databases are closed.
+        engine.begin_close();
+        engine.checkpoint().expect_err("not all of it is acknowledged");
         engine.close().expect_err("not all of it is acknowledged");
         let told = client.join().expect("no panic");
         assert!(matches!(told, Err(EngineError::Unknown(_))), "{told:?}");
