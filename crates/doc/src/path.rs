@@ -262,7 +262,10 @@ fn walk_value<'a>(
 
 /// Visits what a path's last part names.
 fn visit_end<'a>(value: Option<Value<'a>>, position: Option<usize>, visit: Visit<'_, 'a>) -> bool {
-    let is_expandable = matches!(value, Some(Value::Array(_)));
+    let is_expandable = match value {
+        Some(Value::Reference(reference)) => reference.kind() == ElementType::Array,
+        value => matches!(value, Some(Value::Array(_))),
+    };
     visit(Reached { value, position, is_expandable })
 }
 

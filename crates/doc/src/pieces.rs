@@ -13,7 +13,8 @@
 //!    document's length.
 //!
 //! Reading order: [`item`](self) (an item's bytes), `build` (from BSON), `read` (back to BSON, some
-//! fields, one path), `reach` (a query's path), `difference` (of two versions), `edit` (elements in
+//! fields, one path), `reach` (a query's path), `long` (what is asked
+//! of a value where it lies), `difference` (of two versions), `edit` (elements in
 //! and out), `recut` (into another repository); `writer` and `input`, `output`: documents that are
 //! never whole in memory.
 //!
@@ -27,6 +28,7 @@ mod difference;
 mod edit;
 mod input;
 mod item;
+mod long;
 mod names;
 mod output;
 mod reach;
@@ -43,8 +45,9 @@ pub use difference::{Differing, Hunk, Versions};
 pub use edit::{Edited, Element, Splice};
 pub use input::{read_bson, read_json};
 pub use item::Item;
+pub use long::{Long, Lying, long};
 pub use output::json::JsonWriter;
-pub use reach::{VisitReached, visit_reached};
+pub use reach::{Met, VisitMet, visit_reached};
 pub use read::{Found, Part};
 pub use recut::Recut;
 pub use shallow::{

@@ -20,6 +20,7 @@ mod equalities;
 mod evaluate;
 mod explain;
 mod geo;
+mod long;
 mod membership;
 mod near;
 mod number;
@@ -423,7 +424,7 @@ impl Filter {
     }
 
     /// The same where each element of an array is looked at that a path ends at.
-    pub(crate) fn asked_by_elements(&self) -> Asked {
+    pub fn asked_by_elements(&self) -> Asked {
         let mut asked = Asked::default();
         if self.root.ask(Depth::Level, &mut asked) { asked } else { Asked::all() }
     }

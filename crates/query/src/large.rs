@@ -15,8 +15,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use frond_doc::builder::position_name;
-use frond_doc::path::{Path, Reached};
-use frond_doc::pieces::has_references;
+use frond_doc::path::Path;
+use frond_doc::pieces::{Long, VisitMet, has_references};
 use frond_doc::{
     Array, Document, DocumentBuf, DocumentBuilder, ElementType, Reference, Value, ValueBuf,
 };
@@ -61,7 +61,17 @@ pub trait Pieces: Send + Sync {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+        visit: &mut VisitMet<'_>,
+    ) -> Result<Option<bool>, QueryError>;
+
+    /// Shows what a reference stands for where it lies; what `visit` says of it.
+    ///
+    /// # Errors
+    /// What reading failed with.
+    fn long(
+        &self,
+        reference: Reference<'_>,
+        visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
     ) -> Result<Option<bool>, QueryError>;
 
     /// The document without references.
@@ -81,6 +91,8 @@ pub enum Depth {
     /// At nothing but what is asked of its parts.
     #[default]
     Parts,
+    /// At all of it if it is in memory; at what lies in the store where it lies.
+    Lying,
     /// At its elements, which may be references.
     Level,
     /// At all of it.
@@ -212,9 +224,18 @@ impl Large {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, QueryError> {
         self.pieces()?.reach(document, path, visit)
+    }
+
+    /// Shows what a reference stands for where it lies; what `visit` says of it.
+    pub(crate) fn long(
+        &self,
+        reference: Reference<'_>,
+        visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
+    ) -> Result<Option<bool>, QueryError> {
+        self.pieces()?.long(reference, visit)
     }
 
     /// The document without references; `None` if it has none.
@@ -313,7 +334,8 @@ impl Large {
         asked: &Asked,
         value: Value<'_>,
     ) -> Result<(), QueryError> {
-        if asked.depth == Depth::Whole {
+        let is_reference = matches!(value, Value::Reference(_));
+        if asked.depth == Depth::Whole || asked.depth == Depth::Lying && !is_reference {
             let whole = self.whole_value(value)?;
             out.append(name, whole.as_ref().map_or(value, ValueBuf::as_value));
             return Ok(());
@@ -369,7 +391,7 @@ impl Large {
 fn is_opened(asked: &Asked, reference: Reference<'_>) -> bool {
     let has_parts = matches!(reference.kind(), ElementType::Document | ElementType::Array);
     match asked.depth {
-        Depth::Parts => has_parts && !asked.fields.is_empty(),
+        Depth::Parts | Depth::Lying => has_parts && !asked.fields.is_empty(),
         Depth::Level | Depth::Whole => true,
     }
 }
@@ -388,11 +410,12 @@ fn lacks(asked: &Asked, document: Document<'_>) -> bool {
 }
 
 fn lacks_value(asked: &Asked, value: Value<'_>) -> bool {
+    let is_whole = matches!(asked.depth, Depth::Lying | Depth::Whole);
     match value {
         Value::Reference(reference) => is_opened(asked, reference),
-        Value::Document(document) if asked.depth == Depth::Whole => has_references(document),
+        Value::Document(document) if is_whole => has_references(document),
         Value::Document(document) => lacks(asked, document),
-        Value::Array(array) if asked.depth == Depth::Whole => has_references(array.as_document()),
+        Value::Array(array) if is_whole => has_references(array.as_document()),
         Value::Array(array) => lacks_elements(asked, array),
         _ => false,
     }

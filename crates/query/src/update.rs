@@ -30,6 +30,7 @@ pub use scope::UpdateContext;
 pub use value_set::Missing;
 
 use frond_doc::document::DEPTH_MAX;
+use frond_doc::pieces::Lying;
 use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ObjectId, Value, normalise, order};
 
@@ -189,15 +190,22 @@ impl Update {
         self
     }
 
+    /// Whether the array filter of that name takes an element; `None` if it can't be asked, or only
+    /// the element itself tells, put together.
+    pub fn takes_element(&self, filter: &str, element: Lying<'_>) -> Option<bool> {
+        let Form::Operators(Operators { filters, .. }) = &self.form else { return None };
+        filters.takes(filter, element)
+    }
+
     /// Whether an element of the outermost array called `array` surely stays as it is: the steps
     /// that lead into that array are all `$[x]` whose filters don't take it.
-    pub fn leaves_element(&self, array: &str, element: Value<'_>) -> bool {
+    pub fn leaves_element(&self, array: &str, element: Lying<'_>) -> bool {
         let Form::Operators(Operators { root, filters, .. }) = &self.form else { return false };
         root.steps().all(|(step, node)| match (step, node) {
             (Step::Name(name), Node::Branch(branch)) if name == array => {
                 branch.steps().all(|(step, _)| match step {
                     // What fails is to fail where it is applied.
-                    Step::Filtered(name) => filters.matches(name, element) == Ok(false),
+                    Step::Filtered(name) => filters.takes(name, element) == Some(false),
                     _ => false,
                 })
             }

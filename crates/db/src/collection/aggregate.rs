@@ -331,7 +331,7 @@ fn stream_view(
         false => pipeline.run_over(input, variables, Arc::new(context))?,
     };
     Ok(match left {
-        Some(filter) => passing(documents, filter, large),
+        Some(filter) => passing(documents, filter.with_large(&large), large),
         None => documents,
     })
 }
@@ -416,7 +416,9 @@ impl Collections for Stages {
         database
             .and_then(|database| {
                 let search = Search::of(filter, None);
-                let lazily = Some(Lazily::new(&self.large, !self.stores));
+                // Who looks for documents by a value reads it in those that are found.
+                let lazily = Lazily::new(&self.large, !self.stores);
+                let lazily = Some(lazily.asking(&filter.asked_by_elements()));
                 let found = stream(&database, &self.reader, collection, search, lazily, self)?;
                 Ok(found.input.into_documents())
             })

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use frond_doc::path::{Path, Reached};
-use frond_doc::pieces::{self, LargeDocument};
+use frond_doc::path::Path;
+use frond_doc::pieces::{self, LargeDocument, Long, VisitMet};
 use frond_doc::{Document, DocumentBuf, Reference, ValueBuf};
 use frond_query::QueryError;
 use frond_query::large::{Asked, Depth, Large, Pieces};
@@ -64,10 +64,18 @@ impl Pieces for Handles {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, QueryError> {
-        let visit = &mut |reached: Reached<'_>| visit(reached);
         let told = self.reader.read_pieces(|it| pieces::visit_reached(it, document, path, visit));
+        told.map_err(|error| self.put_aside.keep(error))
+    }
+
+    fn long(
+        &self,
+        reference: Reference<'_>,
+        visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
+    ) -> Result<Option<bool>, QueryError> {
+        let told = self.reader.read_pieces(|it| pieces::long(it, reference, visit));
         told.map_err(|error| self.put_aside.keep(error))
     }
 
@@ -113,10 +121,18 @@ impl Pieces for Stored {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, QueryError> {
-        let visit = &mut |reached: Reached<'_>| visit(reached);
         let told = pieces::visit_reached(&*self.0, document, path, visit);
+        told.map_err(|error| unreadable(error).as_query())
+    }
+
+    fn long(
+        &self,
+        reference: Reference<'_>,
+        visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
+    ) -> Result<Option<bool>, QueryError> {
+        let told = pieces::long(&*self.0, reference, visit);
         told.map_err(|error| unreadable(error).as_query())
     }
 
@@ -147,6 +163,11 @@ impl Lazily {
         let mut asked = Asked::default();
         asked.add("_id", Depth::Whole);
         Lazily { large: large.clone(), asked, names: None, takes_kept }
+    }
+
+    /// Who reads the references.
+    pub fn large(&self) -> &Large {
+        &self.large
     }
 
     /// Asks for more.

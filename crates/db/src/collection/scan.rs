@@ -278,6 +278,9 @@ impl<'a> Scan<'a> {
             true => lazily.of_all_fields(),
             false => lazily,
         };
+        self.fetch.filter = self.fetch.filter.with_large(lazily.large());
+        self.fetch.without_scripts =
+            self.fetch.without_scripts.map(|filter| filter.with_large(lazily.large()));
         self.fetch.lazily = Some((lazily, asked));
         self
     }

@@ -1,17 +1,26 @@
-//! `$[]` and `$[x]` on a large document: the elements of one array, each by itself.
+//! `$[]` and `$[x]` on a large document.
 //!
-//! The steps of an update that go through the same array become an update of `{e: [element]}`,
-//! which is applied to each element that a filter takes; those that come out changed take their
-//! places. So `$[x]` means what it means elsewhere, whatever its filter and however many steps
-//! there are, in as many arrays as there are, as long as these are containers and none lies in
-//! another.
+//! 1. A filter is asked of each element of the array where it lies: no more is read of the element
+//!    than its paths need.
+//! 2. Where few elements are taken each step becomes one with the element's position in its path,
+//!    so that nothing else of the element is read or written.
+//! 3. Where many are, the steps that go through the same array become an update of
+//!    `{e: [element]}`, which is applied to each element that a filter takes; those that come out
+//!    changed take their places.
+//!
+//! So `$[x]` means what it means elsewhere, whatever its filter and however many steps there are,
+//! in as many arrays as there are, as long as these are containers and none lies in another.
 
-use frond_doc::pieces::{Edited, Element, LargeDocument, Part, PiecesError};
+use std::borrow::Cow;
+
+use frond_doc::pieces::{Edited, Element, Found, LargeDocument, Lying, PiecesError};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Update;
 use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_store::ChunkStore;
+
+use super::update::steps::{Step, is_taken};
 
 /// The name of an array with one element, which is looked at by itself.
 const ARRAY: &str = "e";
@@ -27,7 +36,36 @@ pub(crate) fn prefix(path: &str) -> Option<(&str, &str)> {
 /// The steps of an update through the elements of one array.
 pub(crate) struct EveryElement<'u> {
     array: Vec<&'u str>,
+    steps: Vec<ElementStep<'u>>,
+    /// All of them.
     update: Update,
+}
+
+/// A step from an array's elements on.
+struct ElementStep<'u> {
+    operator: &'u str,
+    /// The name of the filter that takes elements; empty: all are.
+    filter: &'u str,
+    /// The path from the element on.
+    rest: Vec<&'u str>,
+    operand: Value<'u>,
+}
+
+impl<'u> ElementStep<'u> {
+    /// Of a path that begins with `$[x]`.
+    fn of(operator: &'u str, path: &'u str, operand: Value<'u>) -> Option<ElementStep<'u>> {
+        let (filter, rest) = path.strip_prefix("$[")?.split_once(']')?;
+        let rest = rest.split('.').skip(1).collect();
+        Some(ElementStep { operator, filter, rest, operand })
+    }
+
+    /// The step for one element of an array.
+    fn at(&self, array: &[&'u str], position: u64) -> Step<'u> {
+        let (before, after) = (array.iter().copied(), self.rest.iter().copied());
+        let element = [Cow::from(position.to_string())];
+        let parts = before.map(Cow::from).chain(element).chain(after.map(Cow::from)).collect();
+        Step { operator: self.operator, parts, operand: self.operand }
+    }
 }
 
 impl<'u> EveryElement<'u> {
@@ -66,7 +104,7 @@ impl<'u> EveryElement<'u> {
         array_filters: Option<Array<'_>>,
         variables: &Variables,
     ) -> Option<EveryElement<'u>> {
-        let mut inner = DocumentBuilder::new();
+        let (mut inner, mut steps) = (DocumentBuilder::new(), Vec::new());
         let mut filters_used = String::new();
         for (operator, paths) in update.iter() {
             let mut own = DocumentBuilder::new();
@@ -75,6 +113,7 @@ impl<'u> EveryElement<'u> {
                     continue;
                 };
                 filters_used.push_str(after);
+                steps.push(ElementStep::of(operator, after, operand)?);
                 own.append(&format!("{ARRAY}.{after}"), operand);
             }
             let own = own.build();
@@ -90,12 +129,53 @@ impl<'u> EveryElement<'u> {
         let filters = filters.as_ref().and_then(|filters| filters.as_value().as_array());
         let inner = inner.build();
         let update = Update::parse(Value::Document(inner.view()), filters).ok()?;
-        Some(EveryElement { array, update: update.with_variables(variables) })
+        Some(EveryElement { array, steps, update: update.with_variables(variables) })
     }
 
     /// Whether a path lies at, above or below the array.
     pub(crate) fn is_under<P: AsRef<str>>(&self, parts: &[P]) -> bool {
         self.array.iter().zip(parts).all(|(own, other)| *own == other.as_ref())
+    }
+
+    /// The steps of each element that is taken; `None` if they are more than `max`, or only the
+    /// elements themselves tell.
+    pub(super) fn expand(
+        &self,
+        store: &dyn ChunkStore,
+        document: &LargeDocument,
+        max: usize,
+    ) -> Result<Option<Vec<Step<'u>>>, PiecesError> {
+        let (mut steps, mut is_refused) = (Vec::new(), false);
+        let Some(inside) = self.inside(store, document)? else { return Ok(None) };
+        document.visit_elements(store, &inside, &mut |position, element| {
+            for step in &self.steps {
+                let takes = match step.filter {
+                    "" => Some(true),
+                    filter => self.update.takes_element(filter, element),
+                };
+                if takes == Some(true) {
+                    steps.push(step.at(&self.array, position));
+                }
+                is_refused |= takes.is_none();
+            }
+            is_refused |= max < steps.len();
+            is_refused
+        })?;
+        is_refused |= !steps.iter().all(is_taken);
+        Ok((!is_refused).then_some(steps))
+    }
+
+    /// Into the array, if it is one whose elements are named by their positions.
+    fn inside(
+        &self,
+        store: &dyn ChunkStore,
+        document: &LargeDocument,
+    ) -> Result<Option<Found>, PiecesError> {
+        let mut parts = self.array.clone();
+        parts.push(""); // Names nothing in an array.
+        let inside = document.find(store, &parts)?;
+        let is_there = inside.part_count == self.array.len() && inside.is_in_array();
+        Ok(is_there.then_some(inside))
     }
 
     /// Changes the elements; `None` if the whole document is needed.
@@ -105,27 +185,28 @@ impl<'u> EveryElement<'u> {
         document: &LargeDocument,
         context: &UpdateContext,
     ) -> Result<Option<LargeDocument>, PiecesError> {
-        let mut parts = self.array.clone();
-        parts.push(""); // Names nothing in an array.
-        let inside = document.find(store, &parts)?;
-        if inside.part_count != self.array.len() || !inside.is_in_array() {
-            return Ok(None);
-        }
+        let Some(inside) = self.inside(store, document)? else { return Ok(None) };
         let mut changed: Vec<(u64, DocumentBuf)> = Vec::new();
         let mut is_refused = false;
-        document.visit_values(store, &inside, Part::All, &mut |position, value| {
-            if self.update.leaves_element(ARRAY, value) {
+        document.visit_elements(store, &inside, &mut |position, element| {
+            if self.update.leaves_element(ARRAY, element) {
                 return false;
             }
-            let mut before = DocumentBuilder::new();
-            before.begin_array(ARRAY).push(value).end();
-            match self.update.apply(before.build().view(), context) {
-                Ok(Some(after)) => changed.push((position, after)),
-                Ok(None) => {}
-                Err(_) => is_refused = true,
+            let mut change = |value: Value<'_>| {
+                let mut before = DocumentBuilder::new();
+                before.begin_array(ARRAY).push(value).end();
+                match self.update.apply(before.build().view(), context) {
+                    Ok(Some(after)) => changed.push((position, after)),
+                    Ok(None) => {}
+                    Err(_) => is_refused = true,
+                }
+                is_refused |= CHANGED_COUNT_MAX < changed.len();
+                is_refused
+            };
+            match element {
+                Lying::Here(value) => change(value),
+                Lying::Elsewhere(long) => long.ask(change).unwrap_or(true),
             }
-            is_refused |= CHANGED_COUNT_MAX < changed.len();
-            is_refused
         })?;
         if is_refused {
             return Ok(None);

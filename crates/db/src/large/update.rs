@@ -20,7 +20,7 @@
 
 mod containers;
 mod rename;
-mod steps;
+pub(super) mod steps;
 mod together;
 
 use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError, Splice};
@@ -32,15 +32,16 @@ use frond_store::ChunkStore;
 
 use super::every;
 use rename::renamed;
-use steps::{Step, steps};
+use steps::Step;
 use together::Together;
 
 /// Operators that do without the content of an array that is a container, or look at it piece by
 /// piece.
 const CONTAINER_OPERATORS: [&str; 5] = ["$addToSet", "$pop", "$pull", "$pullAll", "$push"];
-/// A step looks its path up from the first field on. Above so many, one pass over the whole
-/// document costs less.
+/// A step looks its path up from the first field on. Above so many, or more than one for so many
+/// bytes, one pass over the whole document costs less.
 const STEPS_MAX: usize = 32;
+const STEP_BYTES: u64 = 16 << 10;
 const SET: &str = "$set";
 const UNSET: &str = "$unset";
 const RENAME: &str = "$rename";
@@ -63,8 +64,9 @@ pub(crate) fn apply(
     if let [(RENAME, paths)] = update.iter().collect::<Vec<_>>()[..] {
         return renamed(store, *document, paths);
     }
-    let Some(steps) = steps(update, context.position) else { return Ok(None) };
-    if steps.len() > STEPS_MAX {
+    let Some(mut steps) = steps::steps(update, context.position) else { return Ok(None) };
+    let max = usize::try_from(document.bytes() / STEP_BYTES).unwrap_or(usize::MAX).max(STEPS_MAX);
+    if steps.len() > max {
         return Ok(None);
     }
     if steps.iter().any(|step| every.iter().any(|every| every.is_under(&step.parts))) {
@@ -72,10 +74,17 @@ pub(crate) fn apply(
     }
     let mut current = *document;
     for every in &every {
+        if let Some(expanded) = every.expand(store, &current, max - steps.len())? {
+            steps.extend(expanded);
+            continue;
+        }
         match every.apply(store, &current, context)? {
             Some(changed) => current = changed,
             None => return Ok(None),
         }
+    }
+    if !every.is_empty() && !steps::sort(&mut steps) {
+        return Ok(None);
     }
     let mut together =
         Together { store, document: current, places: Vec::new(), splices: Vec::new() };

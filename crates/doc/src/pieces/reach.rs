@@ -2,25 +2,43 @@
 //! Arrays are read element by element where they lie: nothing is put together, and nothing behind
 //! what decides is read.
 
-use frond_store::ChunkStore;
+use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::Sequence;
 
 use super::item::{Body, BodyRef, ItemRef, Layout};
+use super::long::{Failure, Long};
 use super::read::child;
-use super::shallow::{container, has_references};
+use super::shallow::{container, has_references, item_of};
 use super::{Container, LargeDocument, PiecesError};
 use crate::document::value::Value;
 use crate::document::{Document, decode_value};
 use crate::element_type::ElementType;
 use crate::path::{Path, Reached};
+use crate::reference::Reference;
 
-/// Is shown what a path reaches; answers whether that is enough.
-pub type VisitReached<'v> = dyn FnMut(Reached<'_>) -> bool + 'v;
+/// What a path reached.
+#[derive(Clone, Copy)]
+pub enum Met<'a> {
+    /// A value in memory, or nothing.
+    Value(Reached<'a>),
+    /// A long value at its end.
+    Long {
+        /// The value.
+        value: Long<'a>,
+        /// As in [`Reached`].
+        position: Option<usize>,
+        /// As in [`Reached`].
+        is_expandable: bool,
+    },
+}
+
+/// Is shown what a path reaches; answers whether that is enough, if it can tell. Of values in
+/// memory it always can.
+pub type VisitMet<'v> = dyn FnMut(Met<'_>) -> Option<bool> + 'v;
 
 impl LargeDocument {
-    /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`. `None` if
-    /// that can't be told so: where the path ends at a long value; `visit` may have been called
-    /// then.
+    /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`; `None` if
+    /// it couldn't tell.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -28,9 +46,11 @@ impl LargeDocument {
         &self,
         store: &dyn ChunkStore,
         path: &Path,
-        visit: &mut VisitReached<'_>,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, PiecesError> {
-        Walk { store, path }.go_on(self.root, (0, None), visit)
+        let failure = Failure::default();
+        let told = Walk { store, path, failure: &failure }.go_on(self.root, (0, None), visit)?;
+        failure.into_inner().map_or(Ok(told), Err)
     }
 }
 
@@ -42,9 +62,11 @@ pub fn visit_reached(
     store: &dyn ChunkStore,
     document: Document<'_>,
     path: &Path,
-    visit: &mut VisitReached<'_>,
+    visit: &mut VisitMet<'_>,
 ) -> Result<Option<bool>, PiecesError> {
-    Walk { store, path }.fields(document, 0, visit)
+    let failure = Failure::default();
+    let told = Walk { store, path, failure: &failure }.fields(document, 0, visit)?;
+    failure.into_inner().map_or(Ok(told), Err)
 }
 
 /// How many of a path's parts are done, and the position in the outermost array that was walked
@@ -52,36 +74,41 @@ pub fn visit_reached(
 type Done = (usize, Option<usize>);
 
 /// A path through the pieces of a document.
-struct Walk<'a> {
-    store: &'a dyn ChunkStore,
-    path: &'a Path,
+pub(super) struct Walk<'a> {
+    pub(super) store: &'a dyn ChunkStore,
+    pub(super) path: &'a Path,
+    pub(super) failure: &'a Failure,
 }
 
 impl Walk<'_> {
     /// Goes on from a container, where parts of the path are left. The recursion is as deep as the
     /// path, or twice that where it leads through arrays.
-    fn go_on(
+    pub(super) fn go_on(
         &self,
         container: Container,
         (done, position): Done,
-        visit: &mut VisitReached<'_>,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         if container.layout != Layout::Document {
             return self.elements(container, (done, position), visit);
         }
         let child = child(self.store, &container, &self.path.parts()[done])?;
         let absent = Reached { value: None, position, is_expandable: false };
-        let Some((_, item)) = child else { return Ok(Some(visit(absent))) };
+        let Some((_, item)) = child else { return Ok(visit(Met::Value(absent))) };
         let done = done + 1;
         match item.body {
             Body::Here(value) => {
                 let value = decode_value(item.kind, &value);
                 let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"))?;
-                let visit = &mut |reached: Reached<'_>| visit(reached);
+                let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
                 Ok(Some(self.path.visit_reached_at(value, done, position, visit)))
             }
-            Body::Elsewhere { .. } if done == self.path.parts().len() => Ok(None),
-            Body::Elsewhere { layout: None, .. } => Ok(Some(visit(absent))),
+            Body::Elsewhere { layout, bytes, root } if done == self.path.parts().len() => {
+                let (kind, is_expandable) = (item.kind, item.kind == ElementType::Array);
+                let value = self.long(kind, layout, bytes, root);
+                Ok(visit(Met::Long { value, position, is_expandable }))
+            }
+            Body::Elsewhere { layout: None, .. } => Ok(visit(Met::Value(absent))),
             Body::Elsewhere { layout: Some(layout), bytes, root } => {
                 let sequence = Sequence { root, format: container.sequence.format };
                 self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
@@ -94,20 +121,20 @@ impl Walk<'_> {
         &self,
         document: Document<'_>,
         done: usize,
-        visit: &mut VisitReached<'_>,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let absent = Reached { value: None, position: None, is_expandable: false };
         let Some(value) = document.get(&self.path.parts()[done]) else {
-            return Ok(Some(visit(absent)));
+            return Ok(visit(Met::Value(absent)));
         };
         let done = done + 1;
         let is_end = done == self.path.parts().len();
         let refers = match value {
             Value::Reference(reference) => {
                 return match container(reference)? {
-                    _ if is_end => Ok(None),
+                    _ if is_end => self.end(reference, visit),
                     Some(container) => self.go_on(container, (done, None), visit),
-                    None => Ok(Some(visit(absent))),
+                    None => Ok(visit(Met::Value(absent))),
                 };
             }
             Value::Document(inner) if !is_end => return self.fields(inner, done, visit),
@@ -118,8 +145,33 @@ impl Walk<'_> {
         if refers {
             return Ok(None);
         }
-        let visit = &mut |reached: Reached<'_>| visit(reached);
+        let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
         Ok(Some(self.path.visit_reached_at(value, done, None, visit)))
+    }
+
+    /// Shows a reference at the path's end.
+    fn end(
+        &self,
+        reference: Reference<'_>,
+        visit: &mut VisitMet<'_>,
+    ) -> Result<Option<bool>, PiecesError> {
+        let kind = reference.kind();
+        let BodyRef::Elsewhere { layout, bytes, root } = item_of(reference)?.body else {
+            return Ok(None);
+        };
+        let value = self.long(kind, layout, bytes, root);
+        let is_expandable = kind == ElementType::Array;
+        Ok(visit(Met::Long { value, position: None, is_expandable }))
+    }
+
+    fn long(
+        &self,
+        kind: ElementType,
+        layout: Option<Layout>,
+        bytes: u64,
+        root: ChunkHash,
+    ) -> Long<'_> {
+        Long { store: self.store, failure: self.failure, kind, layout, bytes, root }
     }
 
     /// Goes on from each element of an array that is a document, and from the one that the next
@@ -128,7 +180,7 @@ impl Walk<'_> {
         &self,
         array: Container,
         (done, position): Done,
-        visit: &mut VisitReached<'_>,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let named = Named::of(&self.path.parts()[done], array.layout);
         let mut told = Ok(Some(false));
@@ -152,7 +204,7 @@ impl Walk<'_> {
         array: &Container,
         item: ItemRef<'_>,
         (done, position): Done,
-        visit: &mut VisitReached<'_>,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         if item.kind != ElementType::Document {
             return Ok(Some(false));
@@ -160,7 +212,7 @@ impl Walk<'_> {
         match item.body {
             BodyRef::Here(value) => {
                 let document = Document::from_validated(value);
-                let visit = &mut |reached: Reached<'_>| visit(reached);
+                let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
                 Ok(Some(self.path.visit_reached_in(document, done, position, visit)))
             }
             BodyRef::Elsewhere { bytes, root, .. } => {
@@ -178,7 +230,7 @@ impl Walk<'_> {
         array: &Container,
         item: ItemRef<'_>,
         (done, position): Done,
-        visit: &mut VisitReached<'_>,
+        visit: &mut VisitMet<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let is_end = done == self.path.parts().len();
         let is_walked = matches!(item.kind, ElementType::Document | ElementType::Array);
@@ -187,13 +239,16 @@ impl Walk<'_> {
                 let value = decode_value(item.kind, value);
                 let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"))?;
                 let reached = Reached { value: Some(value), position, is_expandable: false };
-                let visit = &mut |reached: Reached<'_>| visit(reached);
+                let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
                 Ok(Some(match is_end {
                     true => visit(reached),
                     false => self.path.visit_reached_at(value, done, position, visit),
                 }))
             }
-            BodyRef::Elsewhere { .. } if is_end => Ok(None),
+            BodyRef::Elsewhere { layout, bytes, root } if is_end => {
+                let value = self.long(item.kind, layout, bytes, root);
+                Ok(visit(Met::Long { value, position, is_expandable: false }))
+            }
             BodyRef::Elsewhere { layout: Some(layout), bytes, root } => {
                 let sequence = Sequence { root, format: array.sequence.format };
                 self.go_on(Container { sequence, layout, bytes }, (done, position), visit)

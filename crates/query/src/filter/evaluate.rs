@@ -16,6 +16,7 @@ use frond_doc::path::{Path, Reached};
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, ElementType, Reference, Value, ValueBuf};
 
+use super::long;
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
@@ -219,6 +220,9 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
 
 /// Whether a value fulfils `condition`, where its bytes tell; `None` if it must be decoded.
 pub(super) fn on_value(condition: &Condition, kind: ElementType, value: &[u8]) -> Option<bool> {
+    if kind == ElementType::Reference {
+        return None;
+    }
     match condition {
         Condition::All(inner) => {
             for condition in inner {
@@ -246,6 +250,9 @@ fn condition(condition: &Condition, path: &Path, start: Start<'_>, run: &Run<'_>
 
 /// Whether one value that a path reached, or an element of it, passes.
 pub(super) fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> bool {
+    if let Some(Value::Reference(reference)) = reached.value {
+        return test_reference(test, reference, reached.is_expandable, run);
+    }
     if self::test(test, reached.value, run) {
         return true;
     }
@@ -254,6 +261,27 @@ pub(super) fn test_reached(test: &Test, reached: Reached<'_>, run: &Run<'_>) -> 
             array.iter().any(|element| self::test(test, Some(element), run))
         }
         _ => false,
+    }
+}
+
+/// The same of a value that lies in the store.
+fn test_reference(
+    test: &Test,
+    reference: Reference<'_>,
+    is_expandable: bool,
+    run: &Run<'_>,
+) -> bool {
+    let large = run.variables.large();
+    let told = large.long(reference, &mut |value| {
+        long::long_passes(test, &value, is_expandable, run, &mut None)
+    });
+    match told {
+        Ok(Some(passes)) => passes,
+        Ok(None) => run.on_whole(Value::Reference(reference), &|whole| {
+            let reached = Reached { value: Some(whole), position: None, is_expandable };
+            test_reached(test, reached, run)
+        }),
+        Err(error) => run.fail(error),
     }
 }
 
@@ -293,9 +321,6 @@ pub(super) fn test(test: &Test, value: Option<Value<'_>>, run: &Run<'_>) -> bool
         Test::Bits(bits) => bits.matches(value),
         Test::Size(size) => match value {
             Value::Array(array) => array.iter().count() as i64 == *size,
-            Value::Reference(array) if array.kind() == ElementType::Array => {
-                run.element_count(array) == Some(*size)
-            }
             _ => false,
         },
         Test::ElementValue(_) | Test::ElementDocument(_) => value

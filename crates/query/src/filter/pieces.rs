@@ -1,19 +1,21 @@
 //! Whether a document passes that isn't put together: by what paths reach in its pieces, or in a
 //! value that stands for one.
 //!
-//! An answer is `None` where only the document itself tells: of expressions, of values that are
-//! long, of what fails. Of several conditions one may tell, whatever the others would say.
+//! An answer is `None` where only the document itself tells: of expressions, of comparisons with
+//! documents and arrays, of what fails. Of several conditions one may tell, whatever the others
+//! would say.
 
-use frond_doc::path::{Path, Reached};
+use frond_doc::path::Path;
+use frond_doc::pieces::VisitMet;
 
 use super::Filter;
-use super::evaluate::{Run, test_reached};
+use super::evaluate::Run;
+use super::long;
 use super::position::{self, Position, Subject};
 use super::tree::{Condition, Field, Node};
 
 /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
-pub type Reach<'r, E> =
-    dyn FnMut(&Path, &mut dyn FnMut(Reached<'_>) -> bool) -> Result<Option<bool>, E> + 'r;
+pub type Reach<'r, E> = dyn FnMut(&Path, &mut VisitMet<'_>) -> Result<Option<bool>, E> + 'r;
 
 impl Filter {
     /// Whether a path of the filter leads on from an outermost field: else a document's outermost
@@ -56,7 +58,12 @@ fn is_below(field: &Field) -> bool {
     1 < field.path.parts().len()
 }
 
-fn node<E>(node: &Node, run: &Run<'_>, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
+/// Whether a document passes of which `reach` shows what paths reach.
+pub(super) fn node<E>(
+    node: &Node,
+    run: &Run<'_>,
+    reach: &mut Reach<'_, E>,
+) -> Result<Option<bool>, E> {
     match node {
         Node::And(nodes) => all(nodes, true, run, reach),
         Node::Or(nodes) => Ok(all(nodes, false, run, reach)?.map(|none| !none)),
@@ -111,7 +118,7 @@ fn condition<E>(
             Ok(told)
         }
         Condition::Not(inner) => Ok(self::condition(inner, path, run, reach)?.map(|holds| !holds)),
-        Condition::Test(test) => reach(path, &mut |reached| test_reached(test, reached, run)),
+        Condition::Test(test) => reach(path, &mut |met| long::passes(test, met, run)),
     }
 }
 
@@ -125,11 +132,7 @@ impl<E> Subject for InPieces<'_, '_, E> {
         self::node(node, run, self.0)
     }
 
-    fn reach(
-        &mut self,
-        path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
-    ) -> Result<Option<bool>, E> {
+    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>) -> Result<Option<bool>, E> {
         (self.0)(path, visit)
     }
 }

@@ -7,9 +7,11 @@
 use std::convert::Infallible;
 
 use frond_doc::path::{Path, Reached};
+use frond_doc::pieces::{Met, VisitMet};
 use frond_doc::{Document, Value};
 
 use super::evaluate::{self, Run};
+use super::long;
 use super::tree::{Condition, Node, Test};
 
 /// The position of the element that matched, if one did.
@@ -24,11 +26,8 @@ pub(super) trait Subject {
     fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, Self::Error>;
 
     /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
-    fn reach(
-        &mut self,
-        path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
-    ) -> Result<Option<bool>, Self::Error>;
+    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>)
+    -> Result<Option<bool>, Self::Error>;
 }
 
 impl Subject for Document<'_> {
@@ -38,12 +37,9 @@ impl Subject for Document<'_> {
         Ok(Some(evaluate::node(node, *self, run)))
     }
 
-    fn reach(
-        &mut self,
-        path: &Path,
-        visit: &mut dyn FnMut(Reached<'_>) -> bool,
-    ) -> Result<Option<bool>, Infallible> {
-        Ok(Some(path.visit_reached(*self, &mut |reached| visit(reached))))
+    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>) -> Result<Option<bool>, Infallible> {
+        let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+        Ok(Some(path.visit_reached(*self, visit)))
     }
 }
 
@@ -90,8 +86,7 @@ fn of_condition<S: Subject>(
         Condition::Not(_) => Ok(Some(None)),
         Condition::Test(test) => {
             let mut found = None;
-            let told =
-                subject.reach(path, &mut |reached| of_reached(test, reached, run, &mut found))?;
+            let told = subject.reach(path, &mut |met| of_met(test, met, run, &mut found))?;
             Ok(told.map(|_| found))
         }
     }
@@ -104,6 +99,20 @@ fn first_told<T, E>(
 ) -> Result<Option<Position>, E> {
     all.find_map(|one| position(one).map(|told| (told != Some(None)).then_some(told)).transpose())
         .unwrap_or(Ok(Some(None)))
+}
+
+/// Whether what a path met, or an element of it, passes; notes its position, if that can be told.
+fn of_met(test: &Test, met: Met<'_>, run: &Run<'_>, found: &mut Option<usize>) -> Option<bool> {
+    match (met, test) {
+        (Met::Value(reached), _) => Some(of_reached(test, reached, run, found)),
+        // Their elements are asked too, here.
+        (Met::Long { .. }, Test::Size(_) | Test::Type(_)) => None,
+        (Met::Long { value, position, is_expandable }, _) => {
+            let passes = long::long_passes(test, &value, is_expandable, run, found);
+            *found = position.or(*found).filter(|_| passes == Some(true));
+            passes
+        }
+    }
 }
 
 /// Whether what a path reached, or an element of it, passes; notes its position.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::field_scan::ScannedNames;
 use frond_doc::path::Path;
-use frond_doc::{ElementType, ValueBuf};
+use frond_doc::{ElementType, Value, ValueBuf};
 
 use super::compare::Comparison;
 use super::geo::GeoTest;
@@ -153,7 +153,9 @@ impl Node {
                 nodes.iter().all(|node| node.ask(depth, asked))
             }
             Node::Field(field) => {
-                asked.add(&field.dotted, field.condition.depth().max(depth));
+                let own = field.condition.depth();
+                let is_whole = depth != Depth::Parts && own != Depth::Parts;
+                asked.add(&field.dotted, if is_whole { Depth::Whole } else { own.max(depth) });
                 true
             }
             Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => true,
@@ -217,6 +219,28 @@ impl Test {
         }
     }
 
+    /// Whether a document or an array may pass by itself, for what is in it.
+    pub(crate) fn may_take_containers(&self) -> bool {
+        let is_container = |value| matches!(value, Value::Document(_) | Value::Array(_));
+        match self {
+            Test::Compare(comparison) => {
+                let operand = comparison.operand();
+                is_container(operand) || matches!(operand, Value::MinKey | Value::MaxKey)
+            }
+            Test::In(membership) => {
+                membership.values().iter().any(|value| is_container(value.as_value()))
+            }
+            Test::Pattern(_) | Test::Remainder(_) | Test::Bits(_) | Test::Never => false,
+            Test::Exists
+            | Test::Type(_)
+            | Test::Size(_)
+            | Test::ElementValue(_)
+            | Test::ElementDocument(_)
+            | Test::Geo(_)
+            | Test::Near(_) => true,
+        }
+    }
+
     /// Whether the test asks arrays as a whole only, so that their elements are not asked.
     pub(crate) fn is_on_whole_arrays(&self) -> bool {
         matches!(
@@ -239,7 +263,8 @@ impl Condition {
             Condition::Test(Test::Type(types)) if types.types().contains(&ElementType::Array) => {
                 Depth::Parts
             }
-            Condition::Test(_) => Depth::Whole,
+            Condition::Test(Test::Geo(_) | Test::Near(_)) => Depth::Whole,
+            Condition::Test(_) => Depth::Lying,
         }
     }
 

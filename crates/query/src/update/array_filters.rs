@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use frond_doc::path::Reached;
+use frond_doc::path::{Path, Reached};
+use frond_doc::pieces::{Lying, Met, VisitMet};
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
 use super::value_set::count_lookup;
@@ -80,6 +81,20 @@ impl ArrayFilters {
         }
     }
 
+    /// Whether `$[name]` stands for `element`, if it can be asked and that can be told where the
+    /// element lies.
+    pub(super) fn takes(&self, name: &str, element: Lying<'_>) -> Option<bool> {
+        let long = match element {
+            Lying::Here(value) => return self.matches(name, value).ok(),
+            Lying::Elsewhere(long) => long,
+        };
+        let filter = self.0.get(name)?;
+        filter.memory().work(1).ok()?;
+        let reach = &mut |path: &Path, visit: &mut VisitMet<'_>| Ok(long.reach(path, 1, visit));
+        let Ok(told) = filter.passes_by::<Infallible>(reach);
+        told
+    }
+
     /// Whether `$[name]` stands for `element`.
     ///
     /// # Errors
@@ -89,7 +104,7 @@ impl ArrayFilters {
         count_lookup(element, filter.memory())?;
         // All paths of the filter begin with the name.
         let Ok(told) = filter.passes_by::<Infallible>(&mut |path, visit| {
-            let visit = &mut |reached: Reached<'_>| visit(reached);
+            let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
             Ok(Some(path.visit_reached_from(Some(element), visit)))
         });
         if let Some(answer) = told {

@@ -316,10 +316,9 @@ impl Fetch<'_> {
         Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
     }
 
-    /// Has the filter open what it looks at in large documents, where no names of fields tell that.
+    /// Has the filter open what it looks at in large documents, of which only a part is wanted.
     pub(super) fn open_for_filter(&mut self) {
-        let tells = self.filter.outermost_names().is_some();
-        if !self.may_fail || tells || self.filter.runs_scripts() {
+        if !self.may_fail || self.filter.runs_scripts() {
             return;
         }
         let large = stored(self.reader.store());
@@ -328,7 +327,12 @@ impl Fetch<'_> {
         for name in self.in_part.iter().flatten() {
             names.field(&String::from_utf8_lossy(name)).look(Depth::Whole);
         }
-        self.lazily = Some((Lazily::new(&large, true).asking(&names), self.filter.asked()));
+        let lazily = Lazily::new(&large, false).asking(&names);
+        let lazily = match self.filter.paths() {
+            Some(_) => lazily.only(&[]),
+            None => lazily,
+        };
+        self.lazily = Some((lazily, self.filter.asked()));
     }
 
     /// `_id` and the outermost fields that were asked for of large documents.

@@ -26,7 +26,7 @@ const OPERATORS: [&str; 12] = [
 const DEPTH_CHECKED: usize = 90;
 
 /// An operator on one path.
-pub(super) struct Step<'u> {
+pub(in crate::large) struct Step<'u> {
     pub operator: &'u str,
     pub parts: Vec<Cow<'u, str>>,
     pub operand: Value<'u>,
@@ -53,23 +53,34 @@ pub(super) fn steps(update: Document<'_>, position: Option<usize>) -> Option<Vec
                     part => part.into(),
                 });
             }
-            let is_plain = parts.iter().all(|part| !part.is_empty() && !part.starts_with('$'));
-            if !is_plain
-                || parts[0] == "_id"
-                || !is_shallow(operand, DEPTH_CHECKED - parts.len().min(DEPTH_CHECKED))
-            {
+            let step = Step { operator, parts, operand };
+            if !is_taken(&step) {
                 return None;
             }
-            steps.push(Step { operator, parts, operand });
+            steps.push(step);
         }
     }
+    let is_sorted = sort(&mut steps);
+    (!has_positional || is_sorted).then_some(steps)
+}
+
+/// Whether a step can be taken by itself.
+pub(in crate::large) fn is_taken(step: &Step<'_>) -> bool {
+    let Step { parts, operand, .. } = step;
+    parts.iter().all(|part| !part.is_empty() && !part.starts_with('$'))
+        && parts[0] != "_id"
+        && is_shallow(*operand, DEPTH_CHECKED - parts.len().min(DEPTH_CHECKED))
+}
+
+/// Brings steps into the order of their paths, and tells whether none lies in another. Positions
+/// may stand for what another path names too: a conflict that only the document shows.
+pub(super) fn sort(steps: &mut [Step<'_>]) -> bool {
     steps.sort_by(|left, right| {
         let (left, right) = (left.parts.iter(), right.parts.iter());
         left.map(|part| order_of(part)).cmp(right.map(|part| order_of(part)))
     });
-    // A `$` may stand for what another path names too: a conflict that only the document shows.
     let are_apart = |pair: &[Step<'_>]| !pair[1].parts.starts_with(&pair[0].parts);
-    (!has_positional || steps.windows(2).all(are_apart)).then_some(steps)
+    steps.windows(2).all(are_apart)
 }
 
 /// Numbers come before names, by their value.
