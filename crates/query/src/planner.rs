@@ -192,6 +192,8 @@ pub struct Question<'q> {
     pub sort: Option<&'q SortPattern>,
     /// At most how many, those that are passed over counted.
     pub limit: Option<u64>,
+    /// How many are passed over first: an index may count them.
+    pub skip: u64,
     /// The field whose distinct values alone are wanted: an index that begins with it may be
     /// scanned whole.
     pub distinct: Option<&'q str>,
@@ -318,10 +320,22 @@ fn cost(offer: &CandidatePlan, question: Question<'_>, passing: u64) -> u64 {
         }
         _ => offer.count,
     };
-    read.saturating_mul(offer.entry_cost)
+    let passed = if offer.counts() { question.skip } else { 0 };
+    read.saturating_sub(passed).max(1).saturating_mul(offer.entry_cost)
 }
 
 impl CandidatePlan {
+    /// Whether each entry within its ranges is another document that passes, so that those that are
+    /// passed over are counted.
+    fn counts(&self) -> bool {
+        match &self.plan {
+            Plan::IndexScan(scan) => {
+                scan.is_exact && !scan.may_repeat && !scan.is_merged && scan.checks.is_empty()
+            }
+            Plan::IdScan(_) | Plan::Union { .. } | Plan::CollectionScan => false,
+        }
+    }
+
     /// Finds out how much a scan of ranges reads.
     fn measure(&mut self, range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64) {
         self.count = match &self.plan {

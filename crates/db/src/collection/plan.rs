@@ -146,7 +146,8 @@ fn by_ids(request: Request<'_>) -> Option<Access> {
     }
     let filter = request.filter;
     let (indexes, is_by_id) = (&[], true);
-    let question = Question { filter, sort, limit: None, distinct: None, indexes, is_by_id };
+    let question =
+        Question { filter, sort, limit: None, skip: 0, distinct: None, indexes, is_by_id };
     let plan = planner::plan(question, &mut |_, _| 0);
     let Plan::IdScan(scan) = &plan else { return None };
     scan.ranges.iter().all(is_one_key).then(|| Candidates::default().access(plan, request))

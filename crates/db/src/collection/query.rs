@@ -88,7 +88,7 @@ pub(super) fn query_of(
         order: &order,
         hint: request.hint.as_ref(),
         limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
-        skip: 0,
+        skip: request.skip,
         between: Between {
             min: request.min.as_ref().map(DocumentBuf::view),
             max: request.max.as_ref().map(DocumentBuf::view),

@@ -68,8 +68,8 @@ impl Search<'_> {
             Some(hint) => Hint::parse(hint, collection)?,
             None => None,
         };
-        let Search { filter, order, limit, needs, between, distinct, .. } = self;
-        let (limit, between, distinct) = (*limit, *between, *distinct);
+        let Search { filter, order, limit, skip, needs, between, distinct, .. } = self;
+        let (limit, skip, between, distinct) = (*limit, *skip, *between, *distinct);
         let is_by_id = collection.series.is_none();
         let allowed = None;
         Ok(plan::Request {
@@ -77,6 +77,7 @@ impl Search<'_> {
             order,
             hint,
             limit,
+            skip,
             needs,
             between,
             distinct,

@@ -228,3 +228,43 @@ fn a_skip_by_counts_is_right_under_writers() {
     assert_eq!(found.last().and_then(|it| it.get("a")?.as_integer()), Some(200));
     transaction.abort();
 }
+
+/// What an index counts costs a plan nothing: a filter that most documents pass is asked of it.
+#[test]
+fn what_is_passed_over_by_counts_is_not_read() {
+    let shop = shop();
+    let make = |id: i32| document! { "_id": id, "a": (id * 7) % 1_000, "pad": "x" };
+    let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
+    for first in (0..4_000).step_by(2_000) {
+        let batch: Vec<DocumentBuf> = (first..first + 2_000).map(make).collect();
+        assert_eq!(try_insert(&shop, "things", &batch).count, 2_000);
+    }
+    shop.create_indexes("things", &[spec]).expect("made");
+    shop.frond().engine().checkpoint().expect("folded");
+    for (filter, skip, found) in [
+        ("{'a': {'$gt': 9}}", 3_000, 3),
+        ("{'a': {'$gte': 0, '$lt': 2000}}", 3_998, 2),
+        ("{'a': {'$gt': 9}}", 3_959, 1),
+        ("{'a': {'$gt': 9}}", 3_960, 0),
+    ] {
+        let request = FindRequest { skip, limit: Some(3), ..request(filter) };
+        let explained = shop
+            .explain_as("things", &request, frond_db::Purpose::Find, frond_db::Effort::Run)
+            .expect("explained");
+        assert_eq!(examined(&explained, "totalDocsExamined"), found, "{filter} {skip}");
+        let stages = format!("[{{'$match': {filter}}}, {{'$skip': {skip}}}, {{'$limit': 3}}]");
+        for documents in [
+            run(&shop, "things", &request).expect("found"),
+            aggregate(&shop, Some("things"), &stages).expect("found"),
+        ] {
+            assert_eq!(documents.len() as i64, found, "{filter} {skip}");
+        }
+    }
+    // Where nothing counts, fewer are read without the index.
+    let request =
+        FindRequest { skip: 2_000, limit: Some(3), ..request("{'a': {'$gt': 9}, 'pad': 'x'}") };
+    let explained = shop
+        .explain_as("things", &request, frond_db::Purpose::Find, frond_db::Effort::Run)
+        .expect("explained");
+    assert!(stages(&explained).contains("COLLSCAN"), "{}", stages(&explained));
+}

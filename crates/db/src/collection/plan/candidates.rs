@@ -68,9 +68,9 @@ impl<'a> Candidates<'a> {
     /// What the planner is asked.
     pub fn question<'q>(&'q self, request: Request<'q>) -> Question<'q> {
         let (filter, sort) = (request.filter, request.order.pattern());
-        let (limit, distinct) = (request.limit, request.distinct);
+        let (limit, skip, distinct) = (request.limit, request.skip, request.distinct);
         let (indexes, is_by_id) = (&self.facts, request.is_by_id);
-        Question { filter, sort, limit, distinct, indexes, is_by_id }
+        Question { filter, sort, limit, skip, distinct, indexes, is_by_id }
     }
 
     /// What `ask` answers, which may ask how large ranges are.

@@ -23,6 +23,8 @@ pub struct Request<'a> {
     pub hint: Option<Hint>,
     /// At most how many, those that are passed over counted.
     pub limit: Option<u64>,
+    /// How many are passed over first.
+    pub skip: u64,
     /// What of them.
     pub needs: &'a Needs,
     /// Between which keys of the hinted index.

@@ -22,6 +22,7 @@ pub fn all_documents<'a>(
         order: &order,
         hint: None,
         limit: None,
+        skip: 0,
         needs: &None,
         between: Between::default(),
         distinct: None,

@@ -188,6 +188,7 @@ impl CollectionWriter<'_> {
             order,
             hint,
             limit,
+            skip: 0,
             needs: &None,
             between: Between::default(),
             distinct: None,
