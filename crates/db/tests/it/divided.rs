@@ -179,7 +179,7 @@ fn pipeline(random: &mut Random) -> String {
         let most = if random.one_in(4) { EACH.len() } else { EACH.len() - 4 };
         stages.push(one(random, &EACH[..most]).to_owned());
     }
-    stages.push(match random.below(8) {
+    stages.push(match random.below(9) {
         0 => "{'$count': 'n'}".to_owned(),
         1 => "{'$sort': {'g': 1, 's': -1}}".to_owned(),
         2 => format!("{{'$sort': {{'mixed': 1}}}}, {{'$limit': {}}}", 1 + random.below(50)),
@@ -187,6 +187,16 @@ fn pipeline(random: &mut Random) -> String {
         4 => "{'$bucket': {'groupBy': '$p', 'boundaries': [0, 20, 50], 'default': 'other', \
               'output': {'n': {'$sum': 1}, 'x': {'$push': '$s'}}}}"
             .to_owned(),
+        5 => {
+            let by = one(random, &["'$p'", "'$a'", "'$mixed'", "'$s'", "{'$mod': ['$a', 7]}"]);
+            let output =
+                one(random, &["", ", 'output': {'n': {'$sum': '$p'}, 'x': {'$push': '$_id'}}"]);
+            let granularity = one(random, &["", "", ", 'granularity': 'R5'"]);
+            let count = 1 + random.below(7);
+            format!(
+                "{{'$bucketAuto': {{'groupBy': {by}, 'buckets': {count}{output}{granularity}}}}}"
+            )
+        }
         _ => {
             let mut fields = vec![format!("'_id': {}", one(random, IDS))];
             // Most of them can be divided, so few of each.

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, order};
 use frond_store::budget::Reservation;
 
+use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::granularity::Granularity;
 use super::group::{Group, OneGroup, group};
 use super::parse::{StageParser, one};
+use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, MEMORY_BYTES_MAX};
@@ -36,33 +38,19 @@ impl Stage for BucketAuto {
         input: Documents<'a>,
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
-        let variables = context.variables.clone();
-        let resources = context.resources.clone();
-        Ok(lazily(move || {
-            let mut sorter = Sorter::new("$bucketAuto", &resources, usize::MAX);
-            let mut count: u64 = 0;
-            for document in input {
-                let document = document?;
-                let scope = Scope::new(document.view(), &variables);
-                let by = self.group.id(&scope)?;
-                self.check(by.or_null())?;
-                let key = variables.collation().key_of(by.or_null());
-                drop(by);
-                sorter.add(key, document)?;
-                count += 1;
-            }
-            let mut cutter = Cutter {
-                rest: sorter.finish()?.peekable(),
-                share: ((count as f64 / self.buckets as f64).round() as u64).max(1),
-                number: 0,
-                low: None,
-                stage: self,
-                variables,
-                bytes: 0,
-                reservation: resources.reservation_of(MEMORY_BYTES_MAX),
-            };
-            Ok(Box::new(std::iter::from_fn(move || cutter.next().transpose())))
-        }))
+        Ok(self.over(input.into(), context))
+    }
+
+    fn run_over<'a>(
+        self: Arc<Self>,
+        rows: Box<dyn Rows + 'a>,
+        context: &Context,
+    ) -> Result<Input<'a>, QueryError> {
+        Ok(Input::Documents(self.over(Input::Rows(rows), context)))
+    }
+
+    fn division(self: Arc<Self>) -> Division {
+        Division::Gathers(self)
     }
 
     fn asked(&self) -> Asked {
@@ -74,7 +62,76 @@ impl Stage for BucketAuto {
     }
 }
 
+/// Parts, each sorted by the value.
+struct SortedParts {
+    stage: Arc<BucketAuto>,
+    parts: Vec<Sorted>,
+    count: u64,
+}
+
+impl Gather for BucketAuto {
+    fn gather(
+        self: Arc<Self>,
+        input: Input<'_>,
+        context: &Context,
+    ) -> Result<Box<dyn Gathered>, QueryError> {
+        let (sorted, count) = self.sorted(input, context)?;
+        Ok(Box::new(SortedParts { stage: self, parts: vec![sorted], count }))
+    }
+}
+
+impl Gathered for SortedParts {
+    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+        let SortedParts { parts, count, .. } = *of_same_stage::<SortedParts>(next);
+        self.parts.extend(parts);
+        self.count += count;
+        Ok(())
+    }
+
+    fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError> {
+        let sorted = Sorted::interleaved(self.parts, usize::MAX)?;
+        Ok(self.stage.cut(sorted, self.count, context))
+    }
+}
+
 impl BucketAuto {
+    fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
+        let context = context.clone();
+        lazily(move || {
+            let (sorted, count) = self.sorted(input, &context)?;
+            Ok(self.cut(sorted, count, &context))
+        })
+    }
+
+    /// The documents by the value, and how many they are.
+    fn sorted(&self, input: Input<'_>, context: &Context) -> Result<(Sorted, u64), QueryError> {
+        let variables = &context.variables;
+        let mut sorter = Sorter::new("$bucketAuto", &context.resources, usize::MAX);
+        let mut count = 0;
+        input.visit(&mut |document| {
+            let by = self.group.id(&Scope::new(document, variables))?;
+            self.check(by.or_null())?;
+            sorter.add_view(&variables.collation().key_of(by.or_null()), document)?;
+            count += 1;
+            Ok(true)
+        })?;
+        Ok((sorter.finish()?, count))
+    }
+
+    fn cut(self: Arc<Self>, sorted: Sorted, count: u64, context: &Context) -> Documents<'static> {
+        let mut cutter = Cutter {
+            rest: sorted.peekable(),
+            share: ((count as f64 / self.buckets as f64).round() as u64).max(1),
+            number: 0,
+            low: None,
+            stage: self,
+            variables: context.variables.clone(),
+            bytes: 0,
+            reservation: context.resources.reservation_of(MEMORY_BYTES_MAX),
+        };
+        Box::new(std::iter::from_fn(move || cutter.next().transpose()))
+    }
+
     /// Refuses what can't be rounded to a series.
     fn check(&self, value: Value<'_>) -> Result<(), QueryError> {
         if self.granularity.is_none() {

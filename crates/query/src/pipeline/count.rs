@@ -8,7 +8,6 @@ use super::Documents;
 use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
-use super::spill::Resources;
 use super::stage::{Context, Counter, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
@@ -75,7 +74,7 @@ impl Gathered for Counted {
         Ok(())
     }
 
-    fn documents(self: Box<Self>, _: &Resources) -> Result<Documents<'static>, QueryError> {
+    fn documents(self: Box<Self>, _: &Context) -> Result<Documents<'static>, QueryError> {
         Ok(Box::new(self.stage.document(self.count).into_iter().map(Ok)))
     }
 }

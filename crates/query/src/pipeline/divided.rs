@@ -59,7 +59,7 @@ pub(super) trait Gathered: Any + Send {
     ///
     /// # Errors
     /// What the stage fails with.
-    fn documents(self: Box<Self>, resources: &Resources) -> Result<Documents<'static>, QueryError>;
+    fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError>;
 }
 
 /// What the same stage has gathered of other documents.
@@ -134,7 +134,7 @@ fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Doc
     for next in gathered {
         context.resources.check().and_then(|()| all.append(next)).ok()?;
     }
-    all.documents(&context.resources).ok()
+    all.documents(context).ok()
 }
 
 /// What the threads see besides the documents: each has its share of memory, and asks whether it

@@ -165,8 +165,8 @@ impl Gathered for GroupsOfPart {
         Ok(())
     }
 
-    fn documents(self: Box<Self>, resources: &Resources) -> Result<Documents<'static>, QueryError> {
-        self.stage.documents(self.groups, &of_groups(resources))
+    fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError> {
+        self.stage.documents(self.groups, &of_groups(&context.resources))
     }
 }
 

@@ -9,7 +9,6 @@ use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows as Lent};
 use super::sorter::{Sorted, Sorter};
-use super::spill::Resources;
 use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
 use crate::examined;
@@ -80,7 +79,7 @@ impl Gathered for SortedParts {
         Ok(())
     }
 
-    fn documents(self: Box<Self>, _: &Resources) -> Result<Documents<'static>, QueryError> {
+    fn documents(self: Box<Self>, _: &Context) -> Result<Documents<'static>, QueryError> {
         let sorted = Sorted::interleaved(self.parts, self.wanted)?;
         Ok(Box::new(sorted.map(|entry| Ok(entry?.1))))
     }
