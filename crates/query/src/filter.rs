@@ -417,7 +417,8 @@ impl Filter {
         are_all.then_some(names)
     }
 
-    /// At what of documents the filter looks by itself: its expressions and schemas open what they want.
+    /// At what of documents the filter looks by itself: its expressions and schemas open what they
+    /// want.
     pub fn asked(&self) -> Asked {
         let mut asked = Asked::default();
         if self.root.ask(Depth::Parts, &mut asked) { asked } else { Asked::all() }

@@ -162,7 +162,9 @@ fn rich(id: usize, bytes: usize) -> DocumentBuf {
         out.append(name, value);
     }
     out.begin_array("ids");
-    (0..bytes / 500).for_each(|id| drop(out.push(number(id))));
+    for id in 0..bytes / 500 {
+        out.push(number(id));
+    }
     out.end().begin_array("big");
     for at in 0..8 {
         out.push_begin_document().append("at", number(at)).append("n", number(at % 3));

@@ -458,8 +458,8 @@ impl CollectionWriter<'_> {
         self.check_valid(before.as_ref().map(DocumentBuf::view), asked(after)?.view())
     }
 
-    /// Whether a document passes the validator, which opens what it looks at; `false` too where only
-    /// this transaction has what it was before.
+    /// Whether a document passes the validator, which opens what it looks at; `false` too where
+    /// only this transaction has what it was before.
     fn passes_in_pieces(
         &self,
         validator: &Validator,
