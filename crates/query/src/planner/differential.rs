@@ -329,9 +329,16 @@ fn round(random: &mut Random) -> Option<String> {
                 let entries = index.map_or(&by_id, |index| &indexes[index].entries);
                 ranges.iter().map(|range| within(entries, range).count() as u64).sum()
             };
-            let (sort, limit, distinct) = (sort.as_ref(), None, None);
-            let question =
-                Question { filter: &filter, sort, limit, distinct, indexes: facts, is_by_id: true };
+            let (sort, limit, skip, distinct) = (sort.as_ref(), None, 0, None);
+            let question = Question {
+                filter: &filter,
+                sort,
+                limit,
+                skip,
+                distinct,
+                indexes: facts,
+                is_by_id: true,
+            };
             let plan = plan(question, &mut count);
             if let Some(what) = fault(&plan, indexes, (&filter, sort), &documents) {
                 let names: Vec<&str> = facts.iter().map(|facts| facts.name.as_str()).collect();
