@@ -61,7 +61,8 @@ impl Repository {
         self.carry_since(bases, now, onto)
     }
 
-    /// `onto` with what was written since `bases`, up to `now`; without a base nothing is.
+    /// `onto` with what was written since `bases`, up to `now`; without a base nothing is. Of a
+    /// collection that can't be both all is set aside.
     ///
     /// # Errors
     /// `Damaged` or `Unavailable` if documents can't be read.
@@ -71,6 +72,34 @@ impl Repository {
         now: Tree,
         onto: Tree,
     ) -> Result<Carried, Error> {
+        if let Some(carried) = self.carry_together(&bases, now, onto)? {
+            return Ok(carried);
+        }
+        let store = self.frond().engine().store();
+        let base = bases.first().unwrap_or(&onto);
+        let (mut catalog, mut set_aside) = (onto, BTreeSet::new());
+        for changed in changed_collections(store, base, &now)? {
+            let name = changed.name;
+            let alone = with_entry(&**store, base, &name, changed.to.as_ref())?;
+            let Some(carried) = self.carry_together(&bases, alone, onto)? else {
+                set_aside.insert(name);
+                continue;
+            };
+            let entry = catalog_entry(store, &carried.catalog, &name)?;
+            catalog = with_entry(&**store, &catalog, &name, entry.as_ref())?;
+            set_aside.extend(carried.set_aside);
+        }
+        Ok(Carried { catalog, set_aside: set_aside.into_iter().collect() })
+    }
+
+    /// As [`Repository::carry_since`]; `None` if what was written and `onto` can't be together, or
+    /// there is no base.
+    fn carry_together(
+        &self,
+        bases: &[Tree],
+        now: Tree,
+        onto: Tree,
+    ) -> Result<Option<Carried>, Error> {
         let rules = MergeRules {
             on_conflict: Some(MergeSide::Theirs),
             equal_changes: Some(EqualChanges::Agree),
@@ -83,28 +112,20 @@ impl Repository {
             decisions: &BTreeMap::new(),
             by_rules: false,
         };
-        let (mut catalog, mut set_aside) = (now, BTreeSet::new());
-        let mut is_possible = !bases.is_empty();
         let store = self.frond().engine().store();
+        let (mut catalog, mut set_aside) = (now, BTreeSet::new());
         for base in bases {
-            match carry.merge(ThreeWay::new(&base, &catalog, &onto)) {
-                Ok(merged) => {
-                    let conflicts = merged.conflicts.into_iter();
-                    set_aside.extend(conflicts.map(|conflict| conflict.collection));
-                    set_aside.extend(redefined(store, &base, &catalog, &merged.catalog)?);
-                    catalog = merged.catalog;
-                }
-                // What was written and `onto` can't be together.
-                Err(error) if error.kind == ErrorKind::Invalid => is_possible = false,
+            let merged = match carry.merge(ThreeWay::new(base, &catalog, &onto)) {
+                Ok(merged) => merged,
+                Err(error) if error.kind == ErrorKind::Invalid => return Ok(None),
                 Err(error) => return Err(error),
-            }
+            };
+            set_aside.extend(merged.conflicts.into_iter().map(|conflict| conflict.collection));
+            set_aside.extend(redefined(store, base, &catalog, &merged.catalog)?);
+            catalog = merged.catalog;
         }
-        if !is_possible {
-            let changed = changed_collections(store, &onto, &now)?;
-            set_aside.extend(changed.into_iter().map(|changed| changed.name));
-            catalog = onto;
-        }
-        Ok(Carried { catalog, set_aside: set_aside.into_iter().collect() })
+        let set_aside = set_aside.into_iter().collect();
+        Ok((!bases.is_empty()).then_some(Carried { catalog, set_aside }))
     }
 }
 

@@ -3,7 +3,7 @@
 //! others, and each undone.
 
 use frond_db::{Frond, ReclaimOptions};
-use frond_doc::{DocumentBuf, document};
+use frond_doc::{DocumentBuf, document, extended_json};
 use frond_vcs::Repository;
 use frond_vcs::{MergeOutcome, PickKind, PickRequest, Resolution};
 
@@ -147,6 +147,22 @@ fn what_was_defined_otherwise_since_is_set_aside_and_told() {
     let undoing = main.reflog(Some("main")).unwrap()[0].change;
     // What was set aside is there again, and nothing was defined since.
     assert!(main.undo(None, Some(undoing)).unwrap().set_aside.is_empty());
+}
+
+#[test]
+fn an_index_that_can_not_be_sets_aside_its_collection_alone() {
+    let (_frond, main, _side) = branches();
+    let arrays = extended_json::parse(r#"{"_id": 7, "x": [1], "y": [1]}"#).unwrap();
+    insert(&main, "things", &[arrays]);
+    main.commit("arrays", "").unwrap();
+    main.reset(Some("main~1"), true).unwrap();
+    index(&main, "things", document! { "x": 1, "y": 1 }, false);
+    insert(&main, "orders", &[order(5)]);
+    insert(&main, "new", &[order(1)]);
+    assert_eq!(main.undo(None, None).unwrap().set_aside, ["things"]);
+    assert_eq!(all(&main, "things").len(), 4);
+    assert_eq!(all(&main, "orders"), [order(0), order(5)]);
+    assert_eq!(all(&main, "new"), [order(1)]);
 }
 
 #[test]
