@@ -35,8 +35,9 @@ pub(crate) struct ForeignWalk<'a> {
     store: &'a dyn ChunkStore,
     /// What needn't travel, or was gathered.
     known: HashSet<ChunkHash>,
-    /// What is yet to be walked from.
+    /// What is yet to be walked from, and what of it was read.
     roots: Vec<ChunkHash>,
+    read_roots: Vec<Chunk>,
     path: Vec<Node>,
     gathered: Gathered,
     bytes: usize,
@@ -75,6 +76,7 @@ impl<'a> ForeignWalk<'a> {
             store,
             known: have.roots.iter().copied().collect(),
             roots: roots(record),
+            read_roots: Vec::new(),
             path: Vec::new(),
             gathered: Gathered::default(),
             bytes: 0,
@@ -99,14 +101,17 @@ impl<'a> ForeignWalk<'a> {
     pub fn gather(&mut self, bytes_max: usize) -> Result<bool, StoreError> {
         loop {
             let Some(node) = self.path.last_mut() else {
+                // One after the other: what stands in the path is below what stands before it.
+                if let Some(root) = self.read_roots.pop() {
+                    self.enter(root)?;
+                    continue;
+                }
                 if self.roots.is_empty() {
                     return Ok(false);
                 }
                 let from = self.roots.len().saturating_sub(BATCH);
                 let roots = self.roots.split_off(from);
-                for root in self.read(roots)? {
-                    self.enter(root)?;
-                }
+                self.read_roots = self.read(roots)?;
                 continue;
             };
             match node.below.next() {
@@ -205,4 +210,69 @@ fn roots(record: &Record) -> Vec<ChunkHash> {
 fn own(record: &Record, hash: ChunkHash) -> Option<&Chunk> {
     let place = record.chunks.binary_search_by_key(&hash, Chunk::hash).ok();
     place.map(|place| &record.chunks[place])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use frond_store::ChunkKind;
+    use frond_store::memory::MemoryStore;
+    use frond_testkit::random::for_seeds;
+    use frond_tree::Value;
+
+    use super::*;
+    use crate::ids::TreeId;
+
+    /// A record that names these values' chunks, and brings none of them.
+    fn naming(roots: &[Chunk]) -> Record {
+        let entries = roots.iter().enumerate().map(|(number, root)| {
+            let content = Content::Chunk { hash: root.hash(), bytes: root.payload().len() as u64 };
+            (number.to_be_bytes().to_vec().into(), Some(Value { flags: 0, content }))
+        });
+        Record { writes: vec![(TreeId(2), entries.collect())], ..Record::default() }
+    }
+
+    #[test]
+    fn all_of_a_piece_is_below_its_tops() {
+        for_seeds(200, |mut random| {
+            let store = MemoryStore::new();
+            let mut chunks: Vec<Chunk> = Vec::new();
+            for number in 0..1 + random.below(40) {
+                let below: Vec<ChunkHash> = match chunks.is_empty() {
+                    true => Vec::new(),
+                    false => (0..random.below(4)).map(|_| random.choose(&chunks).hash()).collect(),
+                };
+                chunks.push(Chunk::new(ChunkKind::Blob, &below, &number.to_be_bytes()));
+            }
+            store.put_many(&chunks).unwrap();
+            let roots: Vec<Chunk> =
+                (0..1 + random.below(6)).map(|_| random.choose(&chunks).clone()).collect();
+            let record = naming(&roots);
+            let mut walk = ForeignWalk::new(&record, &*store, &MembersHave::default()).unwrap();
+            let bytes_max = 1 + random.below(600);
+            let (mut is_more, mut gathered) = (true, HashSet::new());
+            while is_more {
+                is_more = walk.gather(bytes_max).unwrap();
+                let Gathered { chunks, tops } = walk.take();
+                let piece: HashMap<ChunkHash, &Chunk> =
+                    chunks.iter().map(|chunk| (chunk.hash(), chunk)).collect();
+                let mut open: Vec<ChunkHash> = tops.iter().map(|(hash, _)| *hash).collect();
+                let mut kept = HashSet::new();
+                while let Some(hash) = open.pop() {
+                    if let Some(chunk) = piece.get(&hash)
+                        && kept.insert(hash)
+                    {
+                        open.extend(chunk.references());
+                    }
+                }
+                assert_eq!(kept.len(), piece.len(), "of what members put nothing may go");
+                for chunk in &chunks {
+                    assert!(gathered.insert(chunk.hash()));
+                    assert!(chunk.references().all(|below| gathered.contains(&below)));
+                }
+            }
+            assert!(roots.iter().all(|root| gathered.contains(&root.hash())));
+        });
+    }
 }
