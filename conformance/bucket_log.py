@@ -8,7 +8,8 @@ running and was deposed must refuse its next write, as one that is no primary. N
 conformance/s3.py builds it.
 
 Then the bucket takes requests and answers none: a write and the commit of a transaction end at their time limit,
-as a thing unknown, and are there once when it answers again. Commands then read the directory, which no server has.
+as a thing unknown, and are there once when it answers again; a server that is told to stop ends within seconds.
+Commands then read the directory, which no server has.
 
     python3 conformance/bucket_log.py [--frond PATH] [--rounds COUNT] [--seed NUMBER] [--server PATH]
 """
@@ -18,6 +19,7 @@ import random
 import re
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -35,7 +37,7 @@ MAX_TIME_EXPIRED = 50
 LIMIT_MS = 1000
 # What is unknown ends so much later than at its limit, at the most.
 LATE_SECONDS_MAX = 3
-STOP_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 20
 
 
 def main():
@@ -250,13 +252,33 @@ def be_silent(frond, store):
     found = sorted(document["_id"] for document in shop.silent.find())
     if found != ["after", "alone", "before", "in a transaction"]:
         raise SystemExit(f"bucket_log: after the silence there is {found}")
+    way.open.clear()
+    acknowledged = []
+    waiting = threading.Thread(target=insert_in_vain, args=(leader, acknowledged))
+    waiting.start()
+    time.sleep(1)
+    begun = time.monotonic()
+    leader.process.terminate()
+    try:
+        leader.process.communicate(timeout=STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        raise SystemExit("bucket_log: a server beside a silent bucket doesn't end") from None
+    seconds = time.monotonic() - begun
+    waiting.join()
+    if acknowledged:
+        raise SystemExit("bucket_log: a silent bucket acknowledges")
+    way.open.set()
+    leader = Leader(frond, "silent")
+    found = {document["_id"] for document in leader.client().shop.silent.find()} - {"in vain"}
+    if found != {"after", "alone", "before", "in a transaction"}:
+        raise SystemExit(f"bucket_log: after a stop beside a silent bucket there is {found}")
     leader.process.terminate()
     leader.process.communicate(timeout=STOP_SECONDS_MAX)
     command = frond.run("export", "--data", "silent", "-d", "shop", "-c", "silent")
     if not {"after", "alone", "before"} <= set(re.findall('"_id": *"([^"]*)"', command)):
         raise SystemExit(f"bucket_log: a command finds {command}")
     frond.run("fsck", "--data", "silent")
-    print("silence: a write and a commit end at their limits, and are there; commands read the directory")
+    print(f"silence: writes and commits end at their limits; a server that is told to stop ends in {seconds:.1f} s")
 
 
 def end_at_limit(what, write):
@@ -268,6 +290,13 @@ def end_at_limit(what, write):
         seconds = time.monotonic() - begun
         if error.code != MAX_TIME_EXPIRED or not 0 <= seconds - LIMIT_MS / 1000 < LATE_SECONDS_MAX:
             raise SystemExit(f"bucket_log: {what} ends after {seconds:.1f} s: {error!r}") from error
+
+
+def insert_in_vain(leader, acknowledged):
+    try:
+        acknowledged.append(leader.client().shop.silent.insert_one({"_id": "in vain"}))
+    except PyMongoError:
+        pass  # Whether it is there is unknown.
 
 
 if __name__ == "__main__":

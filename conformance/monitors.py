@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Watches a server under load as its operators do: mongostat, mongotop, and the data layer of Compass.
+"""Watches a server under load as its operators do: mongostat, mongotop, and the data layer of Compass; and moves
+its users and roles to another by mongodump and mongorestore.
 
     target/conformance/venv/bin/python conformance/monitors.py [--frond PATH]
 
@@ -17,8 +18,10 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 from pymongo import MongoClient
+from pymongo.errors import PyMongoError
 
 from drivers import PASSWORD, USER, Server
 from run import INSTALLED, SCRIPTS, find_server, install, once
@@ -56,14 +59,19 @@ class Report:
         print(f"{name}: {'passed' if right else 'FAILED'}: {found}", flush=True)
 
 
-def lines_of(tool, server, *arguments):
-    """What a tool prints as JSON, a line each."""
+def run_tool(tool, server, *arguments):
     host = ["--host", "localhost", "--port", str(server.port), "--ssl", "--sslCAFile", server.authority]
     user = ["-u", USER, "-p", PASSWORD, "--authenticationDatabase", "admin"]
-    command = [INSTALLED / "bin" / tool, *host, *user, "--json", *arguments]
+    command = [INSTALLED / "bin" / tool, *host, *user, *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX)
     if ran.returncode != 0:
         raise SystemExit(f"{tool}: ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    return ran
+
+
+def lines_of(tool, server, *arguments):
+    """What a tool prints as JSON, a line each."""
+    ran = run_tool(tool, server, "--json", *arguments)
     return [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
 
 
@@ -96,6 +104,47 @@ def check_top(server, loader, report):
         right = is_near(told, share * rate) and 0 < milliseconds < 1000
         told = f"{told:.1f}/s in {milliseconds:.0f} ms, done {share * rate:.1f}/s"
         report.check(f"mongotop, {kind}", right, told)
+
+
+def check_accounts(server, frond, directory, report):
+    """All that one server has goes to another, and one database's accounts back: a user logs in with his password."""
+    with MongoClient(server.uri("zlib")) as client:
+        reads = [{"resource": {"db": "shop", "collection": "items"}, "actions": ["find"]}]
+        client.shop.command("createRole", "reader", privileges=reads, roles=[])
+        client.shop.command("createUser", "ann", pwd="of ann", roles=["reader"])
+        client.shop.items.insert_one({"_id": "of ann"})
+    whole, part = directory / "dump", directory / "dump of shop"
+    run_tool("mongodump", server, "--out", whole)
+    (directory / "other").mkdir()
+    other = Server(frond, directory / "other")
+    run_tool("mongorestore", other, whole)
+    report.check("mongorestore, all", *reads_as_ann(other))
+    run_tool("mongodump", other, "--db", "shop", "--dumpDbUsersAndRoles", "--out", part)
+    with MongoClient(other.uri("zlib")) as client:
+        client.shop.command("dropAllUsersFromDatabase")
+        client.shop.command("dropAllRolesFromDatabase")
+        report.check("the user is gone", not reads_as_ann(other)[0], "dropped")
+    run_tool("mongorestore", other, "--db", "shop", "--restoreDbUsersAndRoles", "--drop", part / "shop")
+    report.check("mongorestore, a database's", *reads_as_ann(other))
+    other.end()
+
+
+def reads_as_ann(server):
+    uri = f"mongodb://ann:{quote('of ann')}@localhost:{server.port}/shop?tls=true&directConnection=true"
+    try:
+        with MongoClient(uri, tlsCAFile=str(server.authority)) as client:
+            found = client.shop.items.find_one({"_id": "of ann"})
+            return found is not None and not may_write(client), found
+    except PyMongoError as error:
+        return False, error
+
+
+def may_write(client):
+    try:
+        client.shop.items.insert_one({})
+        return True
+    except PyMongoError:
+        return False
 
 
 def check_data_service(server, report):
@@ -132,6 +181,7 @@ def main():
         check_data_service(server, report)
         loader.ended.set()
         loader.join()
+        check_accounts(server, find_server(options.frond), Path(directory), report)
         report.check("the server ends", server.end() == 0, "on SIGTERM")
     print(f"{report.passed} passed, {report.failed} failed")
     return 1 if report.failed else 0

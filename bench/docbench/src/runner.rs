@@ -8,7 +8,8 @@
 //!    check that acknowledged writes are synced ([`crate::sync_check`]);
 //! 3. the workload runs; a failure ends the target's part in this workload, not the run;
 //! 4. the target is stopped; if the workload asks for it, the system's caches are dropped, the
-//!    target is started again on its data, and the workload's cold part runs;
+//!    target is started again on its data, and the workload's cold part runs (not on a server that
+//!    was given by its address: we neither stop it nor start it, and connecting empties it);
 //! 5. the directory is removed.
 //!
 //! After the last repetition the workload's rows are written. Where a time for the whole run is
@@ -275,8 +276,13 @@ impl<'a> Run<'a> {
         recorder: &mut Recorder,
         settings: &Settings<'_>,
     ) -> Result<(), Failure> {
-        if let Err(error) = machine::drop_caches() {
-            let reason = format!("the system's caches can't be dropped: {error}");
+        let is_ours = !self.plan.places.uris.contains_key(name);
+        let prepared = match is_ours {
+            true => machine::drop_caches()
+                .map_err(|error| format!("the system's caches can't be dropped: {error}")),
+            false => Err("docbench can't restart a server that it didn't start".into()),
+        };
+        if let Err(reason) = prepared {
             recorder.not_run(name, &Case::new().with("caches", "cold"), "read", &reason);
             return Ok(());
         }
@@ -339,4 +345,42 @@ fn header(plan: &Plan, base: &Path, flushes_counted: bool) -> Result<RunHeader, 
         flushes_counted,
         generator: noop::cost(plan.scale)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_not_ours_has_no_cold_part() {
+        let base = std::env::temp_dir().join(format!("docbench-not-ours-{}", std::process::id()));
+        std::fs::create_dir_all(&base).expect("a directory can be made");
+        // Nothing listens there: connecting would fail.
+        let uri = ("mine".to_owned(), "mongodb://127.0.0.1:1/".to_owned());
+        let plan = Plan {
+            workloads: Vec::new(),
+            targets: vec!["mine".into()],
+            scale: Scale::Smoke,
+            parameters: Parameters::default(),
+            repetitions: 1,
+            time_max: None,
+            seed: 1,
+            places: Places { uris: [uri].into(), ..Places::default() },
+            any_durability: false,
+            directory: base.clone(),
+            out: base.join("results.jsonl"),
+        };
+        let run = Run::begin(&plan, &base).expect("the disk can be measured");
+        let mut recorder = Recorder::new("w");
+        let cold: Cold = Box::new(|_| Err(Failure::Wrong("its data are gone".into())));
+        let settings = Settings { directory: &base, cache_bytes: 1 << 20 };
+        let done = run.cold(cold, "mine", 0, &mut recorder, &settings);
+        drop(run);
+        std::fs::remove_dir_all(&base).expect("the directory can be removed");
+        done.expect("it isn't tried");
+        let rows = recorder.finish().expect("there is no histogram");
+        let told: Vec<_> = rows.iter().map(|row| (row.status, row.reason.as_deref())).collect();
+        let reason = "docbench can't restart a server that it didn't start";
+        assert_eq!(told, [(Status::NotRun, Some(reason))]);
+    }
 }

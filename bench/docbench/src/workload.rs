@@ -115,7 +115,7 @@ pub struct Context<'a> {
     pub database: Option<&'a dyn Target>,
     /// What the workload leaves here is run after it, on the same data: the target is stopped, the
     /// operating system's caches are dropped, and the target is started again. "Not run" where the
-    /// caches can't be dropped.
+    /// caches can't be dropped, and on a server that we didn't start.
     pub cold: Option<Cold>,
 }
 

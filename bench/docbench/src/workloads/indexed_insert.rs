@@ -214,19 +214,20 @@ impl<'a> Inserting<'a> {
         let (mut latencies, mut random) = (new_histogram(), Random::of(self.seed, &[u64::MAX]));
         while !self.stop.load(Ordering::Relaxed) {
             std::thread::sleep(READER_PAUSE);
-            let taken = read_range(self.target, &mut *session, &mut random)?;
+            let (taken, _) = read_range(self.target, &mut *session, &mut random)?;
             latencies.saturating_record(taken.as_micros() as u64);
         }
         Ok(latencies)
     }
 }
 
-/// Reads documents from a random URI on, and checks their order; tells how long reading took.
+/// Reads documents from a random URI on, and checks their order; tells how long reading took, and
+/// how many there were.
 fn read_range(
     target: &dyn Target,
     session: &mut dyn Session,
     random: &mut Random,
-) -> Result<Duration, Failure> {
+) -> Result<(Duration, usize), Failure> {
     let least = format!("https://{}", random.letters(3));
     let query = Query::all(DOCUMENTS)
         .filter("uri", Comparison::AtLeast, least.clone())
@@ -248,7 +249,7 @@ fn read_range(
         }
         before = uri;
     }
-    Ok(taken)
+    Ok((taken, found.len()))
 }
 
 /// Ranges from a database that has nothing in memory.
@@ -257,9 +258,14 @@ fn cold(context: &mut Context<'_>) -> Result<(), Failure> {
     let target = context.target()?;
     let mut session = target.session()?;
     let (mut latencies, mut random) = (new_histogram(), Random::of(context.seed, &[2]));
+    let mut found = 0;
     for _ in 0..context.scale.pick(3, COLD_RANGES, COLD_RANGES) {
-        let taken = read_range(target, &mut *session, &mut random)?;
+        let (taken, count) = read_range(target, &mut *session, &mut random)?;
         latencies.saturating_record(taken.as_micros() as u64);
+        found += count;
+    }
+    if found == 0 {
+        return Err(Failure::Wrong("after a restart no range has a document".into()));
     }
     let case = Case::new().with("caches", "cold").with("clients", 1_u64);
     context.recorder.latency(context.subject, &case, "range", &latencies);

@@ -194,7 +194,7 @@ const RESTORE_DATABASES: &[Action] = &[
 ];
 
 /// Names of collections that tell of users.
-const SYSTEM_USERS: [&str; 2] = ["system.roles", "system.users"];
+const SYSTEM_USERS: [&str; 3] = ["system.roles", "system.users", "system.version"];
 
 /// Roles of every database.
 pub const OF_DATABASES: &[&str] = &["dbAdmin", "dbOwner", "read", "readWrite", "userAdmin"];

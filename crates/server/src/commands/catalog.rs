@@ -90,7 +90,7 @@ fn listed_system(
     filter: &Option<Filter>,
 ) -> Result<Vec<DocumentBuf>, Error> {
     let mut listed = Vec::new();
-    for name in ["system.roles", "system.users", VIEWS] {
+    for name in ["system.roles", "system.users", "system.version", VIEWS] {
         let documents = match name {
             VIEWS => views_of(request, Some(name))?,
             _ => users::documents_of(request, Some(name))?,

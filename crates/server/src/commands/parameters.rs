@@ -4,7 +4,7 @@ use frond_db::Error;
 use frond_doc::{DocumentBuilder, Value, order};
 use frond_query::Code;
 
-use crate::commands::reply;
+use crate::commands::{reply, users};
 use crate::limits;
 use crate::profiler::{self, Level, ProfileFilter};
 use crate::request::{Answer, Request};
@@ -27,6 +27,9 @@ type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("allowDiskUseByDefault", |answer, _| {
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
+    }),
+    ("authSchemaVersion", |answer, _| {
+        answer.append("authSchemaVersion", Value::Int32(users::AUTH_SCHEMA_VERSION));
     }),
     ("authenticationMechanisms", |answer, _| {
         answer.begin_array("authenticationMechanisms");

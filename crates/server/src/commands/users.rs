@@ -5,7 +5,7 @@
 //! `shop`'s users.
 
 use frond_db::{AccessChange, AccessKind, Error};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::{Code, Filter};
 
 use crate::access::{Directory, EXTERNAL, Privilege, RoleName, User, UserName, append_roles};
@@ -15,6 +15,9 @@ use crate::commands::reply;
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 use crate::scram::{Credentials, Mechanism, random_bytes};
+
+/// The version of MongoDB's documents of users and roles that these have: tools refuse others.
+pub const AUTH_SCHEMA_VERSION: i32 = 5;
 
 const USER_EXISTS: Code = Code::Location(51_003);
 
@@ -383,8 +386,8 @@ fn tell(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
     told.build()
 }
 
-/// The documents of `admin.system.users` or `admin.system.roles`, as tools copy them; `None` of any
-/// other collection.
+/// The documents of `admin.system.users`, `admin.system.roles` or `admin.system.version`, as tools
+/// copy them; `None` of any other collection. Where there are no accounts their version isn't told.
 ///
 /// # Errors
 /// What reading the users may meet.
@@ -392,7 +395,9 @@ pub fn documents_of(
     request: &Request<'_>,
     collection: Option<&str>,
 ) -> Result<Option<Vec<DocumentBuf>>, Error> {
-    let Some(collection @ ("system.users" | "system.roles")) = collection else { return Ok(None) };
+    let Some(collection @ ("system.users" | "system.roles" | "system.version")) = collection else {
+        return Ok(None);
+    };
     if request.database_name != "admin" {
         return Ok(None);
     }
@@ -401,6 +406,10 @@ pub fn documents_of(
     let directory = server.accounts.directory(&server.frond)?;
     Ok(Some(match collection {
         "system.users" => directory.users.values().map(User::to_document).collect(),
+        "system.version" if directory.users.is_empty() && directory.roles.is_empty() => Vec::new(),
+        "system.version" => {
+            vec![document! { "_id": "authSchema", "currentVersion": AUTH_SCHEMA_VERSION }]
+        }
         _ => directory.roles.values().map(|role| role.to_document()).collect(),
     }))
 }

@@ -130,7 +130,7 @@ impl Repository {
 }
 
 /// The collections of which an option or an index was defined between `base` and `now` otherwise
-/// than `result` has it.
+/// than `result` has it, and those that were changed and that it lacks.
 fn redefined(
     store: &Arc<dyn ChunkStore>,
     base: &Tree,
@@ -139,24 +139,30 @@ fn redefined(
 ) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for changed in changed_collections(store, base, now)? {
-        let (Some(from), Some(to)) = (changed.from, changed.to) else { continue };
+        let Some(to) = changed.to else { continue };
         let result = catalog_entry(store, result, &changed.name)?;
-        if result.is_some_and(|result| lacks_definition(&from, &to, &result)) {
+        if result.is_none_or(|result| lacks_definition(changed.from.as_ref(), &to, &result)) {
             names.push(changed.name);
         }
     }
     Ok(names)
 }
 
-fn lacks_definition(from: &CatalogEntry, to: &CatalogEntry, result: &CatalogEntry) -> bool {
+fn lacks_definition(
+    from: Option<&CatalogEntry>,
+    to: &CatalogEntry,
+    result: &CatalogEntry,
+) -> bool {
     fn options(entry: &CatalogEntry) -> BTreeMap<&str, FieldValue<'_>> {
         entry.options.iter().collect()
     }
     fn indexes(entry: &CatalogEntry) -> BTreeMap<&str, &IndexSpec> {
         entry.indexes.iter().map(|(spec, _)| (&*spec.name, spec)).collect()
     }
-    lacks(&options(from), &options(to), &options(result))
-        || lacks(&indexes(from), &indexes(to), &indexes(result))
+    let (options_from, indexes_from) =
+        from.map_or_else(Default::default, |from| (options(from), indexes(from)));
+    lacks(&options_from, &options(to), &options(result))
+        || lacks(&indexes_from, &indexes(to), &indexes(result))
 }
 
 /// Whether something that changed is otherwise in `result`.

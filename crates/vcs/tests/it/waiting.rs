@@ -150,6 +150,18 @@ fn what_was_defined_otherwise_since_is_set_aside_and_told() {
 }
 
 #[test]
+fn a_view_in_the_place_of_a_dropped_collection_is_set_aside_and_told() {
+    let (_frond, main, side) = branches();
+    side.drop_collection("orders").unwrap();
+    side.commit("no orders", "").unwrap();
+    merge_with_theirs(&main);
+    let view = document! { "viewOn": "things" };
+    main.create_collection("orders", view.view()).unwrap();
+    assert_eq!(main.undo(None, None).unwrap().set_aside, ["orders"]);
+    assert_eq!(all(&main, "orders"), [order(0)]);
+}
+
+#[test]
 fn an_index_that_can_not_be_sets_aside_its_collection_alone() {
     let (_frond, main, _side) = branches();
     let arrays = extended_json::parse(r#"{"_id": 7, "x": [1], "y": [1]}"#).unwrap();
