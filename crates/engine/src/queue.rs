@@ -101,6 +101,7 @@ pub(crate) struct InHand {
 }
 
 /// The right to lead the group that forms: one thread has it.
+#[expect(clippy::large_enum_variant, reason = "it is moved once for each group, and never kept")]
 pub(crate) enum Lead {
     /// Until the group has its end.
     Alone(Writer),

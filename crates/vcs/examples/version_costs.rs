@@ -174,7 +174,7 @@ fn round(
 ) -> Result<(), Error> {
     let name = format!("side{round}");
     measured(frond, steps, "branch", || main.create_branch(&name, None).map(|_| ()))?;
-    let side = Repository::open(&frond, &format!("shop@{name}"))?;
+    let side = Repository::open(frond, &format!("shop@{name}"))?;
     change(main, &spread(documents, 100, round * 17), round + 1)?;
     measured(frond, steps, "commit of 100", || main.commit("100", "").map(|_| ()))?;
     measured(frond, steps, "diff of 100", || {

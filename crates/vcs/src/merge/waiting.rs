@@ -148,11 +148,7 @@ fn redefined(
     Ok(names)
 }
 
-fn lacks_definition(
-    from: Option<&CatalogEntry>,
-    to: &CatalogEntry,
-    result: &CatalogEntry,
-) -> bool {
+fn lacks_definition(from: Option<&CatalogEntry>, to: &CatalogEntry, result: &CatalogEntry) -> bool {
     fn options(entry: &CatalogEntry) -> BTreeMap<&str, FieldValue<'_>> {
         entry.options.iter().collect()
     }

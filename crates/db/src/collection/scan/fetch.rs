@@ -339,8 +339,8 @@ impl Fetch<'_> {
     fn part_of(&self, fields: Document<'_>) -> DocumentBuf {
         let mut part = DocumentBuilder::new();
         for element in fields.elements() {
-            let is_asked = |name: &Box<[u8]>| **name == *element.name;
-            if element.name == b"_id" || self.in_part.iter().flatten().any(is_asked) {
+            let mut asked = self.in_part.iter().flatten();
+            if element.name == b"_id" || asked.any(|name| **name == *element.name) {
                 part.append_element(&element);
             }
         }
