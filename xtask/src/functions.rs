@@ -28,7 +28,7 @@ pub fn functions_of(code: &str) -> Vec<Function> {
             let inner = line.trim_start();
             line.len() - inner.len() == indent && (inner.ends_with(';') || inner == "}")
         };
-        let end = lines[at..].iter().position(|line| ends(line));
+        let end = lines[at..].iter().position(ends);
         if let Some(end) = end.filter(|end| lines[at + end].ends_with('}')) {
             let name = rest.split(['(', '<']).next().unwrap_or_default().to_owned();
             found.push(Function { name, line: at + 1, lines: end + 1 });

@@ -162,11 +162,12 @@ impl Transaction {
         self.commit_unless_told(durability, remember, &Interrupt::default())
     }
 
-    /// As [`Transaction::commit`], for whom `interrupt` ends the wait for a bucket that has the log.
+    /// As [`Transaction::commit`], for whom `interrupt` ends the wait for a bucket that has the
+    /// log.
     ///
     /// # Errors
-    /// As `commit`; what `interrupt` says, as [`ErrorKind::Unknown`]: it may have been committed, or
-    /// may be yet, and [`Frond::await_line`] waits for that.
+    /// As `commit`; what `interrupt` says, as [`ErrorKind::Unknown`]: it may have been committed,
+    /// or may be yet, and [`Frond::await_line`] waits for that.
     pub fn commit_unless_told(
         &self,
         durability: Durability,

@@ -42,8 +42,8 @@ pub enum EngineError {
         "whether the transaction was kept is unknown until the data directory is opened again: {0}"
     )]
     Unknown(String),
-    /// Who waited for the log in a bucket was told to end, when the transaction had its place there:
-    /// it may be kept yet, and another transaction that comes after it is told.
+    /// Who waited for the log in a bucket was told to end, when the transaction had its place
+    /// there: it may be kept yet, and another transaction that comes after it is told.
     #[error("the wait for the log was ended: whether the transaction is kept is unknown")]
     Unawaited,
     /// A transaction exceeds a limit.

@@ -14,6 +14,7 @@ pub(crate) mod conflicts;
 pub(crate) mod group;
 pub(crate) mod key_locks;
 pub(crate) mod line;
+pub(crate) mod patience;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -14,13 +14,13 @@ use frond_store::{Chunk, ChunkHash, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Tree, TreeError, Value};
 
-use crate::commit::Patience;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::log::kept::Term;
 use crate::overlay::run::DELETION_FLAG;
 use crate::queue::conflicts::TransactionStart;
+use crate::queue::patience::Patience;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
@@ -411,8 +411,8 @@ impl Transaction {
         self.commit_as(durability, goes_on, &|| true)
     }
 
-    /// As [`Transaction::commit_while`], for who may also be told to end while it waits for a bucket
-    /// that has the log.
+    /// As [`Transaction::commit_while`], for who may also be told to end while it waits for a
+    /// bucket that has the log.
     ///
     /// # Errors
     /// As `commit_while`; [`EngineError::Unawaited`] if it may have been written, or may yet be.

@@ -3,12 +3,12 @@
 //! Reading order: [`node`] (what an expression is, and how it is evaluated), `parse` (from BSON),
 //! `parsed`, `constants` (what is computed before the first document), `table` (every operator,
 //! supported or refused; handed to the parser, since operators parse their arguments with it),
-//! `scope` (variables), `let_values`, `evaluated` (a value that is borrowed where it can be), `path`
-//! (how a field path fans out over arrays), `number` (how the four number types combine), then the
-//! families: `arithmetic`, `rounding`, `comparison`, `conditional`, `string`, `substring`, `search`,
-//! `array`, `iterate`, `pairs`, `set`, `object`, `convert`, `hash`, `date`, `total`, `several`
-//! (whose parts, `parameters`, `extreme` and `percentile`, accumulators use too), `trigonometry`,
-//! `bits`, `variable`, `scripted`.
+//! `scope` (variables), `let_values`, `evaluated` (a value that is borrowed where it can be),
+//! `path` (how a field path fans out over arrays), `number` (how the four number types combine),
+//! then the families: `arithmetic`, `rounding`, `comparison`, `conditional`, `string`, `substring`,
+//! `search`, `array`, `iterate`, `pairs`, `set`, `object`, `convert`, `hash`, `date`, `total`,
+//! `several` (whose parts, `parameters`, `extreme` and `percentile`, accumulators use too),
+//! `trigonometry`, `bits`, `variable`, `scripted`.
 //!
 //! *Surprises*: "missing" is a value of its own, less than null and unequal to it; most operators
 //! answer null where an argument is null or missing, but not all; unbound variables are noticed

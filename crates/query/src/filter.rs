@@ -14,6 +14,7 @@
 mod allowed;
 mod alternatives;
 mod array;
+mod by_reach;
 mod compare;
 mod conjunction;
 mod equalities;

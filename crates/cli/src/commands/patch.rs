@@ -2,7 +2,8 @@
 //!
 //! A patch is lines of canonical extended JSON ([`file`]): a head (`frondPatch`), the rows of
 //! `$diff` with both sides of each document, and an end that counts them and has their checksum, so
-//! that a file that was cut or changed is seen. A collection that is new or gone has its options beside it.
+//! that a file that was cut or changed is seen. A collection that is new or gone has its options
+//! beside it.
 //!
 //! It applies by a merge: beside the branch two commits are made, its own state with the patch's
 //! left side put in (`before`) and with its right side (`after`), and what lies between them is

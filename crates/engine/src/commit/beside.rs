@@ -1,7 +1,7 @@
 //! Leading where the log lies in a bucket: several groups are on their way there at once.
 //!
-//! Threads of the engine's own lead, so that a client that is told to end can leave while the bucket
-//! is silent.
+//! Threads of the engine's own lead, so that a client that is told to end can leave while the
+//! bucket is silent.
 //!
 //! 1. One thread at a time gathers. While others are on their way it lingers a moment, so that the
 //!    group is worth its request; then the group gets its place, and the next leader is called.

@@ -15,13 +15,13 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash};
 use frond_tree::{Bounds, Content, Direction, Value};
 
-use super::Patience;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::PendingRecord;
 use crate::order::{ENTRY_BYTES_MAX, ForeignWalk, Gathered, MembersHave};
 use crate::queue::conflicts::TransactionStart;
+use crate::queue::patience::Patience;
 use crate::shared::Shared;
 use crate::transaction::Durability;
 use crate::transaction::held_locks::{HeldLocks, LockMode};

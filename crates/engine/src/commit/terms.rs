@@ -2,10 +2,10 @@
 //!
 //! A term begins and ends between two segments, under the queue's lock ([`crate::log::kept`]).
 
-use super::Patience;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::queue::conflicts::TransactionStart;
+use crate::queue::patience::Patience;
 use crate::shared::Shared;
 use crate::transaction::Durability;
 use crate::transaction::held_locks::{HeldLocks, LockMode};

@@ -8,45 +8,15 @@
 use frond_doc::path::Path;
 use frond_doc::pieces::VisitMet;
 
-use super::Filter;
 use super::evaluate::Run;
 use super::long;
-use super::position::{self, Position, Subject};
 use super::tree::{Condition, Field, Node};
 
 /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
 pub type Reach<'r, E> = dyn FnMut(&Path, &mut VisitMet<'_>) -> Result<Option<bool>, E> + 'r;
 
-impl Filter {
-    /// Whether a path of the filter leads on from an outermost field: else a document's outermost
-    /// fields are all that need be read.
-    pub fn asks_below(&self) -> bool {
-        asks_below(&self.root)
-    }
-
-    /// Whether a document passes of which `reach` shows what paths reach, if that tells.
-    ///
-    /// # Errors
-    /// What `reach` fails with.
-    pub fn passes_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
-        let run = Run::new(&self.variables);
-        let told = node(&self.root, &run, reach)?;
-        Ok(told.filter(|_| !run.has_failed()))
-    }
-
-    /// As [`Filter::matches_position`] of a document that passes, of which `reach` shows what paths
-    /// reach; `None` if that doesn't tell.
-    ///
-    /// # Errors
-    /// What `reach` fails with.
-    pub fn position_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
-        let run = Run::new(&self.variables);
-        let told = position::of_node(&self.root, &run, &mut InPieces(reach))?;
-        Ok(told.filter(|_| !run.has_failed()))
-    }
-}
-
-fn asks_below(node: &Node) -> bool {
+/// Whether a path leads on from an outermost field.
+pub(super) fn asks_below(node: &Node) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(asks_below),
         Node::Field(field) => is_below(field),
@@ -119,20 +89,5 @@ fn condition<E>(
         }
         Condition::Not(inner) => Ok(self::condition(inner, path, run, reach)?.map(|holds| !holds)),
         Condition::Test(test) => reach(path, &mut |met| long::passes(test, met, run)),
-    }
-}
-
-/// A document of which a function shows what paths reach.
-struct InPieces<'s, 'r, E>(&'s mut Reach<'r, E>);
-
-impl<E> Subject for InPieces<'_, '_, E> {
-    type Error = E;
-
-    fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, E> {
-        self::node(node, run, self.0)
-    }
-
-    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>) -> Result<Option<bool>, E> {
-        (self.0)(path, visit)
     }
 }

@@ -1,4 +1,5 @@
-//! `replSetInitiate`, `replSetGetConfig` and `replSetReconfig`: which members a replica set is to have.
+//! `replSetInitiate`, `replSetGetConfig` and `replSetReconfig`: which members a replica set is to
+//! have.
 //!
 //! What is taken here is written as all that the set has; the leader then brings the members to it
 //! one at a time. What of a configuration isn't built (priorities, hidden members, votes, tags,

@@ -3,9 +3,9 @@
 //! 1. An entry of the log is a *slot*: an object that is made if there is none of its name, and
 //!    never replaced. Its name says the epoch and the number in it.
 //! 2. Entries are *placed* one after the other ([`Slots::place`]), and put side by side
-//!    ([`Slots::make`]). What lies in a slot is acknowledged only once all slots before it are known
-//!    to be there ([`Slots::await_before`]). So a gap ends the log: what lies behind it was never
-//!    acknowledged, and never will be.
+//!    ([`Slots::make`]). What lies in a slot is acknowledged only once all slots before it are
+//!    known to be there ([`Slots::await_before`]). So a gap ends the log: what lies behind it was
+//!    never acknowledged, and never will be.
 //! 3. *Taking over* ([`replay`]): HEAD has a higher epoch then. Each older epoch is read to its
 //!    first gap and closed there by a *tombstone*, the oldest first. So who led before finds that
 //!    slot taken, which it must make before it may acknowledge that or any later one, and stops; of

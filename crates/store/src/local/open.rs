@@ -11,7 +11,8 @@
 //!    manifest records, or a part of an index: these are cut off. Other bytes that are no whole
 //!    frame stay where they are.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
-//!    (see [`rewrite`](crate::pack::reader::rewrite)), and putting one of them again must find it durable.
+//!    (see [`rewrite`](crate::pack::reader::rewrite)), and putting one of them again must find it
+//!    durable.
 //! 5. Publish a manifest with the lengths found.
 //!
 //! *Damage* keeps no store closed but for that of both copies of the manifest. A pack without a

@@ -403,8 +403,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Checks what an act that moves a branch from `from` to `to` changes by the policy's rules, and
-    /// conflicts with a transaction that changes these meanwhile.
+    /// Checks what an act that moves a branch from `from` to `to` changes by the policy's rules,
+    /// and conflicts with a transaction that changes these meanwhile.
     ///
     /// # Errors
     /// `DocumentValidationFailure` (121) that names the rule and documents.

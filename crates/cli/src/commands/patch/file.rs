@@ -4,8 +4,8 @@
 //! A line is the row's canonical extended JSON. A row that doesn't come back from that as it was (a
 //! document that reads as a wrapper of a type, a NaN's payload) is written as BSON.
 //!
-//! A patch is read three times: to see that it is whole before anything is written, and once for each
-//! side. Standard input is held in memory for that.
+//! A patch is read three times: to see that it is whole before anything is written, and once for
+//! each side. Standard input is held in memory for that.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Write};

@@ -338,7 +338,7 @@ impl World {
     }
 
     /// Does what is late.
-    fn settle(&self, position: usize, without: Without) -> World {
+    fn do_late(&self, position: usize, without: Without) -> World {
         let mut after = self.clone();
         let request = after.late.remove(position);
         apply(&mut after.objects, &request, without);
@@ -348,7 +348,7 @@ impl World {
     /// All that may come next.
     fn following(&self, actors: &[Actor], without: Without) -> Vec<World> {
         let mut next: Vec<World> =
-            (0..self.late.len()).map(|position| self.settle(position, without)).collect();
+            (0..self.late.len()).map(|position| self.do_late(position, without)).collect();
         for (position, actor) in actors.iter().enumerate() {
             for fate in [Fate::Done, Fate::ReplyLost, Fate::NotDone, Fate::Late] {
                 next.extend(self.step((position, *actor), fate, without));

@@ -1,0 +1,55 @@
+//! Asking a filter of a document that isn't put together, of which a function shows what paths
+//! reach.
+
+use frond_doc::path::Path;
+use frond_doc::pieces::VisitMet;
+
+use super::Filter;
+use super::evaluate::Run;
+use super::pieces::{self, Reach};
+use super::position::{self, Position, Subject};
+use super::tree::Node;
+
+impl Filter {
+    /// Whether a path of the filter leads on from an outermost field: else a document's outermost
+    /// fields are all that need be read.
+    pub fn asks_below(&self) -> bool {
+        pieces::asks_below(&self.root)
+    }
+
+    /// Whether a document passes of which `reach` shows what paths reach, if that tells.
+    ///
+    /// # Errors
+    /// What `reach` fails with.
+    pub fn passes_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
+        let run = Run::new(&self.variables);
+        let told = pieces::node(&self.root, &run, reach)?;
+        Ok(told.filter(|_| !run.has_failed()))
+    }
+
+    /// As [`Filter::matches_position`] of a document that passes, of which `reach` shows what paths
+    /// reach; `None` if that doesn't tell.
+    ///
+    /// # Errors
+    /// What `reach` fails with.
+    pub fn position_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
+        let run = Run::new(&self.variables);
+        let told = position::of_node(&self.root, &run, &mut InPieces(reach))?;
+        Ok(told.filter(|_| !run.has_failed()))
+    }
+}
+
+/// A document of which a function shows what paths reach.
+struct InPieces<'s, 'r, E>(&'s mut Reach<'r, E>);
+
+impl<E> Subject for InPieces<'_, '_, E> {
+    type Error = E;
+
+    fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, E> {
+        pieces::node(node, run, self.0)
+    }
+
+    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>) -> Result<Option<bool>, E> {
+        (self.0)(path, visit)
+    }
+}
