@@ -127,6 +127,9 @@ impl Filter {
     pub fn parse_search(filter: Document<'_>) -> Result<Filter, QueryError> {
         let mut root = parse::document(filter, 0)?;
         text::check(&root)?;
+        if text::find(&root).is_some() && near::find(&root)?.is_some() {
+            return Err(operand::bad_value("text and geoNear not allowed in same query"));
+        }
         alternatives::join(&mut root);
         Filter::of_root(root)
     }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use frond_doc::Document;
 
-use super::near;
 use super::operand::bad_value;
 use super::tree::{Condition, Node, Test};
 use crate::error::QueryError;
@@ -90,9 +89,6 @@ pub(super) fn check(root: &Node) -> Result<(), QueryError> {
     }
     if find(root).is_none() {
         return Err(bad_value("text expression not allowed in nor"));
-    }
-    if near::find(root)?.is_some() {
-        return Err(bad_value("text and geoNear not allowed in same query"));
     }
     Ok(())
 }
