@@ -1,6 +1,6 @@
 //! `frond format-patch` and `frond apply`: a difference between two versions as a file.
 //!
-//! A patch is lines of canonical extended JSON ([`file`]): a head (`frondPatch`), the rows of
+//! A patch is lines of canonical extended JSON (`file`): a head (`frondPatch`), the rows of
 //! `$diff` with both sides of each document, and an end that counts them and has their checksum, so
 //! that a file that was cut or changed is seen. A collection that is new or gone has its options
 //! beside it.
