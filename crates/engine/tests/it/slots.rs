@@ -79,7 +79,10 @@ impl Node {
         if !home.is_log_begun() {
             engine.send_all()?;
         }
-        assert!(home.is_log_begun());
+        // A thread sends it. Before that nothing may be acknowledged.
+        while !home.is_log_begun() {
+            std::thread::yield_now();
+        }
         Ok(engine)
     }
 }
