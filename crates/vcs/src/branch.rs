@@ -15,7 +15,7 @@ use frond_tree::{Bounds, Direction, Tree, Value};
 use crate::history::base;
 use crate::merge::waiting;
 use crate::refs::ref_name;
-use crate::refs::reflog::{Lost, RefChange, RefWhy};
+use crate::refs::reflog::{DELETED, Lost, RefChange, RefWhy};
 use crate::refs::tag;
 use crate::repository::Repository;
 use crate::state::BranchState;
@@ -160,7 +160,7 @@ impl Repository {
             let why = RefWhy {
                 lost: Lost::working(working, merge.as_ref()),
                 policy: policy.transpose()?,
-                ..RefWhy::plain("branch: deleted", self.frond().time_millis())
+                ..RefWhy::plain(DELETED, self.frond().time_millis())
             };
             RefChange { from: state.head_id(), to: None, why }.log(
                 transaction,

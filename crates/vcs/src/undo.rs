@@ -76,10 +76,10 @@ impl Repository {
                 let reader = Reader::within(engine, transaction);
                 refs::branch_ref(&reader, name, branch)?.is_some()
             };
-            match (is_there, found.to) {
+            match (is_there, found.is_deletion()) {
                 (false, _) => self.create_for_undo(transaction, branch, found)?,
-                (true, Some(_)) => {}
-                (true, None) => {
+                (true, false) => {}
+                (true, true) => {
                     let message = format!(
                         "branch {branch} was made again: delete it before the one that was deleted \
                          comes back"

@@ -112,7 +112,15 @@ pub struct RefChangeInfo {
     pub(crate) policy: Option<BranchPolicy>,
 }
 
+/// What the change that deletes a branch is called.
+pub(crate) const DELETED: &str = "branch: deleted";
+
 impl RefChangeInfo {
+    /// Whether the branch was deleted.
+    pub(crate) fn is_deletion(&self) -> bool {
+        self.why == DELETED
+    }
+
     /// Whether a merge that waited was given up.
     pub(crate) fn is_abort(&self) -> bool {
         self.merge.is_some() && self.from == self.to && !self.why.starts_with("reset")
