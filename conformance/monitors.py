@@ -101,7 +101,7 @@ def check_top(server, loader, report):
         found = [line["totals"]["shop.items"][kind] for line in lines]
         told = sum(each["count"] for each in found) / len(found)
         milliseconds = sum(each["time"] for each in found) / len(found)
-        right = is_near(told, share * rate) and 0 < milliseconds < 1000
+        right = is_near(told, share * rate) and 0 <= milliseconds < 1000  # Whole ones: reads may be none.
         told = f"{told:.1f}/s in {milliseconds:.0f} ms, done {share * rate:.1f}/s"
         report.check(f"mongotop, {kind}", right, told)
 
