@@ -1,13 +1,15 @@
 //! The real machine.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::direct::Direct;
@@ -18,10 +20,15 @@ const LOCK_NAME: &str = "LOCK";
 /// gets past all users and roles.
 const OF_DIRECTORIES: u32 = 0o700;
 const OF_FILES: u32 = 0o600;
+const REPLACED: &str = "the data directory was removed or begun anew while this process had it: what lies there \
+                        now isn't its own";
 
 /// A directory of the operating system.
+///
+/// Names are looked up in the directory that was opened, not by its path: once another directory
+/// has that path, its files are another process's. And where the files were removed and begun anew,
+/// the lock is another file: then nothing is made, renamed or removed any more.
 pub struct SystemDisk {
-    path: PathBuf,
     directory: File,
     lock: Mutex<Option<File>>,
 }
@@ -43,11 +50,28 @@ impl SystemDisk {
             _ => {}
         }
         let directory = File::open(&path)?;
-        Ok(SystemDisk { path, directory, lock: Mutex::new(None) })
+        Ok(SystemDisk { directory, lock: Mutex::new(None) })
     }
 
     fn is_locked(&self) -> bool {
         self.lock.lock().expect("no panic while the lock is held").is_some()
+    }
+
+    fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        let mode = Mode::from_raw_mode(OF_FILES as _);
+        let file = rustix::fs::openat(&self.directory, name, flags | OFlags::CLOEXEC, mode)?;
+        Ok(File::from(file))
+    }
+
+    /// Checks that the lock, if this process holds it, is the file that another would try to lock.
+    fn check_own(&self) -> io::Result<()> {
+        let lock = self.lock.lock().expect("no panic while the lock is held");
+        let Some(held) = lock.as_ref().map(rustix::fs::fstat).transpose()? else { return Ok(()) };
+        match rustix::fs::statat(&self.directory, LOCK_NAME, AtFlags::empty()) {
+            Ok(there) if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
+            Ok(_) | Err(Errno::NOENT) => Err(io::Error::other(REPLACED)),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -57,19 +81,18 @@ fn may_not_write(error: &io::Error) -> bool {
 
 impl Disk for SystemDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let path = self.path.join(name);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(OF_FILES);
-        let file = options.open(path)?;
-        Ok(Arc::new(SystemFile::new(file)))
+        self.check_own()?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        Ok(Arc::new(SystemFile::new(self.open_file(name, flags)?)))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let path = self.path.join(name);
-        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+        let file = match self.open_file(name, OFlags::RDWR) {
             // A backup on a read-only disk, or of another owner, can be read. A process that means
             // to write took the lock.
-            Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
+            Err(error) if may_not_write(&error) && !self.is_locked() => {
+                self.open_file(name, OFlags::RDONLY)?
+            }
             opened => opened?,
         };
         Ok(Arc::new(SystemFile::new(file)))
@@ -77,13 +100,21 @@ impl Disk for SystemDisk {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.path)? {
+        for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
-            if let Ok(name) = entry.file_name().into_string()
-                && entry.file_type()?.is_file()
+            let is_file = match entry.file_type() {
+                FileType::Unknown => {
+                    let flags = AtFlags::SYMLINK_NOFOLLOW;
+                    let found = rustix::fs::statat(&self.directory, entry.file_name(), flags)?;
+                    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+                }
+                known => known == FileType::RegularFile,
+            };
+            if let Ok(name) = entry.file_name().to_str()
+                && is_file
                 && name != LOCK_NAME
             {
-                names.push(name);
+                names.push(name.to_owned());
             }
         }
         names.sort();
@@ -91,11 +122,13 @@ impl Disk for SystemDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path.join(from), self.path.join(to))
+        self.check_own()?;
+        Ok(rustix::fs::renameat(&self.directory, from, &self.directory, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.path.join(name))
+        self.check_own()?;
+        Ok(rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())?)
     }
 
     fn space(&self) -> io::Result<Option<DiskSpace>> {
@@ -111,10 +144,7 @@ impl Disk for SystemDisk {
     }
 
     fn lock(&self) -> io::Result<()> {
-        let path = self.path.join(LOCK_NAME);
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(OF_FILES);
-        let file = options.open(path)?;
+        let file = self.open_file(LOCK_NAME, OFlags::WRONLY | OFlags::CREATE)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => io::Error::from(io::ErrorKind::WouldBlock),
             TryLockError::Error(error) => error,
@@ -211,7 +241,9 @@ impl Chance for SystemChance {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -234,11 +266,48 @@ mod tests {
             assert_eq!(done.expect_err("no disk").kind(), io::ErrorKind::InvalidInput);
         };
         let directory = File::open(path).expect("it is there");
-        let disk = SystemDisk { path: path.to_owned(), directory, lock: Mutex::new(None) };
+        let disk = SystemDisk { directory, lock: Mutex::new(None) };
         refused(disk.sync_directory());
         refused(disk.open("comm").expect("it is there").sync());
         // The name of a directory that is opened lies in the one above.
         refused(SystemDisk::open(path).map(|_| ()));
+    }
+
+    /// A server whose directory was removed, moved, or emptied and begun anew by another process
+    /// touches nothing of the other's.
+    #[test]
+    fn a_directory_that_another_has_begun_anew_is_left_alone() {
+        let begin_anew: [&dyn Fn(&Path); 3] = [
+            &|path| std::fs::remove_dir_all(path).expect("removed"),
+            &|path| std::fs::rename(path, path.with_extension("moved")).expect("moved"),
+            &|path| {
+                let files = std::fs::read_dir(path).expect("it is there");
+                files.for_each(|file| {
+                    std::fs::remove_file(file.expect("a file").path()).expect("removed")
+                });
+            },
+        ];
+        for begin_anew in begin_anew {
+            let (path, old) = temporary_disk();
+            old.lock().expect("the only one");
+            old.create("a").expect("it is its own");
+            begin_anew(&path);
+            let new = SystemDisk::open(&path).expect("made anew");
+            new.lock().expect("another file");
+            for name in ["a", "b"] {
+                let file = new.create(name).expect("it is empty");
+                file.write_all_at(0, b"new").expect("written");
+            }
+            // Moved, it is whole elsewhere.
+            let is_moved = path.with_extension("moved").exists();
+            assert_eq!(old.create("c").is_ok(), is_moved);
+            assert_eq!(old.rename("a", "b").is_ok(), is_moved);
+            assert_eq!(old.remove("b").is_ok(), is_moved);
+            assert_eq!(new.list().expect("read"), ["a", "b"]);
+            assert_eq!(new.open("b").expect("it is there").bytes().expect("read"), 3);
+            std::fs::remove_dir_all(&path).expect("removed");
+            drop(std::fs::remove_dir_all(path.with_extension("moved")));
+        }
     }
 
     /// Also at its end, which is no sector's, what was written a moment ago, and when the name is
