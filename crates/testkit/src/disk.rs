@@ -54,6 +54,13 @@ impl SimDisk {
         machine(self, &SimClock::new(), seed)
     }
 
+    /// How many files were removed and are still open: on a real disk they keep their space.
+    pub fn removed_but_open(&self) -> usize {
+        let state = self.state();
+        let is_removed = |file: &&FileId| !state.names.values().any(|named| named == *file);
+        state.open.iter().filter(is_removed).count()
+    }
+
     /// Cuts the power: the result holds what a restart would find. This disk is dead from now on,
     /// so that threads that still run can't matter.
     pub fn crash(&self) -> SimDisk {
@@ -178,14 +185,14 @@ impl Disk for SimDisk {
         }
         let file = state.new_file();
         state.change_name(NameChange::Create { name: name.to_owned(), file })?;
-        Ok(Arc::new(SimFile { state: Arc::clone(&self.state), file }))
+        Ok(SimFile::open(self, &mut state, file))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let state = self.state();
+        let mut state = self.state();
         state.check_alive()?;
         let file = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Arc::new(SimFile { state: Arc::clone(&self.state), file }))
+        Ok(SimFile::open(self, &mut state, file))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -242,8 +249,24 @@ struct SimFile {
 }
 
 impl SimFile {
+    fn open(disk: &SimDisk, state: &mut State, file: FileId) -> Arc<dyn DiskFile> {
+        state.open.push(file);
+        Arc::new(SimFile { state: Arc::clone(&disk.state), file })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while the lock is held")
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        // A test that has failed already needs no count.
+        let Ok(mut state) = self.state.lock() else { return };
+        let at = state.open.iter().position(|open| *open == self.file);
+        if let Some(at) = at {
+            state.open.swap_remove(at);
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 //! while there still is a good copy: in the cache of decompressed chunks, in the log, at a remote,
 //! in a backup.
 //!
-//! 1. Pack by pack, beginning at one that the caller chooses: who is stopped often comes to all so.
+//! 1. Pack by pack, beginning at one that the caller chooses: so a process that is often restarted
+//!    still covers all packs.
 //! 2. Each frame is read past the system's cache, which may have what the disk lost, and its
 //!    checksum compared. That of an open pack is read through the cache: the disk may not have it
 //!    yet.
 //! 3. The copies of the manifest are read, and written again where one of them is damaged.
-//!    So are the second copies of chunks; the next who adds to them writes them again.
-//! 4. What is damaged is set aside ([`super::heal`]), and told to who asks for findings.
+//!    So are the second copies of chunks; the next writer of the file rewrites them.
+//! 4. What is damaged is set aside ([`super::heal`]), and reported through `take_findings`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,19 +21,18 @@ use crate::Scrubbed;
 use crate::chunk::ChunkHash;
 use crate::damage::FrameDamage;
 use crate::error::StoreError;
-use crate::location::PackedChunk;
+use crate::location::{PackNumber, PackedChunk};
 use crate::pack::Pack;
 use crate::pack::format::Frame;
 use crate::pack::reader::{check_header, read_index};
 
-/// Who paces is told after so many bytes.
+/// The caller's pace is asked after so many bytes.
 const BYTES_A_PACE: u64 = 256 << 10;
 
 impl LocalStore {
     pub(super) fn scrub_all(&self, first: u64, pace: Pace<'_>) -> Result<Scrubbed, StoreError> {
         let mut scrubbed = Scrubbed::default();
-        let mut packs: Vec<Arc<Pack>> =
-            self.index(|index| index.packs().values().cloned().collect());
+        let mut packs: Vec<_> = self.index(|index| index.packs().keys().copied().collect());
         if !packs.is_empty() {
             let first = (first % packs.len() as u64) as usize;
             packs.rotate_left(first);
@@ -40,8 +40,8 @@ impl LocalStore {
         let before = self.counters.now().damages_found;
         self.scrub_manifest()?;
         self.copies.check().into_iter().for_each(|damage| self.note_file_finding(damage));
-        for pack in packs {
-            if self.scrub_pack(&pack, &mut scrubbed, pace)?.is_break() {
+        for number in packs {
+            if self.scrub_pack(number, &mut scrubbed, pace)?.is_break() {
                 scrubbed.stopped = true;
                 break;
             }
@@ -63,13 +63,18 @@ impl LocalStore {
         self.publish(&mut publisher, roots)
     }
 
+    /// The pack is let go whenever there is a pause: what was collected meanwhile gives its space
+    /// back, and needs no scrub.
     fn scrub_pack(
         &self,
-        pack: &Arc<Pack>,
+        number: PackNumber,
         scrubbed: &mut Scrubbed,
         pace: Pace<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
-        let mut chunks = self.chunks_in_force(pack)?;
+        let Some(mut pack) = self.pack_still_there(number) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let mut chunks = self.chunks_in_force(&pack)?;
         chunks.sort_unstable_by_key(|chunk| chunk.place);
         let mut buffer = Vec::new();
         let mut unpaced = 0;
@@ -91,7 +96,7 @@ impl LocalStore {
             match checked {
                 Ok(()) => {}
                 Err(StoreError::Damaged { what, .. }) => {
-                    self.set_frame_aside(pack, frame, &what)?
+                    self.set_frame_aside(&pack, frame, &what)?
                 }
                 Err(other) => return Err(other),
             }
@@ -99,13 +104,22 @@ impl LocalStore {
             scrubbed.bytes += bytes as u64;
             unpaced += bytes as u64;
             if BYTES_A_PACE <= unpaced {
+                drop(pack);
                 if pace(unpaced).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
-                unpaced = 0;
+                let Some(there) = self.pack_still_there(number) else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                (pack, unpaced) = (there, 0);
             }
         }
+        drop(pack);
         Ok(pace(unpaced))
+    }
+
+    fn pack_still_there(&self, number: PackNumber) -> Option<Arc<Pack>> {
+        self.index(|index| index.packs().get(&number).cloned())
     }
 
     /// What lies in `pack`, as far as it is in force. A damaged index or header is told.

@@ -216,6 +216,27 @@ fn a_scrub_tells_how_much_it_has_read_as_it_goes() {
     assert!(1 < steps && steps < 200, "{steps} steps");
 }
 
+/// On a full disk garbage would stay until the scrub came to an end, after weeks.
+#[test]
+fn a_scrub_keeps_no_file_that_a_collection_removes_meanwhile() {
+    let disk = SimDisk::new(0);
+    let mut random = Random::new(2);
+    let chunks: Vec<Chunk> = (0..40).map(|_| blob(&random.bytes(30_000))).collect();
+    let store = sealed(&disk, &chunks);
+    let (mut steps, mut open) = (0, Vec::new());
+    let mut pace = |_| {
+        steps += 1;
+        if steps == 1 {
+            collect(&store, &[], true);
+        }
+        open.push(disk.removed_but_open());
+        std::ops::ControlFlow::Continue(())
+    };
+    let scrubbed = store.scrub(0, &mut pace).unwrap();
+    assert!(scrubbed.chunks < 40, "{} chunks were garbage when they were read", scrubbed.chunks);
+    assert!(!open.is_empty() && open.iter().all(|open| *open == 0), "{open:?}");
+}
+
 #[test]
 fn a_scrub_tells_of_a_header_that_changed() {
     let disk = SimDisk::new(0);

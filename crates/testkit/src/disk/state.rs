@@ -144,6 +144,8 @@ pub(super) struct State {
     unreadable: BTreeSet<FileId>,
     /// What every look-up sees.
     pub(super) names: BTreeMap<String, FileId>,
+    /// The files that are open, each as often as it is.
+    pub(super) open: Vec<FileId>,
     names_durable: BTreeMap<String, FileId>,
     names_pending: Vec<NameChange>,
     pub(super) random: Random,
@@ -170,6 +172,7 @@ impl State {
             files_made: 0,
             unreadable: BTreeSet::new(),
             names: BTreeMap::new(),
+            open: Vec::new(),
             names_durable: BTreeMap::new(),
             names_pending: Vec::new(),
             random: Random::new(seed),
