@@ -279,7 +279,7 @@ fn check_free(listen: &str) -> Result<(), Failure> {
             "can't listen on {listen}: another process does (a mongod, or another frond serve?): name \
              another port, or 0 for one that is free"
         ))),
-        // Anything else is told by who listens.
+        // Anything else is told by the listener.
         _ => Ok(()),
     }
 }
@@ -296,6 +296,7 @@ impl Serve {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let (listen, unix_socket) = (self.network.address()?, self.network.unix_socket()?);
         let tls = self.network.tls()?;
+        self.check_remotes()?;
         let machine = MachineMemory::read();
         let budget = self.memory.or(machine.budget_bytes());
         let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
@@ -362,6 +363,17 @@ impl Serve {
         let is_served = socket_of(&self.data).is_some();
         let wait = if is_served { Duration::ZERO } else { SERVER_WAIT };
         open_when_free(open, wait).map_err(|error| open_failure(&self.data, &error, SERVED))
+    }
+
+    /// Refuses remotes without tokens where clients have to log in: any program of this machine
+    /// could clone and push without.
+    fn check_remotes(&self) -> Result<(), Failure> {
+        if self.auth && self.remote_listen.is_some() && self.remote_token_file.is_none() {
+            let message = "--remote-listen with --auth needs --remote-token-file FILE: clients of remotes \
+                           have tokens, not users (docs/remotes.md)";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        Ok(())
     }
 
     /// Refuses addresses that are in use, before the directory is opened.
