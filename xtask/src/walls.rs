@@ -57,7 +57,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "engine",
-        rooms: "ids reach entry told error space background options fingerprint log order horizon overlay \
+        rooms: "ids reach entry change_note error space background options fingerprint log order horizon overlay \
                 fault state held_states queue signals snapshot slow write_memory statistics shared changes \
                 moments transaction \
                 compaction gc commit follow check image recovery threads engine",
@@ -75,14 +75,14 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "script",
-        rooms: "message socket read write engine threads turn worker processes place",
+        rooms: "message socket read write engine threads turn worker processes host",
         gate: None,
         upward: 0,
         in_rings: 0,
     },
     Walls {
         name: "query",
-        rooms: "code error examined metadata by_name sandbox noted memory script together cores large text sort_field number collation keys sort feature \
+        rooms: "code error examined metadata by_name sandbox noted_calls memory script script_batches cores large text sort_field number collation keys sort feature \
                 geometry regex search expression filter projection accumulator index planner \
                 replacement pipeline update reference",
         gate: None,

@@ -10,22 +10,25 @@ const REFUSED: &[(&str, &str)] = &[
         "courtesy Courtesy let_others_go in_bits pace Pace Turn wait_for_room steady SteadyStore \
          trouble Troubles Pause rounds Rounds work Work born Born Births turnover intents Intents \
          claims Claims Manner Standing Beginning Footprint AsItIs own_writes OwnWrites reads \
-         move_snapshot Era Improvement opening spares settle weigh",
+         move_snapshot Era Improvement opening spares settle weigh Told told Place",
     ),
+    ("doc", "Place Met Found straight"),
     (
         "store",
         "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
          Buffers room Room Taken lane Lane near bits Bits notes Notes Births Moment FramePlace \
-         Collection Collected settle weigh",
+         Collection Collected settle weigh Place Found",
     ),
     ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
-    ("query", "Told Offer Demand"),
-    ("db", "Gate Role Moment TreePlace PlainPlace Patience"),
-    ("server", "Intake Hold Room Share Places patience"),
+    ("query", "Told Offer Demand Noted noted together Places"),
+    ("db", "Gate Role Moment TreePlace PlainPlace Patience Told told Met Place Found"),
+    ("server", "Intake Hold Room Share Places patience Said said Heard Deed deed"),
     ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];
 /// Who acts is a reader, a committer, a client, another transaction ... never one of these.
 const NAMELESS: &[&str] = &["whoever", "nobody", "somebody"];
+/// The same, without an antecedent.
+const NAMELESS_PHRASES: &[&str] = &["for who ", "told by who "];
 /// What a name is defined by.
 const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "mod ", "fn "];
 
@@ -76,7 +79,8 @@ fn nameless(line: &str) -> Option<&'static str> {
 
 fn nameless_in(prose: &str) -> Option<&'static str> {
     let mut words = prose.split(|letter: char| !letter.is_alphanumeric());
-    words.find_map(|word| NAMELESS.iter().copied().find(|it| it.eq_ignore_ascii_case(word)))
+    let word = words.find_map(|word| NAMELESS.iter().find(|it| it.eq_ignore_ascii_case(word)));
+    word.or_else(|| NAMELESS_PHRASES.iter().find(|phrase| prose.contains(**phrase))).copied()
 }
 
 /// The name that a line defines, if it does.

@@ -43,7 +43,7 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// Where it is, for who is to enter it.
+    /// Where it is, for entering it.
     pub fn path(&self) -> &Path {
         &self.0
     }

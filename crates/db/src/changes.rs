@@ -44,12 +44,13 @@ pub use expiry::CHANGE_STREAM_OPTIONS;
 pub use places::{ToldPlaces, TouchedPlace};
 pub use request::{ChangeStreamRequest, FullDocument, Image, StreamStart, Watched};
 
-use document::Told;
+use document::EventSource;
 use expansion::Expansion;
 use net::Net;
-use token::{Place, Step};
+use token::{ResumePoint, Step};
 
-/// After so many records without an event nothing is there yet: who asks may have to say so.
+/// After so many records without an event nothing is there yet: a caller that asks may have to say
+/// so.
 const RECORDS_MAX: usize = 1_000;
 
 /// A change stream.
@@ -67,12 +68,12 @@ pub struct ChangeStream {
     /// The stages; none: events are told as they are.
     stages: Option<(Pipeline, Variables)>,
     /// Everything up to here was told, or didn't concern the stream.
-    place: Place,
+    place: ResumePoint,
     era: [u8; token::ERA_BYTES],
     /// Whether an event that is too large comes in fragments.
     splits: bool,
     /// What is left of one.
-    fragments: VecDeque<(Place, DocumentBuf)>,
+    fragments: VecDeque<(ResumePoint, DocumentBuf)>,
     /// What is left of what differs since a commit.
     net: Option<Net>,
     /// The record that is being told.
@@ -86,9 +87,9 @@ struct Current {
     /// The next event.
     next: usize,
     /// Behind which event the stream ends, and when that was.
-    end: Option<(Place, i64)>,
+    end: Option<(ResumePoint, i64)>,
     /// What is left of an event that is many.
-    expansion: Option<(Place, Expansion)>,
+    expansion: Option<(ResumePoint, Expansion)>,
 }
 
 /// What a client is told of a log that can't be read any more.
@@ -136,7 +137,7 @@ impl ChangeStream {
                     }
                 }
                 if !self.is_over {
-                    self.place = self.place.max(Place::after(current.record.sequence));
+                    self.place = self.place.max(ResumePoint::after(current.record.sequence));
                 }
             }
             interrupt.check()?;
@@ -144,7 +145,7 @@ impl ChangeStream {
                 return Ok(None);
             }
             let Some(record) = self.next_record()? else {
-                self.place = self.place.max(Place::after(self.after));
+                self.place = self.place.max(ResumePoint::after(self.after));
                 return Ok(None);
             };
             self.current = Some(Current { record, next: 0, end: None, expansion: None });
@@ -159,7 +160,7 @@ impl ChangeStream {
             let Some(net) = &mut self.net else { break };
             let sequence = net.sequence();
             let Some((place, event)) = net.next(self.frond.engine())? else {
-                self.place = self.place.max(Place::after(sequence));
+                self.place = self.place.max(ResumePoint::after(sequence));
                 self.net = None;
                 return self.find_next(interrupt);
             };
@@ -232,7 +233,7 @@ impl ChangeStream {
             let step = if is_last { Step::LastEvent } else { Step::Event };
             let position = u32::try_from(current.next).unwrap_or(u32::MAX);
             let sequence = record.sequence;
-            let place = Place { position, ..Place::of(sequence, step) };
+            let place = ResumePoint { position, ..ResumePoint::of(sequence, step) };
             current.next += 1;
             let Some(database) = self.concerned(event)? else { continue };
             let is_begun = self.place.of_event() == place && self.place != place;
@@ -246,7 +247,7 @@ impl ChangeStream {
                 current.expansion = Some((place, expansion.ok_or_else(|| rewritten(event))?));
                 return self.tell_next(current);
             }
-            let end = Place { step: Step::Invalidate, ..place };
+            let end = ResumePoint { step: Step::Invalidate, ..place };
             if self.watched.is_ended_by(event) && self.place < end {
                 current.end = Some((end, event.scope.wall_millis));
             }
@@ -274,19 +275,19 @@ impl ChangeStream {
             current.expansion = None;
             return Ok(None);
         };
-        let place = Place { item: Some(number), ..place };
+        let place = ResumePoint { item: Some(number), ..place };
         self.tell_at(place, &database, (record, &event)).map(Some)
     }
 
     /// Whether some of the fragments of the event at a place were told.
-    fn is_within(&self, place: Place) -> bool {
+    fn is_within(&self, place: ResumePoint) -> bool {
         self.place.fragment.is_some() && self.place.of_item() == place
     }
 
     /// Tells an event, or what wasn't told yet of one that was split.
     fn tell_at(
         &mut self,
-        place: Place,
+        place: ResumePoint,
         database: &str,
         (record, event): (&Record, &Event),
     ) -> Result<Option<DocumentBuf>, Error> {
@@ -304,7 +305,7 @@ impl ChangeStream {
     /// The next fragment of an event that is too large; those behind it come later.
     fn tell_split(
         &mut self,
-        place: Place,
+        place: ResumePoint,
         event: &DocumentBuf,
     ) -> Result<Option<DocumentBuf>, Error> {
         if !self.splits {
@@ -321,7 +322,7 @@ impl ChangeStream {
                  stream was not large enough to be split",
             );
         }
-        let of = |number| Place { fragment: Some(number), ..place };
+        let of = |number| ResumePoint { fragment: Some(number), ..place };
         let era = self.era;
         let fragments = split::fragments(event.view(), |number| token::encode(of(number), era))?;
         if fragments.len() < skipped {
@@ -348,7 +349,7 @@ impl ChangeStream {
     /// What the client is told of an event, unless the stages leave it out.
     fn tell(
         &self,
-        place: Place,
+        place: ResumePoint,
         database: &str,
         (record, event): (&Record, &Event),
     ) -> Result<Option<DocumentBuf>, Error> {
@@ -362,8 +363,16 @@ impl ChangeStream {
         let (before, looked_up) = self.images(record, event)?;
         let transaction = record.transaction.as_ref();
         let (is_expanded, is_net) = (self.is_expanded, place.step == Step::Net);
-        let told =
-            Told { database, event, transaction, document, before, looked_up, is_expanded, is_net };
+        let told = EventSource {
+            database,
+            event,
+            transaction,
+            document,
+            before,
+            looked_up,
+            is_expanded,
+            is_net,
+        };
         let id = token::encode(place, self.era);
         let document = document::of(&told, place.sequence, &id)?;
         self.shown(document, &id)

@@ -351,8 +351,8 @@ impl Database {
         }
     }
 
-    /// Refuses direct writes to a branch that takes none; conflicts with who closes it meanwhile.
-    /// Costs nothing in a data directory without such branches.
+    /// Refuses direct writes to a branch that takes none; conflicts with one that closes it
+    /// meanwhile. Costs nothing in a data directory without such branches.
     ///
     /// # Errors
     /// `UserWritesBlocked`.

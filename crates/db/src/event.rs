@@ -1,8 +1,8 @@
 //! What a transaction tells of its changes, for change streams: how it lies in the log.
 //!
-//! The engine keeps it (`frond_engine::Told`): a *scope* (which collection, when), a *head* (what
-//! happened) and content (the document of an insertion or a replacement, which the log has once).
-//! The bytes are docs/format/log.md's "What is told".
+//! The engine keeps it (`frond_engine::ChangeNote`): a *scope* (which collection, when), a *head*
+//! (what happened) and content (the document of an insertion or a replacement, which the log has
+//! once). The bytes are docs/format/log.md's "What is told".
 //!
 //! Nothing is told where the engine doesn't keep it, and nothing of `system.` collections and of
 //! `admin`, `config` and `local`.
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
-use frond_engine::{Engine, Told, ToldBytes, ToldContent, ToldEvent, Transaction};
+use frond_engine::{ChangeBytes, ChangeContent, ChangeNote, Engine, LoggedChange, Transaction};
 
 use crate::error::Error;
 use crate::session::RetryKey;
@@ -97,9 +97,9 @@ pub struct Event {
     /// What the head says: `key`, `description`, `to` and others by kind.
     pub facts: DocumentBuf,
     /// The document.
-    pub content: ToldBytes,
+    pub content: ChangeBytes,
     /// What the document was before, where its collection keeps that.
-    pub before: ToldBytes,
+    pub before: ChangeBytes,
 }
 
 /// Tells of one collection, or of a whole branch.
@@ -138,7 +138,7 @@ impl Teller {
 
     /// Tells of something without a document.
     pub fn tell(&self, transaction: &mut Transaction, kind: EventKind, facts: Document<'_>) {
-        self.tell_with(transaction, kind, facts, ToldContent::None);
+        self.tell_with(transaction, kind, facts, ChangeContent::None);
     }
 
     /// Tells of something with a document, or nothing in its place.
@@ -147,13 +147,13 @@ impl Teller {
         transaction: &mut Transaction,
         kind: EventKind,
         facts: Document<'_>,
-        content: ToldContent,
+        content: ChangeContent,
     ) {
         let mut head = vec![kind as u8];
         if !facts.is_empty() {
             head.extend_from_slice(facts.as_bytes());
         }
-        transaction.tell(Told { scope: self.scope.clone(), head: head.into(), content });
+        transaction.tell(ChangeNote { scope: self.scope.clone(), head: head.into(), content });
     }
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
     facts.append("s", Value::Binary(session)).append("n", Value::Int64(key.number));
     head.extend_from_slice(facts.build().as_bytes());
     let scope = DocumentBuf::empty().into_bytes();
-    transaction.tell(Told { scope, head: head.into(), content: ToldContent::None });
+    transaction.tell(ChangeNote { scope, head: head.into(), content: ChangeContent::None });
 }
 
 impl EventScope {
@@ -214,7 +214,7 @@ impl Event {
     ///
     /// # Errors
     /// `Damaged` if it isn't what this module tells.
-    pub fn decode_all(told: &[ToldEvent]) -> Result<Vec<Event>, Error> {
+    pub fn decode_all(told: &[LoggedChange]) -> Result<Vec<Event>, Error> {
         let mut last: Option<(&Bytes, Arc<EventScope>)> = None;
         let events = told.iter().map(|told| {
             let scope = match &last {
@@ -227,14 +227,14 @@ impl Event {
         events.collect()
     }
 
-    fn decode(told: &ToldEvent, scope: Arc<EventScope>) -> Result<Event, Error> {
+    fn decode(told: &LoggedChange, scope: Arc<EventScope>) -> Result<Event, Error> {
         let (kind, facts) = told.head.split_first().ok_or_else(damaged)?;
         let kind = KINDS.iter().find(|known| **known as u8 == *kind).ok_or_else(damaged)?;
         let facts = match facts.is_empty() {
             true => DocumentBuf::empty(),
             false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
         };
-        let (content, before) = (told.content.clone(), ToldBytes::None);
+        let (content, before) = (told.content.clone(), ChangeBytes::None);
         Ok(Event { kind: *kind, scope, facts, content, before })
     }
 }

@@ -376,8 +376,8 @@ impl Frond {
         self.inner.cache_bytes
     }
 
-    /// The memory that all requests share: who keeps more of it the more a client asks for takes a
-    /// [`Reservation`] of it.
+    /// The memory that all requests share: a caller that keeps more of it the more a client asks
+    /// for takes a [`Reservation`] of it.
     pub fn memory_budget(&self) -> &Arc<MemoryBudget> {
         &self.inner.memory_budget
     }

@@ -39,7 +39,7 @@ pub use crate::catalog::{CatalogView, INDEXES_MAX, changed_entries};
 pub use crate::collection::batch::{BatchOptions, Statements};
 pub use crate::collection::new_document::{check_id, check_size};
 pub use crate::collection::parse::parse_variables;
-pub use crate::collection::scan::Found;
+pub use crate::collection::scan::FetchedDocument;
 pub use crate::collection::update::{ParsedUpdate, parse_update};
 pub use crate::collection::write::{Becoming, CollectionWriter};
 

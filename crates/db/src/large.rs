@@ -71,8 +71,8 @@ pub fn read_document(store: &dyn ChunkStore, value: &Value) -> Result<DocumentBu
     }
 }
 
-/// The large document that a value is the head of: to be read. The parameters matter to who changes
-/// it.
+/// The large document that a value is the head of: to be read. The parameters matter to a caller
+/// that changes it.
 pub fn head(value: &Value) -> Option<LargeDocument> {
     LargeDocument::open(TreeFormat::new(0), value)
 }

@@ -1,5 +1,5 @@
-//! Frond's embedded database: databases, collections, indexes, transactions. Their history is
-//! `frond_vcs`.
+//! Databases, collections, documents, indexes, transactions. Their history is `frond_vcs`; what
+//! an application links is `fronddb`.
 //!
 //! Reading order, the lowest first: [`work`] (what a request does, to be told), [`name`]
 //! (`shop@main~2`), `definition` (what collections and indexes are asked to be), `timeseries`

@@ -68,7 +68,7 @@ impl Room {
         let DiskRoom { free, reserve, .. } = room;
         let message = format!(
             "no temporary file of a sort or group may grow: {free} bytes are free on the disk, and \
-             {reserve} bytes are held back for giving space back"
+             {reserve} bytes are reserved for deletes and garbage collection"
         );
         Err(QueryError::new(Code::OutOfDiskSpace, message))
     }

@@ -37,8 +37,8 @@ const ATTEMPTS_MAX: u32 = 2_000;
 const EXPIRED_MAX: u32 = 20;
 const WAIT_MICROS_MIN: u64 = 20;
 const WAIT_MICROS_MAX: u64 = 2_000;
-/// How often one that waits asks whether it still may: who is told to end notices it so late.
-/// Asking costs a switch of threads; with hundreds that wait, asking each 10 ms took as much
+/// How often one that waits asks whether it still may: a caller that is told to end notices it so
+/// late. Asking costs a switch of threads; with hundreds that wait, asking each 10 ms took as much
 /// processor time as what they waited to do.
 const WAIT_STEP: Duration = Duration::from_millis(100);
 /// How long a request waits for what another transaction has claimed, unless its caller ends the
@@ -251,7 +251,7 @@ impl Frond {
                     pause(self.wait(attempt));
                     continue;
                 }
-                // Others have written more meanwhile than memory keeps for who reads the past.
+                // Other transactions have written more than the table of recent writes keeps.
                 Err(error) if error.code == Code::SnapshotTooOld && attempt < EXPIRED_MAX => {
                     continue;
                 }

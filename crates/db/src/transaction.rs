@@ -71,12 +71,12 @@ struct Inner {
     turn: Mutex<()>,
     /// `None` once it has ended.
     own: RwLock<Option<frond_engine::Transaction>>,
-    noted: Mutex<Noted>,
+    noted: Mutex<StatementMarks>,
 }
 
 /// What has to be remembered from one statement to the next.
 #[derive(Default)]
-struct Noted {
+struct StatementMarks {
     /// What was written.
     scopes: BTreeSet<Scope>,
     /// The collections that may have been written.
@@ -136,7 +136,7 @@ impl Transaction {
     pub(crate) fn begin(frond: &Frond) -> Transaction {
         let moment = frond.catalog_cache().moment();
         let own = RwLock::new(Some(frond.engine().begin_as(LockMode::Interactive)));
-        let noted = Mutex::new(Noted { moment, ..Noted::default() });
+        let noted = Mutex::new(StatementMarks { moment, ..StatementMarks::default() });
         let inner = Inner { frond: frond.clone(), turn: Mutex::default(), own, noted };
         Transaction { inner: Arc::new(inner) }
     }
@@ -435,7 +435,7 @@ impl Transaction {
         self.inner.own.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+    fn noted(&self) -> MutexGuard<'_, StatementMarks> {
         self.inner.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@
 
 pub mod base64;
 mod parse;
-mod straight;
+mod transcode;
 mod visit;
 pub(crate) mod wrapper;
 mod write;

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use crate::raw::{RawElement, element_at};
 use buckets::Buckets;
 use cache::LazyIndex;
-use shape::{Offset, Place, Remembered, Shape, ShapeRegistry};
+use shape::{FieldSlot, Offset, Remembered, Shape, ShapeRegistry};
 
 /// Documents below are scanned.
 pub const INDEXED_BYTES_MIN: usize = 1 << 8;
@@ -140,7 +140,7 @@ impl FieldIndex {
         &self,
         document: &[u8],
         parts: &[String],
-        place: impl FnOnce(&Shape) -> Place,
+        place: impl FnOnce(&Shape) -> FieldSlot,
     ) -> Known {
         match (self.shape(), parts) {
             (Ok(shape), _) => self.at(place(shape)),
@@ -171,7 +171,7 @@ impl FieldIndex {
 
     /// Where the field at a place of the document's shape lies.
     #[inline(always)]
-    fn at(&self, place: Place) -> Known {
+    fn at(&self, place: FieldSlot) -> Known {
         match &self.0 {
             Kind::Long { offsets, .. } => known(offsets, place),
             Kind::Short { offsets, .. } => known(offsets, place),
@@ -226,7 +226,7 @@ impl Spot {
 
 /// Where the field at a place of the shape lies, given its document's offsets.
 #[inline(always)]
-fn known<O: Offset>(offsets: &[O], place: Place) -> Known {
+fn known<O: Offset>(offsets: &[O], place: FieldSlot) -> Known {
     let Some(offset) = offsets.get(usize::from(place.ordinal)) else { return Known::Absent };
     Known::At(Spot { offset: (*offset).into(), name_bytes: place.name_bytes.into() })
 }

@@ -15,7 +15,7 @@ use crate::document::value::Value;
 use crate::element_type::ElementType;
 use crate::name_walk::{Head, Walk};
 use crate::raw::{RawElement, element_at};
-use layout::{Layout, Learnt, Left, Met, Progress};
+use layout::{Layout, Learnt, Left, Progress, ScannedField};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -159,9 +159,9 @@ impl<'a> FieldScan<'a> {
     /// Walks on, and shows each field that is asked for and is the first of its name to `meet`,
     /// until it says `true`.
     #[inline(always)]
-    fn meet(&mut self, mut meet: impl FnMut(Met<'a>) -> bool) {
+    fn meet(&mut self, mut meet: impl FnMut(ScannedField<'a>) -> bool) {
         let found = &mut self.found;
-        let mut meet = |met: Met<'a>| {
+        let mut meet = |met: ScannedField<'a>| {
             let place = &mut found[usize::from(met.number) % SCANNED_NAMES_MAX];
             let is_first = *place == 0;
             if is_first {
@@ -181,7 +181,11 @@ impl<'a> FieldScan<'a> {
 }
 
 /// Walks on from where nothing is expected, until `meet` says `true`.
-fn search<'a>(names: &ScannedNames, walk: &mut Walk<'a>, meet: &mut dyn FnMut(Met<'a>) -> bool) {
+fn search<'a>(
+    names: &ScannedNames,
+    walk: &mut Walk<'a>,
+    meet: &mut dyn FnMut(ScannedField<'a>) -> bool,
+) {
     // A copy stays in registers.
     let mut here = walk.clone();
     loop {
@@ -191,7 +195,7 @@ fn search<'a>(names: &ScannedNames, walk: &mut Walk<'a>, meet: &mut dyn FnMut(Me
             continue;
         }
         let Some(position) = names.position(met.head, met.name) else { continue };
-        let met = Met { number: position as u8, offset, kind: met.kind, value: met.value };
+        let met = ScannedField { number: position as u8, offset, kind: met.kind, value: met.value };
         if meet(met) {
             break;
         }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::document::value::Value;
 use crate::document::{Array, Document};
 use crate::element_type::ElementType;
-use crate::field_index::shape::{self, Place, Remembered, Shape};
+use crate::field_index::shape::{self, FieldSlot, Remembered, Shape};
 use crate::field_index::{Attached, Known, Spot};
 use crate::raw::RawElement;
 
@@ -47,7 +47,7 @@ impl Memo {
         let memo = self.0.load(Ordering::Relaxed);
         let number = (memo >> MEMO_NUMBER_SHIFT) as u32;
         let name_bytes = (memo >> MEMO_ORDINAL_BITS) as u16;
-        Remembered { number, place: Place { ordinal: memo as u16, name_bytes } }
+        Remembered { number, place: FieldSlot { ordinal: memo as u16, name_bytes } }
     }
 
     fn set(&self, Remembered { number, place }: Remembered) {
@@ -61,7 +61,7 @@ impl Default for Memo {
     /// Of no shape.
     fn default() -> Memo {
         let memo = Memo(AtomicU64::new(0));
-        memo.set(Remembered { number: shape::NUMBER_END, place: Place::ABSENT });
+        memo.set(Remembered { number: shape::NUMBER_END, place: FieldSlot::ABSENT });
         memo
     }
 }
@@ -92,7 +92,7 @@ impl Path {
     }
 
     /// The field of `shape` to which the path leads through documents; remembers it.
-    fn place_in(&self, shape: &Shape) -> Place {
+    fn place_in(&self, shape: &Shape) -> FieldSlot {
         let number = shape.number();
         let place = shape.find_dotted(&self.joined, self.hash);
         if number != shape::NO_NUMBER {

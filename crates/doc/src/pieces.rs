@@ -47,8 +47,8 @@ pub use input::{read_bson, read_json};
 pub use item::Item;
 pub use long::{Long, Lying, long};
 pub use output::json::JsonWriter;
-pub use reach::{Met, VisitMet, visit_reached};
-pub use read::{Found, Part};
+pub use reach::{ReachedPart, VisitPart, visit_reached};
+pub use read::{LocatedElement, Part};
 pub use recut::Recut;
 pub use shallow::{
     element_count, elements, has_deepened, has_references, open, whole, whole_bytes,

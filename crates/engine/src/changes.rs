@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use frond_store::{Chunk, StoreError};
 
+use crate::change_note::LoggedChange;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::decode;
 use crate::log::follow::{Follower, Next};
 use crate::log::format::{LogOffset, damaged};
 use crate::shared::Shared;
-use crate::told::ToldEvent;
 
 /// What transactions told behind a Sequence.
 pub struct Changes {
@@ -29,7 +29,7 @@ pub struct ToldRecord {
     /// The transaction's place.
     pub sequence: Sequence,
     /// What it told, in order; nothing for most transactions that no client follows.
-    pub events: Vec<ToldEvent>,
+    pub events: Vec<LoggedChange>,
     /// The chunks to which that leads, and others that the transaction brought.
     pub chunks: Vec<Chunk>,
     /// How much memory they hold together: all of the transaction's record.

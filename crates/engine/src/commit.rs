@@ -36,12 +36,12 @@
 //! that transactions may be relaxed: no other machine sees them before, and that several groups are
 //! led beside each other (`beside`).
 
-mod ahead;
-mod beside;
 mod closing;
 mod growth;
 mod lead;
+mod pipelined;
 mod prepare;
+mod read_queued;
 mod refusal;
 mod staging;
 mod stall;
@@ -58,8 +58,8 @@ use crate::log::writer::PendingRecord;
 use crate::overlay::memtable::Memtable;
 use crate::queue::conflicts::{ConflictSet, TransactionStart};
 use crate::queue::group::{Call, Group, Insertion, Outcome};
-use crate::queue::line::Ahead;
 use crate::queue::patience::Patience;
+use crate::queue::queued_reads::Ahead;
 use crate::queue::{Lead, Queue};
 use crate::shared::Shared;
 use crate::slow::{Stage, Stopwatch};

@@ -164,8 +164,8 @@ impl Engine {
         self.shared.take_lead();
     }
 
-    /// Ends all snapshots that show trees of before: who reads on finds them too old. So what only
-    /// they keep goes with the next collection.
+    /// Ends all snapshots that show trees of before: a caller that reads on finds them too old. So
+    /// what only they keep goes with the next collection.
     pub fn end_old_snapshots(&self) {
         self.shared.expire_states(Duration::ZERO);
     }
@@ -478,8 +478,8 @@ impl Engine {
         self.shared.horizon.waits_ended()
     }
 
-    /// Ends the waits for the horizon, and those that are about to begin: who waits asks before it
-    /// looks for a reason not to ([`Engine::await_horizon_unless`]).
+    /// Ends the waits for the horizon, and those that are about to begin: a caller that waits asks
+    /// before it looks for a reason not to ([`Engine::await_horizon_unless`]).
     pub fn end_horizon_waits(&self) {
         self.shared.horizon.end_waits();
     }

@@ -19,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod background;
+mod change_note;
 mod changes;
 mod check;
 mod commit;
@@ -50,11 +51,11 @@ mod space;
 mod state;
 pub mod statistics;
 mod threads;
-mod told;
 pub mod transaction;
 mod write_memory;
 
 pub use background::errors::Failure;
+pub use change_note::{ChangeBytes, ChangeContent, ChangeNote, LoggedChange};
 pub use changes::{Changes, ChangesError, ToldRecord};
 pub use engine::{Engine, EngineCounters};
 pub use error::EngineError;
@@ -68,6 +69,5 @@ pub use snapshot::Snapshot;
 pub use snapshot::cursor::EntryCursor;
 pub use space::{DiskRoom, Reserve};
 pub use statistics::Histogram;
-pub use told::{Told, ToldBytes, ToldContent, ToldEvent};
 pub use transaction::held_locks::{LockMode, Wait};
 pub use transaction::{Durability, Savepoint, Statement, Transaction};

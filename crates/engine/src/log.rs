@@ -1,6 +1,6 @@
 //! The write-ahead log: segments of chained records ([`format`]), one [`writer`], [`recovery`], and
-//! the files of old segments for new ones ([`recycled`]). Segments are [`kept`] for who follows the
-//! log ([`follow`]).
+//! the files of old segments for new ones ([`recycled`]). Segments are [`kept`] for change
+//! streams ([`follow`]).
 
 pub(crate) mod decode;
 pub(crate) mod follow;

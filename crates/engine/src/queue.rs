@@ -13,8 +13,8 @@ pub(crate) mod commits;
 pub(crate) mod conflicts;
 pub(crate) mod group;
 pub(crate) mod key_locks;
-pub(crate) mod line;
 pub(crate) mod patience;
+pub(crate) mod queued_reads;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -30,7 +30,7 @@ use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
 use crate::queue::conflicts::ConflictTable;
 use crate::queue::group::{Group, Insertion};
-use crate::queue::line::Line;
+use crate::queue::queued_reads::Line;
 
 /// An opening skips so many Sequences: relaxed transactions that a crash took had greater ones than
 /// the last that is found, and theirs must not be given out again. So that this holds over several

@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub options: EngineOptions,
     /// Files of the log for segments to come.
     pub recycled: Arc<RecycledSegments>,
-    /// Those that are kept for who follows the log.
+    /// The segments kept for change streams.
     pub kept: Arc<KeptSegments>,
     /// How far the log is durable.
     pub horizon: Horizon,
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
     pub current: Current,
     /// The last Sequence that the opening found, and the last that it skipped.
     pub skipped: (Sequence, Sequence),
-    /// Who agrees on their order, in a set or where the log lies in a bucket.
+    /// Decides the order of commits, in a replica set or with the log in a bucket.
     pub order: Option<Arc<dyn Order>>,
     /// How many chunks were staged in this process; see `commit::staging`.
     pub staged: AtomicU64,

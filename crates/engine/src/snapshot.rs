@@ -20,7 +20,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::Window;
 use crate::overlay::run::RunCursor;
-use crate::queue::line::Ahead;
+use crate::queue::queued_reads::Ahead;
 use crate::snapshot::current::View;
 use crate::snapshot::cursor::EntryCursor;
 use crate::state::{Base, State, TreeGeneration};

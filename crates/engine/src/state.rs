@@ -52,7 +52,7 @@ impl TreeGeneration {
     }
 }
 
-/// A full memtable, which waits to be folded.
+/// A full memtable, which waits to be flushed.
 #[derive(Clone)]
 pub(crate) struct Sealed {
     /// Its entries.

@@ -14,6 +14,7 @@ use frond_store::{Chunk, ChunkHash, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Tree, TreeError, Value};
 
+use crate::change_note::ChangeNote;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
@@ -25,7 +26,6 @@ use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::read_set::{ReadSet, ReadSetMark};
-use crate::told::Told;
 use crate::transaction::difference::Difference;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
 use crate::transaction::write_set::{StagedWrite, WriteSet};
@@ -351,14 +351,14 @@ impl Transaction {
 
     /// Tells those who follow the log what this transaction changes: undone with its savepoints.
     /// Only where the engine keeps it ([`Engine::tells`](crate::Engine::tells)).
-    pub fn tell(&mut self, told: Told) {
+    pub fn tell(&mut self, told: ChangeNote) {
         if self.shared.kept.is_on() {
             self.own.tell(told);
         }
     }
 
     /// What was told so far.
-    pub fn told(&self) -> &[Told] {
+    pub fn told(&self) -> &[ChangeNote] {
         self.own.told()
     }
 
@@ -372,7 +372,7 @@ impl Transaction {
         self.end_while(&|| true)
     }
 
-    /// As [`Transaction::end`], for who may be told to end while it waits.
+    /// As [`Transaction::end`], for a caller that may be interrupted while it waits.
     ///
     /// # Errors
     /// As `end`; [`EngineError::Interrupted`].
@@ -398,8 +398,8 @@ impl Transaction {
         self.commit_while(durability, &|| true)
     }
 
-    /// As [`Transaction::commit`], for who may be told to end while it waits for room in memory:
-    /// `goes_on` is asked each millisecond then.
+    /// As [`Transaction::commit`], for a caller that may be interrupted while it waits for room in
+    /// memory: `goes_on` is asked each millisecond then.
     ///
     /// # Errors
     /// As `commit`; [`EngineError::Interrupted`].
@@ -411,8 +411,8 @@ impl Transaction {
         self.commit_as(durability, goes_on, &|| true)
     }
 
-    /// As [`Transaction::commit_while`], for who may also be told to end while it waits for a
-    /// bucket that has the log.
+    /// As [`Transaction::commit_while`], for a caller that may also be told to end while it waits
+    /// for a bucket that has the log.
     ///
     /// # Errors
     /// As `commit_while`; [`EngineError::Unawaited`] if it may have been written, or may yet be.

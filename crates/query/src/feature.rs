@@ -3,7 +3,7 @@
 
 /// How a feature stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum SupportLevel {
     /// It works as MongoDB documents it.
     Works,
     /// It works, but for what is said.
@@ -22,17 +22,17 @@ pub struct Feature {
     /// Its name, as a client writes it.
     pub name: &'static str,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: SupportLevel,
 }
 
 impl Feature {
     /// A feature that stands so.
-    pub const fn new(name: &'static str, standing: Standing) -> Feature {
+    pub const fn new(name: &'static str, standing: SupportLevel) -> Feature {
         Feature { name, standing }
     }
 
     /// A feature that works.
     pub const fn works(name: &'static str) -> Feature {
-        Feature::new(name, Standing::Works)
+        Feature::new(name, SupportLevel::Works)
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use frond_doc::builder::position_name;
 use frond_doc::path::Path;
-use frond_doc::pieces::{Long, VisitMet, has_references};
+use frond_doc::pieces::{Long, VisitPart, has_references};
 use frond_doc::{
     Array, Document, DocumentBuf, DocumentBuilder, ElementType, Reference, Value, ValueBuf,
 };
@@ -61,7 +61,7 @@ pub trait Pieces: Send + Sync {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError>;
 
     /// Shows what a reference stands for where it lies; what `visit` says of it.
@@ -81,7 +81,7 @@ pub trait Pieces: Send + Sync {
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError>;
 }
 
-/// Who reads references, if a request may meet any. Cloning is cheap.
+/// What reads references, if a request may meet any. Cloning is cheap.
 #[derive(Clone, Default)]
 pub struct Large(Option<Arc<dyn Pieces>>);
 
@@ -224,7 +224,7 @@ impl Large {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError> {
         self.pieces()?.reach(document, path, visit)
     }

@@ -26,7 +26,7 @@ use frond_store::budget::{Exceeded, Reservation};
 
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::noted::Noted;
+use crate::noted_calls::NotedCalls;
 use crate::sandbox::{self, Sandbox};
 
 /// Asks whether to go on; fails with what the query is to fail with.
@@ -69,7 +69,7 @@ struct Account {
     /// Made for the first script.
     sandbox: Mutex<Option<Sandbox>>,
     /// What becomes of the calls of the document that is asked together with others.
-    noted: Mutex<Option<Noted>>,
+    noted: Mutex<Option<NotedCalls>>,
 }
 
 impl fmt::Debug for RequestMemory {
@@ -146,7 +146,7 @@ impl RequestMemory {
 
     /// What becomes of calls from now on, if they are not to be made at once; and what was so
     /// before.
-    pub(crate) fn note_calls(&self, noted: Option<Noted>) -> Option<Noted> {
+    pub(crate) fn note_calls(&self, noted: Option<NotedCalls>) -> Option<NotedCalls> {
         self.0.as_ref().and_then(|account| std::mem::replace(&mut *account.noted(), noted))
     }
 
@@ -264,7 +264,7 @@ impl RequestMemory {
 }
 
 impl Account {
-    fn noted(&self) -> MutexGuard<'_, Option<Noted>> {
+    fn noted(&self) -> MutexGuard<'_, Option<NotedCalls>> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

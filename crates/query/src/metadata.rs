@@ -88,7 +88,7 @@ impl MetadataKind {
         1 << self as u8
     }
 
-    /// The error of who asks for what isn't there.
+    /// The error of a caller that asks for what isn't there.
     pub fn unavailable(self) -> QueryError {
         match self {
             MetadataKind::TextScore => unavailable("text score"),

@@ -63,7 +63,7 @@ mod unwind;
 mod window;
 
 pub use history::history_stages;
-pub(crate) use places::Places;
+pub(crate) use places::TouchedPaths;
 pub(crate) use table::features;
 pub(crate) use window::features as window_features;
 

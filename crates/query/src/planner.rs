@@ -136,7 +136,7 @@ pub struct PartCheck {
 
 /// Where a part of a key lies.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum KeyStanding {
     /// In what is allowed.
     Within,
     /// Not: forwards, what is allowed next begins here (`None`: nothing more); backwards, it ends
@@ -151,18 +151,18 @@ impl PartCheck {
     }
 
     /// Where `part` lies, for a scan that goes forwards or backwards.
-    pub fn standing(&self, part: &[u8], backwards: bool) -> Standing {
+    pub fn standing(&self, part: &[u8], backwards: bool) -> KeyStanding {
         let is_behind = |range: &Bounds| range.end.as_deref().is_some_and(|end| end <= part);
         let next = self.allowed.partition_point(is_behind);
         let begins = |range: &Bounds| range.start.clone().unwrap_or_default();
         match self.allowed.get(next) {
             Some(range) if range.start.as_deref().is_none_or(|start| start <= part) => {
-                Standing::Within
+                KeyStanding::Within
             }
-            range if !backwards => Standing::Outside(range.map(begins)),
+            range if !backwards => KeyStanding::Outside(range.map(begins)),
             _ => match next.checked_sub(1).and_then(|before| self.allowed.get(before)) {
-                Some(before) => Standing::Outside(before.end.clone()),
-                None => Standing::Outside(None),
+                Some(before) => KeyStanding::Outside(before.end.clone()),
+                None => KeyStanding::Outside(None),
             },
         }
     }

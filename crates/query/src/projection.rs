@@ -178,7 +178,7 @@ impl Projection {
         Projection { variables, ..self.clone() }
     }
 
-    /// Who reads what references stand for.
+    /// What reads what references stand for.
     pub fn large(&self) -> &Large {
         self.variables.large()
     }

@@ -5,7 +5,7 @@
 //! COMPATIBILITY.md is written from this: `cargo xtask compatibility`.
 
 use crate::accumulator::{Place, features as accumulators};
-pub use crate::feature::{Feature, Standing};
+pub use crate::feature::{Feature, SupportLevel};
 use crate::{expression, filter, pipeline, projection, update};
 
 /// Features of one kind.
@@ -22,7 +22,7 @@ impl Family {
     pub fn new(title: &'static str, features: impl Iterator<Item = Feature>) -> Family {
         let differing = |feature: Feature| {
             let how = DIFFERS.iter().find(|(t, name, _)| (*t, *name) == (title, feature.name));
-            how.map_or(feature, |(_, name, how)| Feature::new(name, Standing::Differs(how)))
+            how.map_or(feature, |(_, name, how)| Feature::new(name, SupportLevel::Differs(how)))
         };
         Family { title, features: features.map(differing).collect() }
     }

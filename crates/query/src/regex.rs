@@ -17,16 +17,16 @@ use quick_cache::sync::Cache;
 
 use crate::error::QueryError;
 use crate::memory::{Charge, RequestMemory};
+use backtracking::Trying;
+pub(crate) use backtracking::{Failure, Groups};
 use linear::{Linear, Meaning};
 use syntax::Flags;
-use trying::Trying;
-pub(crate) use trying::{Failure, Groups};
 
+mod backtracking;
 mod linear;
 mod syntax;
 #[cfg(test)]
 mod tests;
-mod trying;
 
 /// As long as a pattern may be.
 const PATTERN_BYTES_MAX: usize = 32_764;
@@ -87,7 +87,7 @@ impl Compiled {
     /// About what it takes at most.
     fn bytes(&self) -> usize {
         // Few texts are so long that it is tried what an automaton tells.
-        let forms = if self.meaning.is_some() { 1 } else { trying::FORMS_MAX };
+        let forms = if self.meaning.is_some() { 1 } else { backtracking::FORMS_MAX };
         self.linear.as_ref().map_or(0, Linear::bytes) + forms * self.trying.bytes()
     }
 
@@ -136,7 +136,7 @@ pub(crate) fn check(source: &str, options: &str) -> Result<(), String> {
     let flags = flags(options);
     let is_plain =
         !source.starts_with("(*") && syntax::parse(source, flags).is_some_and(|it| it.plain);
-    if is_plain { Ok(()) } else { trying::check(source, flags) }
+    if is_plain { Ok(()) } else { backtracking::check(source, flags) }
 }
 
 /// Compiles a pattern with options out of `imsxu`, unless that was done lately.
@@ -155,7 +155,7 @@ pub(crate) fn compile(source: &str, options: &str) -> Result<Arc<Compiled>, Stri
 }
 
 fn make(source: &str, flags: Flags) -> Compiled {
-    let beginning = trying::beginning(source);
+    let beginning = backtracking::beginning(source);
     let parsed = syntax::parse(beginning.body, flags);
     let readable = parsed.as_ref().filter(|_| beginning.items.is_empty());
     let trying = Trying::new(&beginning, flags, parsed.as_ref());

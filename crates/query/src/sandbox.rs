@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use frond_doc::{Document, ValueBuf};
-use frond_script::{Batch, Call, Limits, Place, ScriptError, Turn};
+use frond_script::{Batch, Call, Limits, ScriptError, ScriptHost, Turn};
 use frond_store::budget::{Exceeded, Reservation};
 
 use crate::code::Code;
@@ -27,7 +27,7 @@ type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
 /// The place of a request's scripts.
 pub(crate) struct Sandbox {
-    place: Place,
+    place: ScriptHost,
     /// What the place is charged with. None once it is gone.
     reservation: Option<Reservation>,
     standing_bytes: usize,
@@ -47,7 +47,7 @@ impl Sandbox {
     ) -> Result<Sandbox, QueryError> {
         reservation.hold(PLACE_BYTES).map_err(too_much)?;
         Ok(Sandbox {
-            place: Place::new().map_err(|error| of_script(&error))?,
+            place: ScriptHost::new().map_err(|error| of_script(&error))?,
             reservation: Some(reservation),
             standing_bytes: PLACE_BYTES,
             batches: 0,

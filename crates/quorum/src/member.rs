@@ -21,9 +21,9 @@
 
 mod doubt;
 mod frames;
+mod outbox;
 #[cfg(test)]
 mod planted;
-mod told;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ use crate::log::{Ballot, Batch, Log, Recovered};
 use crate::view::View;
 use doubt::{Doubt, Doubters, Grants};
 
-pub use told::{BatchNumber, Lack, ReadId, Refused, Role, Status, Work};
+pub use outbox::{BatchNumber, Lack, ReadId, Refused, Role, Status, Work};
 
 /// A leader is silent for at most so many ticks.
 const HEARTBEAT_TICKS: usize = 2;

@@ -159,7 +159,7 @@ impl Storage for View {
         Ok(self.terms.last().0)
     }
 
-    /// There are none: who lacks what was cut asks for a copy itself.
+    /// There are none: a member that lacks it asks for a copy.
     fn snapshot(&self, _: u64, _: u64) -> raft::Result<Snapshot> {
         Err(raft::Error::Store(StorageError::SnapshotTemporarilyUnavailable))
     }

@@ -2,8 +2,8 @@
 //!
 //! The engine is QuickJS-ng (crate `rquickjs`). Nothing outside this crate knows it.
 //!
-//! 1. A [`Place`] belongs to one request, and so does its [`Engine`]: a heap of its own, so that no
-//!    global, prototype or cache outlives the request or is seen by another.
+//! 1. A [`ScriptHost`] belongs to one request, and so does its [`Engine`]: a heap of its own, so
+//!    that no global, prototype or cache outlives the request or is seen by another.
 //! 2. It has no I/O, modules, timers, promises or proxies: ECMAScript's other objects, and the
 //!    types and helpers that MongoDB gives scripts (`scripts/types.js`).
 //! 3. Its heap and its stack are bounded, and so is what it hands out.
@@ -29,8 +29,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod engine;
+mod host;
 mod message;
-mod place;
 mod processes;
 mod read;
 mod socket;
@@ -42,8 +42,8 @@ pub mod worker;
 mod write;
 
 pub use engine::{Engine, GoOn};
+pub use host::ScriptHost;
 pub use message::{Answer, Answers, Asked, Batch, Call};
-pub use place::Place;
 pub use processes::{COMMAND, run_in};
 pub use turn::Turn;
 

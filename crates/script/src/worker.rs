@@ -89,7 +89,7 @@ pub(crate) fn serve(mut socket: &UnixStream) -> io::Result<()> {
 fn answer(engine: &mut Option<Engine>, batch: &Batch<'_>) -> Answers {
     let made = match engine.take() {
         Some(engine) => Ok(engine),
-        // Who asks ends the process where it is to stop.
+        // The parent ends the process where it is to stop.
         None => Engine::new(Arc::new(|| true)),
     };
     match made {

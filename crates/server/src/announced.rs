@@ -85,7 +85,8 @@ impl Announced {
         fs::rename(&beside, &self.note)
     }
 
-    /// Tells no others any more: who wants the directory from now on waits until it is free.
+    /// Tells no others any more: a process that asks for the directory from now on waits until it
+    /// is free.
     pub fn withdraw(&self) {
         let _ = fs::remove_file(&self.note);
     }

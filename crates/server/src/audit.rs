@@ -181,7 +181,7 @@ pub fn watch<'a>(
             Error::invalid(Code::OperationFailed, message)
         })?;
     }
-    // Who logs out, or drops the own user, isn't there afterwards.
+    // A client that logs out, or drops its own user, has no name afterwards.
     let before = audited.map(|_| head(server, peer));
     Ok(Some(Watched { server, peer, command, database, body, audited, before }))
 }

@@ -6,7 +6,7 @@
 //! or a few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
 //! [`sessions`] and [`transactions`], [`remote_opener`] (other repositories). [`client`] is the
 //! other side; [`in_process`] runs commands without a socket, and [`private`] serves from within
-//! another program; [`metrics`] is for who looks after the server.
+//! another program; [`metrics`] is for monitoring.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
 //! has a thread; those that are idle have none. What they may hold together is in [`limits`] and

@@ -23,7 +23,7 @@ use frond_store::io::Machine;
 
 use crate::log;
 use crate::replica::identity::Identity;
-use crate::replica::said::Said;
+use crate::replica::status::MemberStatus;
 use crate::replica::{Replica, Role, Standing, links, lock};
 use crate::shared::Shared;
 use copying::GoesOn;
@@ -72,7 +72,7 @@ fn say_to_others(replica: &Arc<Replica>, server: &Arc<Shared>) {
     let (of, from) = (Arc::downgrade(replica), Arc::downgrade(server));
     let _ = replica.says.set(Box::new(move || {
         let (replica, server) = (of.upgrade()?, from.upgrade()?);
-        Some(Said {
+        Some(MemberStatus {
             state: replica.state(),
             moment: server.operation_time(),
             uptime_seconds: server.started.elapsed().as_secs(),

@@ -1,4 +1,4 @@
-//! The second listener, for who looks after the server: `/metrics` in Prometheus' text format,
+//! The second listener, for monitoring: `/metrics` in Prometheus' text format,
 //! `/live` and `/ready`.
 //!
 //! - `/live`: 200 while the process answers at all.

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use frond_query::reference::{Family, Feature, STAGES, Standing};
+use frond_query::reference::{Family, Feature, STAGES, SupportLevel};
 
 use crate::commands::{COMMANDS, Run, sources};
 use crate::tables;
@@ -15,8 +15,8 @@ pub fn families() -> Vec<Family> {
     let commands = COMMANDS.iter().filter(|command| !command.name.starts_with("frond"));
     let commands = commands.map(|command| match command.run {
         Run::Handler(_) => Feature::works(command.name),
-        Run::Refused(_) => Feature::new(command.name, Standing::Refused("115")),
-        Run::NoSearch => Feature::new(command.name, Standing::Elsewhere("31082")),
+        Run::Refused(_) => Feature::new(command.name, SupportLevel::Refused("115")),
+        Run::NoSearch => Feature::new(command.name, SupportLevel::Elsewhere("31082")),
     });
     let mut families = vec![Family::new("Commands", commands)];
     families.push(tables::family());
@@ -32,11 +32,13 @@ pub fn families() -> Vec<Family> {
 
 /// How many of a family's features are MongoDB's, and how many of those work.
 fn share(family: &Family) -> (usize, usize) {
-    let is_counted =
-        |feature: &&Feature| !matches!(feature.standing, Standing::Own | Standing::Elsewhere(_));
+    let is_counted = |feature: &&Feature| {
+        !matches!(feature.standing, SupportLevel::Own | SupportLevel::Elsewhere(_))
+    };
     let documented = family.features.iter().filter(is_counted);
-    let works =
-        |feature: &&Feature| matches!(feature.standing, Standing::Works | Standing::Differs(_));
+    let works = |feature: &&Feature| {
+        matches!(feature.standing, SupportLevel::Works | SupportLevel::Differs(_))
+    };
     (documented.clone().filter(works).count(), documented.count())
 }
 
@@ -79,7 +81,7 @@ fn page_table(family: &Family) -> String {
     let mut table = format!("| {} | {works} of {documented} |\n|---|---|\n", family.title);
     let _ = writeln!(table, "| work | {} |", names(family));
     for feature in &family.features {
-        if let Standing::Differs(how) = feature.standing {
+        if let SupportLevel::Differs(how) = feature.standing {
             let _ = writeln!(table, "| `{}` | works, but: {how} |", feature.name);
         }
     }
@@ -89,35 +91,37 @@ fn page_table(family: &Family) -> String {
     for (code, names) in grouped(family, elsewhere) {
         let _ = writeln!(table, "| not in MongoDB Community, {code} | {} |", quoted(&names));
     }
-    let own = named(family, |standing| standing == Standing::Own);
+    let own = named(family, |standing| standing == SupportLevel::Own);
     if !own.is_empty() {
         let _ = writeln!(table, "| Frond's own | {} |", quoted(&own));
     }
     table
 }
 
-fn named(family: &Family, is: impl Fn(Standing) -> bool) -> Vec<&'static str> {
+fn named(family: &Family, is: impl Fn(SupportLevel) -> bool) -> Vec<&'static str> {
     let features = family.features.iter().filter(|feature| is(feature.standing));
     features.map(|feature| feature.name).collect()
 }
 
 /// What works, as code.
 fn names(family: &Family) -> String {
-    quoted(&named(family, |standing| matches!(standing, Standing::Works | Standing::Differs(_))))
+    quoted(&named(family, |standing| {
+        matches!(standing, SupportLevel::Works | SupportLevel::Differs(_))
+    }))
 }
 
-fn refused(standing: Standing) -> Option<&'static str> {
-    if let Standing::Refused(code) = standing { Some(code) } else { None }
+fn refused(standing: SupportLevel) -> Option<&'static str> {
+    if let SupportLevel::Refused(code) = standing { Some(code) } else { None }
 }
 
-fn elsewhere(standing: Standing) -> Option<&'static str> {
-    if let Standing::Elsewhere(code) = standing { Some(code) } else { None }
+fn elsewhere(standing: SupportLevel) -> Option<&'static str> {
+    if let SupportLevel::Elsewhere(code) = standing { Some(code) } else { None }
 }
 
 /// What `code_of` has a code of, by code, in the order in which the codes come.
 fn grouped(
     family: &Family,
-    code_of: fn(Standing) -> Option<&'static str>,
+    code_of: fn(SupportLevel) -> Option<&'static str>,
 ) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut codes: Vec<(&str, Vec<&str>)> = Vec::new();
     for feature in &family.features {

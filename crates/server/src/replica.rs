@@ -22,7 +22,7 @@ pub mod key;
 pub mod links;
 pub mod members;
 pub mod purges;
-pub mod said;
+pub mod status;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -47,7 +47,7 @@ use key::ClusterKey;
 use links::Outgoing;
 use members::Members;
 use purges::Purges;
-use said::{Heard, Said, State};
+use status::{MemberStatus, PeerStatuses, State};
 
 /// So much is proposed before the first of it must be committed: the quorum takes no more.
 const PROPOSED_BYTES_MAX: usize = 56 << 20;
@@ -101,7 +101,7 @@ pub struct Standing {
 /// Makes an offer, or says why there is none.
 pub(crate) type Offers = dyn Fn() -> Result<Offer, String> + Send + Sync;
 /// Says what the server is; `None`: it stops.
-pub(crate) type Says = dyn Fn() -> Option<Said> + Send + Sync;
+pub(crate) type Says = dyn Fn() -> Option<MemberStatus> + Send + Sync;
 
 /// See the module.
 pub struct Replica {
@@ -125,7 +125,7 @@ pub struct Replica {
     pub(crate) offers: OnceLock<Box<Offers>>,
     /// What it is, for the others.
     pub(crate) says: OnceLock<Box<Says>>,
-    pub(crate) heard: Mutex<Heard>,
+    pub(crate) heard: Mutex<PeerStatuses>,
     pub(crate) standing: Mutex<Standing>,
     /// The term in which this process leads, or led; 0: none.
     pub(crate) led_term: AtomicU64,
@@ -249,7 +249,7 @@ impl Replica {
     }
 
     /// What another member has said of itself, and how long ago; `None` if it isn't reached.
-    pub fn heard_of(&self, address: &str) -> Option<(Duration, Said)> {
+    pub fn heard_of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
         lock(&self.heard).of(address)
     }
 

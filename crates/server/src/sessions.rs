@@ -246,7 +246,8 @@ impl Sessions {
             session.number = Some(number);
             let before = session.slot.replace(Arc::clone(&slot));
             // Before another request can find the slot: one that ended first, or a later one of the
-            // session, would be entered wrongly and stay, or never be found by who ends old ones.
+            // session, would be entered wrongly and stay, or never be found by the sweep that ends
+            // old ones.
             lock(&self.open).insert(id, Arc::clone(&slot));
             Ok((slot, before))
         })??;

@@ -31,7 +31,7 @@ pub struct Current {
 
 /// What a statement says besides what it does.
 #[derive(Clone, Copy)]
-pub struct Said<'a> {
+pub struct StatementFields<'a> {
     /// Its command.
     pub command: &'a str,
     /// What it says of the API.
@@ -50,7 +50,7 @@ pub fn check_api(
     command: &str,
     api: ApiParameters,
 ) -> Result<(), Error> {
-    // One that isn't known is told by who looks for it.
+    // One that isn't known is told by a caller that looks for it.
     match server.sessions.find(session, number, Instant::now()) {
         Ok(Some(slot)) => api.check_same(command, FIRST_COMMAND, slot.api),
         _ => Ok(()),
@@ -67,7 +67,7 @@ pub fn check_api(
 pub fn run_statement<T>(
     server: &Shared,
     (session, number): (SessionId, i64),
-    said: Said<'_>,
+    said: StatementFields<'_>,
     work: impl FnOnce(Current) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let now = Instant::now();

@@ -27,7 +27,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 /// What is waited for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum WatchTarget {
     /// A collection of a branch of a database.
     Collection(String, String, String),
     /// All of a branch of a database.
@@ -68,7 +68,7 @@ struct OfBranch {
 
 impl Waiting {
     /// Enters an operation: it is woken for what is written from now on.
-    pub fn enter(&self, frond: &Frond, place: &Place, operation: &Arc<Operation>) {
+    pub fn enter(&self, frond: &Frond, place: &WatchTarget, operation: &Arc<Operation>) {
         let mut table = self.table();
         let is_first = table.count == 0;
         if is_first {
@@ -83,7 +83,7 @@ impl Waiting {
     }
 
     /// Takes an operation out.
-    pub fn leave(&self, place: &Place, operation: &Operation) {
+    pub fn leave(&self, place: &WatchTarget, operation: &Operation) {
         self.table().remove(place, operation.id);
     }
 
@@ -171,27 +171,27 @@ impl OfBranch {
 }
 
 impl Table {
-    fn list_of(&mut self, place: &Place) -> &mut Operations {
+    fn list_of(&mut self, place: &WatchTarget) -> &mut Operations {
         match place {
-            Place::Collection(database, branch, name) => {
+            WatchTarget::Collection(database, branch, name) => {
                 let of = self.by_branch.entry((database.clone(), branch.clone())).or_default();
                 of.by_collection.entry(name.clone()).or_default()
             }
-            Place::Branch(database, branch) => {
+            WatchTarget::Branch(database, branch) => {
                 let of = self.by_branch.entry((database.clone(), branch.clone())).or_default();
                 &mut of.all
             }
-            Place::All => &mut self.all,
-            Place::Untold => &mut self.untold,
+            WatchTarget::All => &mut self.all,
+            WatchTarget::Untold => &mut self.untold,
         }
     }
 
-    fn remove(&mut self, place: &Place, id: i32) {
+    fn remove(&mut self, place: &WatchTarget, id: i32) {
         self.count -= usize::from(self.list_of(place).remove(&id).is_some());
         let (key, name) = match place {
-            Place::Collection(database, branch, name) => ((database, branch), Some(name)),
-            Place::Branch(database, branch) => ((database, branch), None),
-            Place::All | Place::Untold => return,
+            WatchTarget::Collection(database, branch, name) => ((database, branch), Some(name)),
+            WatchTarget::Branch(database, branch) => ((database, branch), None),
+            WatchTarget::All | WatchTarget::Untold => return,
         };
         let Entry::Occupied(mut of) = self.by_branch.entry((key.0.clone(), key.1.clone())) else {
             return;

@@ -53,13 +53,13 @@ const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
 /// Of what was dropped, the cache remembers half as many names as it is told to expect.
 const NAMES_A_CHUNK: usize = 4;
-/// With so many eighths of its bytes the cache is taken to be full by who reads a chunk for a part
-/// of it.
+/// With so many eighths of its bytes the cache is taken to be full by a caller that reads a chunk
+/// for a part of it.
 const FULL_EIGHTHS: u64 = 4;
 /// The same where misses come from a disk: a chunk that is read at one place takes that of eight
 /// parts.
 const FULL_EIGHTHS_SLOW: u64 = 1;
-/// The same for who passes by chunks, and uses all of each.
+/// The same for a scan, which uses all of each.
 const FULL_EIGHTHS_PASSING: u64 = 6;
 /// A chunk with so many references is an interior node, or as good as one.
 const REFERENCES_MIN: usize = 8;

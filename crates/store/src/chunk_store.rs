@@ -74,10 +74,10 @@ pub trait ChunkStore: Send + Sync {
         hashes.iter().map(|hash| self.get(*hash)).collect()
     }
 
-    /// Reads for who passes by the chunks named by `hashes` in their order, and hardly comes back:
-    /// the first, and as many of those that follow as come with it at little cost. At least one, if
-    /// any is wanted. To read more than are [opened](ChunkStore::open_prefetched) later costs
-    /// little, too.
+    /// Reads for a caller that passes by the chunks named by `hashes` in their order, and hardly
+    /// comes back: the first, and as many of those that follow as come with it at little cost. At
+    /// least one, if any is wanted. To read more than are [opened](ChunkStore::open_prefetched)
+    /// later costs little, too.
     ///
     /// # Errors
     /// As `read`, of any of the chunks.

@@ -3,7 +3,7 @@
 //!
 //! 1. *The directory leads.* Its own manifest says what its store holds, as ever, and is published
 //!    first. HEAD, an object of the depot, follows: it lists the packs that lie there, and has a
-//!    manifest for who begins without this directory.
+//!    manifest for a server that begins without this directory.
 //! 2. *Up, then down.* A sealed pack is put as an object that is never replaced; HEAD is swapped to
 //!    list it; its index is written to a file of its own and synced; only then its file goes. So
 //!    each pack of the manifest lies in the directory or is listed by HEAD, whatever is cut where.
@@ -14,8 +14,8 @@
 //!    one stays in its directory alone.
 //! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
 //!    any more: the next opening removes them.
-//! 6. *The log* lies on the disk, or as [`slots`] in the depot; who takes over goes on from HEAD's
-//!    manifest there, or from all that was acknowledged.
+//! 6. *The log* lies on the disk, or as [`slots`] in the depot; a server that takes over goes on
+//!    from HEAD's manifest there, or from all that was acknowledged.
 //!
 //! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
 //! directory, so a search costs no request.
@@ -314,7 +314,7 @@ impl Disk for HomeDisk {
         let was_there = self.packs().remove(&number).is_some();
         if was_there {
             self.extents.forget(number);
-            // Its file stays readable for who holds it.
+            // Its file stays readable for a caller that holds it.
             let _ = self.disk.remove(&file::index_name(number));
         }
         match self.disk.remove(name) {

@@ -185,8 +185,8 @@ pub trait DiskFile: Send + Sync {
         Ok(0..bytes)
     }
 
-    /// As `read_into`, past the system's cache if the disk can do that: for who keeps what it
-    /// reads.
+    /// As `read_into`, past the system's cache if the disk can do that: for a caller that keeps
+    /// what it reads.
     ///
     /// # Errors
     /// As `read_exact_at`.

@@ -246,7 +246,8 @@ impl LocalStore {
         if self.writable_bytes().is_none_or(|writable| bytes <= writable) {
             return Ok(());
         }
-        let message = "the disk is full but for what is held back for giving space back";
+        let message =
+            "the disk is full except for the reserve, which deletes and garbage collection need";
         let error = io::Error::new(io::ErrorKind::StorageFull, message);
         Err(StoreError::io("the packs", error))
     }

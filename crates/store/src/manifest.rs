@@ -11,7 +11,7 @@
 //!    publishing, which opening begins with.
 //! 4. A copy that is alone should be as new as the other was. What a fault left behind, or an
 //!    operator put back, may be older: it is believed as far as nothing else contradicts
-//!    ([`Found::is_alone`]).
+//!    ([`LoadedManifest::is_alone`]).
 
 mod format;
 
@@ -120,7 +120,7 @@ pub(crate) enum PublishError {
 }
 
 /// What was found of the manifest.
-pub(crate) struct Found {
+pub(crate) struct LoadedManifest {
     /// The one in force.
     pub(crate) manifest: Manifest,
     /// Which of the copies are damaged, unreadable or missing, each a [`StoreError::Damaged`].
@@ -153,7 +153,7 @@ pub(crate) fn parse(bytes: &[u8], name: &str) -> Result<Manifest, StoreError> {
 /// # Errors
 /// [`StoreError::Version`] if another version wrote one of the copies; [`StoreError::Damaged`] if
 /// both are, or [`StoreError::Io`] if neither can be read.
-pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Found>, StoreError> {
+pub(crate) fn read(disk: &dyn Disk) -> Result<Option<LoadedManifest>, StoreError> {
     let (mut whole, mut damages, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     let mut unreadable = None;
     for (name, _) in COPIES {
@@ -185,7 +185,7 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Found>, StoreError> {
         StoreError::Damaged { file, offset, what }
     };
     let damages = damages.into_iter().map(with_other).collect();
-    Ok(Some(Found { manifest, damages, is_alone }))
+    Ok(Some(LoadedManifest { manifest, damages, is_alone }))
 }
 
 fn read_copy(disk: &dyn Disk, name: &str) -> Result<Option<Manifest>, StoreError> {

@@ -101,7 +101,7 @@ impl MemoryQueue {
             waiter
         };
         // Whatever ends the wait, the share is this one's from here on, or its place is given up.
-        let place = Place { budget: self, waiter: &waiter };
+        let place = QueueSlot { budget: self, waiter: &waiter };
         while !waiter.is_served.load(Ordering::Acquire) {
             check()?;
             std::thread::park_timeout(WAIT_STEP);
@@ -171,12 +171,12 @@ impl MemoryQueue {
 }
 
 /// A waiter's place. Dropping it gives the place up, or the share that it was given.
-struct Place<'a> {
+struct QueueSlot<'a> {
     budget: &'a MemoryQueue,
     waiter: &'a Arc<Waiter>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         let mut queue = self.budget.lock();
         if self.waiter.is_served.load(Ordering::Acquire) {

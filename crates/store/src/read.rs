@@ -1,4 +1,4 @@
-//! Reading from a disk: ahead of who passes by, past the system's cache, into buffers that are used
+//! Reading from a disk: ahead of a scan, past the system's cache, into buffers that are used
 //! again.
 
 pub(crate) mod buffers;

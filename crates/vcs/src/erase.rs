@@ -20,9 +20,9 @@
 //! close; chunks that they hold survive a purge meanwhile, and it has to be run again:
 //! [`Repository::erased_left`] tells. A conflict that waits holds documents, so no merge may wait.
 
-pub(crate) mod past;
 mod profile;
 pub(crate) mod rewrite;
+pub(crate) mod undo_history;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -27,7 +27,7 @@ pub(crate) mod catalogs;
 pub(crate) mod collection;
 pub(crate) mod field_rule;
 pub(crate) mod fields;
-pub(crate) mod noted;
+pub(crate) mod notes;
 pub(crate) mod pick;
 pub(crate) mod rebase;
 pub(crate) mod replay;

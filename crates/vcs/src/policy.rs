@@ -17,7 +17,8 @@ use crate::repository::Repository;
 use crate::state::BranchState;
 
 impl BranchState {
-    /// Refuses what a protected branch must not suffer; conflicts with who protects it meanwhile.
+    /// Refuses what a protected branch must not suffer; conflicts with one that protects it
+    /// meanwhile.
     ///
     /// # Errors
     /// `IllegalOperation`.
@@ -36,7 +37,7 @@ impl BranchState {
         refuse_protected(&policy, &self.branch, what)
     }
 
-    /// Refuses a push into a branch that changes by merges only; conflicts with who closes it
+    /// Refuses a push into a branch that changes by merges only; conflicts with one that closes it
     /// meanwhile.
     ///
     /// # Errors

@@ -6,7 +6,8 @@
 //! other is: its indexes follow, and a unique one may refuse.
 
 use frond_db::inside::{
-    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope, refs,
+    Becoming, CatalogView, CollectionWriter, Error, FetchedDocument, LatchMode, Outcome, Reader,
+    Scope, refs,
 };
 use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_engine::{Durability, Transaction};
@@ -109,14 +110,14 @@ impl Repository {
             let done = match (now, &wanted) {
                 (Some(document), Some(after)) => {
                     writer.replace(
-                        &Found { id_key, document, large: None },
+                        &FetchedDocument { id_key, document, large: None },
                         after,
                         Becoming::Changed,
                     )?;
                     Restored::Changed
                 }
                 (Some(document), None) => {
-                    writer.remove(&Found { id_key, document, large: None })?;
+                    writer.remove(&FetchedDocument { id_key, document, large: None })?;
                     Restored::Removed
                 }
                 (None, Some(after)) => {

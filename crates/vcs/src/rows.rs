@@ -1,6 +1,6 @@
 //! What is told of commits, changes and conflicts as documents: rows for pipelines and commands.
 
-pub(crate) mod room;
+pub(crate) mod size_limit;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 

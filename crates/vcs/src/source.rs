@@ -14,7 +14,7 @@ use frond_query::Code;
 use frond_query::pipeline::RESULT_BYTES_MAX;
 
 use crate::repository::Repository;
-use crate::rows::room;
+use crate::rows::size_limit;
 use crate::{CommitInfo, DiffRequest, LogRequest};
 
 /// Stages of this kind.
@@ -202,7 +202,7 @@ impl Repository {
 
 /// A row as a stage may answer it: values for which it has no room are told by their bytes.
 fn fit(row: DocumentBuf) -> DocumentBuf {
-    room::fit(row, RESULT_BYTES_MAX)
+    size_limit::fit(row, RESULT_BYTES_MAX)
 }
 
 fn needs_collection(what: &str) -> Error {

@@ -32,21 +32,23 @@ Examples:
   frond backup /mnt/backup                          the data directory ./frond-data
   frond backup s3://bucket/frond --from https://db.example.org:4224 --token-file token
                                                     a running server, while it serves
-  frond backup s3://bucket/frond --uri 127.0.0.1:27017 --token-file token    the same, if it says so
+  frond backup s3://bucket/frond --uri 127.0.0.1:27017 --token-file token    the same, found by the port of its drivers
   frond backup /mnt/backup --list
   frond backup /mnt/backup --verify                 read everything there
   frond backup /mnt/backup --remove 2026-11-02T03:00:00Z
 
 A backup holds everything at one moment: all databases with their branches, tags and changes that are \
-not committed, and what isn't versioned. Only what the place lacks moves. What a cut backup brought stays: \
-run it again, and it goes on. `frond gc --place PLACE` gives back what removed backups alone needed. `frond restore --backup PLACE --data DIR` makes a data directory of the last one.
+not committed, and what isn't versioned. Only what the place lacks is transferred. If a backup \
+is interrupted, what has arrived stays: run it again, and it continues. `frond gc --place PLACE` frees the \
+space that only removed backups needed. `frond restore --backup PLACE --data DIR` makes a data directory of \
+the last one.
 
-What the place holds is not believed: each backup rereads a share of it (a sixteenth, 128 MB at least; all \
-of it with --reread-all), and what it counts on. What is found damaged is brought again. The exit code tells:
+What is already in the place is checked: each backup rereads a share of it (a sixteenth, 128 MB at least; all \
+of it with --reread-all), and the chunks that it relies on. Damaged chunks are transferred again. Exit codes:
   0   the backup is whole, and nothing was found damaged
-  3   the backup is whole; damage was found in the place, and all of it is mended
-  1   something is lost: of this backup (the data directory is damaged) or of earlier ones. It is told";
-/// Copy a whole data directory, or a running server's, to a directory or bucket
+  3   the backup is whole; damage was found in the place, and all of it was repaired
+  1   part of this backup (the data directory is damaged) or of an earlier one is lost; the output lists what";
+/// Back up a data directory or a running server to a directory or bucket
 #[derive(Args)]
 #[command(after_help = BACKUP_EXAMPLES)]
 pub struct Backup {
@@ -57,12 +59,13 @@ pub struct Backup {
     #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with_all = ["from", "uri"])]
     data: PathBuf,
 
-    /// Running server to copy instead: http(s)://HOST:PORT, as frond serve --remote-listen tells it
+    /// Running server to copy instead: http(s)://HOST:PORT, as frond serve --remote-listen prints
+    /// it
     #[arg(long, value_name = "URL")]
     from: Option<String>,
 
-    /// The same server by the address that drivers use, HOST:PORT: it is asked where it serves
-    /// remotes
+    /// The same server, by the address that drivers use, HOST:PORT; it says where its remotes
+    /// are served
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "list", "verify", "remove"])]
     uri: Option<String>,
 
@@ -74,15 +77,16 @@ pub struct Backup {
     #[arg(long, conflicts_with_all = ["name", "remove"])]
     list: bool,
 
-    /// Read everything there instead, and tell which backups are whole; with --name that one only
+    /// Read everything there instead, and report which backups are intact; with --name only that
+    /// one
     #[arg(long, conflicts_with_all = ["list", "remove"])]
     verify: bool,
 
-    /// Read all that lies there before, not only a share
+    /// First reread everything in the place, not just a share of it
     #[arg(long, conflicts_with_all = ["list", "remove", "verify"])]
     reread_all: bool,
 
-    /// Forget a backup there instead
+    /// Remove a backup from the place instead
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     remove: Option<String>,
 
@@ -188,7 +192,7 @@ impl Backup {
         if !report.gone.is_empty() {
             let gone = counted(report.gone.len() as u64, "chunk");
             return Err(Failure::failed(format!(
-                "backup {name} is whole, but {place} was damaged: {mended} brought again, {gone} of \
+                "backup {name} is whole, but {place} was damaged: {mended} transferred again, {gone} of \
                  earlier backups gone; frond backup {place} --verify tells of which"
             )));
         }
@@ -201,7 +205,7 @@ impl Backup {
         }
         if !report.damages.is_empty() || report.mended > 0 {
             return Err(Failure::Warned(format!(
-                "{place} was damaged: {mended} brought again, all of it is whole now; see to its disk"
+                "{place} was damaged: {mended} transferred again, and all of it is intact now; check its disk"
             )));
         }
         Ok(())

@@ -33,7 +33,7 @@ Examples:
   frond doctor --uri 127.0.0.1:27017 --store-times 10 --store-gigabytes 1000
                                               and what its bucket would cost a month
   frond doctor --store s3://bucket/prefix     can the store be relied on, and how fast is it?
-  frond doctor --accept-clock                 the clock leapt, and it is right now: believe it
+  frond doctor --accept-clock                 the clock jumped, and is right now: trust it
   frond doctor --accept-clock --uri 127.0.0.1:27017
 
 The exit code is 1 if something is found that keeps Frond from working.";
@@ -72,8 +72,8 @@ pub struct Doctor {
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
 
-    /// Believe what the machine's clock says, however far it leapt since the directory was used
-    /// last: what is due by it expires from now on
+    /// Trust the machine's clock, however far it has jumped since the directory was last used:
+    /// from now on data expires by it
     #[arg(long, conflicts_with = "store")]
     accept_clock: bool,
 

@@ -11,11 +11,11 @@ mod changes;
 mod description;
 mod event;
 mod policy;
+mod progress;
 mod record;
 mod session;
 mod source;
 mod target;
-mod told;
 
 use std::thread;
 use std::time::Duration;
@@ -23,9 +23,9 @@ use std::time::Duration;
 use crate::arguments::{Answer, Target};
 use crate::backend::{Backend, ServerUri};
 use crate::commands::follow::policy::Every;
+use crate::commands::follow::progress::Told;
 use crate::commands::follow::session::Session;
 use crate::commands::follow::source::Source;
-use crate::commands::follow::told::Told;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 

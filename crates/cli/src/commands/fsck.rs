@@ -25,7 +25,7 @@ the order and the counts of the trees. What is damaged is listed by file, and th
 and _id. Nothing is changed, except that the log is replayed as by any \
 start. The exit code is 1 if anything is damaged.";
 
-/// Check that a data directory is whole
+/// Check a data directory for damage
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Fsck {

@@ -18,7 +18,7 @@ Examples:
   frond gc --undo-days 0                what was dropped can't be brought back any more
   frond gc --place /backup/shop         a plain remote, or the place of backups; s3://BUCKET/PREFIX, too
 
-What no branch, tag, commit, cursor or transaction can reach goes. What was dropped, deleted or \
+Removes what no branch, tag, commit, cursor or transaction can reach. What was dropped, deleted or \
 replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of \
 the same data share their bytes. \
 A server also collects by itself, without packing, when half of its disk may be garbage.";
@@ -33,7 +33,7 @@ pub struct Gc {
     #[arg(long)]
     quick: bool,
 
-    /// Write every pack again, so that nothing dead stays on the disk (after frond erase)
+    /// Rewrite every pack, so that no garbage stays on the disk (after frond erase)
     #[arg(long, conflicts_with = "quick")]
     purge: bool,
 

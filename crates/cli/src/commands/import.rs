@@ -77,7 +77,7 @@ pub struct Import {
     #[arg(long, value_enum, default_value = "auto")]
     format: Format,
 
-    /// What to do with documents whose _id is there already
+    /// What to do with documents whose _id already exists
     #[arg(long, value_enum, default_value = "insert")]
     mode: Mode,
 
@@ -85,12 +85,12 @@ pub struct Import {
     #[arg(long)]
     drop: bool,
 
-    /// Documents a transaction
+    /// Documents per transaction
     #[arg(long, value_name = "COUNT", default_value = "2000",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
 
-    /// Stop at the first document that can't be imported, instead of telling it and going on
+    /// Stop at the first document that can't be imported, instead of reporting it and continuing
     #[arg(long)]
     stop_on_error: bool,
 

@@ -69,7 +69,7 @@ pub struct Merge {
     #[arg(long = "continue")]
     continue_: bool,
 
-    /// Give up a merge that waits; what was written since stays
+    /// Abort the merge in progress; what was written since stays
     #[arg(long, conflicts_with = "message")]
     abort: bool,
 

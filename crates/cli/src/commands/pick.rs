@@ -21,7 +21,7 @@ Examples:
   frond revert shop v2 --parent 1           a merge
   frond revert shop --abort                 give up one that met conflicts; or --continue";
 
-/// Do again on this branch what one commit did
+/// Apply the changes of one commit to this branch
 #[derive(clap::Args)]
 #[command(after_help = PICK_EXAMPLES)]
 pub struct CherryPick {
@@ -64,7 +64,7 @@ struct Pick {
     #[arg(long = "continue", conflicts_with_all = ["version", "abort"])]
     continue_: bool,
 
-    /// Give up one that waits: as frond merge --abort
+    /// Abort one in progress: as frond merge --abort
     #[arg(long, conflicts_with_all = ["version", "message"])]
     abort: bool,
 

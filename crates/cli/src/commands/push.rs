@@ -98,7 +98,7 @@ impl Push {
         }
         let Some(mended) = mended else { return Ok(()) };
         Err(Failure::Warned(format!(
-            "{} was damaged: {} brought again, what was pushed is whole there; see to its disk",
+            "{} was damaged: {} transferred again, what was pushed is intact there; check its disk",
             self.remote,
             counted(mended, "chunk")
         )))

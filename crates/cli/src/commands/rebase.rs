@@ -22,7 +22,7 @@ Examples:
 A commit that conflicts stops it (exit code 1): frond conflicts lists what, frond resolve decides it. The \
 branch moves when all is done. frond undo takes a rebase back.";
 
-/// Make a branch's own commits again on top of another version
+/// Replay a branch's own commits on top of another version
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "frond rebase [OPTIONS] <DATABASE> <VERSION>
@@ -36,11 +36,11 @@ pub struct Rebase {
     #[arg(value_name = "VERSION")]
     onto: Option<String>,
 
-    /// Go on: the conflicts of the commit that waits are resolved
+    /// Go on: the conflicts of the commit in progress are resolved
     #[arg(long = "continue")]
     continue_: bool,
 
-    /// Continue without the commit that waits
+    /// Continue without the commit in conflict
     #[arg(long)]
     skip: bool,
 

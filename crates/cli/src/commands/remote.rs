@@ -40,7 +40,7 @@ Examples:
   frond clone s3://bucket/shop shop
   frond clone /backup/shop shop --depth 1          the last commit only; more with frond fetch --depth
 
-What a cut clone brought stays: run it again, and it goes on.";
+If a clone is interrupted, what has arrived stays: run it again, and it continues.";
 const FETCH_EXAMPLES: &str = "\
 Examples:
   frond fetch shop
@@ -160,7 +160,7 @@ pub struct Clone {
     /// Database to make
     database: String,
 
-    /// Bring the last commits of each branch only, so many
+    /// Fetch only the last COMMITS commits of each branch
     #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
     depth: Option<u64>,
 
@@ -198,7 +198,7 @@ impl Clone {
     }
 }
 
-/// Bring what a remote has, without touching any branch of this directory
+/// Download a remote's commits, without changing any branch here
 #[derive(Args)]
 #[command(after_help = FETCH_EXAMPLES)]
 pub struct Fetch {
@@ -209,7 +209,7 @@ pub struct Fetch {
     #[arg(default_value = ORIGIN)]
     remote: String,
 
-    /// Bring so many commits of each branch, also older ones than a shallow clone has
+    /// Fetch COMMITS commits of each branch, also older ones than a shallow clone has
     #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
     depth: Option<u64>,
 

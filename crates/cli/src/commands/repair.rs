@@ -28,19 +28,19 @@ Examples:
   frond repair --from /home/bob/frond-data          another data directory: a clone, or a copy
   frond repair --from https://db.example.org:4224/shop --token-file token
                                                     a running server, of which shop is a database
-  frond repair --from /mnt/backup --from ../clone   first the one, for what it lacks the other
+  frond repair --from /mnt/backup --from ../clone   the first place; what it lacks, from the second
 
 Reads everything, as frond fsck does, and fetches exactly the chunks that are damaged or missing from the \
 places given, in their order. Chunks are named by their content: each is hashed before it is stored, and any place that \
-has it will do. What is damaged goes once nothing in it is needed. Nothing else changes: branches, \
+has it will do. Damaged packs are removed once nothing in them is needed. Nothing else changes: branches, \
 commits and documents stay where they are, what was written since the last backup included. \
-What no place has is told by branch, collection and _id, and stays lost.
+What no place has is listed by branch, collection and _id, and stays lost.
 
   0   the directory is whole
-  1   something is still lost: it is told
+  1   something is still lost; the output lists it
   3   the directory was damaged, and is whole again";
 
-/// Fetch what is damaged in a data directory from where it is whole
+/// Repair a damaged data directory from a backup, remote or clone
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Repair {
@@ -48,12 +48,12 @@ pub struct Repair {
     #[arg(value_name = "DIR", conflicts_with = "data")]
     directory: Option<PathBuf>,
 
-    /// The same, as other commands have it
+    /// The same directory, by the option that other commands have
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
-    /// Where it is whole: a place of backups or a remote, as frond backup and frond clone take it;
-    /// may be given again
+    /// Where intact copies are: a place of backups or a remote, as frond backup and frond clone
+    /// take it; may be given again
     #[arg(long, value_name = "PLACE", required = true)]
     from: Vec<String>,
 

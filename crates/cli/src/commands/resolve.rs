@@ -21,7 +21,7 @@ Examples:
 
 frond conflicts shop lists the conflicts with their ids.";
 
-/// Decide one conflict of a merge that waits
+/// Decide one conflict of a merge in progress
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(

@@ -24,12 +24,11 @@ Examples:
 
 Reads every chunk of a damaged directory, whatever its manifest and indexes say, and its log, and writes a \
 new directory with all that can be read: commits that are whole, with their ids; of each branch every document \
-of its working state, with indexes built anew. It tells which documents are lost. The damaged directory is only \
-read; keep it: a later version may read more of it. Takes twice the room of the \
-data for a while.
+of its working state, with indexes built anew. Lost documents are listed. The damaged directory is only read: \
+keep it, a later version may be able to read more of it. Temporarily needs twice the space of the data.
 
   0   everything is there
-  1   something is lost, or nothing could be saved: it is told";
+  1   something is lost, or nothing could be saved; the output says what";
 
 /// Write what can be read of a damaged data directory into a new one
 #[derive(clap::Args)]

@@ -33,7 +33,8 @@ Examples:
   frond tour
   frond tour --keep ./frond-data && frond serve --data ./frond-data";
 
-/// See what Frond does, in a second: import, branch, diff, merge, a conflict, what it all cost
+/// Show what Frond does in a second: import, branch, diff, merge, a conflict, and what each step
+/// cost
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Tour {

@@ -28,7 +28,7 @@ back as it was. Nothing is lost: an undoing can be undone.
 With --user each of the author's commits is reverted, the newest first, by a commit of its own. What others \
 changed since is a conflict: when that is resolved, the same command goes on.";
 
-/// Take back what moved a branch; bring back what was dropped
+/// Undo a commit, merge or reset; restore what was dropped
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Undo {
@@ -47,7 +47,7 @@ pub struct Undo {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["branch", "change"])]
     dropped: Option<String>,
 
-    /// Revert what this author committed, by name, by mail, or by both as they stand in the log
+    /// Revert what this author committed, by name, by mail, or by both, as the log shows them
     #[arg(long, value_name = "NAME", requires = "since")]
     #[arg(conflicts_with_all = ["branch", "change", "dropped"])]
     user: Option<String>,

@@ -1,6 +1,6 @@
 //! What MongoDB documents of indexes, and how each part of it stands here: for COMPATIBILITY.md.
 
-use frond_query::reference::{Family, Feature, Standing};
+use frond_query::reference::{Family, Feature, SupportLevel};
 
 /// Kinds of index. The parser is asked by the test whether it is so.
 const KINDS: &[Feature] = &[
@@ -8,15 +8,18 @@ const KINDS: &[Feature] = &[
     Feature::works("-1"),
     Feature::works("hashed"),
     Feature::works("$**"),
-    Feature::new("2dsphere", Standing::Differs("cells of its own, not S2's")),
+    Feature::new("2dsphere", SupportLevel::Differs("cells of its own, not S2's")),
     Feature::works("text"),
     Feature::works("2d"),
 ];
 
 /// Options of an index.
 const OPTIONS: &[Feature] = &[
-    Feature::new("2dsphereIndexVersion", Standing::Differs("1 to 3 are taken, all are version 3")),
-    Feature::new("background", Standing::Differs("no effect, as in MongoDB")),
+    Feature::new(
+        "2dsphereIndexVersion",
+        SupportLevel::Differs("1 to 3 are taken, all are version 3"),
+    ),
+    Feature::new("background", SupportLevel::Differs("no effect, as in MongoDB")),
     Feature::works("bits"),
     Feature::works("collation"),
     Feature::works("default_language"),
@@ -29,13 +32,13 @@ const OPTIONS: &[Feature] = &[
     Feature::works("partialFilterExpression"),
     Feature::works("prepareUnique"),
     Feature::works("sparse"),
-    Feature::new("storageEngine", Standing::Refused("67")),
-    Feature::new("textIndexVersion", Standing::Differs("only 3")),
+    Feature::new("storageEngine", SupportLevel::Refused("67")),
+    Feature::new("textIndexVersion", SupportLevel::Differs("only 3")),
     Feature::works("unique"),
     Feature::works("weights"),
     Feature::works("wildcardProjection"),
-    Feature::new("clustering", Standing::Own),
-    Feature::new("include", Standing::Own),
+    Feature::new("clustering", SupportLevel::Own),
+    Feature::new("include", SupportLevel::Own),
 ];
 
 /// The families of indexes.
@@ -75,11 +78,11 @@ mod tests {
         for Feature { name, standing } in KINDS {
             let kind = name.parse().map(Value::Int32).unwrap_or(Value::String(name));
             let (path, kind) = if *name == "$**" { (*name, Value::Int32(1)) } else { ("a", kind) };
-            let is_refused = matches!(standing, Standing::Refused(_));
+            let is_refused = matches!(standing, SupportLevel::Refused(_));
             assert_eq!(is_unsupported(path, kind, None), is_refused, "{name}");
         }
         for Feature { name, standing } in OPTIONS {
-            let is_refused = matches!(standing, Standing::Refused(_));
+            let is_refused = matches!(standing, SupportLevel::Refused(_));
             assert_eq!(is_unsupported("a", Value::Int32(1), Some(name)), is_refused, "{name}");
         }
     }

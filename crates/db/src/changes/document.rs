@@ -13,7 +13,7 @@ use crate::tail::record::key;
 pub const EVENT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// What is told of one change.
-pub struct Told<'a> {
+pub struct EventSource<'a> {
     /// The database's name as clients know it.
     pub database: &'a str,
     /// What happened.
@@ -46,9 +46,13 @@ pub fn of_invalidation(sequence: Sequence, id: &DocumentBuf, wall_millis: i64) -
 ///
 /// # Errors
 /// `BSONObjectTooLarge` (10334).
-pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<DocumentBuf, Error> {
+pub fn of(
+    told: &EventSource<'_>,
+    sequence: Sequence,
+    id: &DocumentBuf,
+) -> Result<DocumentBuf, Error> {
     let mut out = DocumentBuilder::new();
-    let Told { event, .. } = told;
+    let EventSource { event, .. } = told;
     out.append("_id", Value::Document(id.view()));
     out.append("operationType", Value::String(name(event.kind)));
     out.append("clusterTime", Value::Timestamp(Timestamp(sequence.0)));
@@ -106,7 +110,7 @@ pub fn of(told: &Told<'_>, sequence: Sequence, id: &DocumentBuf) -> Result<Docum
 ///
 /// # Errors
 /// `BSONObjectTooLarge` (10334) if that was too much to be told.
-fn describe_update(told: &Told<'_>, out: &mut DocumentBuilder) -> Result<(), Error> {
+fn describe_update(told: &EventSource<'_>, out: &mut DocumentBuilder) -> Result<(), Error> {
     let description = told.event.facts.get("description").ok_or_else(too_large)?;
     let Value::Document(description) = description else { return Err(too_large()) };
     out.begin_document("updateDescription");
@@ -122,7 +126,7 @@ fn describe_update(told: &Told<'_>, out: &mut DocumentBuilder) -> Result<(), Err
 }
 
 /// What an expanded event says of a command.
-fn describe_operation(told: &Told<'_>, out: &mut DocumentBuilder) {
+fn describe_operation(told: &EventSource<'_>, out: &mut DocumentBuilder) {
     let facts = &told.event.facts;
     if let Some(Value::String(to)) = facts.get("to") {
         out.begin_document("operationDescription");

@@ -18,7 +18,7 @@ use frond_tree::{Tree, Value};
 
 use super::expansion::Expansion;
 use super::request::Watched;
-use super::token::{Place, SpanEnds, Step};
+use super::token::{ResumePoint, SpanEnds, Step};
 use crate::catalog::view as catalog_view;
 use crate::database::Database;
 use crate::definition::images;
@@ -34,7 +34,7 @@ const SILENT_PREFIX: &str = "system.";
 /// What is left to tell.
 pub(super) struct Net {
     /// The place of the next event: its item is its number.
-    place: Place,
+    place: ResumePoint,
     /// Those that weren't begun.
     collections: VecDeque<Changed>,
     current: Option<Expansion>,
@@ -70,7 +70,7 @@ impl Net {
     ///
     /// # Errors
     /// `ChangeStreamHistoryLost` (286) if its ends aren't there any more.
-    pub fn behind(watched: &Watched, place: Place, ends: SpanEnds) -> Result<Net, Error> {
+    pub fn behind(watched: &Watched, place: ResumePoint, ends: SpanEnds) -> Result<Net, Error> {
         let database = database_of(watched)?;
         let reader = Reader::now(database.frond().engine());
         let moment = reader.snapshot()?;
@@ -127,13 +127,14 @@ impl Net {
             let (before, after) = (tree(before), tree(after));
             collections.push_back(Changed { scope, before, after, keeps_images });
         }
-        let place = Place { item: Some(0), span: Some(ends), ..Place::of(sequence, Step::Net) };
+        let place =
+            ResumePoint { item: Some(0), span: Some(ends), ..ResumePoint::of(sequence, Step::Net) };
         Ok(Net { place, collections, current: None, _moment: moment })
     }
 
     /// The place before all of it.
-    pub fn begin(&self) -> Place {
-        Place { item: None, ..self.place }
+    pub fn begin(&self) -> ResumePoint {
+        ResumePoint { item: None, ..self.place }
     }
 
     /// Where the log has to be read behind.
@@ -145,7 +146,7 @@ impl Net {
     ///
     /// # Errors
     /// `ChangeStreamHistoryLost` (286) if what it is about isn't there any more.
-    pub fn next(&mut self, engine: &Engine) -> Result<Option<(Place, Event)>, Error> {
+    pub fn next(&mut self, engine: &Engine) -> Result<Option<(ResumePoint, Event)>, Error> {
         while let Some(expansion) = self.current(engine) {
             let before = expansion.number();
             let next = expansion.next(engine)?;
@@ -153,7 +154,7 @@ impl Net {
             self.pass(passed);
             if let Some((_, event)) = next {
                 let item = self.place.item.map(|next| next.saturating_sub(1));
-                return Ok(Some((Place { item, ..self.place }, event)));
+                return Ok(Some((ResumePoint { item, ..self.place }, event)));
             }
             self.current = None;
         }

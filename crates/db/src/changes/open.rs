@@ -11,7 +11,7 @@ use frond_query::pipeline::Pipeline;
 
 use super::net::Net;
 use super::request::{ChangeStreamRequest, StreamStart, Watched};
-use super::token::{self, Place, Step};
+use super::token::{self, ResumePoint, Step};
 use super::{ChangeStream, lost, split};
 use crate::collection::parse::parse_variables;
 use crate::error::Error;
@@ -105,10 +105,10 @@ impl Frond {
         watched: &Watched,
         start: &StreamStart,
         era: [u8; token::ERA_BYTES],
-    ) -> Result<(Place, Option<Net>), Error> {
+    ) -> Result<(ResumePoint, Option<Net>), Error> {
         let place = match start {
-            StreamStart::Now => Place::after(self.engine().horizon()),
-            StreamStart::At(time) => Place::after(Sequence(time.0.saturating_sub(1))),
+            StreamStart::Now => ResumePoint::after(self.engine().horizon()),
+            StreamStart::At(time) => ResumePoint::after(Sequence(time.0.saturating_sub(1))),
             StreamStart::Resume(given) => self.resumed(given, era, false)?,
             StreamStart::After(given) => self.resumed(given, era, true)?,
             StreamStart::AfterCommit(revision) => {
@@ -153,7 +153,7 @@ impl Frond {
         given: &DocumentBuf,
         era: [u8; token::ERA_BYTES],
         after_invalidation: bool,
-    ) -> Result<Place, Error> {
+    ) -> Result<ResumePoint, Error> {
         let (place, of) = token::decode(given.view())?;
         if of != era || !self.engine().may_have_been_horizon(place.sequence) {
             let message = "Resume of change stream was not possible, as the resume token is of \

@@ -41,7 +41,7 @@ pub enum Step {
 
 /// A place behind an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct ResumePoint {
     pub sequence: Sequence,
     pub position: u32,
     pub step: Step,
@@ -60,25 +60,25 @@ pub struct SpanEnds {
     pub to: Option<CommitId>,
 }
 
-impl Place {
+impl ResumePoint {
     /// The place behind all that a transaction told.
-    pub fn after(sequence: Sequence) -> Place {
-        Place { position: u32::MAX, ..Place::of(sequence, Step::HighWater) }
+    pub fn after(sequence: Sequence) -> ResumePoint {
+        ResumePoint { position: u32::MAX, ..ResumePoint::of(sequence, Step::HighWater) }
     }
 
     /// The first place of this kind at a Sequence.
-    pub fn of(sequence: Sequence, step: Step) -> Place {
-        Place { sequence, position: 0, step, item: None, fragment: None, span: None }
+    pub fn of(sequence: Sequence, step: Step) -> ResumePoint {
+        ResumePoint { sequence, position: 0, step, item: None, fragment: None, span: None }
     }
 
     /// The place of the event that was told, of which this may be a part's.
-    pub fn of_event(self) -> Place {
-        Place { item: None, fragment: None, ..self }
+    pub fn of_event(self) -> ResumePoint {
+        ResumePoint { item: None, fragment: None, ..self }
     }
 
     /// The place of the client's event, of which this may be a fragment's.
-    pub fn of_item(self) -> Place {
-        Place { fragment: None, ..self }
+    pub fn of_item(self) -> ResumePoint {
+        ResumePoint { fragment: None, ..self }
     }
 
     /// Behind which Sequence the log has to be read.
@@ -99,7 +99,7 @@ pub fn era(salt: u64) -> [u8; ERA_BYTES] {
 }
 
 /// The token of a place.
-pub fn encode(place: Place, era: [u8; ERA_BYTES]) -> DocumentBuf {
+pub fn encode(place: ResumePoint, era: [u8; ERA_BYTES]) -> DocumentBuf {
     let mut bytes = vec![FIRST];
     bytes.extend_from_slice(&place.sequence.0.to_be_bytes());
     bytes.extend_from_slice(&place.position.to_be_bytes());
@@ -131,7 +131,7 @@ pub fn encode(place: Place, era: [u8; ERA_BYTES]) -> DocumentBuf {
 ///
 /// # Errors
 /// `InvalidResumeToken` (260) if it is none of ours.
-pub fn decode(token: Document<'_>) -> Result<(Place, [u8; ERA_BYTES]), Error> {
+pub fn decode(token: Document<'_>) -> Result<(ResumePoint, [u8; ERA_BYTES]), Error> {
     let data = match token.get("_data") {
         Some(Value::String(data)) => data,
         _ => {
@@ -145,7 +145,7 @@ pub fn decode(token: Document<'_>) -> Result<(Place, [u8; ERA_BYTES]), Error> {
     })
 }
 
-fn parse(data: &str) -> Option<(Place, [u8; ERA_BYTES])> {
+fn parse(data: &str) -> Option<(ResumePoint, [u8; ERA_BYTES])> {
     let lengths = [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES, NET_BYTES];
     let is_known = lengths.contains(&(data.len() / 2)) && data.len().is_multiple_of(2);
     if !is_known || !data.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -179,7 +179,7 @@ fn parse(data: &str) -> Option<(Place, [u8; ERA_BYTES])> {
     let step = steps.into_iter().find(|known| *known as u8 == *step)?;
     let sequence = Sequence(u64::from_be_bytes(*sequence));
     let position = u32::from_be_bytes(*position);
-    let place = Place { sequence, position, step, item, fragment, span };
+    let place = ResumePoint { sequence, position, step, item, fragment, span };
     let is_right = *first == FIRST && (step == Step::Net) == span.is_some();
     is_right.then_some((place, *era))
 }
@@ -190,30 +190,32 @@ mod tests {
 
     #[test]
     fn tokens_sort_as_their_places_and_are_read_back() {
-        let place =
-            |sequence, position, step| Place { position, ..Place::of(Sequence(sequence), step) };
+        let place = |sequence, position, step| ResumePoint {
+            position,
+            ..ResumePoint::of(Sequence(sequence), step)
+        };
         let span = Some(SpanEnds { from: CommitId([3; 20]), to: None });
         let ended = Some(SpanEnds { to: Some(CommitId([5; 20])), from: CommitId([3; 20]) });
         let places = [
-            Place { span, ..place(1, 0, Step::Net) },
-            Place { item: Some(0), span, ..place(1, 0, Step::Net) },
-            Place { item: Some(7), span, ..place(1, 0, Step::Net) },
-            Place { item: Some(7), fragment: Some(2), span: ended, ..place(1, 0, Step::Net) },
+            ResumePoint { span, ..place(1, 0, Step::Net) },
+            ResumePoint { item: Some(0), span, ..place(1, 0, Step::Net) },
+            ResumePoint { item: Some(7), span, ..place(1, 0, Step::Net) },
+            ResumePoint { item: Some(7), fragment: Some(2), span: ended, ..place(1, 0, Step::Net) },
             place(1, 0, Step::Event),
             place(1, 1, Step::LastEvent),
-            Place { fragment: Some(0), ..place(1, 1, Step::LastEvent) },
-            Place { fragment: Some(256), ..place(1, 1, Step::LastEvent) },
+            ResumePoint { fragment: Some(0), ..place(1, 1, Step::LastEvent) },
+            ResumePoint { fragment: Some(256), ..place(1, 1, Step::LastEvent) },
             place(1, 2, Step::Event),
-            Place { item: Some(0), ..place(1, 2, Step::Event) },
-            Place { item: Some(0), fragment: Some(0), ..place(1, 2, Step::Event) },
-            Place { item: Some(0), fragment: Some(7), ..place(1, 2, Step::Event) },
-            Place { item: Some(300), ..place(1, 2, Step::Event) },
+            ResumePoint { item: Some(0), ..place(1, 2, Step::Event) },
+            ResumePoint { item: Some(0), fragment: Some(0), ..place(1, 2, Step::Event) },
+            ResumePoint { item: Some(0), fragment: Some(7), ..place(1, 2, Step::Event) },
+            ResumePoint { item: Some(300), ..place(1, 2, Step::Event) },
             place(1, 2, Step::Invalidate),
-            Place::after(Sequence(1)),
+            ResumePoint::after(Sequence(1)),
             place(2, 0, Step::LastEvent),
             place(256, 0, Step::Event),
             place(256, 300, Step::Event),
-            Place::after(Sequence(u64::MAX)),
+            ResumePoint::after(Sequence(u64::MAX)),
         ];
         assert!(places.is_sorted());
         let tokens = places.map(|place| encode(place, [1, 2, 3, 4]));

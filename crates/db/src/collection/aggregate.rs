@@ -20,13 +20,13 @@ use frond_query::{Code, Filter, QueryError};
 use crate::catalog::Catalog;
 use crate::collection::aggregate::near::{geo_path, near_input};
 use crate::collection::aggregate::rows::ScannedRows;
-use crate::collection::elsewhere::Referring;
 use crate::collection::ending::Ending;
 use crate::collection::handles::{Lazily, handles};
 use crate::collection::merge::MergeInto;
 use crate::collection::parse::{collation_of, parse_variables};
 use crate::collection::plan::Order;
 use crate::collection::put_aside::PutAside;
+use crate::collection::recut::Referring;
 use crate::collection::replace::replace_collection;
 use crate::collection::scan::Scan;
 use crate::collection::search::Search;
@@ -48,7 +48,7 @@ struct Stages {
     put_aside: PutAside,
     resources: Resources,
     interrupt: Interrupt,
-    /// Who reads the references of documents.
+    /// What reads the references of documents.
     large: Large,
     /// Whether what comes out is stored.
     stores: bool,
@@ -416,7 +416,7 @@ impl Collections for Stages {
         database
             .and_then(|database| {
                 let search = Search::of(filter, None);
-                // Who looks for documents by a value reads it in those that are found.
+                // A caller that looks for documents by a value reads it in those that are found.
                 let lazily = Lazily::new(&self.large, !self.stores);
                 let lazily = Some(lazily.asking(&filter.asked_by_elements()));
                 let found = stream(&database, &self.reader, collection, search, lazily, self)?;

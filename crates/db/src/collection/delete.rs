@@ -9,7 +9,7 @@ use crate::collection::parse::{parse_filter, parse_variables};
 use crate::collection::parts::{change_in_parts, collation_of_collection};
 use crate::collection::plan::Order;
 use crate::collection::update::MULTI_IS_NOT_RETRYABLE;
-use crate::collection::write::{CollectionWriter, Met};
+use crate::collection::write::{CollectionWriter, MatchedRow};
 use crate::collection::{DeleteStatement, WriteReport};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
@@ -45,7 +45,7 @@ pub(crate) fn delete(
         let filter = statement.collated(&collation_of_collection(database, collection)?);
         let search = (&filter, statement.hint.as_ref());
         change_in_parts(database, collection, search, durability, &|writer, row| {
-            remove(writer, Met::Row(row)).map(|()| true)
+            remove(writer, MatchedRow::Row(row)).map(|()| true)
         })
     };
     let count = statements.len();
@@ -89,10 +89,10 @@ fn run_delete(
 ) -> Result<Ran, Error> {
     let hint = statement.hint.as_ref();
     let filter = statement.collated(writer.collation());
-    let matching: Vec<Met> = match statement.only_first {
+    let matching: Vec<MatchedRow> = match statement.only_first {
         true => writer.matching_or_damaged(&filter, &Order::Any, hint, Some(1))?,
         false => match writer.matching_few(&filter, hint) {
-            Ok(Some(rows)) => rows.into_iter().map(Met::Row).collect(),
+            Ok(Some(rows)) => rows.into_iter().map(MatchedRow::Row).collect(),
             Ok(None) => return Ok(Ran::Many),
             Err(error) if error.kind == ErrorKind::Damaged => {
                 writer.matching_or_damaged(&filter, &Order::Any, hint, None)?
@@ -111,7 +111,7 @@ fn run_delete(
     Ok(Ran::Done(done))
 }
 
-fn remove(writer: &mut CollectionWriter<'_>, met: Met) -> Result<(), Error> {
+fn remove(writer: &mut CollectionWriter<'_>, met: MatchedRow) -> Result<(), Error> {
     writer.give_back();
     writer.remove_met(met)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::DocumentBuf;
 use frond_query::large::Large;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
-use frond_query::together::Ahead;
+use frond_query::script_batches::Ahead;
 use frond_query::{Code, examined};
 
 use crate::catalog::Catalog;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frond_doc::path::Path;
-use frond_doc::pieces::{self, LargeDocument, Long, VisitMet};
+use frond_doc::pieces::{self, LargeDocument, Long, VisitPart};
 use frond_doc::{Document, DocumentBuf, Reference, ValueBuf};
 use frond_query::QueryError;
 use frond_query::large::{Asked, Depth, Large, Pieces};
@@ -64,7 +64,7 @@ impl Pieces for Handles {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError> {
         let told = self.reader.read_pieces(|it| pieces::visit_reached(it, document, path, visit));
         told.map_err(|error| self.put_aside.keep(error))
@@ -88,7 +88,7 @@ impl Pieces for Handles {
 /// The same of a store.
 struct Stored(Arc<dyn ChunkStore>);
 
-/// Who reads references by a store that has all that they name.
+/// What reads references by a store that has all that they name.
 pub(crate) fn stored(store: &Arc<dyn ChunkStore>) -> Large {
     Large::new(Arc::new(Stored(store.clone())))
 }
@@ -121,7 +121,7 @@ impl Pieces for Stored {
         &self,
         document: Document<'_>,
         path: &Path,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError> {
         let told = pieces::visit_reached(&*self.0, document, path, visit);
         told.map_err(|error| unreadable(error).as_query())
@@ -165,7 +165,7 @@ impl Lazily {
         Lazily { large: large.clone(), asked, names: None, takes_kept }
     }
 
-    /// Who reads the references.
+    /// What reads the references.
     pub fn large(&self) -> &Large {
         &self.large
     }

@@ -19,7 +19,7 @@ use frond_tree::Bounds;
 
 use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
 use crate::collection::scan::seen::Seen;
-use crate::collection::scan::{Found, Scan};
+use crate::collection::scan::{FetchedDocument, Scan};
 use crate::collection::search::Search;
 use crate::collection::sort::sorted;
 use crate::database::Database;
@@ -36,7 +36,7 @@ const ENTRIES_MIN: u64 = 1_000;
 /// The nearest documents, and what finding them took.
 pub(crate) struct Nearest {
     /// The nearest first.
-    pub found: Vec<Found>,
+    pub found: Vec<FetchedDocument>,
     /// Entries of the index that were read.
     pub keys: u64,
     /// Documents that were read.

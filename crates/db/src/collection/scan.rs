@@ -33,7 +33,7 @@ use frond_doc::{Document, key};
 use frond_query::index::FieldKind;
 use frond_query::large::Asked;
 use frond_query::metadata::MetadataKind;
-use frond_query::together::Ahead;
+use frond_query::script_batches::Ahead;
 use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
 
@@ -52,7 +52,7 @@ use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
 pub use metadata::tells_keys;
 pub(crate) use parts::gathered;
-pub use row::{Found, FoundRows, Row};
+pub use row::{FetchedDocument, FoundRows, Row};
 use runs::{Runs, Shared};
 use seen::Seen;
 use text_scores::TextScores;

@@ -10,7 +10,7 @@ use frond_doc::Document;
 use frond_query::{Code, QueryError};
 use frond_store::budget::Reservation;
 
-use crate::collection::scan::{Found, Row};
+use crate::collection::scan::{FetchedDocument, Row};
 use crate::error::Error;
 
 /// Makes the key by which a document is sorted.
@@ -28,7 +28,7 @@ pub(crate) trait Sortable {
     fn document(&self) -> Document<'_>;
 }
 
-impl Sortable for Found {
+impl Sortable for FetchedDocument {
     fn document(&self) -> Document<'_> {
         self.document.view()
     }

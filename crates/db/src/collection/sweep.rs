@@ -32,12 +32,12 @@ pub(crate) struct Sweep<'a> {
     scan: Option<Scan<'a>>,
     /// Whether documents come in the order of `_id`.
     is_ordered: bool,
-    met: Met,
+    met: SweepBounds,
     expired: u32,
 }
 
 /// The documents that were met.
-struct Met {
+struct SweepBounds {
     /// All up to this key of `_id`.
     up_to: Option<Bytes>,
     /// These; none if there was no memory for them.
@@ -55,7 +55,7 @@ impl<'a> Sweep<'a> {
         search: (&'a Filter, Option<&'a ValueBuf>),
     ) -> Result<Sweep<'a>, Error> {
         let each = Seen::new(search.0.memory().another(MET_BYTES_MAX));
-        let met = Met { up_to: None, each: Some(each) };
+        let met = SweepBounds { up_to: None, each: Some(each) };
         let mut sweep =
             Sweep { database, collection, search, scan: None, is_ordered: false, met, expired: 0 };
         sweep.look_again()?;
@@ -114,7 +114,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-impl Met {
+impl SweepBounds {
     fn contains(&self, id_key: &Bytes) -> bool {
         self.up_to.as_ref().is_some_and(|key| id_key <= key)
             || self.each.as_ref().is_some_and(|each| each.contains(id_key))

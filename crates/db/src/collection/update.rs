@@ -11,8 +11,8 @@ use crate::collection::new_document::{check_document, set_zero_timestamps};
 use crate::collection::parse::{asked_metadata, parse_variables};
 use crate::collection::parts::{change_in_parts, collation_of_collection, write_once};
 use crate::collection::plan::Order;
-use crate::collection::scan::{Found, Row};
-use crate::collection::write::{Becoming, CollectionWriter, Met};
+use crate::collection::scan::{FetchedDocument, Row};
+use crate::collection::write::{Becoming, CollectionWriter, MatchedRow};
 use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
@@ -130,23 +130,23 @@ fn run_update(
     }
     let hint = statement.hint.as_ref();
     let (filter, order) = (&statement.filter, &statement.order);
-    let matching: Vec<Met> = if statement.update.update.is_replacement() {
+    let matching: Vec<MatchedRow> = if statement.update.update.is_replacement() {
         writer.matching_or_damaged(filter, order, hint, Some(1))?
     } else if statement.multi {
         match writer.matching_few(filter, hint)? {
-            Some(rows) => rows.into_iter().map(Met::Row).collect(),
+            Some(rows) => rows.into_iter().map(MatchedRow::Row).collect(),
             None => return Ok(Ran::Many),
         }
     } else {
         let rows = writer.matching_in_part(filter, order, hint, Some(1))?;
-        rows.into_iter().map(Met::Row).collect()
+        rows.into_iter().map(MatchedRow::Row).collect()
     };
     let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
     let bytes_before = writer.bytes();
     for met in matching {
         let mut row = match met {
-            Met::Row(row) => row,
-            Met::Damaged(id_key) => {
+            MatchedRow::Row(row) => row,
+            MatchedRow::Damaged(id_key) => {
                 writer.replace_damaged(&id_key, &statement.update)?;
                 done.modified += 1;
                 continue;
@@ -331,7 +331,11 @@ impl ParsedUpdate {
     ///
     /// # Errors
     /// What an operator can't do to this document, by MongoDB's codes.
-    pub fn apply(&self, filter: &Filter, found: &Found) -> Result<Option<DocumentBuf>, Error> {
+    pub fn apply(
+        &self,
+        filter: &Filter,
+        found: &FetchedDocument,
+    ) -> Result<Option<DocumentBuf>, Error> {
         let document = found.document.view();
         let context = self.context_of(|| Ok(filter.matches_position(document).1))?;
         Ok(self.update.apply(document, &context)?)

@@ -15,11 +15,11 @@
 
 mod capped;
 mod damaged;
+mod events;
 mod index_entries;
 mod large;
 mod matching;
 mod points;
-mod told;
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use frond_tree::{Content, Value};
 use crate::catalog::adopt;
 use crate::collection::parse::parse_variables;
 use crate::collection::plan::OwnFacts;
-use crate::collection::scan::{Found, Row};
+use crate::collection::scan::{FetchedDocument, Row};
 use crate::database::Database;
 use crate::definition::capped::{Limits, limits};
 use crate::definition::validation::Validator;
@@ -43,9 +43,9 @@ use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 use crate::timeseries::Series;
-pub use damaged::Met;
-pub use told::Becoming;
-use told::Telling;
+pub use damaged::MatchedRow;
+pub use events::Becoming;
+use events::Telling;
 
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
@@ -273,7 +273,7 @@ impl<'t> CollectionWriter<'t> {
     /// than `_id`'s.
     pub fn replace(
         &mut self,
-        found: &Found,
+        found: &FetchedDocument,
         after: &DocumentBuf,
         becoming: Becoming,
     ) -> Result<(), Error> {
@@ -314,7 +314,7 @@ impl<'t> CollectionWriter<'t> {
     ///
     /// # Errors
     /// As the transaction's `delete`.
-    pub fn remove(&mut self, found: &Found) -> Result<(), Error> {
+    pub fn remove(&mut self, found: &FetchedDocument) -> Result<(), Error> {
         self.remove_under(&found.id_key, found.document.view())
     }
 

@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 
-use frond_doc::pieces::{Edited, Element, Found, LargeDocument, Lying, PiecesError};
+use frond_doc::pieces::{Edited, Element, LargeDocument, LocatedElement, Lying, PiecesError};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Update;
 use frond_query::expression::Variables;
@@ -170,7 +170,7 @@ impl<'u> EveryElement<'u> {
         &self,
         store: &dyn ChunkStore,
         document: &LargeDocument,
-    ) -> Result<Option<Found>, PiecesError> {
+    ) -> Result<Option<LocatedElement>, PiecesError> {
         let mut parts = self.array.clone();
         parts.push(""); // Names nothing in an array.
         let inside = document.find(store, &parts)?;

@@ -15,7 +15,7 @@
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use frond_doc::pieces::{Found, LargeDocument, Part, PiecesError};
+use frond_doc::pieces::{LargeDocument, LocatedElement, Part, PiecesError};
 use frond_doc::{DocumentBuilder, Value, ValueBuf};
 use frond_query::Collation;
 use frond_query::update::OrderedPush;
@@ -69,7 +69,7 @@ impl InOrder {
         &self,
         store: &dyn ChunkStore,
         document: &LargeDocument,
-        array: &Found,
+        array: &LocatedElement,
         count: u64,
     ) -> Result<Option<Vec<(u64, Value<'_>)>>, PiecesError> {
         let names = self.push.names_in_documents();
@@ -103,7 +103,7 @@ impl InOrder {
         &self,
         store: &dyn ChunkStore,
         document: &LargeDocument,
-        array: &Found,
+        array: &LocatedElement,
         part: Part<'_>,
     ) -> Result<bool, PiecesError> {
         let (mut before, mut is_in_order): (Option<ValueBuf>, _) = (None, true);
@@ -116,14 +116,14 @@ impl InOrder {
         Ok(is_in_order)
     }
 
-    fn is_known(&self, array: &Found) -> bool {
+    fn is_known(&self, array: &LocatedElement) -> bool {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.key(array);
         known.iter().any(|known| known.contains(&*key))
     }
 
     /// Remembers that the array is in order.
-    pub fn note(&self, array: &Found) {
+    pub fn note(&self, array: &LocatedElement) {
         if ORDER_BYTES_MAX < self.order.len() {
             return;
         }
@@ -134,7 +134,7 @@ impl InOrder {
         known[0].insert(self.key(array));
     }
 
-    fn key(&self, array: &Found) -> Box<[u8]> {
+    fn key(&self, array: &LocatedElement) -> Box<[u8]> {
         [&array.container_hash().0[..], &self.order].concat().into()
     }
 }

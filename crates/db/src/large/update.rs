@@ -23,7 +23,7 @@ mod rename;
 pub(super) mod steps;
 mod together;
 
-use frond_doc::pieces::{Edited, Element, Found, LargeDocument, PiecesError, Splice};
+use frond_doc::pieces::{Edited, Element, LargeDocument, LocatedElement, PiecesError, Splice};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Update;
 use frond_query::expression::Variables;
@@ -132,7 +132,7 @@ impl Change<'_> {
         &self,
         step: &Step<'_>,
         parts: &[&str],
-        found: &Found,
+        found: &LocatedElement,
     ) -> Result<Stepped, PiecesError> {
         let is_missing_in_array = found.is_in_array() && found.item.is_none();
         if !found.is_plain() || is_missing_in_array {
@@ -149,7 +149,12 @@ impl Change<'_> {
     }
 
     /// Puts a value in the place of the element, whatever that is.
-    fn set(&self, found: &Found, name: &str, value: Value<'_>) -> Result<Stepped, PiecesError> {
+    fn set(
+        &self,
+        found: &LocatedElement,
+        name: &str,
+        value: Value<'_>,
+    ) -> Result<Stepped, PiecesError> {
         let mut after = DocumentBuilder::new();
         after.append(name, value);
         let after = after.build();
@@ -161,7 +166,11 @@ impl Change<'_> {
     }
 
     /// Puts elements in the place of the one that was found, or behind all others.
-    fn replaced(&self, found: &Found, elements: &[Element<'_>]) -> Result<Stepped, PiecesError> {
+    fn replaced(
+        &self,
+        found: &LocatedElement,
+        elements: &[Element<'_>],
+    ) -> Result<Stepped, PiecesError> {
         let (position, removed) = match &found.item {
             Some((position, _)) => (*position, 1),
             None => (found.count(self.store)?, 0),
@@ -175,7 +184,7 @@ impl Change<'_> {
     fn element(
         &self,
         step: &Step<'_>,
-        found: &Found,
+        found: &LocatedElement,
         rest: &[&str],
         is_content_wanted: bool,
     ) -> Result<Stepped, PiecesError> {

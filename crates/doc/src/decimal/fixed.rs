@@ -1,6 +1,6 @@
 //! Fixed-point arithmetic in big integers: a number is an integer over 2^bits.
 //!
-//! The functions are good to a few units of the last bit; who calls them has a hundred bits to
+//! The functions are good to a few units of the last bit; a caller has a hundred bits to
 //! spare.
 //! 1. exp: x = n ln 2 + r, then r is divided by 2^16, the Taylor series, and 16 squarings.
 //! 2. ln: x = 2^j t with t from 3/4 to 3/2, then 2 artanh((t - 1) / (t + 1)).

@@ -6,7 +6,7 @@
 
 use serde::Deserializer as _;
 
-use super::straight;
+use super::transcode;
 use super::visit::Outermost;
 use crate::builder::DocumentBuilder;
 use crate::document::{DEPTH_MAX, DocumentBuf};
@@ -21,8 +21,8 @@ use crate::validate::validate;
 /// [`DocError::Json`] with the field, the line and the column; [`DocError::TooDeep`].
 pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
     let mut out = Vec::with_capacity(text.len());
-    match straight::read(text.as_bytes(), &mut out) {
-        Some(end) if text[end..].bytes().all(straight::is_white) => {
+    match transcode::read(text.as_bytes(), &mut out) {
+        Some(end) if text[end..].bytes().all(transcode::is_white) => {
             Ok(DocumentBuf::from_validated(out.into()))
         }
         _ => parse_by_serde(text),
@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
 /// memory to use again.
 pub fn parse_first(text: &[u8], scratch: &mut Vec<u8>) -> Option<(DocumentBuf, usize)> {
     scratch.clear();
-    let end = straight::read(text, scratch)?;
+    let end = transcode::read(text, scratch)?;
     Some((DocumentBuf::from_validated(bytes::Bytes::copy_from_slice(scratch)), end))
 }
 

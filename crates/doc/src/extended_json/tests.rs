@@ -304,7 +304,7 @@ fn one_pass_reads_what_serde_reads() {
                 }
             }
             let mut out = Vec::new();
-            let end = straight::read(&bytes, &mut out);
+            let end = transcode::read(&bytes, &mut out);
             let first = parse_first(&bytes, &mut Vec::new());
             assert_eq!(
                 first.as_ref().map(|(document, end)| (document.as_bytes(), *end)),

@@ -176,16 +176,16 @@ const _: () = assert!(size_of::<Slot>() == 16 && DEPTH_MAX <= u8::MAX as usize);
 
 /// A field of a shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct FieldSlot {
     /// Its position among all fields, a nested document's after it.
     pub(crate) ordinal: u16,
     /// How long its name is.
     pub(crate) name_bytes: u16,
 }
 
-impl Place {
+impl FieldSlot {
     /// Behind the last field of any shape.
-    pub(crate) const ABSENT: Place = Place { ordinal: u16::MAX, name_bytes: 0 };
+    pub(crate) const ABSENT: FieldSlot = FieldSlot { ordinal: u16::MAX, name_bytes: 0 };
 }
 const _: () = assert!(FIELD_COUNT_MAX < u16::MAX as usize);
 
@@ -193,7 +193,7 @@ const _: () = assert!(FIELD_COUNT_MAX < u16::MAX as usize);
 #[derive(Clone, Copy)]
 pub(crate) struct Remembered {
     pub(crate) number: u32,
-    pub(crate) place: Place,
+    pub(crate) place: FieldSlot,
 }
 
 impl Shape {
@@ -209,29 +209,29 @@ impl Shape {
 
     /// The outermost field of that name.
     #[inline]
-    pub(crate) fn find_name(&self, name: &[u8]) -> Place {
+    pub(crate) fn find_name(&self, name: &[u8]) -> FieldSlot {
         self.find(name, hash(name), |slot| slot.depth == 1)
     }
 
     /// The field at a dotted path through documents, whose hash that is.
     #[inline]
-    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> Place {
+    pub(crate) fn find_dotted(&self, path: &[u8], hash: u64) -> FieldSlot {
         self.find(path, hash, |slot| slot.is_plain)
     }
 
     #[inline(always)]
-    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> Place {
+    fn find(&self, path: &[u8], hash: u64, fits: impl Fn(&Slot) -> bool) -> FieldSlot {
         let mask = self.table.len() - 1;
         let mut position = hash as usize & mask;
         loop {
             let Some(slot) = self.table.get(position).filter(|slot| slot.depth != 0) else {
-                return Place::ABSENT;
+                return FieldSlot::ABSENT;
             };
             if slot.tag == tag(hash) && fits(slot) {
                 let offset = slot.path_offset as usize;
                 let there = self.names.get(offset..offset + usize::from(slot.path_bytes));
                 if there.is_some_and(|there| is_same_name(there, path)) {
-                    return Place { ordinal: slot.ordinal, name_bytes: slot.name_bytes };
+                    return FieldSlot { ordinal: slot.ordinal, name_bytes: slot.name_bytes };
                 }
             }
             position = (position + 1) & mask;

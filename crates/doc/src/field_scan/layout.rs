@@ -102,7 +102,7 @@ pub(super) struct Progress {
 }
 
 /// A field that is asked for.
-pub(super) struct Met<'a> {
+pub(super) struct ScannedField<'a> {
     pub(super) number: u8,
     pub(super) offset: usize,
     pub(super) kind: ElementType,
@@ -202,7 +202,7 @@ impl Layout {
         &self,
         document: &'a [u8],
         progress: &mut Progress,
-        mut meet: impl FnMut(Met<'a>) -> bool,
+        mut meet: impl FnMut(ScannedField<'a>) -> bool,
     ) -> Left {
         let Progress { passed, mut base } = *progress;
         let mut next = self.fields.get(passed).map_or(self.end(), |field| field.begin as usize);
@@ -233,7 +233,7 @@ impl Layout {
             let (Some(kind), Some(value)) = (kind, document.get(value_offset..end)) else {
                 return Left::Unexpected(offset);
             };
-            if meet(Met { number, offset, kind, value }) {
+            if meet(ScannedField { number, offset, kind, value }) {
                 *progress = Progress { passed: position + 1, base };
                 return Left::Stopped;
             }

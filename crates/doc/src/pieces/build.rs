@@ -1,6 +1,6 @@
 //! From BSON to pieces: recursion follows the document's nesting, which validation has bounded.
 
-mod met;
+mod dedup;
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::document::Document;
 use crate::element_type::ElementType;
 use crate::raw::{RawElement, RawElements};
 use crate::reference::Reference;
-use met::Met;
+use dedup::DedupedParts;
 
 /// Stores a document as pieces; `None` if it isn't large. Chunks are put, not synced. `format` is
 /// that of the tree that will hold it.
@@ -62,7 +62,8 @@ fn build_of(
         return Ok(None);
     }
     let builder = Builder { store, format: piece_format(format), refers };
-    let root = builder.container(Layout::Document, document.as_bytes(), &mut Met::default())?;
+    let root =
+        builder.container(Layout::Document, document.as_bytes(), &mut DedupedParts::default())?;
     Ok(Some(LargeDocument { root }))
 }
 
@@ -102,7 +103,7 @@ impl Builder<'_> {
         &self,
         layout: Layout,
         bson: &'b [u8],
-        met: &mut Met<'b>,
+        met: &mut DedupedParts<'b>,
     ) -> Result<Container, TreeError> {
         let mut items = RawElements::new(bson).map(|element| {
             let name = if layout.has_names() { element.name } else { &[] };
@@ -119,7 +120,7 @@ impl Builder<'_> {
 
     /// Makes the item of an element of a container of layout `around`, and puts what it refers to.
     pub(super) fn item(&self, around: Layout, element: RawElement<'_>) -> Result<Item, TreeError> {
-        self.item_among(around, element, &mut Met::default())
+        self.item_among(around, element, &mut DedupedParts::default())
     }
 
     /// The same of a document whose containers so far are `met`.
@@ -127,7 +128,7 @@ impl Builder<'_> {
         &self,
         around: Layout,
         element: RawElement<'b>,
-        met: &mut Met<'b>,
+        met: &mut DedupedParts<'b>,
     ) -> Result<Item, TreeError> {
         let RawElement { kind, name, value } = element;
         if let (ElementType::Reference, Some(reference)) = (kind, Reference::decode(value)) {
@@ -156,7 +157,7 @@ impl Builder<'_> {
         &self,
         kind: ElementType,
         bson: &'b [u8],
-        met: &mut Met<'b>,
+        met: &mut DedupedParts<'b>,
     ) -> Result<(Layout, ChunkHash), TreeError> {
         let layout = match kind {
             ElementType::Document => Layout::Document,

@@ -19,7 +19,9 @@ use frond_tree::Replacement;
 
 use super::build::{Builder, has_long_name, is_large};
 use super::item::{Body, Item, ItemRef, Layout, digits_of_names, refers};
-use super::{Container, Found, ITEM_VALUE_BYTES_MAX, LargeDocument, NAME_BYTES_MAX, PiecesError};
+use super::{
+    Container, ITEM_VALUE_BYTES_MAX, LargeDocument, LocatedElement, NAME_BYTES_MAX, PiecesError,
+};
 use crate::document::DocumentBuf;
 use crate::error::DocError;
 use crate::raw::RawElement;
@@ -39,7 +41,7 @@ pub enum Edited {
 /// A splice whose items are made.
 #[derive(Debug)]
 pub struct Splice {
-    found: Found,
+    found: LocatedElement,
     position: u64,
     removed: u64,
     items: Vec<Item>,
@@ -112,7 +114,7 @@ impl LargeDocument {
     pub fn splice(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
+        found: &LocatedElement,
         position: u64,
         removed: u64,
         elements: &[Element<'_>],
@@ -129,7 +131,7 @@ impl LargeDocument {
     pub fn prepare(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
+        found: &LocatedElement,
         position: u64,
         removed: u64,
         elements: &[Element<'_>],
@@ -155,7 +157,7 @@ impl LargeDocument {
     pub fn splice_item(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
+        found: &LocatedElement,
         position: u64,
         removed: u64,
         item: &Item,

@@ -6,10 +6,10 @@ use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::Sequence;
 
 use super::item::{BodyRef, ItemRef, Layout};
-use super::reach::{Met, VisitMet, Walk};
+use super::reach::{ReachedPart, VisitPart, Walk};
 use super::read::append_value;
 use super::shallow::{item_of, reading_format};
-use super::{Container, Found, LargeDocument, PiecesError};
+use super::{Container, LargeDocument, LocatedElement, PiecesError};
 use crate::document::decode_value;
 use crate::document::value::Value;
 use crate::element_type::ElementType;
@@ -69,7 +69,7 @@ impl LargeDocument {
     pub fn visit_elements(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
+        found: &LocatedElement,
         visit: &mut dyn FnMut(u64, Lying<'_>) -> bool,
     ) -> Result<(), PiecesError> {
         let failure = Failure::default();
@@ -118,10 +118,10 @@ impl Long<'_> {
     }
 
     /// Shows what a path reaches of whose parts the first `done` led here.
-    pub fn reach(&self, path: &Path, done: usize, visit: &mut VisitMet<'_>) -> Option<bool> {
+    pub fn reach(&self, path: &Path, done: usize, visit: &mut VisitPart<'_>) -> Option<bool> {
         if done == path.parts().len() {
             let is_expandable = self.kind == ElementType::Array;
-            return visit(Met::Long { value: *self, position: None, is_expandable });
+            return visit(ReachedPart::Long { value: *self, position: None, is_expandable });
         }
         let walk = Walk { store: self.store, path, failure: self.failure };
         self.read(walk.go_on(self.container()?, (done, None), visit))?

@@ -18,7 +18,7 @@ use crate::reference::Reference;
 
 /// What a path reached.
 #[derive(Clone, Copy)]
-pub enum Met<'a> {
+pub enum ReachedPart<'a> {
     /// A value in memory, or nothing.
     Value(Reached<'a>),
     /// A long value at its end.
@@ -34,7 +34,7 @@ pub enum Met<'a> {
 
 /// Is shown what a path reaches; answers whether that is enough, if it can tell. Of values in
 /// memory it always can.
-pub type VisitMet<'v> = dyn FnMut(Met<'_>) -> Option<bool> + 'v;
+pub type VisitPart<'v> = dyn FnMut(ReachedPart<'_>) -> Option<bool> + 'v;
 
 impl LargeDocument {
     /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`; `None` if
@@ -46,7 +46,7 @@ impl LargeDocument {
         &self,
         store: &dyn ChunkStore,
         path: &Path,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let failure = Failure::default();
         let told = Walk { store, path, failure: &failure }.go_on(self.root, (0, None), visit)?;
@@ -62,7 +62,7 @@ pub fn visit_reached(
     store: &dyn ChunkStore,
     document: Document<'_>,
     path: &Path,
-    visit: &mut VisitMet<'_>,
+    visit: &mut VisitPart<'_>,
 ) -> Result<Option<bool>, PiecesError> {
     let failure = Failure::default();
     let told = Walk { store, path, failure: &failure }.fields(document, 0, visit)?;
@@ -87,28 +87,29 @@ impl Walk<'_> {
         &self,
         container: Container,
         (done, position): Done,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         if container.layout != Layout::Document {
             return self.elements(container, (done, position), visit);
         }
         let child = child(self.store, &container, &self.path.parts()[done])?;
         let absent = Reached { value: None, position, is_expandable: false };
-        let Some((_, item)) = child else { return Ok(visit(Met::Value(absent))) };
+        let Some((_, item)) = child else { return Ok(visit(ReachedPart::Value(absent))) };
         let done = done + 1;
         match item.body {
             Body::Here(value) => {
                 let value = decode_value(item.kind, &value);
                 let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"))?;
-                let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+                let visit =
+                    &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
                 Ok(Some(self.path.visit_reached_at(value, done, position, visit)))
             }
             Body::Elsewhere { layout, bytes, root } if done == self.path.parts().len() => {
                 let (kind, is_expandable) = (item.kind, item.kind == ElementType::Array);
                 let value = self.long(kind, layout, bytes, root);
-                Ok(visit(Met::Long { value, position, is_expandable }))
+                Ok(visit(ReachedPart::Long { value, position, is_expandable }))
             }
-            Body::Elsewhere { layout: None, .. } => Ok(visit(Met::Value(absent))),
+            Body::Elsewhere { layout: None, .. } => Ok(visit(ReachedPart::Value(absent))),
             Body::Elsewhere { layout: Some(layout), bytes, root } => {
                 let sequence = Sequence { root, format: container.sequence.format };
                 self.go_on(Container { sequence, layout, bytes }, (done, position), visit)
@@ -121,11 +122,11 @@ impl Walk<'_> {
         &self,
         document: Document<'_>,
         done: usize,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let absent = Reached { value: None, position: None, is_expandable: false };
         let Some(value) = document.get(&self.path.parts()[done]) else {
-            return Ok(visit(Met::Value(absent)));
+            return Ok(visit(ReachedPart::Value(absent)));
         };
         let done = done + 1;
         let is_end = done == self.path.parts().len();
@@ -134,7 +135,7 @@ impl Walk<'_> {
                 return match container(reference)? {
                     _ if is_end => self.end(reference, visit),
                     Some(container) => self.go_on(container, (done, None), visit),
-                    None => Ok(visit(Met::Value(absent))),
+                    None => Ok(visit(ReachedPart::Value(absent))),
                 };
             }
             Value::Document(inner) if !is_end => return self.fields(inner, done, visit),
@@ -145,7 +146,7 @@ impl Walk<'_> {
         if refers {
             return Ok(None);
         }
-        let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+        let visit = &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
         Ok(Some(self.path.visit_reached_at(value, done, None, visit)))
     }
 
@@ -153,7 +154,7 @@ impl Walk<'_> {
     fn end(
         &self,
         reference: Reference<'_>,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let kind = reference.kind();
         let BodyRef::Elsewhere { layout, bytes, root } = item_of(reference)?.body else {
@@ -161,7 +162,7 @@ impl Walk<'_> {
         };
         let value = self.long(kind, layout, bytes, root);
         let is_expandable = kind == ElementType::Array;
-        Ok(visit(Met::Long { value, position: None, is_expandable }))
+        Ok(visit(ReachedPart::Long { value, position: None, is_expandable }))
     }
 
     fn long(
@@ -180,7 +181,7 @@ impl Walk<'_> {
         &self,
         array: Container,
         (done, position): Done,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let named = Named::of(&self.path.parts()[done], array.layout);
         let mut told = Ok(Some(false));
@@ -204,7 +205,7 @@ impl Walk<'_> {
         array: &Container,
         item: ItemRef<'_>,
         (done, position): Done,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         if item.kind != ElementType::Document {
             return Ok(Some(false));
@@ -212,7 +213,8 @@ impl Walk<'_> {
         match item.body {
             BodyRef::Here(value) => {
                 let document = Document::from_validated(value);
-                let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+                let visit =
+                    &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
                 Ok(Some(self.path.visit_reached_in(document, done, position, visit)))
             }
             BodyRef::Elsewhere { bytes, root, .. } => {
@@ -230,7 +232,7 @@ impl Walk<'_> {
         array: &Container,
         item: ItemRef<'_>,
         (done, position): Done,
-        visit: &mut VisitMet<'_>,
+        visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let is_end = done == self.path.parts().len();
         let is_walked = matches!(item.kind, ElementType::Document | ElementType::Array);
@@ -239,7 +241,8 @@ impl Walk<'_> {
                 let value = decode_value(item.kind, value);
                 let value = value.ok_or_else(|| PiecesError::damaged("a value of another type"))?;
                 let reached = Reached { value: Some(value), position, is_expandable: false };
-                let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+                let visit =
+                    &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
                 Ok(Some(match is_end {
                     true => visit(reached),
                     false => self.path.visit_reached_at(value, done, position, visit),
@@ -247,7 +250,7 @@ impl Walk<'_> {
             }
             BodyRef::Elsewhere { layout, bytes, root } if is_end => {
                 let value = self.long(item.kind, layout, bytes, root);
-                Ok(visit(Met::Long { value, position, is_expandable: false }))
+                Ok(visit(ReachedPart::Long { value, position, is_expandable: false }))
             }
             BodyRef::Elsewhere { layout: Some(layout), bytes, root } => {
                 let sequence = Sequence { root, format: array.sequence.format };

@@ -15,7 +15,7 @@ use crate::error::DocError;
 
 /// How far a path leads through containers.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct LocatedElement {
     /// From the outermost container on.
     pub(super) levels: Vec<Level>,
     /// How many parts of the path were used up to come to the last container.
@@ -55,7 +55,7 @@ pub(super) struct Level {
     pub(super) item: Option<(u64, Item)>,
 }
 
-impl Found {
+impl LocatedElement {
     pub(super) fn container(&self) -> Container {
         self.levels.last().expect("a path begins in the outermost container").container
     }
@@ -139,9 +139,13 @@ impl LargeDocument {
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
-    pub fn find(&self, store: &dyn ChunkStore, parts: &[&str]) -> Result<Found, PiecesError> {
+    pub fn find(
+        &self,
+        store: &dyn ChunkStore,
+        parts: &[&str],
+    ) -> Result<LocatedElement, PiecesError> {
         let outermost = Level { container: self.root, item: None };
-        let mut found = Found { levels: vec![outermost], part_count: 0, item: None };
+        let mut found = LocatedElement { levels: vec![outermost], part_count: 0, item: None };
         for part in parts {
             let container = found.container();
             found.item = child(store, &container, part)?;
@@ -194,7 +198,7 @@ impl LargeDocument {
     pub fn visit_values(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
+        found: &LocatedElement,
         part: Part<'_>,
         visit: &mut dyn FnMut(u64, Value<'_>) -> bool,
     ) -> Result<(), PiecesError> {
@@ -222,7 +226,7 @@ impl LargeDocument {
     pub fn visit_value(
         &self,
         store: &dyn ChunkStore,
-        found: &Found,
+        found: &LocatedElement,
         position: u64,
         part: Part<'_>,
         visit: &mut dyn FnMut(Value<'_>),

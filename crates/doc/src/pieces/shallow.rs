@@ -232,7 +232,7 @@ pub(super) fn container(reference: Reference<'_>) -> Result<Option<Container>, P
     Ok(layout.map(|layout| Container { sequence, layout, bytes }))
 }
 
-/// The parameters matter to who changes a container.
+/// The parameters matter to a caller that changes a container.
 pub(super) fn reading_format() -> TreeFormat {
     piece_format(TreeFormat::new(0))
 }

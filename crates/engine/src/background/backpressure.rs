@@ -9,7 +9,7 @@
 //! their times stand in one line. What the commit takes by itself counts: it waits at its end, for
 //! what is left, so that no writer waits for both a slow sync and a delay.
 //!
-//! Only when so many memtables are sealed that memory is at its limit, writers stop.
+//! Writers stop only while [`SEALED_COUNT_MAX`] (three) memtables are sealed and unflushed.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -79,8 +79,8 @@ impl Shared {
         }
     }
 
-    /// Gives up all that is kept of the log for who follows it, before anything is refused; tells
-    /// whether there is room for so much beside the reserve then.
+    /// Gives up the log that is kept for change streams before refusing anything; returns
+    /// whether so much then fits beside the reserve.
     fn give_up_kept(&self, bytes: u64) -> Result<bool, EngineError> {
         if self.kept.bytes() == 0 {
             return Ok(false);
@@ -113,8 +113,8 @@ impl Shared {
 
 fn refusal(room: DiskRoom) -> StoreError {
     let message = format!(
-        "{} MB are free on the disk, and {} MB are held back for giving space back: delete or drop \
-         something and collect (frond gc), or make room",
+        "{} MB are free on the disk, and {} MB are reserved so that deletes and garbage collection \
+         still work: delete or drop something, then run frond gc, or make room",
         room.free.saturating_add(room.held) >> 20,
         room.reserve >> 20
     );

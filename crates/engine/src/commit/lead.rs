@@ -107,7 +107,7 @@ impl Shared {
             queue.durable = queue.written;
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
-            // Who is told of it looks for what it made.
+            // A caller that is told of it looks for what it made.
             let (segment, offset) = writer.end();
             self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
         }

@@ -5,7 +5,7 @@
 //! 2. Such a state is published once more, as one whose log begins anew, under a root of its own.
 //!    Swapping that sends all packs to the store's tier ([`WHOLE_SUFFIX`]).
 //! 3. Its first segment is far beyond those of now, so that no place in the log of now is one in
-//!    the log that is begun there: who resumes a change stream is told that it is gone.
+//!    the log that is begun there: a change stream that resumes there gets 286.
 //!
 //! That packs can't be sent fails no flush: they stay on the disk, and go with a later one. Where
 //! another directory leads, nothing is written any more.

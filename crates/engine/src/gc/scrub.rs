@@ -2,9 +2,9 @@
 //! is found damaged.
 //!
 //! 1. A pass takes three weeks, or as long as the rate allows at most; little data takes less, and
-//!    then nothing is read until three weeks are over. A pass begins at a pack by chance: a server
-//!    that is started often comes to all.
-//! 2. What a scrub finds, or who reads, puts or moves chunks, is told to the log once. What is
+//!    then nothing is read until three weeks are over. Each pass begins at a random pack, so
+//!    that a server that restarts often still covers all of them.
+//! 2. Damage that a scrub, a reader, a put or a move finds is logged once. What is
 //!    damaged counts as absent from then on: the store heals it from its cache, and from the next
 //!    put of the same content.
 

@@ -14,10 +14,10 @@ use super::record::{
     Record, TAG_CHUNK, TAG_DELETION, TAG_DROPPED, TAG_EVENT, TAG_INLINE, TAG_NO_EVENT, TAG_PATCHED,
     TAG_PATCHED_CHUNK, TAG_REPEATED, TAG_REPLACED, TAG_SEQUENCE, TAG_WHOLE_CHUNK,
 };
+use crate::change_note::{self, ChangeBytes, LoggedChange};
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::TRANSACTION_BYTES_MAX;
-use crate::told::{self, ToldBytes, ToldEvent};
 
 /// What was there before the transaction of a record.
 pub(crate) trait Before {
@@ -174,7 +174,7 @@ pub(crate) fn has_bases(payload: &Bytes) -> bool {
 ///
 /// # Errors
 /// Says what of the bytes is no record.
-pub(crate) fn told(payload: &Bytes) -> Result<(Vec<ToldEvent>, Vec<Chunk>), &'static str> {
+pub(crate) fn told(payload: &Bytes) -> Result<(Vec<LoggedChange>, Vec<Chunk>), &'static str> {
     let mut reader = Reader::new(payload.clone());
     reader.u64()?;
     reader.bases()?;
@@ -208,10 +208,10 @@ pub(crate) fn told(payload: &Bytes) -> Result<(Vec<ToldEvent>, Vec<Chunk>), &'st
     }
     let told = match reader.u8()? {
         TAG_NO_EVENT => Vec::new(),
-        TAG_EVENT => told::decode(&reader.bytes()?, &values)?,
+        TAG_EVENT => change_note::decode(&reader.bytes()?, &values)?,
         _ => return Err("an unknown tag of an event"),
     };
-    let leads = |one: &ToldEvent| matches!(one.content, ToldBytes::Chunks { .. });
+    let leads = |one: &LoggedChange| matches!(one.content, ChangeBytes::Chunks { .. });
     if !told.iter().any(leads) {
         return Ok((told, Vec::new()));
     }
@@ -375,9 +375,9 @@ mod tests {
 
     use super::super::record::{ChunkPatch, Patches};
     use super::*;
+    use crate::change_note::{ChangeContent, ChangeNote};
     use crate::entry::OverlayEntry;
     use crate::overlay::stored::writes_of;
-    use crate::told::{Told, ToldContent};
 
     const OLD: [u8; 300] = [7; 300];
 
@@ -492,13 +492,13 @@ mod tests {
             let position =
                 record.writes.iter().map(|(_, entries)| entries.len()).sum::<usize>() - 1;
             let (tree, key) = (TreeId(9), Bytes::from("zz"));
-            let content = ToldContent::Written { tree, key, content: Bytes::from("told") };
-            let event = Told { scope: Bytes::from("s"), head: Bytes::from("h"), content };
-            record.event = Some(told::encode(&[event], |_| u32::try_from(position).ok()));
+            let content = ChangeContent::Written { tree, key, content: Bytes::from("told") };
+            let event = ChangeNote { scope: Bytes::from("s"), head: Bytes::from("h"), content };
+            record.event = Some(change_note::encode(&[event], |_| u32::try_from(position).ok()));
             let (events, chunks) = super::told(&record.encode().into()).unwrap();
-            let content = ToldBytes::Whole(Bytes::from("told"));
+            let content = ChangeBytes::Whole(Bytes::from("told"));
             let (scope, head) = (Bytes::from("s"), Bytes::from("h"));
-            assert_eq!(events, [ToldEvent { scope, head, content }]);
+            assert_eq!(events, [LoggedChange { scope, head, content }]);
             assert!(chunks.is_empty());
         }
     }

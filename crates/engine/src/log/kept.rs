@@ -3,8 +3,8 @@
 //! *Invariants*
 //! 1. The segments from `first` on are on the disk, and their transactions told what they changed.
 //!    A number without a file is that of a segment that never took a record.
-//! 2. Everything above the *floor* is in them. The floor rises before a file goes: who meets a file
-//!    that isn't the segment's any more finds the floor above itself.
+//! 2. Everything above the *floor* is in them. The floor rises before a file goes: a reader that
+//!    meets a file that isn't the segment's any more finds the floor above itself.
 //! 3. A *term* of keeping begins and ends between two segments, under the queue's lock. What
 //!    commits in a term was begun in it, so that all it did is told.
 

@@ -1,4 +1,4 @@
-//! A segment of the log that is read, by an opening or by who follows the log.
+//! A segment of the log that is read, by an opening or by a change stream.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::kept::Term;
 use crate::log::record::Record;
 use crate::queue::key_locks::Owner;
-use crate::queue::line::Ahead;
+use crate::queue::queued_reads::Ahead;
 
 /// A generation has at least so many fingerprints before it is the older one: some 100 KB.
 const GENERATION_COUNT_MIN: usize = 4096;

@@ -18,7 +18,7 @@ use crate::ids::Sequence;
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::NewChunks;
 
-/// Who waits may be told to end within this time.
+/// A committer that waits notices within this time that it is to stop.
 pub(crate) const ASKED_EVERY: Duration = Duration::from_millis(50);
 
 /// See the module.

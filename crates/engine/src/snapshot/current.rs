@@ -22,7 +22,7 @@ use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 use crate::error::EngineError;
 use crate::held_states::HeldStates;
 use crate::ids::Sequence;
-use crate::queue::line::Ahead;
+use crate::queue::queued_reads::Ahead;
 use crate::state::State;
 
 const NO_PANIC: &str = "no panic while the lock is held";

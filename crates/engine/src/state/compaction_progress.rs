@@ -31,7 +31,7 @@ pub(crate) const PARTS: u64 = 1 << 16;
 
 /// A place on the way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Place {
+struct RoundPosition {
     /// How many rounds are done.
     round: u64,
     /// In this one, keys less than this are done.
@@ -44,13 +44,13 @@ struct Place {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Mark {
     horizon: Sequence,
-    place: Place,
+    place: RoundPosition,
 }
 
 /// How far a tree is folded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CompactionProgress {
-    at: Place,
+    at: RoundPosition,
     /// The oldest first.
     marks: VecDeque<Mark>,
 }
@@ -82,9 +82,9 @@ impl CompactionProgress {
         let at = match end {
             Some(end) => {
                 let parts = parts.clamp(self.at.parts, PARTS);
-                Place { round: self.at.round, key: Some(end.clone()), parts }
+                RoundPosition { round: self.at.round, key: Some(end.clone()), parts }
             }
-            None => Place { round: self.at.round + 1, ..Place::default() },
+            None => RoundPosition { round: self.at.round + 1, ..RoundPosition::default() },
         };
         let mut whole_to = Sequence::ZERO;
         while let Some(mark) = marks.pop_front_if(|mark| mark.is_a_round_before(&at)) {
@@ -153,7 +153,7 @@ fn between(bounds: &Bounds, start: Option<&Bytes>, end: Option<&Bytes>) -> Optio
 }
 
 impl Mark {
-    fn is_a_round_before(&self, place: &Place) -> bool {
+    fn is_a_round_before(&self, place: &RoundPosition) -> bool {
         (self.place.round + 1, &self.place.key) <= (place.round, &place.key)
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
+use crate::change_note::{self, ChangeContent, ChangeNote};
 use crate::entry::OverlayEntry;
 use crate::error::EngineError;
 use crate::ids::TreeId;
@@ -14,7 +15,6 @@ use crate::log::record::Record;
 use crate::order::MembersHave;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
-use crate::told::{self, Told, ToldContent};
 use crate::transaction::difference::Difference;
 
 type TreeWrites = BTreeMap<Bytes, StagedWrite>;
@@ -44,7 +44,7 @@ pub(crate) struct WriteSet {
     has_unsynced_base: bool,
     chunks: BTreeMap<ChunkHash, Chunk>,
     /// What it tells, in order.
-    told: Vec<Told>,
+    told: Vec<ChangeNote>,
     /// Whether a value was written that refers to chunks.
     has_references: bool,
     /// How to undo each change since the first savepoint, which begins the list.
@@ -62,7 +62,7 @@ enum Undo {
     Write { tree: TreeId, key: Bytes, old: Option<StagedWrite> },
     Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
     Chunk(ChunkHash),
-    Told,
+    ChangeNote,
 }
 
 impl WriteSet {
@@ -224,14 +224,14 @@ impl WriteSet {
     }
 
     /// Tells something.
-    pub fn tell(&mut self, told: Told) {
+    pub fn tell(&mut self, told: ChangeNote) {
         self.bytes += told.bytes();
         self.told.push(told);
-        self.note(Undo::Told);
+        self.note(Undo::ChangeNote);
     }
 
     /// What was told so far.
-    pub fn told(&self) -> &[Told] {
+    pub fn told(&self) -> &[ChangeNote] {
         &self.told
     }
 
@@ -267,7 +267,7 @@ impl WriteSet {
                     let chunk = self.chunks.remove(&hash);
                     self.bytes -= chunk.map_or(0, |chunk| chunk.encoded().len() as u64);
                 }
-                Some(Undo::Told) => {
+                Some(Undo::ChangeNote) => {
                     self.bytes -= self.told.pop().map_or(0, |told| told.bytes());
                 }
                 None => return,
@@ -382,16 +382,16 @@ impl WriteSet {
         record.find_repeats();
         whole_where_told(&mut record, &told);
         if !told.is_empty() {
-            record.event = Some(told::encode(&told, |number| wanted.position_of(number)));
+            record.event = Some(change_note::encode(&told, |number| wanted.position_of(number)));
         }
         record
     }
 
     /// The values that are told and that the record has, as they were told.
-    fn told_values(&self, told: &[Told]) -> ToldValues {
-        let mut wanted = ToldValues::default();
+    fn told_values(&self, told: &[ChangeNote]) -> ChangeValues {
+        let mut wanted = ChangeValues::default();
         for (number, one) in told.iter().enumerate() {
-            let ToldContent::Written { tree, key, content } = &one.content else { continue };
+            let ChangeContent::Written { tree, key, content } = &one.content else { continue };
             let written = self.writes.get(tree).and_then(|writes| writes.get(key));
             let value = written.and_then(|written| written.value.as_ref());
             if let Some(Value { content: Content::Inline(last), .. }) = value
@@ -405,12 +405,12 @@ impl WriteSet {
 }
 
 /// Has the log get all chunks whole to which what is told leads.
-fn whole_where_told(record: &mut Record, told: &[Told]) {
+fn whole_where_told(record: &mut Record, told: &[ChangeNote]) {
     if record.patches.chunks.is_empty() {
         return;
     }
     let roots = told.iter().filter_map(|one| match one.content {
-        ToldContent::Chunks { root, .. } => Some(root),
+        ChangeContent::Chunks { root, .. } => Some(root),
         _ => None,
     });
     let (mut open, mut known): (Vec<ChunkHash>, _) = (roots.collect(), BTreeSet::new());
@@ -426,14 +426,14 @@ fn whole_where_told(record: &mut Record, told: &[Told]) {
 
 /// Where in a record the values stand that are told.
 #[derive(Default)]
-struct ToldValues {
+struct ChangeValues {
     /// By the entry: which of what is told names it.
     numbers: HashMap<(TreeId, Bytes), Vec<usize>>,
     /// By the number of what is told: the entry's position.
     positions: HashMap<usize, u32>,
 }
 
-impl ToldValues {
+impl ChangeValues {
     fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -488,9 +488,9 @@ mod tests {
 
     use super::*;
 
-    fn tells(head: &'static str) -> Told {
+    fn tells(head: &'static str) -> ChangeNote {
         let (scope, head) = (Bytes::from("scope"), Bytes::from(head));
-        Told { scope, head, content: ToldContent::None }
+        ChangeNote { scope, head, content: ChangeContent::None }
     }
 
     fn whole(value: Option<Value>) -> StagedWrite {
@@ -516,7 +516,7 @@ mod tests {
         let record = own.into_record(9);
         assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
         assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
-        let told = told::decode(&record.event.expect("it tells"), &[None]).unwrap();
+        let told = change_note::decode(&record.event.expect("it tells"), &[None]).unwrap();
         assert_eq!(told.len(), 1);
         assert_eq!(told[0].head, "old event");
     }

@@ -282,7 +282,8 @@ impl World {
         let is_unwritten = |version: &usize| {
             own.is_none_or(|own| {
                 let later = &self.commits[version + 1..];
-                // Who has read nothing may write over anything: it is as if it came later.
+                // A transaction that has read nothing may write over anything: it is as if it came
+                // later.
                 answers.is_empty() || !later.iter().flatten().any(|(key, _)| own.contains_key(key))
             })
         };

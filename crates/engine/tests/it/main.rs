@@ -4,6 +4,7 @@
 
 mod basics;
 mod born;
+mod change_notes;
 mod concurrency;
 mod counts;
 mod crashes;
@@ -22,6 +23,5 @@ mod sets;
 mod single_entries;
 mod slots;
 mod stale;
-mod told;
 mod trouble;
 mod unchanged;

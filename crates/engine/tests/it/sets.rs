@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use frond_engine::TreeId;
 use frond_engine::order::{ENTRY_BYTES_MAX, Order, SetEntry, first_sequence};
+use frond_engine::{
+    ChangeContent, ChangeNote, EngineOptions, Image, RetentionBegins, Sequence, Snapshot,
+};
 use frond_engine::{ChangeRetention, ChangesError, Durability, Engine, EngineError};
-use frond_engine::{EngineOptions, Image, RetentionBegins, Sequence, Snapshot, Told, ToldContent};
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{ChunkHash, StoreError};
 use frond_testkit::random::for_seeds;
@@ -235,10 +237,10 @@ impl Set {
         let engine = self.engine(self.leader).clone();
         let mut transaction = engine.begin();
         assert!(engine.tells());
-        transaction.tell(Told {
+        transaction.tell(ChangeNote {
             scope: Bytes::new(),
             head: format!("{}", self.told_count()).into(),
-            content: ToldContent::None,
+            content: ChangeContent::None,
         });
         let here: Vec<TreeId> =
             self.trees.iter().copied().filter(|tree| transaction.has_tree(*tree)).collect();

@@ -15,7 +15,7 @@ use super::node::{Look, Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn}
 use super::{failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::feature::{Feature, Standing};
+use crate::feature::{Feature, SupportLevel};
 use crate::metadata::{Metadata, MetadataKind};
 
 /// Parses the argument of the operator that is named.
@@ -94,7 +94,7 @@ pub(crate) fn variable_features() -> impl Iterator<Item = Feature> {
     let works = ["$$CLUSTER_TIME", "$$CURRENT", "$$DESCEND", "$$KEEP", "$$NOW", "$$PRUNE"];
     let more = ["$$REMOVE", "$$ROOT", "$$USER_ROLES"];
     let works = works.into_iter().chain(more).map(Feature::works);
-    works.chain([Feature::new("$$SEARCH_META", Standing::Elsewhere("51144"))])
+    works.chain([Feature::new("$$SEARCH_META", SupportLevel::Elsewhere("51144"))])
 }
 
 impl Parser {

@@ -29,7 +29,7 @@ pub struct Variables {
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
     collation: Collation,
     memory: RequestMemory,
-    /// Who reads what documents have references for.
+    /// What reads what documents have references for.
     large: Large,
     /// Whether documents carry metadata, which no variable shows.
     carries_metadata: bool,
@@ -72,7 +72,7 @@ impl Variables {
         Variables { large, ..self }
     }
 
-    /// Who reads what documents have references for.
+    /// What reads what documents have references for.
     pub fn large(&self) -> &Large {
         &self.large
     }

@@ -2,7 +2,7 @@
 //! reach.
 
 use frond_doc::path::Path;
-use frond_doc::pieces::VisitMet;
+use frond_doc::pieces::VisitPart;
 
 use super::Filter;
 use super::evaluate::Run;
@@ -49,7 +49,7 @@ impl<E> Subject for InPieces<'_, '_, E> {
         pieces::node(node, run, self.0)
     }
 
-    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>) -> Result<Option<bool>, E> {
+    fn reach(&mut self, path: &Path, visit: &mut VisitPart<'_>) -> Result<Option<bool>, E> {
         (self.0)(path, visit)
     }
 }

@@ -7,17 +7,17 @@ use std::convert::Infallible;
 
 use frond_doc::ElementType;
 use frond_doc::path::Path;
-use frond_doc::pieces::{Long, Lying, Met, VisitMet};
+use frond_doc::pieces::{Long, Lying, ReachedPart, VisitPart};
 
 use super::evaluate::{self, Run};
 use super::pieces;
 use super::tree::{Condition, Test};
 
 /// Whether what a path met passes.
-pub(super) fn passes(test: &Test, met: Met<'_>, run: &Run<'_>) -> Option<bool> {
+pub(super) fn passes(test: &Test, met: ReachedPart<'_>, run: &Run<'_>) -> Option<bool> {
     match met {
-        Met::Value(reached) => Some(evaluate::test_reached(test, reached, run)),
-        Met::Long { value, is_expandable, .. } => {
+        ReachedPart::Value(reached) => Some(evaluate::test_reached(test, reached, run)),
+        ReachedPart::Long { value, is_expandable, .. } => {
             long_passes(test, &value, is_expandable, run, &mut None)
         }
     }
@@ -78,7 +78,7 @@ fn document_passes(test: &Test, element: Lying<'_>, run: &Run<'_>) -> Option<boo
     let Test::ElementDocument(node) = test else { return None };
     match long.kind() {
         ElementType::Document => {
-            let reach = &mut |path: &Path, visit: &mut VisitMet<'_>| {
+            let reach = &mut |path: &Path, visit: &mut VisitPart<'_>| {
                 Ok::<_, Infallible>(long.reach(path, 0, visit))
             };
             let Ok(told) = pieces::node(node, run, reach);

@@ -6,14 +6,14 @@
 //! would say.
 
 use frond_doc::path::Path;
-use frond_doc::pieces::VisitMet;
+use frond_doc::pieces::VisitPart;
 
 use super::evaluate::Run;
 use super::long;
 use super::tree::{Condition, Field, Node};
 
 /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
-pub type Reach<'r, E> = dyn FnMut(&Path, &mut VisitMet<'_>) -> Result<Option<bool>, E> + 'r;
+pub type Reach<'r, E> = dyn FnMut(&Path, &mut VisitPart<'_>) -> Result<Option<bool>, E> + 'r;
 
 /// Whether a path leads on from an outermost field.
 pub(super) fn asks_below(node: &Node) -> bool {

@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 
 use frond_doc::path::{Path, Reached};
-use frond_doc::pieces::{Met, VisitMet};
+use frond_doc::pieces::{ReachedPart, VisitPart};
 use frond_doc::{Document, Value};
 
 use super::evaluate::{self, Run};
@@ -26,8 +26,11 @@ pub(super) trait Subject {
     fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, Self::Error>;
 
     /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
-    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>)
-    -> Result<Option<bool>, Self::Error>;
+    fn reach(
+        &mut self,
+        path: &Path,
+        visit: &mut VisitPart<'_>,
+    ) -> Result<Option<bool>, Self::Error>;
 }
 
 impl Subject for Document<'_> {
@@ -37,8 +40,12 @@ impl Subject for Document<'_> {
         Ok(Some(evaluate::node(node, *self, run)))
     }
 
-    fn reach(&mut self, path: &Path, visit: &mut VisitMet<'_>) -> Result<Option<bool>, Infallible> {
-        let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+    fn reach(
+        &mut self,
+        path: &Path,
+        visit: &mut VisitPart<'_>,
+    ) -> Result<Option<bool>, Infallible> {
+        let visit = &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
         Ok(Some(path.visit_reached(*self, visit)))
     }
 }
@@ -102,12 +109,17 @@ fn first_told<T, E>(
 }
 
 /// Whether what a path met, or an element of it, passes; notes its position, if that can be told.
-fn of_met(test: &Test, met: Met<'_>, run: &Run<'_>, found: &mut Option<usize>) -> Option<bool> {
+fn of_met(
+    test: &Test,
+    met: ReachedPart<'_>,
+    run: &Run<'_>,
+    found: &mut Option<usize>,
+) -> Option<bool> {
     match (met, test) {
-        (Met::Value(reached), _) => Some(of_reached(test, reached, run, found)),
+        (ReachedPart::Value(reached), _) => Some(of_reached(test, reached, run, found)),
         // Their elements are asked too, here.
-        (Met::Long { .. }, Test::Size(_) | Test::Type(_)) => None,
-        (Met::Long { value, position, is_expandable }, _) => {
+        (ReachedPart::Long { .. }, Test::Size(_) | Test::Type(_)) => None,
+        (ReachedPart::Long { value, position, is_expandable }, _) => {
             let passes = long::long_passes(test, &value, is_expandable, run, found);
             *found = position.or(*found).filter(|_| passes == Some(true));
             passes

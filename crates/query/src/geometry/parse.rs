@@ -1,6 +1,6 @@
 //! From BSON to shapes: GeoJSON and legacy pairs, with MongoDB's refusals.
 //!
-//! What is wrong is told as text; who asks gives it a code (a filter 2, an index 16755).
+//! Errors are returned as text; the caller adds the code (a filter 2, an index 16755).
 
 use frond_doc::{Array, Document, Value};
 

@@ -60,7 +60,7 @@ impl Merge {
         &self.on
     }
 
-    /// Who reads what documents have references for.
+    /// What reads what documents have references for.
     pub fn large(&self) -> &Large {
         self.variables.large()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use frond_doc::DocumentBuf;
 
 use super::geo_near::GeoNear;
-use super::places::Places;
+use super::places::TouchedPaths;
 use super::stage::{Counter, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::{NotedConstant, Variables, compute, undefined};
@@ -47,8 +47,8 @@ impl Pipeline {
     }
 
     /// The places of fields that its stages take away and set again, if they only change fields.
-    pub(crate) fn places(&self) -> Option<Places> {
-        Places::of(self.stages.iter().map(|stage| stage.shape()))
+    pub(crate) fn places(&self) -> Option<TouchedPaths> {
+        TouchedPaths::of(self.stages.iter().map(|stage| stage.shape()))
     }
 
     /// Refuses unbound variables.
@@ -94,7 +94,8 @@ impl Pipeline {
         Some(found.with_metadata(self.metadata))
     }
 
-    /// Whether documents come out as they went in, or not at all: who needs them needs them whole.
+    /// Whether documents come out as they went in, or not at all: a caller that needs them needs
+    /// them whole.
     pub fn chooses_only(&self) -> bool {
         let passes = |stage: &Arc<dyn Stage>| {
             stage.filter().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
@@ -106,7 +107,7 @@ impl Pipeline {
     /// they tell; of a pipeline that begins otherwise no order, and how many documents all stages
     /// read.
     pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
-        // Who asks for sort keys has documents sorted, which makes them.
+        // A caller that asks for sort keys has documents sorted, which makes them.
         let is_asked = self.metadata.contains(MetadataKind::SortKey);
         match self.stages.first().and_then(|stage| stage.order()).filter(|_| !is_asked) {
             Some(order) => (Some(order), wanted(&self.stages[1..])),

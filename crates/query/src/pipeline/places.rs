@@ -17,8 +17,8 @@ use crate::by_name::ByName;
 
 /// The fields that were taken away and set again, by name; and those below fields.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
-    fields: ByName<Places>,
+pub(crate) struct TouchedPaths {
+    fields: ByName<TouchedPaths>,
     /// Whether this field itself was.
     is_set_again: bool,
 }
@@ -45,10 +45,10 @@ impl Removed {
     }
 }
 
-impl Places {
+impl TouchedPaths {
     /// Of stages that all change the fields of one document; `None` if none is set again.
-    pub(super) fn of<'s>(stages: impl Iterator<Item = Option<&'s Shape>>) -> Option<Places> {
-        let mut places = Places::default();
+    pub(super) fn of<'s>(stages: impl Iterator<Item = Option<&'s Shape>>) -> Option<TouchedPaths> {
+        let mut places = TouchedPaths::default();
         let mut removed = Removed::default();
         for shape in stages {
             let shape = shape.filter(|shape| shape.mode != Mode::Include)?;
@@ -69,7 +69,7 @@ impl Places {
     fn insert(&mut self, path: &[&str]) {
         match path.split_first() {
             None => self.is_set_again = true,
-            Some((first, rest)) => self.fields.entry(first, Places::default).0.insert(rest),
+            Some((first, rest)) => self.fields.entry(first, TouchedPaths::default).0.insert(rest),
         }
     }
 

@@ -27,7 +27,7 @@ const CHECK_COUNT: usize = 256;
 
 /// The documents.
 pub(super) struct Spool {
-    /// Who reads them, for messages.
+    /// What reads them, for messages.
     stage: &'static str,
     resources: Resources,
     file: Option<Box<dyn SpillFile>>,

@@ -16,8 +16,8 @@ use crate::filter::Filter;
 use crate::large::Asked;
 use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
+use crate::script_batches::Ahead;
 use crate::sort::SortPattern;
-use crate::together::Ahead;
 
 /// What stages see besides the documents.
 #[derive(Clone)]

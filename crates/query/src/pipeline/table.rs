@@ -9,7 +9,7 @@ use super::{
     limit, lookup, matching, merge_parse, out, project, redact, replace_root, sample,
     set_window_fields, skip, sort, sort_by_count, union_with, unwind,
 };
-use crate::feature::{Feature, Standing};
+use crate::feature::{Feature, SupportLevel};
 
 /// What is said of the stages that search.
 const NO_SEARCH: &str = "Using $search and $vectorSearch aggregation stages requires additional \
@@ -86,9 +86,9 @@ static STAGES: &[Row] = &[
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     STAGES.iter().map(|row| match row.support {
         Support::Parsed(_) => Feature::works(row.name),
-        Support::Refused => Feature::new(row.name, Standing::Refused("40324")),
-        Support::Elsewhere => Feature::new(row.name, Standing::Elsewhere("40324")),
-        Support::Search(_) => Feature::new(row.name, Standing::Elsewhere("31082")),
+        Support::Refused => Feature::new(row.name, SupportLevel::Refused("40324")),
+        Support::Elsewhere => Feature::new(row.name, SupportLevel::Elsewhere("40324")),
+        Support::Search(_) => Feature::new(row.name, SupportLevel::Elsewhere("31082")),
     })
 }
 

@@ -9,7 +9,7 @@ use frond_testkit::Random;
 use frond_testkit::random::{for_seeds, seeds};
 
 use super::defect::{Defect, plant};
-use super::{IndexFacts, IndexScan, Plan, Question, Standing, plan};
+use super::{IndexFacts, IndexScan, KeyStanding, Plan, Question, plan};
 use crate::filter::Filter;
 use crate::index::{IndexShape, ShapeOptions};
 use crate::sort::SortPattern;
@@ -218,7 +218,7 @@ fn fits(scan: &IndexScan, parts: &[bool], key: &[u8]) -> bool {
     for (place, descending) in parts.iter().enumerate() {
         let part = key::skip(&mut rest, *descending).expect("a key of the index");
         let mut checks = scan.checks.iter().filter(|check| check.place == place);
-        if checks.any(|check| check.standing(part, scan.descending) != Standing::Within) {
+        if checks.any(|check| check.standing(part, scan.descending) != KeyStanding::Within) {
             return false;
         }
     }

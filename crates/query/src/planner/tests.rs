@@ -3,7 +3,7 @@
 use frond_doc::key::Bounds;
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{IndexFacts, IndexScan, PartCheck, Plan, Question, Standing, only_ids, plan};
+use super::{IndexFacts, IndexScan, KeyStanding, PartCheck, Plan, Question, only_ids, plan};
 use crate::filter::Filter;
 use crate::index::{FLAG_UNTOLD, IndexShape, field_flag};
 use crate::sort::SortPattern;
@@ -285,11 +285,15 @@ fn checks_tell_where_to_go_on() {
     };
     let check = PartCheck::new(1, vec![bounds(b"f", b"h"), bounds(b"b", b"d")]);
     for (part, forwards, backwards) in [
-        (&b"a"[..], Standing::Outside(Some(b"b"[..].into())), Standing::Outside(None)),
-        (b"b", Standing::Within, Standing::Within),
-        (b"d", Standing::Outside(Some(b"f"[..].into())), Standing::Outside(Some(b"d"[..].into()))),
-        (b"g", Standing::Within, Standing::Within),
-        (b"h", Standing::Outside(None), Standing::Outside(Some(b"h"[..].into()))),
+        (&b"a"[..], KeyStanding::Outside(Some(b"b"[..].into())), KeyStanding::Outside(None)),
+        (b"b", KeyStanding::Within, KeyStanding::Within),
+        (
+            b"d",
+            KeyStanding::Outside(Some(b"f"[..].into())),
+            KeyStanding::Outside(Some(b"d"[..].into())),
+        ),
+        (b"g", KeyStanding::Within, KeyStanding::Within),
+        (b"h", KeyStanding::Outside(None), KeyStanding::Outside(Some(b"h"[..].into()))),
     ] {
         assert_eq!(check.standing(part, false), forwards, "{part:?}");
         assert_eq!(check.standing(part, true), backwards, "{part:?}");

@@ -21,8 +21,8 @@ use regex_syntax::hir::{
     self, Capture, Class, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition,
 };
 
+use super::backtracking::{Failure, Groups};
 use super::syntax::{Kind, Node, Opaque};
-use super::trying::{Failure, Groups};
 use crate::memory::RequestMemory;
 
 /// How large an automaton may be; the last is the engine's own limit.

@@ -100,8 +100,8 @@ pub(super) struct Flags {
     pub(super) extended: bool,
 }
 
-/// Reads a pattern, behind the items at its beginning ([`super::trying::beginning`]); `None` if it
-/// can't stand within another, or isn't known here.
+/// Reads a pattern, behind the items at its beginning ([`super::backtracking::beginning`]); `None`
+/// if it can't stand within another, or isn't known here.
 pub(super) fn parse(source: &str, flags: Flags) -> Option<Parsed> {
     let mut parser = Parser {
         rest: source,

@@ -140,10 +140,10 @@ fn what_is_found_is_what_pcre2_finds() {
         source.push_str(&")".repeat(depth));
         let options: String = "imsx".chars().filter(|_| random.below(4) == 0).collect();
         if check(&source, &options).is_err() {
-            assert!(trying::check(&source, flags(&options)).is_err(), "/{source}/{options}");
+            assert!(backtracking::check(&source, flags(&options)).is_err(), "/{source}/{options}");
             continue;
         }
-        trying::check(&source, flags(&options)).unwrap_or_else(|error| {
+        backtracking::check(&source, flags(&options)).unwrap_or_else(|error| {
             panic!("/{source}/{options} was taken, but {error}");
         });
         compared += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use frond_doc::path::{Path, Reached};
-use frond_doc::pieces::{Lying, Met, VisitMet};
+use frond_doc::pieces::{Lying, ReachedPart, VisitPart};
 use frond_doc::{Array, Document, DocumentBuilder, Value};
 
 use super::value_set::count_lookup;
@@ -90,7 +90,7 @@ impl ArrayFilters {
         };
         let filter = self.0.get(name)?;
         filter.memory().work(1).ok()?;
-        let reach = &mut |path: &Path, visit: &mut VisitMet<'_>| Ok(long.reach(path, 1, visit));
+        let reach = &mut |path: &Path, visit: &mut VisitPart<'_>| Ok(long.reach(path, 1, visit));
         let Ok(told) = filter.passes_by::<Infallible>(reach);
         told
     }
@@ -104,7 +104,8 @@ impl ArrayFilters {
         count_lookup(element, filter.memory())?;
         // All paths of the filter begin with the name.
         let Ok(told) = filter.passes_by::<Infallible>(&mut |path, visit| {
-            let visit = &mut |reached: Reached<'_>| visit(Met::Value(reached)) == Some(true);
+            let visit =
+                &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
             Ok(Some(path.visit_reached_from(Some(element), visit)))
         });
         if let Some(answer) = told {

@@ -9,13 +9,13 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::large::Large;
-use crate::pipeline::{Pipeline, Places};
+use crate::pipeline::{Pipeline, TouchedPaths};
 
 /// A pipeline and the variables that its expressions see.
 #[derive(Clone, Debug)]
 pub(super) struct PipelineUpdate {
     pipeline: Pipeline,
-    places: Option<Places>,
+    places: Option<TouchedPaths>,
     variables: Variables,
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use frond_doc::DocumentBuf;
 use frond_doc::key::{self, Bounds};
 use frond_query::index::IndexShape;
-use frond_query::planner::{self, IndexFacts, IndexScan, Plan, Question, Standing};
+use frond_query::planner::{self, IndexFacts, IndexScan, KeyStanding, Plan, Question};
 use frond_query::sort::SortField;
 use frond_query::{Filter, SortPattern};
 use frond_testkit::Random;
@@ -83,7 +83,7 @@ fn scan_holds(scan: &IndexScan, facts: &IndexFacts, key: &[u8]) -> bool {
         .map(|descending| key::skip(&mut rest, *descending).expect("a whole part"))
         .collect();
     let fits = |check: &frond_query::planner::PartCheck| {
-        check.standing(parts[check.place], false) == Standing::Within
+        check.standing(parts[check.place], false) == KeyStanding::Within
     };
     holds(&scan.ranges, key) && scan.checks.iter().all(fits)
 }

@@ -5,7 +5,7 @@
 //! stages do with many documents, with memory and with other collections has tests of its own:
 //! `stages`, `windows`, `lookups`, `spills`.
 
-use frond_query::reference::{STAGES, Standing, families};
+use frond_query::reference::{STAGES, SupportLevel, families};
 
 use crate::pipelines::check;
 
@@ -404,7 +404,7 @@ fn stages_answer_as_mongodb_does() {
 #[test]
 fn every_stage_has_its_cases() {
     let stages = families().into_iter().find(|family| family.title == STAGES).expect("a family");
-    let works = |standing| matches!(standing, Standing::Works | Standing::Differs(_));
+    let works = |standing| matches!(standing, SupportLevel::Works | SupportLevel::Differs(_));
     for name in stages.features.iter().filter(|f| works(f.standing)).map(|f| f.name) {
         for kind in KINDS {
             let is_exempt = EXCEPTIONS.iter().any(|(names, kinds, _)| {

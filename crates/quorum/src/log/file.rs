@@ -335,7 +335,7 @@ impl Log for FileLog {
             }
             (Arc::clone(&state.file), state.end, state.cuts)
         };
-        // Without the lock: who reads goes on.
+        // Without the lock: readers go on.
         let synced = file.sync();
         let mut state = self.state();
         match synced {

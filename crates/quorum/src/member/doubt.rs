@@ -1,10 +1,10 @@
 //! A member that may have lost the end of its log: something was cut off there when it was opened,
 //! and what a crash left of a write looks like an end that was acknowledged and is damaged.
 //!
-//! Raft counts on it that a member has what it acknowledged: who is elected lacks nothing that was
-//! committed, since of its voters one would have it and refuse. What this member voted it knows
-//! (it is in a file of its own), and with it the newest term in which it may have acknowledged
-//! entries: that of its doubt. So:
+//! Raft counts on it that a member has what it acknowledged: a member that is elected lacks nothing
+//! that was committed, since of its voters one would have it and refuse. What this member voted it
+//! knows (it is in a file of its own), and with it the newest term in which it may have
+//! acknowledged entries: that of its doubt. So:
 //!
 //! 1. It says of each frame that it doubts. Its vote counts as one only for a member whose last
 //!    entry is of a later term than the doubt's, so that it has all that is in question; or where

@@ -19,7 +19,7 @@ pub(super) struct Observer {
     pub chosen: Vec<Entry>,
     numbers: BTreeSet<u64>,
     leaders: BTreeMap<Term, MemberId>,
-    /// What was proposed and isn't answered: by who took it, and where it lies.
+    /// What was proposed and isn't answered: by the member that took it, and where it lies.
     open: BTreeMap<(MemberId, EntryIndex), (Term, u64)>,
     /// What was acknowledged, and where it lies.
     pub acknowledged: BTreeMap<u64, EntryIndex>,

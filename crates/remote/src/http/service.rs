@@ -199,7 +199,7 @@ impl Service {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         let allowed = self.tokens.allowed(header(header::AUTHORIZATION.as_str()));
         let Some(allowed) = allowed else {
-            let message = "a token is needed (--token-file or FROND_REMOTE_TOKEN), or another one";
+            let message = "a token is needed (--token-file or FROND_REMOTE_TOKEN), or this one isn't accepted";
             return Err(Refusal::new(StatusCode::UNAUTHORIZED, ErrorKind::Invalid, message));
         };
         let Some(task) = Task::parse(request.method(), request.uri().path()) else {
@@ -208,7 +208,7 @@ impl Service {
         };
         if allowed < task.needs() {
             let message = match self.tokens.is_empty() {
-                true => "that needs a token: frond serve --remote-token-file says who has one",
+                true => "a backup needs a token: start the server with --remote-token-file",
                 false => "the token doesn't allow that",
             };
             return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));

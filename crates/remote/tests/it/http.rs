@@ -395,7 +395,8 @@ fn slow_clients_hold_nobody_up() {
     assert!(began.elapsed() < Duration::from_secs(100), "{:?}", began.elapsed());
 }
 
-/// More than one address may have: those on which nothing was asked make room for who asks.
+/// More than one address may have: those on which nothing was asked make room for a client that
+/// asks.
 #[test]
 fn silent_connections_give_way() {
     let (frond, main) = origin(37);

@@ -408,7 +408,7 @@ mod tests {
         for stage in &stages.features {
             let is_refused = !matches!(
                 stage.standing,
-                reference::Standing::Works | reference::Standing::Differs(_)
+                reference::SupportLevel::Works | reference::SupportLevel::Differs(_)
             );
             let lists = [HARMLESS, SOURCES, OTHERS];
             let has_row = lists.iter().any(|list| list.contains(&stage.name));

@@ -71,7 +71,7 @@ pub fn reading(asked: &Asked<'_>) -> Result<(), Error> {
     ["range", "from", "to", "target"].iter().try_for_each(|field| asked.reads(field, collection))
 }
 
-/// `frondBranch`: lists for who reads; what changes a branch is judged by that branch's name.
+/// `frondBranch`: lists, for readers; what changes a branch is judged by that branch's name.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -222,7 +222,7 @@ pub fn erase(asked: &Asked<'_>) -> Result<(), Error> {
     asked.on(&[Action::Erase], asked.database, At::All, None)
 }
 
-/// `frondPolicy`: who reads the database may look at it.
+/// `frondPolicy`: a client that reads the database may look at it.
 ///
 /// # Errors
 /// `Unauthorized` (13).

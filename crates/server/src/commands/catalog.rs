@@ -83,7 +83,7 @@ pub fn views_of(
 }
 
 /// The collections of users, roles and views, which tools read as they do others: where there are
-/// any, and for who may read them.
+/// any, and for clients that may read them.
 fn listed_system(
     request: &Request<'_>,
     names_only: bool,

@@ -14,9 +14,9 @@ use crate::cursors::{BatchSize, CheckedOut, CursorFacts, Following, OpenStream, 
 use crate::limits::AWAIT_DEFAULT;
 use crate::request::{Answer, Request, collection_name};
 use crate::shared::Counter;
-use crate::waiting::Place;
+use crate::waiting::WatchTarget;
 
-/// Who waits with a thread notices so late that it is to end.
+/// A caller that waits with a thread notices so late that it is to end.
 const KILL_NOTICED: Duration = Duration::from_millis(100);
 
 /// Answers with a cursor's next batch.
@@ -181,17 +181,17 @@ fn await_news(request: &Request<'_>, news: &ToldPlaces, until: Instant) -> Resul
 }
 
 /// What wakes who waits for a cursor of that collection.
-fn place_of(request: &Request<'_>, collection: &str, is_stream: bool) -> Place {
+fn place_of(request: &Request<'_>, collection: &str, is_stream: bool) -> WatchTarget {
     if is_stream && request.database_name == "admin" {
-        return Place::All;
+        return WatchTarget::All;
     }
-    let Ok(database) = request.database() else { return Place::Untold };
-    let Some(branch) = database.branch() else { return Place::Untold };
+    let Ok(database) = request.database() else { return WatchTarget::Untold };
+    let Some(branch) = database.branch() else { return WatchTarget::Untold };
     let (name, branch) = (database.repository_name().to_owned(), branch.to_owned());
     match collection {
-        _ if SILENT.contains(&&*name) || collection.starts_with("system.") => Place::Untold,
-        _ if collection.starts_with("$cmd") => Place::Branch(name, branch),
-        _ => Place::Collection(name, branch, collection.to_owned()),
+        _ if SILENT.contains(&&*name) || collection.starts_with("system.") => WatchTarget::Untold,
+        _ if collection.starts_with("$cmd") => WatchTarget::Branch(name, branch),
+        _ => WatchTarget::Collection(name, branch, collection.to_owned()),
     }
 }
 
@@ -199,18 +199,18 @@ fn place_of(request: &Request<'_>, collection: &str, is_stream: bool) -> Place {
 struct Entered<'a> {
     request: &'a Request<'a>,
     /// `None`: it stays there.
-    place: Option<Place>,
+    place: Option<WatchTarget>,
 }
 
 impl<'a> Entered<'a> {
-    fn new(request: &'a Request<'_>, place: Place) -> Entered<'a> {
+    fn new(request: &'a Request<'_>, place: WatchTarget) -> Entered<'a> {
         let server = request.server;
         server.waiting.enter(&server.frond, &place, &request.operation);
         Entered { request, place: Some(place) }
     }
 
     /// Leaves it there.
-    fn stay(mut self) -> Place {
+    fn stay(mut self) -> WatchTarget {
         self.place.take().expect("it is taken once")
     }
 }

@@ -5,8 +5,8 @@
 //! another fault, closes the databases for writing, it is a secondary. Reads that allow one go on,
 //! and drivers wait for a primary before they write, which is there when the server was started
 //! again.
-//! Who asks to be told of news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors do)
-//! waits until there is some, or the time is up.
+//! A client that asks to be told of news (`topologyVersion` and `maxAwaitTimeMS`, as drivers'
+//! monitors do) waits until there is some, or the time is up.
 
 use std::time::Duration;
 

@@ -54,7 +54,7 @@ impl Section {
     }
 }
 
-/// `[text](#place)` as `text`: who reads an answer can't follow it.
+/// `[text](#place)` as `text`: a reader of an answer can't follow it.
 fn without_links(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

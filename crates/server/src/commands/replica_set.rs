@@ -9,7 +9,7 @@ use frond_query::Code;
 
 use crate::commands::reply;
 use crate::replica::members::{Host, Members};
-use crate::replica::said::{Said, State};
+use crate::replica::status::{MemberStatus, State};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
 
@@ -47,7 +47,7 @@ impl Standing {
     }
 
     /// A member's state, by its host, and what it has said of itself if it is another.
-    fn state_of(&self, host: &str, server: &Shared) -> (State, Option<(Duration, Said)>) {
+    fn state_of(&self, host: &str, server: &Shared) -> (State, Option<(Duration, MemberStatus)>) {
         let Some(replica) = server.replica.as_ref().filter(|_| host != &*server.member.host) else {
             return (self.own_state(server), None);
         };
@@ -159,7 +159,7 @@ fn append_other(
     answer: &mut DocumentBuilder,
     server: &Shared,
     term: i64,
-    heard: Option<(Duration, Said)>,
+    heard: Option<(Duration, MemberStatus)>,
 ) {
     let (moment, uptime) = match heard {
         Some((_, said)) => (said.moment, said.uptime_seconds),

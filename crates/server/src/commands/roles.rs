@@ -154,7 +154,7 @@ pub fn update(request: &Request<'_>) -> Answer {
     })
 }
 
-/// The changes by which roles go, from who has them too.
+/// The changes by which roles go, from those that have them too.
 fn dropping(directory: &Directory, gone: &[RoleName]) -> Vec<AccessChange> {
     let mut changes: Vec<AccessChange> = gone.iter().map(|name| changed(name, None)).collect();
     for role in directory.roles.values().filter(|role| !gone.contains(&role.name)) {

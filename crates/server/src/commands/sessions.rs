@@ -58,7 +58,8 @@ fn end_all(request: &Request<'_>, sessions: Option<&[SessionId]>) {
     server.cursors.kill_sessions(sessions);
 }
 
-/// Kills sessions of one's own, or of others for who may; an empty list means all of one's own.
+/// Kills sessions of one's own, or of others for a client that may; an empty list means all of
+/// one's own.
 pub fn kill(request: &Request<'_>) -> Answer {
     let mut sessions = read_sessions(request)?;
     if sessions.is_empty() {

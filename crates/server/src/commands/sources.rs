@@ -8,7 +8,7 @@ use frond_db::{AggregateRequest, Error, FindRequest};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::history_stages;
-use frond_query::reference::{Feature, Standing};
+use frond_query::reference::{Feature, SupportLevel};
 
 use crate::commands::{catalog, latencies, operation, session_list, stats, users};
 use crate::fields::Fields;
@@ -39,13 +39,13 @@ const SOURCES: &[(&str, Source)] = &[
 pub fn complete(stages: &mut Vec<Feature>) {
     let standing = |name: &str| match name {
         "$collStats" => {
-            Standing::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
+            SupportLevel::Differs("no `queryExecStats`, no `transactions` in `latencyStats`")
         }
-        "$planCacheStats" => Standing::Differs("plans aren't cached: it gives nothing"),
+        "$planCacheStats" => SupportLevel::Differs("plans aren't cached: it gives nothing"),
         CHANGE_STREAM => {
-            Standing::Differs("branches, merges and resets: see docs/change-streams.md")
+            SupportLevel::Differs("branches, merges and resets: see docs/change-streams.md")
         }
-        _ => Standing::Works,
+        _ => SupportLevel::Works,
     };
     for stage in stages.iter_mut() {
         let is_here = SOURCES.iter().any(|(name, _)| *name == stage.name);
@@ -53,7 +53,7 @@ pub fn complete(stages: &mut Vec<Feature>) {
             stage.standing = standing(stage.name);
         }
     }
-    stages.extend(history_stages().iter().map(|name| Feature::new(name, Standing::Own)));
+    stages.extend(history_stages().iter().map(|name| Feature::new(name, SupportLevel::Own)));
 }
 
 /// The documents of a collection that isn't stored as one: users, roles, views; `None` of any

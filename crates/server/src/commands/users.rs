@@ -22,7 +22,7 @@ pub const AUTH_SCHEMA_VERSION: i32 = 5;
 const USER_EXISTS: Code = Code::Location(51_003);
 
 /// What `createUser` and `updateUser` say of a user.
-struct Said {
+struct CredentialFields {
     credentials: Option<Vec<(Mechanism, Credentials)>>,
     mechanisms: Option<Vec<Mechanism>>,
     roles: Option<Vec<RoleName>>,
@@ -40,7 +40,7 @@ fn named(request: &Request<'_>, fields: &Fields<'_>) -> Result<UserName, Error> 
     }
 }
 
-fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<Said, Error> {
+fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<CredentialFields, Error> {
     let password = fields.string("pwd")?;
     let digests = fields.optional_boolean("digestPassword")?.unwrap_or(true);
     let digestor = fields.string("passwordDigestor")?;
@@ -62,7 +62,7 @@ fn read(fields: &mut Fields<'_>, user: &UserName) -> Result<Said, Error> {
     let is_digested = !digests || digestor == Some("client");
     let chosen = mechanisms.clone().unwrap_or_else(|| Mechanism::ALL.to_vec());
     let credentials = password.map(|password| credentials(user, password, &chosen, is_digested));
-    Ok(Said { credentials: credentials.transpose()?, mechanisms, roles, custom_data })
+    Ok(CredentialFields { credentials: credentials.transpose()?, mechanisms, roles, custom_data })
 }
 
 fn read_mechanisms<'a>(names: impl Iterator<Item = Value<'a>>) -> Result<Vec<Mechanism>, Error> {
@@ -199,7 +199,7 @@ pub fn update(request: &Request<'_>) -> Answer {
     let name = named(request, &fields)?;
     let said = read(&mut fields, &name)?;
     fields.finish()?;
-    let Said { credentials, mechanisms, roles, custom_data } = said;
+    let CredentialFields { credentials, mechanisms, roles, custom_data } = said;
     if credentials.is_none() && mechanisms.is_none() && roles.is_none() && custom_data.is_none() {
         let message = "Must specify at least one field to update in updateUser";
         return Err(Error::invalid(Code::BadValue, message));

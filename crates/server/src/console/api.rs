@@ -220,7 +220,7 @@ fn credentials_of(console: &Console, database: &str, user: &str) -> Vec<(Mechani
     known.unwrap_or_default()
 }
 
-/// Runs a command for who has logged in.
+/// Runs a command for the user who has logged in.
 async fn command(
     console: &Arc<Console>,
     peer: &Arc<Peer>,
@@ -307,7 +307,7 @@ async fn on_worker<T: Send + 'static>(
     }
     let (ends, ended) = oneshot::channel();
     let work = move || {
-        // Who waits for it may be gone.
+        // A caller that waits for it may be gone.
         let _ = ends.send(work());
     };
     console.server.workers.run(work, console.server.sessions.has_open()).ok()?;

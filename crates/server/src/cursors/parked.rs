@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::cursors::{Cursors, OpenCursor};
 use crate::operations::{Operation, Operations};
-use crate::waiting::{Place, Waiting};
+use crate::waiting::{Waiting, WatchTarget};
 
 /// See the module.
 pub struct Parked {
@@ -20,7 +20,7 @@ pub struct Parked {
     /// Since when it waits.
     pub since: Instant,
     /// What it waits for.
-    pub place: Place,
+    pub place: WatchTarget,
     /// The cursor's id.
     pub id: i64,
     /// The cursor: what it reads from is for one thread at a time.

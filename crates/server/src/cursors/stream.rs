@@ -48,7 +48,7 @@ impl Iterator for Events {
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut stream = self.stream.lock();
-        // It reads a bounded part of the log; who asks looks for what ends the operation.
+        // It reads a bounded part of the log; a caller that asks looks for what ends the operation.
         let next = stream.next(&Interrupt::default());
         self.is_over.store(stream.is_over() || next.is_err(), Ordering::Relaxed);
         next.transpose()

@@ -81,7 +81,7 @@ pub(super) fn guarded(
 }
 
 /// The labels of a command's error. A change stream whose server goes is opened again by its driver
-/// only if it is told so; who reads another cursor doesn't look at that.
+/// only if it is told so; a client of another cursor doesn't look at it.
 pub(super) fn labels(command: &Command, part: Option<Part>, error: &Error) -> Vec<&'static str> {
     let mut labels = transactions::labels(part, command.ends_transaction, error).to_vec();
     if command.name == "getMore" && transactions::is_of_topology(error.code) {

@@ -5,7 +5,7 @@
 //! examined and changed. The time of one that came alone is that of its command; the others'
 //! commands are told to the log besides, as `$cmd`.
 
-mod deed;
+mod operation;
 mod shape;
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::profiler::{COLLECTION, Level, make_collection};
 use crate::request::Answer;
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
-use deed::{Counts, Deed};
+use operation::{Counts, ProfiledOperation};
 
 /// Of an update or delete, how long a statement takes that is to be told of; `None` for others.
 pub(super) fn statements_from(server: &Shared, operation: &Operation) -> Option<Duration> {
@@ -48,7 +48,7 @@ pub(super) fn tell_if_slow(
     let statements = statements(operation, sequences);
     let error = done.as_ref().err();
     let answer_bytes = done.as_ref().ok().map(DocumentBuilder::bytes);
-    let whole = |command: DocumentBuf, is_statement: bool| Deed {
+    let whole = |command: DocumentBuf, is_statement: bool| ProfiledOperation {
         operation,
         is_statement,
         command,
@@ -72,7 +72,7 @@ pub(super) fn tell_if_slow(
             }
             if is_slow {
                 let namespace = format!("{}.$cmd", operation.database);
-                let deed = Deed { namespace, ..whole(operation.sent.clone(), false) };
+                let deed = ProfiledOperation { namespace, ..whole(operation.sent.clone(), false) };
                 consider(server, &deed, true, work.statements.is_empty());
             }
         }
@@ -84,8 +84,8 @@ fn of_statement<'a>(
     operation: &'a Operation,
     noted: &'a StatementWork,
     command: DocumentBuf,
-) -> Deed<'a> {
-    Deed {
+) -> ProfiledOperation<'a> {
+    ProfiledOperation {
         operation,
         is_statement: true,
         command,
@@ -100,7 +100,7 @@ fn of_statement<'a>(
 }
 
 /// Tells of something that was done, where that is asked for; the profiler only if it may be.
-fn consider(server: &Shared, deed: &Deed<'_>, is_slow: bool, may_be_profiled: bool) {
+fn consider(server: &Shared, deed: &ProfiledOperation<'_>, is_slow: bool, may_be_profiled: bool) {
     let database = &deed.operation.database;
     let (level, filter) = (server.profiler.level(database), server.profiler.filter(database));
     let is_told = match &filter {
@@ -176,7 +176,7 @@ fn told(operation: &Operation, statement: Document<'_>) -> DocumentBuf {
 
 /// Tells of something in its database. What can't be told there (the disk is full, the branch is
 /// closed) is told nowhere: the operation is over. Those after it aren't told for a while, either.
-fn tell(server: &Shared, deed: &Deed<'_>, hashes: Option<&[String; 2]>) {
+fn tell(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 2]>) {
     if server.profiler.is_paused() {
         return;
     }

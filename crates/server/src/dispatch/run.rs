@@ -22,7 +22,7 @@ use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::shared::{Counter, Shared};
 use crate::stable_api;
-use crate::transactions::{self, Said};
+use crate::transactions::{self, StatementFields};
 use crate::usage::Class;
 use crate::wire::DocumentSequence;
 
@@ -135,7 +135,7 @@ fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     let api = request.common.api;
     match request.common.part {
         Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
-            let said = Said { command: command.name, api, starts };
+            let said = StatementFields { command: command.name, api, starts };
             transactions::run_statement(server, (session, number), said, |current| {
                 request.current = Some(current);
                 let answer = run_handler(command, &request)?;

@@ -69,7 +69,7 @@ fn listen(mut errors: ChildStderr) -> Receiver<String> {
     thread::spawn(move || {
         let mut said = Vec::new();
         let _ = (&mut errors).take(SAID_BYTES_MAX).read_to_end(&mut said);
-        // Too late for who has gone on.
+        // Too late for a caller that has gone on.
         let _ = sender.send(String::from_utf8_lossy(&said).trim().to_owned());
         let _ = std::io::copy(&mut errors, &mut std::io::sink());
     });

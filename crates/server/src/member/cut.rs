@@ -1,6 +1,6 @@
 //! The set's log is cut from time to time, where that gives back much: what all members hold, and
 //! this one has applied durably, is needed by none. What a member that is away lacks is kept up to
-//! a limit: who lacks more gets a copy (`copying`).
+//! a limit: a member that lacks more gets a copy (`copying`).
 //!
 //! A leader also lets go of what those before it have left half-staged; and what the set has erased
 //! goes here ([`super::purging`]), since that cuts the log, too.

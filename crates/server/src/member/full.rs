@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use frond_quorum::{EntryIndex, MemberId, Status};
 
 use crate::replica::Replica;
-use crate::replica::said::State;
+use crate::replica::status::State;
 use crate::shared::Shared;
 
 /// So long the disk must have been full: a flush or a collection may make room.

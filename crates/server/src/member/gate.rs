@@ -7,7 +7,7 @@ use frond_query::Code;
 use crate::commands::{Command, Run};
 use crate::common_fields::{Common, Level, Part};
 use crate::concerns;
-use crate::replica::said::State;
+use crate::replica::status::State;
 use crate::shared::Shared;
 use crate::tables::{self, Reads};
 

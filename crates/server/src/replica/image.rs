@@ -29,7 +29,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// A box has no more: names, or the chunks of one batch beyond what is enough.
 const NAMES_BYTES_MAX: usize = 64 << 10;
 const CHUNKS_BYTES_MAX: usize = BATCH_BYTES + BATCH * (CHUNK_BYTES_MAX + 64);
-/// An image takes as long as folding all trees; who writes chunks may wait for its disk.
+/// An image takes as long as folding all trees; a writer of chunks may wait for its disk.
 pub const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// An image, and behind which entry a member goes on that has it.

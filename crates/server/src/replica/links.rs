@@ -4,7 +4,7 @@
 //! 1. Both sides first tell who they are. Until a directory knows who belongs to the set, that is
 //!    all that they do, again and again.
 //! 2. Then the caller sends frames. What can't be sent soon is dropped: it is sent again some time.
-//! 3. Once a second, and when that has changed, the caller says what it is ([`Said`]).
+//! 3. Once a second, and when that has changed, the caller says what it is ([`MemberStatus`]).
 //!
 //! A stream on which an image is asked for goes on as [`image`] has it.
 
@@ -20,7 +20,7 @@ use frond_quorum::{FRAME_BYTES_MAX, MemberId};
 use super::channel::{Receiver, Side, connect, secure};
 use super::identity::Identity;
 use super::image;
-use super::said::{Said, State};
+use super::status::{MemberStatus, State};
 use super::{Replica, lock};
 
 /// What waits to be sent to one member.
@@ -121,7 +121,7 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
         if !is_known && let Some(said) = replica.says.get().and_then(|says| says()) {
             let members = replica.members();
             let (configuration, has_receiver) = (members.version, members.has(address));
-            sender.send(&Said { configuration, has_receiver, ..said }.encode())?;
+            sender.send(&MemberStatus { configuration, has_receiver, ..said }.encode())?;
             told = Some((Instant::now(), said.state));
         }
         if let Some(frame) = frame {
@@ -170,7 +170,7 @@ fn listen(
 ) -> io::Result<()> {
     while !replica.is_stopped() {
         let frame = receiver.receive()?;
-        if let Some(said) = Said::decode(&frame) {
+        if let Some(said) = MemberStatus::decode(&frame) {
             lock(&replica.heard).note(stream, &other.address, said);
         } else if let Some(running) = replica.running() {
             running.receive(other.id, frame.into());

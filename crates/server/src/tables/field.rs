@@ -1,7 +1,7 @@
 //! A field: its name, what it takes, and how it stands beside MongoDB's.
 
 use frond_query::Code;
-use frond_query::reference::{Feature, Standing};
+use frond_query::reference::{Feature, SupportLevel};
 
 use super::kind::{Kind, Worded};
 
@@ -25,7 +25,7 @@ pub struct Field {
     /// Whether the stable API has it.
     pub is_stable: bool,
     /// How it stands beside MongoDB's; `None` where MongoDB documents no such field.
-    pub standing: Option<Standing>,
+    pub standing: Option<SupportLevel>,
     /// What messages put before the names inside it, where that isn't its own path.
     pub path: Option<&'static str>,
 }
@@ -42,7 +42,7 @@ impl Field {
             range_words: None,
             is_required: false,
             is_stable: true,
-            standing: Some(Standing::Works),
+            standing: Some(SupportLevel::Works),
             path: None,
         }
     }
@@ -79,27 +79,27 @@ impl Field {
 
     /// MongoDB has it and Frond refuses it with 115, unless it says no.
     pub const fn refused(self) -> Field {
-        Field { standing: Some(Standing::Refused("115")), ..self }
+        Field { standing: Some(SupportLevel::Refused("115")), ..self }
     }
 
     /// It is refused with 115, by a MongoDB without Enterprise too.
     pub const fn elsewhere(self) -> Field {
-        Field { standing: Some(Standing::Elsewhere("115")), ..self }
+        Field { standing: Some(SupportLevel::Elsewhere("115")), ..self }
     }
 
     /// It is taken and has no effect.
     pub const fn idle(self) -> Field {
-        Field { standing: Some(Standing::Differs("no effect")), ..self }
+        Field { standing: Some(SupportLevel::Differs("no effect")), ..self }
     }
 
     /// It works otherwise than MongoDB's.
     pub const fn differs(self, how: &'static str) -> Field {
-        Field { standing: Some(Standing::Differs(how)), ..self }
+        Field { standing: Some(SupportLevel::Differs(how)), ..self }
     }
 
     /// It is Frond's own.
     pub const fn own(self) -> Field {
-        Field { standing: Some(Standing::Own), is_stable: false, ..self }
+        Field { standing: Some(SupportLevel::Own), is_stable: false, ..self }
     }
 
     /// MongoDB takes it and documents it nowhere: it comes from drivers and other servers. The

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use frond_query::reference::{Family, Feature, Standing};
+use frond_query::reference::{Family, Feature, SupportLevel};
 
 use super::TABLES;
 use super::every::EVERY;
@@ -70,7 +70,7 @@ fn inner(table: &Table) -> Vec<(String, &'static [Field])> {
 }
 
 fn row(page: &mut String, title: &str, fields: &[Field], reads: &str, writes: &str, stable: &str) {
-    let works = |standing| matches!(standing, Standing::Works | Standing::Differs(_));
+    let works = |standing| matches!(standing, SupportLevel::Works | SupportLevel::Differs(_));
     let told = |field: &&Field| field.standing.is_some_and(works);
     let named: Vec<String> = fields.iter().filter(told).map(described).collect();
     let others = otherwise(fields);
@@ -106,10 +106,10 @@ fn otherwise(fields: &[Field]) -> Vec<String> {
     let (mut refused, mut own) = (Vec::new(), Vec::new());
     for field in fields {
         match field.standing {
-            Some(Standing::Differs(how)) => parts.push(format!("`{}`: {how}", field.name)),
-            Some(Standing::Refused(_) | Standing::Elsewhere(_)) => refused.push(field.name),
-            Some(Standing::Own) => own.push(field.name),
-            Some(Standing::Works) | None => {}
+            Some(SupportLevel::Differs(how)) => parts.push(format!("`{}`: {how}", field.name)),
+            Some(SupportLevel::Refused(_) | SupportLevel::Elsewhere(_)) => refused.push(field.name),
+            Some(SupportLevel::Own) => own.push(field.name),
+            Some(SupportLevel::Works) | None => {}
         }
     }
     if !refused.is_empty() {

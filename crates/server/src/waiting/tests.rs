@@ -1,4 +1,4 @@
-//! Who waits for a place is woken by what is written there, and nothing of it is missed.
+//! A command that waits for a place is woken by what is written there, and nothing of it is missed.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -46,10 +46,17 @@ fn what_is_written_wakes_those_who_wait_for_it_and_no_others() {
     let (frond, operations, waiting) =
         (frond(), operations::Operations::default(), Waiting::default());
     write(&frond, "things");
-    let of = |name: &str| Place::Collection("shop".to_owned(), "main".to_owned(), name.to_owned());
-    let branch = |name: &str| Place::Branch("shop".to_owned(), name.to_owned());
-    let places =
-        [of("things"), of("others"), branch("main"), branch("dev"), Place::All, Place::Untold];
+    let of =
+        |name: &str| WatchTarget::Collection("shop".to_owned(), "main".to_owned(), name.to_owned());
+    let branch = |name: &str| WatchTarget::Branch("shop".to_owned(), name.to_owned());
+    let places = [
+        of("things"),
+        of("others"),
+        branch("main"),
+        branch("dev"),
+        WatchTarget::All,
+        WatchTarget::Untold,
+    ];
     let all: Vec<_> = places.iter().map(|place| (place, operation(&operations))).collect();
     for (place, operation) in &all {
         waiting.enter(&frond, place, operation);
@@ -78,13 +85,13 @@ fn what_is_written_wakes_those_who_wait_for_it_and_no_others() {
 fn the_thread_wakes_what_waits_sleeps_where_nothing_does_and_ends() {
     let (frond, operations, waiting) =
         (frond(), operations::Operations::default(), Waiting::default());
-    let place = Place::Collection("shop".to_owned(), "main".to_owned(), "things".to_owned());
+    let place = WatchTarget::Collection("shop".to_owned(), "main".to_owned(), "things".to_owned());
     std::thread::scope(|scope| {
         scope.spawn(|| waiting.run());
         for _ in 0..20 {
             let (first, untold) = (operation(&operations), operation(&operations));
             waiting.enter(&frond, &place, &first);
-            waiting.enter(&frond, &Place::Untold, &untold);
+            waiting.enter(&frond, &WatchTarget::Untold, &untold);
             write(&frond, "things");
             let (mut first_is, mut untold_is) = (false, false);
             while !first_is || !untold_is {
@@ -93,7 +100,7 @@ fn the_thread_wakes_what_waits_sleeps_where_nothing_does_and_ends() {
                 std::thread::yield_now();
             }
             waiting.leave(&place, &first);
-            waiting.leave(&Place::Untold, &untold);
+            waiting.leave(&WatchTarget::Untold, &untold);
         }
         assert_eq!(waiting.count(), 0);
         waiting.close(&frond);

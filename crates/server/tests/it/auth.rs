@@ -372,7 +372,7 @@ fn sessions_and_cursors_belong_to_their_users() {
     assert_eq!(bob.code("admin", r#"{"killOp": 1, "op": 1}"#), 13);
 }
 
-/// Users outlive the server, are in no version, and are told to who may see them.
+/// Users outlive the server, are in no version, and are told to a client that may see them.
 #[test]
 fn users_are_stored() {
     let disk = SimDisk::new(1);

@@ -251,7 +251,7 @@ fn a_name_that_stands_twice_is_refused_by_every_command() {
     assert_eq!(root.code("shop", explained), 40413);
 }
 
-/// What a tag says is for who may read what it names; its name is no secret.
+/// What a tag says is for a client that may read what it names; its name is no secret.
 #[test]
 fn tags_tell_their_messages_to_who_may_read_them() {
     let server = Running::with_auth(&SimDisk::new(1));

@@ -1,4 +1,4 @@
-//! Goal: who looks after a server learns how it is, in Prometheus' format, also while it stops.
+//! Goal: an operator learns how it is, in Prometheus' format, also while it stops.
 //! Method: requests over a socket; each line of the answer is held against the format.
 
 use std::collections::{HashMap, HashSet};

@@ -65,7 +65,7 @@ fn servers_push_clone_fetch_and_pull() {
     assert_eq!(pulled.get("result"), Some(Value::String("fastForward")));
     their.check_documents("shop", find, &[r#"{"_id": 1}"#, r#"{"_id": 2}"#]);
 
-    // Who is behind is refused, and may force it only after a look.
+    // A clone that is behind is refused, and may force it only after a look.
     commit(&mut our, "shop", 3);
     our.ok("shop", r#"{"frondPush": 1}"#);
     commit(&mut their, "shop", 4);

@@ -70,7 +70,7 @@ pub fn swap_until_known(
     )
 }
 
-/// What lies there, as seen by who puts.
+/// What lies there, as seen by a put.
 enum Seen {
     /// What was put.
     Mine(ObjectVersion),

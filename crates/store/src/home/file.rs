@@ -258,41 +258,41 @@ fn copy_part(offset: u64, buffer: &mut [u8], start: u64, bytes: &[u8]) {
 }
 
 #[derive(Clone)]
-enum Place {
+enum Storage {
     Here(Arc<dyn DiskFile>),
     There(Arc<Remote>),
 }
 
 /// See the module.
 pub(super) struct HomeFile {
-    place: RwLock<Place>,
+    place: RwLock<Storage>,
     written: Arc<AtomicU64>,
 }
 
 impl HomeFile {
     /// A pack on the disk; `written` counts what is written to it.
     pub(super) fn local(file: Arc<dyn DiskFile>, written: &Arc<AtomicU64>) -> HomeFile {
-        HomeFile { place: RwLock::new(Place::Here(file)), written: Arc::clone(written) }
+        HomeFile { place: RwLock::new(Storage::Here(file)), written: Arc::clone(written) }
     }
 
     /// A pack in the depot.
     pub(super) fn remote(remote: Remote, written: &Arc<AtomicU64>) -> HomeFile {
-        let place = RwLock::new(Place::There(Arc::new(remote)));
+        let place = RwLock::new(Storage::There(Arc::new(remote)));
         HomeFile { place, written: Arc::clone(written) }
     }
 
     /// From now on its bytes are those in the depot, which are the same.
     pub(super) fn move_to(&self, remote: Remote) {
         let mut place = self.place.write().expect("no panic while the lock is held");
-        *place = Place::There(Arc::new(remote));
+        *place = Storage::There(Arc::new(remote));
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> Storage {
         self.place.read().expect("no panic while the lock is held").clone()
     }
 }
 
-/// What is said to who would change a pack that lies in the depot.
+/// What is said to a caller that would change a pack that lies in the depot.
 fn immutable() -> io::Error {
     io::Error::new(ErrorKind::Unsupported, "a pack in the depot is never changed")
 }
@@ -300,8 +300,8 @@ fn immutable() -> io::Error {
 impl DiskFile for HomeFile {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         match self.place() {
-            Place::Here(file) => file.read_exact_at(offset, buffer),
-            Place::There(remote) => remote.read(offset, buffer),
+            Storage::Here(file) => file.read_exact_at(offset, buffer),
+            Storage::There(remote) => remote.read(offset, buffer),
         }
     }
 
@@ -312,15 +312,15 @@ impl DiskFile for HomeFile {
         buffer: &mut Vec<u8>,
     ) -> io::Result<Range<usize>> {
         match self.place() {
-            Place::Here(file) => file.read_past_cache(offset, bytes, buffer),
-            Place::There(_) => self.read_into(offset, bytes, buffer),
+            Storage::Here(file) => file.read_past_cache(offset, bytes, buffer),
+            Storage::There(_) => self.read_into(offset, bytes, buffer),
         }
     }
 
     fn forget_cached(&self, offset: u64, bytes: u64) -> bool {
         match self.place() {
-            Place::Here(_) => false,
-            Place::There(remote) => {
+            Storage::Here(_) => false,
+            Storage::There(remote) => {
                 remote.forget(offset, bytes);
                 true
             }
@@ -328,7 +328,7 @@ impl DiskFile for HomeFile {
     }
 
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let Place::Here(file) = self.place() else { return Err(immutable()) };
+        let Storage::Here(file) = self.place() else { return Err(immutable()) };
         file.write_all_at(offset, bytes)?;
         self.written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(())
@@ -336,22 +336,22 @@ impl DiskFile for HomeFile {
 
     fn sync(&self) -> io::Result<()> {
         match self.place() {
-            Place::Here(file) => file.sync(),
-            Place::There(_) => Ok(()),
+            Storage::Here(file) => file.sync(),
+            Storage::There(_) => Ok(()),
         }
     }
 
     fn set_bytes(&self, bytes: u64) -> io::Result<()> {
         match self.place() {
-            Place::Here(file) => file.set_bytes(bytes),
-            Place::There(_) => Err(immutable()),
+            Storage::Here(file) => file.set_bytes(bytes),
+            Storage::There(_) => Err(immutable()),
         }
     }
 
     fn bytes(&self) -> io::Result<u64> {
         match self.place() {
-            Place::Here(file) => file.bytes(),
-            Place::There(remote) => Ok(remote.pack.bytes),
+            Storage::Here(file) => file.bytes(),
+            Storage::There(remote) => Ok(remote.pack.bytes),
         }
     }
 }

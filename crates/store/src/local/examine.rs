@@ -13,7 +13,7 @@ use crate::hash::NameHasherBuilder;
 use crate::io::{Disk, Machine};
 use crate::location::FrameOffset;
 use crate::location::{PackNumber, Purpose};
-use crate::manifest::{self, Found, MANIFEST_NAME, Manifest, PackEntry, PackState};
+use crate::manifest::{self, LoadedManifest, MANIFEST_NAME, Manifest, PackEntry, PackState};
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, scan_frames};
 
@@ -28,8 +28,8 @@ pub struct Examined {
 
 struct Examiner<'a> {
     disk: &'a dyn Disk,
-    /// Who takes what is whole, if anybody does; then packs are read beyond what is known to be
-    /// durable, too.
+    /// What takes chunks that are whole, if anything does; then packs are read beyond what is known
+    /// to be durable, too.
     rescue: Option<&'a mut dyn FnMut(Chunk) -> Result<(), StoreError>>,
     roots: Option<BTreeMap<String, ChunkHash>>,
     may_be_older: bool,
@@ -101,7 +101,7 @@ impl Examiner<'_> {
     fn directory(&mut self) -> Result<(), StoreError> {
         self.copies()?;
         let manifest = match manifest::read(self.disk) {
-            Ok(Some(Found { manifest, damages, is_alone })) => {
+            Ok(Some(LoadedManifest { manifest, damages, is_alone })) => {
                 self.damages.extend(damages);
                 self.may_be_older = is_alone;
                 Some(manifest)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::LocalStore;
-use super::find::Found;
+use super::find::PackLocation;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::location::Location;
@@ -163,7 +163,7 @@ impl LocalStore {
     /// Finds where chunks lie; each with its pack.
     pub(super) fn locate(&self, hashes: &[ChunkHash]) -> Result<Vec<Located>, StoreError> {
         let found = self.find_many(hashes)?;
-        let locate = |(found, hash): (Option<Found>, &ChunkHash)| {
+        let locate = |(found, hash): (Option<PackLocation>, &ChunkHash)| {
             let (pack, at) = found.map_or_else(|| self.find_healed(*hash), Ok)?;
             Ok((pack, at, *hash))
         };

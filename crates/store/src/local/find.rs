@@ -15,7 +15,7 @@ use crate::location::Location;
 use crate::pack::Pack;
 
 /// A chunk's pack, and where in it the chunk lies.
-pub(super) type Found = (Arc<Pack>, Location);
+pub(super) type PackLocation = (Arc<Pack>, Location);
 
 /// A chunk to be searched in the index of a pack.
 struct Search {
@@ -26,7 +26,7 @@ struct Search {
 }
 
 impl LocalStore {
-    pub(super) fn find(&self, hash: ChunkHash) -> Result<Option<Found>, StoreError> {
+    pub(super) fn find(&self, hash: ChunkHash) -> Result<Option<PackLocation>, StoreError> {
         match self.index(|index| index.look(hash)) {
             Known::Here(pack, at) => Ok(Some((pack, at))),
             Known::Perhaps(packs) => {
@@ -41,8 +41,11 @@ impl LocalStore {
     }
 
     /// As `find`, for many; each page is read once, in the order of the packs.
-    pub(super) fn find_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Option<Found>>, StoreError> {
-        let mut found: Vec<Option<Found>> = vec![None; hashes.len()];
+    pub(super) fn find_many(
+        &self,
+        hashes: &[ChunkHash],
+    ) -> Result<Vec<Option<PackLocation>>, StoreError> {
+        let mut found: Vec<Option<PackLocation>> = vec![None; hashes.len()];
         let mut searches: Vec<Search> = Vec::new();
         self.index(|index| {
             for (position, hash) in hashes.iter().copied().enumerate() {
@@ -75,12 +78,13 @@ impl LocalStore {
         Ok(found.map(|(position, chunk)| chunk.location(pack.number, Some(position))))
     }
 
-    /// As `find_many`, for who tells others that the chunks are there; notes that this was told.
+    /// As `find_many`, for a caller that tells others that the chunks are there; notes that this
+    /// was told.
     pub(super) fn find_and_touch(
         &self,
         hashes: &[ChunkHash],
-    ) -> Result<Vec<Option<Found>>, StoreError> {
-        let mut is_there: Vec<Option<Found>> = vec![None; hashes.len()];
+    ) -> Result<Vec<Option<PackLocation>>, StoreError> {
+        let mut is_there: Vec<Option<PackLocation>> = vec![None; hashes.len()];
         let mut left: Vec<usize> = (0..hashes.len()).collect();
         while !left.is_empty() {
             let wanted: Vec<ChunkHash> = left.iter().map(|position| hashes[*position]).collect();

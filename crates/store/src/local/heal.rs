@@ -22,7 +22,7 @@
 use std::sync::Arc;
 
 use super::LocalStore;
-use super::find::Found;
+use super::find::PackLocation;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
 use crate::error::StoreError;
@@ -33,7 +33,7 @@ use crate::pack::format::Frame;
 use crate::pack::reader::{Naming, pick, read_frame, read_index};
 use crate::{ChunkStore, Lifetime};
 
-/// So many findings wait for who asks; of more there is only the count.
+/// So many findings wait for a caller that asks; of more there is only the count.
 const FINDINGS_MAX: usize = 1000;
 
 /// A chunk that is to be looked at, and where it was among those that were asked for.
@@ -66,7 +66,7 @@ impl LocalStore {
     fn set_aside_damaged(
         &self,
         hashes: &[ChunkHash],
-        found: Vec<Option<Found>>,
+        found: Vec<Option<PackLocation>>,
     ) -> Result<bool, StoreError> {
         let wanted = found.into_iter().enumerate();
         let mut wanted: Vec<Wanted> = wanted
@@ -168,7 +168,7 @@ impl LocalStore {
         in_packs.or_else(|| self.copies.get(hash))
     }
 
-    /// Notes what is to be told to who asks for it.
+    /// Notes what is to be told to a caller that asks for it.
     pub(super) fn note_finding(&self, finding: Damage) {
         self.counters.damages_found.add(1);
         let mut findings = self.findings.lock().expect("no panic while the lock is held");
@@ -250,7 +250,7 @@ impl LocalStore {
     }
 
     /// Where a chunk lies that wasn't found, if it can be put again.
-    pub(super) fn find_healed(&self, hash: ChunkHash) -> Result<Found, StoreError> {
+    pub(super) fn find_healed(&self, hash: ChunkHash) -> Result<PackLocation, StoreError> {
         let found = if self.heal_in_place(hash) { self.find(hash)? } else { None };
         found.ok_or_else(|| self.absent(hash))
     }

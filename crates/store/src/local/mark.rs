@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::LocalStore;
-use super::find::Found;
+use super::find::PackLocation;
 use crate::chunk::{ChunkHash, ChunkKind};
 use crate::damage::FrameDamage;
 use crate::error::StoreError;
@@ -256,7 +256,7 @@ impl<'a> Marks<'a> {
         absent: Absent,
         current: bool,
     ) -> Result<(), Halt> {
-        let found: Vec<Option<Found>> = self.store.find_many(hashes)?;
+        let found: Vec<Option<PackLocation>> = self.store.find_many(hashes)?;
         for (hash, found) in hashes.iter().zip(found) {
             let Some((_, at)) = found else {
                 let damage = self.store.index(|index| index.damage(*hash).cloned());

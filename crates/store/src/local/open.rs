@@ -37,7 +37,7 @@ use crate::home;
 use crate::io::{Disk, Machine};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
 use crate::location::PackNumber;
-use crate::manifest::{self, Found, MANIFEST_NAME, Manifest};
+use crate::manifest::{self, LoadedManifest, MANIFEST_NAME, Manifest};
 use crate::pack::table::PageCache;
 use crate::pack::writer::Writer;
 use crate::read::buffers::BufferPool;
@@ -51,7 +51,7 @@ const LEAF_ROOM_SHARE: u64 = 4;
 const BUFFER_COUNT_MAX: usize = 8;
 /// Larger ones aren't kept: a batch of trees' chunks is about 1 MiB.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
-/// So many windows are kept: who reads a range has one for each run.
+/// So many windows are kept: a scan has one for each run.
 const WINDOW_COUNT_MAX: usize = 32;
 /// So many frames of at most so many bytes: for as many threads that wait for a disk at once.
 const FRAME_COUNT_MAX: usize = 64;
@@ -132,10 +132,10 @@ fn read_manifest_and_clean(disk: &dyn Disk) -> Result<Beginning, StoreError> {
     let names = disk.list().map_err(|error| StoreError::io(".", error))?;
     let on_disk: Vec<_> =
         names.iter().filter_map(|name| PackNumber::from_file_name(name)).collect();
-    let Found { manifest, damages, is_alone } = match manifest::read(disk)? {
+    let LoadedManifest { manifest, damages, is_alone } = match manifest::read(disk)? {
         Some(found) => found,
         None if on_disk.is_empty() => {
-            Found { manifest: Manifest::default(), damages: Vec::new(), is_alone: false }
+            LoadedManifest { manifest: Manifest::default(), damages: Vec::new(), is_alone: false }
         }
         None => {
             return Err(StoreError::damaged(MANIFEST_NAME, 0, "missing, though there are packs"));

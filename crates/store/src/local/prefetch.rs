@@ -1,4 +1,4 @@
-//! Reads ahead for who passes by chunks in the order in which they were put, as who reads a range
+//! Reads ahead for a scan of chunks in the order in which they were put, as a scan of a range
 //! does: folds and flushes put neighbours one after the other.
 //!
 //! 1. The first chunk that isn't in the cache is looked up. What lies behind it is read with it, as
@@ -72,7 +72,7 @@ impl LocalStore {
         Ok(ahead)
     }
 
-    /// As `open_stored`, for who lets the chunk go.
+    /// As `open_stored`, for a caller that lets the chunk go.
     pub(super) fn open_stored_past_cache(&self, stored: &Stored) -> Result<Chunk, StoreError> {
         match stored.open() {
             Err(StoreError::Damaged { .. }) => self.fetch_past_cache(stored.hash),
@@ -83,7 +83,7 @@ impl LocalStore {
     pub(super) fn open_stored(&self, stored: Stored) -> Result<Chunk, StoreError> {
         let hash = stored.hash;
         let (chunk, chunks) = match stored.open() {
-            // It is set aside by who reads it where it lies; perhaps it is healed by then.
+            // It is set aside by its reader where it lies; perhaps it is healed by then.
             Err(StoreError::Damaged { .. }) => return self.fetch(hash),
             opened => opened?,
         };

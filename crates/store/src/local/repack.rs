@@ -43,7 +43,7 @@ const SKETCHES_MAX: usize = 1 << 20;
 /// A chunk of history. Ordered as the groups are made.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Sketched {
-    /// Chunks that refer to others lie apart: who follows references reads these only.
+    /// Chunks that refer to others lie apart: a caller that follows references reads these only.
     refers: bool,
     kind: u8,
     sketch: u64,

@@ -5,7 +5,7 @@
 //! written again from the old one ([`super::heal`]). What is written so is read again in turn.
 
 use super::LocalStore;
-use super::find::Found;
+use super::find::PackLocation;
 use super::mark::{Halt, Pace, pace};
 use crate::ChunkStore;
 use crate::chunk::ChunkHash;
@@ -52,9 +52,9 @@ impl LocalStore {
     ) -> Result<Vec<(ChunkHash, StoreError)>, Halt> {
         let found = self.find_many(hashes)?;
         let named = hashes.iter().zip(found).filter_map(|(hash, found)| Some((*hash, found?)));
-        let mut found: Vec<(ChunkHash, Found)> = named.collect();
+        let mut found: Vec<(ChunkHash, PackLocation)> = named.collect();
         found.sort_unstable_by_key(|(_, (_, at))| *at);
-        let frame_of = |(_, (_, at)): &(ChunkHash, Found)| (at.pack, at.place);
+        let frame_of = |(_, (_, at)): &(ChunkHash, PackLocation)| (at.pack, at.place);
         let is_same_frame = |left: &_, right: &_| frame_of(left) == frame_of(right);
         let mut damaged = Vec::new();
         let mut buffer = Vec::new();

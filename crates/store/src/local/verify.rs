@@ -10,7 +10,7 @@ use super::LocalStore;
 use crate::damage::Damage;
 use crate::error::StoreError;
 use crate::location::PackedChunk;
-use crate::manifest::{self, Found, MANIFEST_NAME};
+use crate::manifest::{self, LoadedManifest, MANIFEST_NAME};
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, check_header, pick, read_frame, read_index};
 use crate::pack::recover::recover;
@@ -148,7 +148,7 @@ fn check_chunks(pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
 /// Which of the manifest's copies are damaged. The caller holds the publisher's lock.
 pub(super) fn check_manifest(store: &LocalStore) -> Result<Vec<StoreError>, StoreError> {
     match manifest::read(&*store.disk) {
-        Ok(Some(Found { damages, .. })) => Ok(damages),
+        Ok(Some(LoadedManifest { damages, .. })) => Ok(damages),
         Ok(None) => Ok(vec![StoreError::damaged(MANIFEST_NAME, 0, "missing")]),
         Err(error @ StoreError::Io { .. }) => Err(error),
         Err(error) => Ok(vec![error]),

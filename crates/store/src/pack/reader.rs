@@ -52,8 +52,8 @@ pub(crate) fn decode_frame(
     decode(pack, offset, bytes, None, naming)
 }
 
-/// As `decode_frame`, for who reads a chunk and lets it go: it keeps all of `bytes` in memory, if
-/// it isn't compressed.
+/// As `decode_frame`, for a caller that reads a chunk and lets it go: it keeps all of `bytes` in
+/// memory, if it isn't compressed.
 pub(crate) fn decode_frame_lent(
     pack: &Pack,
     offset: u64,

@@ -426,7 +426,7 @@ fn a_directory_goes_on_without_a_head_if_it_has_all_packs() {
     assert!(error.to_string().contains("has no HEAD any more"), "{error}");
 }
 
-/// What was set aside in one of several packs: who takes over doesn't take it for there.
+/// What was set aside in one of several packs: a server that takes over doesn't take it for there.
 #[test]
 fn who_takes_over_knows_what_was_damaged_when_it_was_sent() {
     let mut random = Random::new(13);

@@ -1,4 +1,4 @@
-//! Goal: reads from a bucket ask little: more at once for who reads in order, once for two who miss
+//! Goal: reads from a bucket ask little: more at once for a reader in order, once for two who miss
 //! the same part, once more for what came damaged, and packs' indexes together. Method: requests to
 //! a simulated bucket are counted.
 

@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_db::inside::large::{read_document, value_of};
-use frond_db::inside::{CatalogEntry, Error, Found, IndexSpec, ParsedUpdate, changed_entries};
+use frond_db::inside::{
+    CatalogEntry, Error, FetchedDocument, IndexSpec, ParsedUpdate, changed_entries,
+};
 use frond_doc::DocumentBuf;
 use frond_query::{Code, Filter};
 use frond_store::{ChunkHash, ChunkStore};
@@ -168,7 +170,7 @@ impl Rewrite<'_> {
         let document = read_document(&**self.store, value)?;
         let id_key = Bytes::copy_from_slice(key);
         let changed: Option<DocumentBuf> =
-            update.apply(&Filter::all(), &Found { id_key, document, large: None })?;
+            update.apply(&Filter::all(), &FetchedDocument { id_key, document, large: None })?;
         Ok(Some(match changed {
             Some(changed) => value_of(&**self.store, self.format, &changed)?,
             None => value.clone(),

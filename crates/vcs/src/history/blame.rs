@@ -15,7 +15,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 
 use crate::fields::join;
-use crate::history::path_filter::{Found, PathFilter};
+use crate::history::path_filter::{PathFilter, PathState};
 use crate::history::walk::{Turn, turn_of};
 use crate::repository::Repository;
 use crate::{CommitInfo, history};
@@ -127,7 +127,7 @@ impl Repository {
                 let before = filter.find_in(*parent)?;
                 let taken = if before == found {
                     std::mem::take(&mut paths)
-                } else if matches!(before, Found::Document(_)) {
+                } else if matches!(before, PathState::Document(_)) {
                     if values.is_none() {
                         values = Some(leaf_map(found.document(&**store)?.as_ref()));
                     }

@@ -21,20 +21,20 @@ use crate::history;
 
 /// What lies at the path in one commit: names of content, compared without reading it.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum PathState {
     Nothing,
     Collection(Value),
     Document(Value),
 }
 
-impl Found {
+impl PathState {
     /// The document, read, if there is one.
     ///
     /// # Errors
     /// `Damaged` if it can't be read.
     pub fn document(&self, store: &dyn ChunkStore) -> Result<Option<DocumentBuf>, Error> {
         match self {
-            Found::Document(value) => Ok(Some(read_document(store, value)?)),
+            PathState::Document(value) => Ok(Some(read_document(store, value)?)),
             _ => Ok(None),
         }
     }
@@ -46,8 +46,8 @@ pub(crate) struct PathFilter {
     collection: String,
     document: Option<Bytes>,
     /// What was found below a catalog, and in a tree of documents: most commits share these.
-    by_catalog: HashMap<ChunkHash, Found>,
-    by_documents: HashMap<ChunkHash, Found>,
+    by_catalog: HashMap<ChunkHash, PathState>,
+    by_documents: HashMap<ChunkHash, PathState>,
     /// Catalogs of commits that were looked at as another commit's parents.
     catalogs: HashMap<ChunkHash, Tree>,
 }
@@ -73,7 +73,7 @@ impl PathFilter {
     pub fn changed(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
         self.catalogs.insert(hash, commit.catalog);
         if commit.parents.is_empty() {
-            return Ok(self.find(&commit.catalog)? != Found::Nothing);
+            return Ok(self.find(&commit.catalog)? != PathState::Nothing);
         }
         for parent in &commit.parents {
             let catalog = self.catalog_of(*parent)?;
@@ -90,7 +90,7 @@ impl PathFilter {
     ///
     /// # Errors
     /// As [`PathFilter::changed`].
-    pub fn find_in(&mut self, hash: ChunkHash) -> Result<Found, Error> {
+    pub fn find_in(&mut self, hash: ChunkHash) -> Result<PathState, Error> {
         let catalog = self.catalog_of(hash)?;
         self.find(&catalog)
     }
@@ -108,14 +108,14 @@ impl PathFilter {
     ///
     /// # Errors
     /// `Damaged` if the catalog or the document's tree can't be read.
-    pub fn find(&mut self, catalog: &Tree) -> Result<Found, Error> {
+    pub fn find(&mut self, catalog: &Tree) -> Result<PathState, Error> {
         if let Some(found) = self.by_catalog.get(&catalog.root) {
             return Ok(found.clone());
         }
         let found = match catalog.get(&*self.store, self.collection.as_bytes())? {
-            None => Found::Nothing,
+            None => PathState::Nothing,
             Some(entry) => match self.document.clone() {
-                None => Found::Collection(entry),
+                None => PathState::Collection(entry),
                 Some(key) => {
                     let entry = catalog_view::read_entry(&*self.store, &entry)?;
                     refuse_points(&entry, &self.collection)?;
@@ -127,12 +127,12 @@ impl PathFilter {
         Ok(found)
     }
 
-    fn find_document(&mut self, documents: &Tree, key: &[u8]) -> Result<Found, Error> {
+    fn find_document(&mut self, documents: &Tree, key: &[u8]) -> Result<PathState, Error> {
         if let Some(found) = self.by_documents.get(&documents.root) {
             return Ok(found.clone());
         }
         let value = documents.get(&*self.store, key)?;
-        let found = value.map_or(Found::Nothing, Found::Document);
+        let found = value.map_or(PathState::Nothing, PathState::Document);
         self.by_documents.insert(documents.root, found.clone());
         Ok(found)
     }

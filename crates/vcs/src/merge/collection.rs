@@ -27,7 +27,7 @@ use hold_back::Sides;
 use crate::ConflictKind;
 use crate::conflict::StoredConflict;
 use crate::merge::fields::merge_by_rules;
-use crate::merge::noted::Noted;
+use crate::merge::notes::MergeNotes;
 use crate::three_way::{Side, ThreeWay};
 
 mod hold_back;
@@ -331,7 +331,7 @@ impl CollectionMerge<'_> {
             }
             Ok(Some(Edit::Put(value_of(&**self.store, self.format, &document)?)))
         };
-        let mut noted = Noted::default();
+        let mut noted = MergeNotes::default();
         let mut note = |key: &Bytes, from: Option<&TreeValue>, to: Option<&TreeValue>| {
             noted.note(key, from, to);
         };

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{
-    Becoming, CatalogView, CollectionWriter, Error, Found, LatchMode, Outcome, Reader, Scope,
-    check_id, check_size, is_any_place, parse_update, parse_variables,
+    Becoming, CatalogView, CollectionWriter, Error, FetchedDocument, LatchMode, Outcome, Reader,
+    Scope, check_id, check_size, is_any_place, parse_update, parse_variables,
 };
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
@@ -160,7 +160,7 @@ impl Repository {
                     let (id_key, document) = (found.id_key.clone(), document.clone());
                     let changed = update.apply(
                         &Filter::all(),
-                        &Found { id_key, document: document.clone(), large: None },
+                        &FetchedDocument { id_key, document: document.clone(), large: None },
                     )?;
                     Some(changed.unwrap_or(document))
                 }
@@ -192,10 +192,14 @@ impl Repository {
         let mut writer = CollectionWriter::open(transaction, self, branch, &conflict.collection)?;
         let id_key = conflict.id_key.clone();
         match (now, resolved) {
-            (Some(document), Some(after)) => {
-                writer.replace(&Found { id_key, document, large: None }, &after, Becoming::Changed)
+            (Some(document), Some(after)) => writer.replace(
+                &FetchedDocument { id_key, document, large: None },
+                &after,
+                Becoming::Changed,
+            ),
+            (Some(document), None) => {
+                writer.remove(&FetchedDocument { id_key, document, large: None })
             }
-            (Some(document), None) => writer.remove(&Found { id_key, document, large: None }),
             (None, Some(after)) => writer.insert(&after),
             (None, None) => Ok(()),
         }

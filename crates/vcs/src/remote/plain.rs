@@ -21,8 +21,8 @@ pub(crate) mod packs;
 mod reclaim;
 mod refs_file;
 mod reread;
+mod second_copy;
 pub(crate) mod storage;
-mod twice;
 mod verify;
 use std::sync::{Arc, Mutex};
 

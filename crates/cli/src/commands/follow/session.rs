@@ -26,10 +26,10 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use crate::commands::follow::Follow;
 use crate::commands::follow::changes::Changes;
 use crate::commands::follow::event::{Change, Event, Kind};
+use crate::commands::follow::progress::Told;
 use crate::commands::follow::record::{COLLECTION, Followed, Reach, Record};
 use crate::commands::follow::source::{Listed, Source, is_in_order, is_of_id};
 use crate::commands::follow::target::Target;
-use crate::commands::follow::told::Told;
 use crate::failure::Failure;
 use crate::output::text_of;
 

@@ -3,7 +3,7 @@
 //! A scan may have read of a document no more than it was asked for: the filter's fields of a large
 //! one, the parts of an index's keys, or nothing where only the count matters. So a [`Row`] doesn't
 //! show what it has without being told which is meant: *Invariant*: nothing but [`Row::into_whole`]
-//! makes a [`Found`] of a row, and a `Found` has all of its document's fields.
+//! makes a [`FetchedDocument`] of a row, and a `FetchedDocument` has all of its document's fields.
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
@@ -23,7 +23,7 @@ const PART_BYTES_MAX: usize = 1 << 20;
 
 /// A whole document that was found, and the key of its `_id`.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FetchedDocument {
     /// Its key in the documents' tree.
     pub id_key: Bytes,
     /// The document, with all its fields.
@@ -32,7 +32,7 @@ pub struct Found {
     pub large: Option<LargeDocument>,
 }
 
-impl Found {
+impl FetchedDocument {
     /// Takes what the search left in the document.
     pub fn take_metadata(&mut self) -> DocumentBuf {
         take_metadata(&mut self.document)
@@ -87,7 +87,11 @@ impl Row {
     ///
     /// # Errors
     /// `Damaged` if the document isn't there or isn't what was written; as [`Reader::get`].
-    pub fn into_whole(self, reader: &Reader<'_>, documents: TreeRef) -> Result<Found, Error> {
+    pub fn into_whole(
+        self,
+        reader: &Reader<'_>,
+        documents: TreeRef,
+    ) -> Result<FetchedDocument, Error> {
         let Row { id_key, large, read } = self;
         let (document, large) = match (read, large) {
             (Read::Whole(document), large) => (document, large),
@@ -97,7 +101,7 @@ impl Row {
                 None => return Err(Error::damaged("a document that was found is absent")),
             },
         };
-        Ok(Found { id_key, document, large })
+        Ok(FetchedDocument { id_key, document, large })
     }
 
     /// Whether its document is what `value` holds.
@@ -143,8 +147,8 @@ impl Row {
     }
 }
 
-impl From<Found> for Row {
-    fn from(found: Found) -> Row {
+impl From<FetchedDocument> for Row {
+    fn from(found: FetchedDocument) -> Row {
         Row::whole(found.id_key, found.document, found.large)
     }
 }

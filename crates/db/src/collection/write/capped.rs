@@ -8,7 +8,7 @@ use frond_engine::TreeId;
 use frond_query::Code;
 use frond_tree::{Direction, Value};
 
-use super::{CollectionWriter, Met};
+use super::{CollectionWriter, MatchedRow};
 use crate::collection::capped::{all_places, place_key, record_key};
 use crate::error::Error;
 use crate::schema::TreeRef;
@@ -107,7 +107,7 @@ impl CollectionWriter<'_> {
     }
 
     /// The key of the `_id` at the first place, and its document unless that was erased.
-    fn oldest(&self, order: TreeId) -> Result<Option<(Bytes, Option<Met>)>, Error> {
+    fn oldest(&self, order: TreeId) -> Result<Option<(Bytes, Option<MatchedRow>)>, Error> {
         let reader = self.reader();
         let order = TreeRef::Live(order);
         let mut places = reader.range(order, all_places(), Direction::Ascending)?;
@@ -115,7 +115,7 @@ impl CollectionWriter<'_> {
         let id_key = reader.read(&entry.value)?;
         let Some(documents) = self.documents() else { return Ok(None) };
         let Some(value) = reader.get(documents, &id_key)? else { return Ok(Some((id_key, None))) };
-        Ok(Some((id_key.clone(), Some(Met::of(id_key, &value, &reader)?))))
+        Ok(Some((id_key.clone(), Some(MatchedRow::of(id_key, &value, &reader)?))))
     }
 
     /// The place and the size that are noted of a document.

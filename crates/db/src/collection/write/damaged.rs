@@ -31,32 +31,32 @@ use crate::schema::TreeRef;
 const CHECK_COUNT: usize = 256;
 
 /// What a statement found that needs nothing of it but its place.
-pub enum Met {
+pub enum MatchedRow {
     /// A document that was read, at least in part.
     Row(Row),
     /// The key of one that can't be read.
     Damaged(Bytes),
 }
 
-impl Met {
+impl MatchedRow {
     /// The document that `value` is. Of a large one nothing is read.
     ///
     /// # Errors
     /// As [`Reader::document`], but for `Damaged`.
-    pub fn of(id_key: Bytes, value: &Value, reader: &Reader<'_>) -> Result<Met, Error> {
+    pub fn of(id_key: Bytes, value: &Value, reader: &Reader<'_>) -> Result<MatchedRow, Error> {
         if let Some(large) = large::head(value) {
-            return Ok(Met::Row(Row::part(id_key, DocumentBuf::empty(), Some(large))));
+            return Ok(MatchedRow::Row(Row::part(id_key, DocumentBuf::empty(), Some(large))));
         }
         match reader.document(value) {
-            Err(error) if error.kind == ErrorKind::Damaged => Ok(Met::Damaged(id_key)),
-            read => Ok(Met::Row(Row::whole(id_key, read?, None))),
+            Err(error) if error.kind == ErrorKind::Damaged => Ok(MatchedRow::Damaged(id_key)),
+            read => Ok(MatchedRow::Row(Row::whole(id_key, read?, None))),
         }
     }
 }
 
 impl CollectionWriter<'_> {
-    /// As [`CollectionWriter::matching_in_part`], for who deletes or replaces what is found: what
-    /// can't be read is found, too, if the filter asks for its `_id` only.
+    /// As [`CollectionWriter::matching_in_part`], for a caller that deletes or replaces what is
+    /// found: what can't be read is found, too, if the filter asks for its `_id` only.
     ///
     /// # Errors
     /// As [`CollectionWriter::matching_in_part`].
@@ -66,13 +66,13 @@ impl CollectionWriter<'_> {
         order: &Order,
         hint: Option<&ValueBuf>,
         limit: Option<usize>,
-    ) -> Result<Vec<Met>, Error> {
+    ) -> Result<Vec<MatchedRow>, Error> {
         let is_by_id = || filter.paths().is_some_and(|paths| paths.iter().all(|it| *it == "_id"));
         match self.matching_in_part(filter, order, hint, limit) {
             Err(error) if error.kind == ErrorKind::Damaged && is_by_id() => {
                 self.met_by_id(filter, order, hint, limit)?.ok_or(error)
             }
-            found => Ok(found?.into_iter().map(Met::Row).collect()),
+            found => Ok(found?.into_iter().map(MatchedRow::Row).collect()),
         }
     }
 
@@ -84,7 +84,7 @@ impl CollectionWriter<'_> {
         order: &Order,
         hint: Option<&ValueBuf>,
         limit: Option<usize>,
-    ) -> Result<Option<Vec<Met>>, Error> {
+    ) -> Result<Option<Vec<MatchedRow>>, Error> {
         let (Some(now), Order::Any, None) = (&self.now, order, &self.series) else {
             return Ok(None);
         };
@@ -97,7 +97,7 @@ impl CollectionWriter<'_> {
             let id_key = key::of_id(id);
             if let Err(Error { kind: ErrorKind::Damaged, .. }) = reader.get(now.documents, &id_key)
             {
-                return Ok(Some(vec![Met::Damaged(id_key)]));
+                return Ok(Some(vec![MatchedRow::Damaged(id_key)]));
             }
         }
         let mut met = Vec::new();
@@ -113,7 +113,7 @@ impl CollectionWriter<'_> {
                 if !filter.try_matches(id.view())? {
                     continue;
                 }
-                met.push(Met::of(entry.key, &entry.value, &reader)?);
+                met.push(MatchedRow::of(entry.key, &entry.value, &reader)?);
                 if met.len().is_multiple_of(CHECK_COUNT) {
                     self.database.interrupt().check()?;
                 }
@@ -126,10 +126,10 @@ impl CollectionWriter<'_> {
     ///
     /// # Errors
     /// As [`CollectionWriter::remove`].
-    pub fn remove_met(&mut self, met: Met) -> Result<(), Error> {
+    pub fn remove_met(&mut self, met: MatchedRow) -> Result<(), Error> {
         let id_key = match met {
-            Met::Damaged(id_key) => id_key,
-            Met::Row(row) => {
+            MatchedRow::Damaged(id_key) => id_key,
+            MatchedRow::Row(row) => {
                 let id_key = row.id_key.clone();
                 match self.remove_row(row) {
                     Err(error) if error.kind == ErrorKind::Damaged => id_key,

@@ -17,7 +17,7 @@ use frond_tree::{Content, Value};
 use super::{Becoming, CollectionWriter};
 use crate::catalog::{adopt, duplicate};
 use crate::collection::handles::stored;
-use crate::collection::scan::{Found, Row};
+use crate::collection::scan::{FetchedDocument, Row};
 use crate::collection::update::ParsedUpdate;
 use crate::definition::validation::Validator;
 use crate::error::Error;
@@ -125,7 +125,7 @@ impl CollectionWriter<'_> {
     /// Puts a large document in the place of one that isn't, where no change is told or checked.
     fn grow(
         &mut self,
-        before: &Found,
+        before: &FetchedDocument,
         after: &LargeDocument,
         chunks: &[Chunk],
     ) -> Result<(), Error> {
@@ -326,7 +326,7 @@ impl CollectionWriter<'_> {
     ///
     /// # Errors
     /// `Damaged` if the document isn't there or can't be read; what interrupts the wait for memory.
-    pub fn whole(&self, row: Row) -> Result<Found, Error> {
+    pub fn whole(&self, row: Row) -> Result<FetchedDocument, Error> {
         self.make_room(row.large.map_or(0, |large| large.bytes()))?;
         match self.documents() {
             Some(documents) => row.into_whole(&self.reader(), documents),

@@ -6,7 +6,7 @@ use frond_query::{Code, Filter, examined, planner};
 use super::CollectionWriter;
 use crate::collection::index_filters;
 use crate::collection::plan::{self, Access, Between, Hint, Order};
-use crate::collection::scan::{self, Found, FoundRows, Row, Scan};
+use crate::collection::scan::{self, FetchedDocument, FoundRows, Row, Scan};
 use crate::collection::sort::{self, KeyOf};
 use crate::error::Error;
 use crate::schema::Collection;
@@ -25,7 +25,7 @@ impl CollectionWriter<'_> {
         order: &Order,
         hint: Option<&ValueBuf>,
         limit: Option<usize>,
-    ) -> Result<Vec<Found>, Error> {
+    ) -> Result<Vec<FetchedDocument>, Error> {
         if let Some(found) = self.by_id(filter, order, hint)? {
             return found.map(|row| self.whole(row)).into_iter().collect();
         }

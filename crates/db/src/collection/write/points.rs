@@ -9,7 +9,7 @@ use frond_query::Code;
 
 use super::CollectionWriter;
 use crate::catalog::duplicate;
-use crate::collection::scan::Found;
+use crate::collection::scan::FetchedDocument;
 use crate::database::Database;
 use crate::error::Error;
 use crate::schema::Collection;
@@ -33,13 +33,17 @@ pub(super) fn refuse_transaction(
 
 impl CollectionWriter<'_> {
     /// Whether a point that becomes `after` lies where it did.
-    pub(super) fn keeps_place(&self, found: &Found, after: &DocumentBuf) -> bool {
+    pub(super) fn keeps_place(&self, found: &FetchedDocument, after: &DocumentBuf) -> bool {
         let is_place = |series: &Arc<Series>| series.is_place(&found.id_key, after.view());
         self.series.as_ref().is_none_or(is_place)
     }
 
     /// Puts a point whose source changed to its new place.
-    pub(super) fn move_point(&mut self, found: &Found, after: &DocumentBuf) -> Result<(), Error> {
+    pub(super) fn move_point(
+        &mut self,
+        found: &FetchedDocument,
+        after: &DocumentBuf,
+    ) -> Result<(), Error> {
         let savepoint = self.savepoint();
         let moved = self.remove(found).and_then(|()| self.insert(after));
         match moved {

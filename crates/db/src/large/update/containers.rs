@@ -1,6 +1,6 @@
 //! Operators on an array that is a container: `$push`, `$pop`, `$pull`, `$pullAll` and `$addToSet`.
 
-use frond_doc::pieces::{Element, Found, LargeDocument, Part, PiecesError};
+use frond_doc::pieces::{Element, LargeDocument, LocatedElement, Part, PiecesError};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::update::{AddToSet, Pull};
 
@@ -95,7 +95,7 @@ impl Change<'_> {
     /// Puts values before the elements at places that ascend.
     fn put_at(
         &self,
-        inside: &Found,
+        inside: &LocatedElement,
         places: &[(u64, Value<'_>)],
     ) -> Result<Option<LargeDocument>, PiecesError> {
         let mut splices = Vec::new();
@@ -215,7 +215,7 @@ impl Change<'_> {
     }
 
     /// Into the array that the path names, if it is one.
-    fn inside(&self, step: &Step<'_>) -> Result<Option<Found>, PiecesError> {
+    fn inside(&self, step: &Step<'_>) -> Result<Option<LocatedElement>, PiecesError> {
         let mut parts: Vec<&str> = step.parts.iter().map(|part| &**part).collect();
         parts.push(""); // Names nothing in an array.
         let inside = self.document.find(self.store, &parts)?;
@@ -226,7 +226,7 @@ impl Change<'_> {
     /// `None` too if the document isn't large any more.
     fn splice(
         &self,
-        found: &Found,
+        found: &LocatedElement,
         position: u64,
         removed: u64,
         elements: &[Element<'_>],

@@ -196,7 +196,7 @@ impl Blocks {
         loop {
             let bound = before
                 .as_ref()
-                .map_or(Bound::Unbounded, |before| Bound::Excluded(before as &dyn Place));
+                .map_or(Bound::Unbounded, |before| Bound::Excluded(before as &dyn EntryKey));
             let Some(block) = self.blocks.upper_bound(bound, &guard) else { return };
             let found = block.value().0.read().expect(NO_PANIC);
             let is_whole = match (&before, &found.end) {
@@ -218,7 +218,7 @@ impl Blocks {
     }
 
     fn block_of<'g>(&'g self, place: &Sought<'_>, guard: &'g Guard) -> &'g LockedBlock {
-        let found = self.blocks.upper_bound(Bound::Included(place as &dyn Place), guard);
+        let found = self.blocks.upper_bound(Bound::Included(place as &dyn EntryKey), guard);
         found.expect("the first block begins before everything").value()
     }
 }
@@ -340,47 +340,47 @@ impl<'a> Sought<'a> {
 }
 
 /// Anything that has a place, so that a search needs no copy of its key.
-trait Place {
+trait EntryKey {
     fn place(&self) -> Sought<'_>;
 }
 
-impl Place for OwnedPlace {
+impl EntryKey for OwnedPlace {
     fn place(&self) -> Sought<'_> {
         Sought { head: self.head, key: &self.key, sequence: Reverse(self.sequence) }
     }
 }
 
-impl Place for Sought<'_> {
+impl EntryKey for Sought<'_> {
     fn place(&self) -> Sought<'_> {
         *self
     }
 }
 
-impl<'a> Borrow<dyn Place + 'a> for OwnedPlace {
-    fn borrow(&self) -> &(dyn Place + 'a) {
+impl<'a> Borrow<dyn EntryKey + 'a> for OwnedPlace {
+    fn borrow(&self) -> &(dyn EntryKey + 'a) {
         self
     }
 }
 
-impl Ord for dyn Place + '_ {
+impl Ord for dyn EntryKey + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
         self.place().cmp(&other.place())
     }
 }
 
-impl PartialOrd for dyn Place + '_ {
+impl PartialOrd for dyn EntryKey + '_ {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for dyn Place + '_ {
+impl PartialEq for dyn EntryKey + '_ {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for dyn Place + '_ {}
+impl Eq for dyn EntryKey + '_ {}
 
 impl Ord for OwnedPlace {
     fn cmp(&self, other: &Self) -> Ordering {

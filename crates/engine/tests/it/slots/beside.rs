@@ -28,7 +28,7 @@ struct Gate {
 #[derive(Default)]
 struct GateState {
     is_shut: bool,
-    /// Who waits at it, and what is to become of them: true, they go through.
+    /// Those that wait at it, and what is to become of them: true, they go through.
     held: BTreeMap<String, Option<bool>>,
 }
 

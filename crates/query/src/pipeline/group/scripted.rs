@@ -7,7 +7,7 @@ use super::{Documents, Group, Groups, OneGroup};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::memory::RequestMemory;
-use crate::together::Ahead;
+use crate::script_batches::Ahead;
 
 /// What scripts make of a group's states; `None` of those that run none.
 pub(super) type Made = Vec<Option<Evaluated<'static>>>;

@@ -313,7 +313,7 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     own.append(&next).and_then(|()| own.sync()).expect("the next one");
 }
 
-/// Damage is told once: who takes the member's place isn't told of it again.
+/// Damage is told once: the next member in its place isn't told of it again.
 #[test]
 fn a_damaged_vote_goes_with_its_member() {
     let disk = SimDisk::new(1);

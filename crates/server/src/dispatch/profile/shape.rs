@@ -4,13 +4,13 @@ use frond_db::{AggregateRequest, Effort, FindRequest, Interrupt};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Collation;
 
-use super::deed::Deed;
+use super::operation::ProfiledOperation;
 use crate::operations::collection_of;
 use crate::shared::Shared;
 
 /// The hashes of a query's shape and of its plan's key; `None` where the planner had no choice, or
 /// they can't be told any more.
-pub(super) fn hashes(server: &Shared, deed: &Deed<'_>) -> Option<[String; 2]> {
+pub(super) fn hashes(server: &Shared, deed: &ProfiledOperation<'_>) -> Option<[String; 2]> {
     if !deed.plan.is_planned() {
         return None;
     }

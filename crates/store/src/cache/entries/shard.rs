@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use crate::cache::entries::slots::{Place, SlotTable};
+use crate::cache::entries::slots::{RecordAddress, SlotTable};
 use crate::chunk::{ChunkHash, HASH_BYTES};
 
 /// A shard's bytes in such parts are a segment, between the bounds.
@@ -146,7 +146,7 @@ impl Shard {
         self.places.get(print).is_some_and(|place| self.record(place).chunk == chunk.0)
     }
 
-    fn record(&self, place: Place) -> Record<'_> {
+    fn record(&self, place: RecordAddress) -> Record<'_> {
         Record::at(&self.segments[usize::from(place.segment)][usize::from(place.offset)..])
     }
 
@@ -205,7 +205,7 @@ impl Shard {
         let mut offset = 0;
         while offset < segment.len() {
             let record = Record::at(&segment[offset..]);
-            let place = Place { segment: number, offset: offset as u16 };
+            let place = RecordAddress { segment: number, offset: offset as u16 };
             offset += HEADER_BYTES + record.content.len();
             if self.places.get(record.print) != Some(place) {
                 continue;
@@ -251,7 +251,7 @@ impl Shard {
             new
         });
         let segment = &mut self.segments[usize::from(number)];
-        let place = Place { segment: number, offset: segment.len() as u16 };
+        let place = RecordAddress { segment: number, offset: segment.len() as u16 };
         segment.extend_from_slice(&record.print.to_le_bytes());
         segment.extend_from_slice(&[record.reads, 0]);
         segment.extend_from_slice(&(bytes as u16).to_le_bytes());

@@ -6,11 +6,11 @@
 //! algorithm R).
 
 /// A fingerprint, which isn't zero, or zero for a vacant position; and where its record lies.
-type Slot = (u32, Place);
+type Slot = (u32, RecordAddress);
 
 /// Where a record lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct RecordAddress {
     pub(super) segment: u16,
     pub(super) offset: u16,
 }
@@ -31,11 +31,11 @@ impl SlotTable {
         if self.is_full() { self.larger() * size_of::<Slot>() } else { self.bytes() }
     }
 
-    pub(super) fn get(&self, print: u32) -> Option<Place> {
+    pub(super) fn get(&self, print: u32) -> Option<RecordAddress> {
         self.find(print).ok().map(|at| self.slots[at].1)
     }
 
-    pub(super) fn insert(&mut self, print: u32, place: Place) {
+    pub(super) fn insert(&mut self, print: u32, place: RecordAddress) {
         if self.is_full() {
             self.resize(self.larger());
         }
@@ -135,7 +135,7 @@ mod tests {
             let few = (chance >> 40) as u32 % 300;
             let print = if few.is_multiple_of(3) { u32::MAX - few } else { 1 + few };
             if chance >> 33 & 3 < 2 {
-                let place = Place { segment: round as u16, offset: few as u16 };
+                let place = RecordAddress { segment: round as u16, offset: few as u16 };
                 places.insert(print, place);
                 model.insert(print, place);
             } else {

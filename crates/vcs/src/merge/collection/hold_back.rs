@@ -30,7 +30,7 @@ use frond_tree::{Edit, Tree, Value as TreeValue};
 use super::CollectionMerge;
 use crate::ConflictKind;
 use crate::conflict::StoredConflict;
-use crate::merge::noted::Noted;
+use crate::merge::notes::MergeNotes;
 use crate::three_way::Side;
 
 /// The documents of a collection while it is merged: base, ours, theirs, and what they are merged
@@ -41,7 +41,7 @@ pub(crate) struct Sides {
     pub theirs: Tree,
     pub merged: Tree,
     /// What led from ours to merged.
-    pub noted: Noted,
+    pub noted: MergeNotes,
 }
 
 /// The trees of indexes, in the order of their specifications; or what can't be helped.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use frond_db::inside::Error;
 use frond_store::{Chunk, ChunkHash};
 
-use super::format::{self, Place};
+use super::format::{self, ChunkLocation};
 use crate::remote::frame;
 
 /// Damage that was found in a place.
@@ -27,7 +27,7 @@ pub struct StorageDamage {
 
 /// What a pack's index says that isn't so: the frames that can't be read, or lack chunks.
 pub(super) struct BadFrame {
-    pub place: Place,
+    pub place: ChunkLocation,
     pub what: String,
     pub chunks: Vec<ChunkHash>,
 }
@@ -37,7 +37,7 @@ pub(super) struct BadFrame {
 pub(super) fn check_frames(
     file: &str,
     pack: &[u8],
-    places: &[(ChunkHash, Place)],
+    places: &[(ChunkHash, ChunkLocation)],
     seen: &mut dyn FnMut(&Chunk),
 ) -> Vec<BadFrame> {
     let mut frames: BTreeMap<(u32, u32), Vec<ChunkHash>> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn check_frames(
             Err(error) => error.message,
         };
         if !chunks.is_empty() {
-            bad.push(BadFrame { place: Place { offset, bytes }, what, chunks });
+            bad.push(BadFrame { place: ChunkLocation { offset, bytes }, what, chunks });
         }
     }
     bad
@@ -72,7 +72,7 @@ const DAMAGED_BITS_MAX: u32 = 64;
 
 /// What is found in a pack whose index is damaged.
 pub(super) struct Scanned {
-    pub places: Vec<(ChunkHash, Place)>,
+    pub places: Vec<(ChunkHash, ChunkLocation)>,
     /// Names that the index has, as it is, and the frames don't.
     pub lost: Vec<ChunkHash>,
     /// Whether it may have held others.
@@ -97,7 +97,7 @@ pub(super) fn scan(file: &str, pack: &[u8], seen: &mut dyn FnMut(&Chunk)) -> Sca
             continue;
         };
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let place = Place { offset: number(offset), bytes: number(bytes) };
+        let place = ChunkLocation { offset: number(offset), bytes: number(bytes) };
         chunks.iter().for_each(&mut *seen);
         places.extend(chunks.iter().map(|chunk| (chunk.hash(), place)));
         offset += bytes;

@@ -42,7 +42,7 @@ pub(crate) const REFS_BYTES_MAX: usize = 64 << 20;
 
 /// Where a frame lies in its pack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ChunkLocation {
     pub offset: u32,
     pub bytes: u32,
 }
@@ -122,7 +122,7 @@ pub(crate) fn check_pack_prefix(file: &str, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Appends the index of a pack's chunks, which are sorted.
-pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, Place)]) {
+pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, ChunkLocation)]) {
     places.sort_unstable_by_key(|(hash, _)| *hash);
     let start = u32::try_from(pack.len()).expect("a pack is far smaller than 4 GiB");
     let mut entries = Vec::with_capacity(places.len() * ENTRY_BYTES);
@@ -156,15 +156,16 @@ pub(crate) fn index_bytes(file: &str, bytes: u64, tail: &[u8]) -> Result<u64, Er
 }
 
 /// The entries of an index that isn't what was written, as they are; `end` begins with them.
-pub(crate) fn raw_entries(end: &[u8]) -> Vec<(ChunkHash, Place)> {
+pub(crate) fn raw_entries(end: &[u8]) -> Vec<(ChunkHash, ChunkLocation)> {
     let entries = &end[..end.len().saturating_sub(TRAILER_BYTES)];
     entries.chunks_exact(ENTRY_BYTES).map(entry_of).collect()
 }
 
-fn entry_of(entry: &[u8]) -> (ChunkHash, Place) {
+fn entry_of(entry: &[u8]) -> (ChunkHash, ChunkLocation) {
     let mut hash = [0; HASH_BYTES];
     hash.copy_from_slice(&entry[..HASH_BYTES]);
-    let place = Place { offset: number(entry, HASH_BYTES), bytes: number(entry, HASH_BYTES + 4) };
+    let place =
+        ChunkLocation { offset: number(entry, HASH_BYTES), bytes: number(entry, HASH_BYTES + 4) };
     (ChunkHash(hash), place)
 }
 
@@ -173,7 +174,7 @@ pub(crate) fn read_index(
     file: &str,
     bytes: u64,
     tail: &[u8],
-) -> Result<Vec<(ChunkHash, Place)>, Error> {
+) -> Result<Vec<(ChunkHash, ChunkLocation)>, Error> {
     let too_short = || damaged(file, "is too short");
     let index_bytes = usize::try_from(index_bytes(file, bytes, tail)?).map_err(|_| too_short())?;
     let start = tail.len().checked_sub(index_bytes).ok_or_else(too_short)?;

@@ -53,7 +53,7 @@ fn short(hash: &ChunkHash) -> u64 {
     hash.0.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
-/// What chunks refer to, sorted by who refers.
+/// What chunks refer to, sorted by the chunk that refers.
 struct References(Vec<(u64, u64)>);
 
 impl References {

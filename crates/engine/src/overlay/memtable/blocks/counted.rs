@@ -8,7 +8,7 @@
 use crossbeam_epoch::pin;
 use frond_tree::Bounds;
 
-use super::{Block, Blocks, NO_PANIC, OwnedPlace, Place, Sought, Versioned};
+use super::{Block, Blocks, EntryKey, NO_PANIC, OwnedPlace, Sought, Versioned};
 use crate::ids::Sequence;
 use crate::overlay::memtable::Window;
 

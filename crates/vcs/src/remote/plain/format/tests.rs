@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn pack() -> (Vec<u8>, Vec<(ChunkHash, Place)>) {
+fn pack() -> (Vec<u8>, Vec<(ChunkHash, ChunkLocation)>) {
     let mut bytes = begin_pack();
     bytes.extend_from_slice(&[5; 100]);
-    let place = |offset, bytes| Place { offset, bytes };
+    let place = |offset, bytes| ChunkLocation { offset, bytes };
     let name = |number| ChunkHash([number; HASH_BYTES]);
     let mut places =
         vec![(name(9), place(16, 40)), (name(3), place(16, 40)), (name(5), place(56, 60))];
@@ -45,7 +45,7 @@ fn frames_outside_of_their_pack_are_refused() {
     let index_of = |offset, bytes| {
         let mut pack = begin_pack();
         pack.extend_from_slice(&[5; 100]);
-        end_pack(&mut pack, &mut [(ChunkHash([3; HASH_BYTES]), Place { offset, bytes })]);
+        end_pack(&mut pack, &mut [(ChunkHash([3; HASH_BYTES]), ChunkLocation { offset, bytes })]);
         read_index("test", pack.len() as u64, &pack)
     };
     assert!(index_of(16, 100).is_ok());
@@ -125,7 +125,7 @@ fn the_example_of_the_page_is_what_is_written() {
     let (mut pack, mut places) = (begin_pack(), Vec::new());
     let frame =
         crate::remote::frame::encode(std::slice::from_ref(&chunk), super::super::packs::EFFORT);
-    let place = Place { offset: pack.len() as u32, bytes: frame.len() as u32 };
+    let place = ChunkLocation { offset: pack.len() as u32, bytes: frame.len() as u32 };
     pack.extend_from_slice(&frame);
     places.push((chunk.hash(), place));
     end_pack(&mut pack, &mut places);

@@ -8,7 +8,7 @@ use frond_store::{Chunk, ChunkHash};
 use super::{EFFORT, PACK_BYTES_TARGET};
 use crate::remote::frame::FrameBuilder;
 use crate::remote::plain::examine::StorageDamage;
-use crate::remote::plain::format::{self, PackMark, Place};
+use crate::remote::plain::format::{self, ChunkLocation, PackMark};
 
 /// Most uncompressed bytes of chunks that were read and are kept.
 const RECENT_BYTES_MAX: usize = 48 << 20;
@@ -18,7 +18,7 @@ const RECENT_BYTES_MAX: usize = 48 << 20;
 pub(super) struct Location {
     /// A position in `names`.
     pub pack: u32,
-    pub place: Place,
+    pub place: ChunkLocation,
 }
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ pub(super) struct State {
 pub(super) struct Pending {
     pub builder: FrameBuilder,
     pub pack: Vec<u8>,
-    pub places: Vec<(ChunkHash, Place)>,
+    pub places: Vec<(ChunkHash, ChunkLocation)>,
     pub chunks: HashSet<ChunkHash>,
 }
 
@@ -59,7 +59,7 @@ impl Pending {
         let start = self.pack.len();
         self.pack.extend_from_slice(frames);
         for (offset, bytes, hashes) in places {
-            let place = Place { offset: small(start + offset), bytes: small(*bytes) };
+            let place = ChunkLocation { offset: small(start + offset), bytes: small(*bytes) };
             self.places.extend(hashes.iter().map(|hash| (*hash, place)));
         }
     }
@@ -120,7 +120,7 @@ impl State {
     pub fn add_pack(
         &mut self,
         name: String,
-        places: Vec<(ChunkHash, Place)>,
+        places: Vec<(ChunkHash, ChunkLocation)>,
         mark: Option<PackMark>,
     ) {
         if !self.opened.insert(name.clone()) {

@@ -49,7 +49,7 @@ impl State {
 
 /// What a member says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Said {
+pub struct MemberStatus {
     /// What it is.
     pub state: State,
     /// The moment of the last that it has applied.
@@ -76,7 +76,7 @@ const BYTES: usize = OFFSET_PURGED + size_of::<u64>();
 const FLAG_HAS_RECEIVER: u8 = 1;
 const FLAG_IS_FULL: u8 = 2;
 
-impl Said {
+impl MemberStatus {
     /// As it is sent.
     pub fn encode(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
@@ -93,9 +93,9 @@ impl Said {
     }
 
     /// Reads what `encode` made; `None`: it is something else.
-    pub fn decode(bytes: &[u8]) -> Option<Said> {
+    pub fn decode(bytes: &[u8]) -> Option<MemberStatus> {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
-        Some(Said {
+        Some(MemberStatus {
             state: State::of(bytes[0])?,
             moment: Timestamp(field::u64_at(bytes, OFFSET_MOMENT)?),
             uptime_seconds: field::u64_at(bytes, OFFSET_UPTIME)?,
@@ -109,15 +109,15 @@ impl Said {
 
 /// What other members have said, by their addresses.
 #[derive(Default)]
-pub struct Heard {
-    last: HashMap<String, (u64, Instant, Said)>,
+pub struct PeerStatuses {
+    last: HashMap<String, (u64, Instant, MemberStatus)>,
     streams: u64,
     /// The version of the newest configuration of which was said whether it has this member, and
     /// whether it has.
     newest: (i32, bool),
 }
 
-impl Heard {
+impl PeerStatuses {
     /// Begins to listen to a stream: its number.
     pub fn begin(&mut self) -> u64 {
         self.streams += 1;
@@ -125,7 +125,7 @@ impl Heard {
     }
 
     /// Notes what came on a stream.
-    pub fn note(&mut self, stream: u64, address: &str, said: Said) {
+    pub fn note(&mut self, stream: u64, address: &str, said: MemberStatus) {
         self.last.insert(address.to_owned(), (stream, Instant::now(), said));
         if self.newest.0 < said.configuration {
             self.newest = (said.configuration, said.has_receiver);
@@ -144,7 +144,7 @@ impl Heard {
     }
 
     /// What a member has said, and how long ago; `None` if it isn't reached.
-    pub fn of(&self, address: &str) -> Option<(Duration, Said)> {
+    pub fn of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
         let (_, at, said) = self.last.get(address)?;
         Some((at.elapsed(), *said)).filter(|(ago, _)| *ago < SILENCE_MAX)
     }
@@ -154,7 +154,7 @@ impl Heard {
 mod tests {
     use super::*;
 
-    const SAID: Said = Said {
+    const SAID: MemberStatus = MemberStatus {
         state: State::Recovering,
         moment: Timestamp(7 << 32 | 1),
         uptime_seconds: 90,
@@ -167,20 +167,20 @@ mod tests {
     #[test]
     fn what_was_said_reads_back_and_nothing_else() {
         let bytes = SAID.encode();
-        assert_eq!(Said::decode(&bytes), Some(SAID));
-        let full = Said { has_receiver: false, is_full: true, ..SAID };
-        assert_eq!(Said::decode(&full.encode()), Some(full));
-        assert_eq!(Said::decode(&bytes[1..]), None);
-        assert_eq!(Said::decode(&[&[8], &bytes[1..]].concat()), None);
-        assert_eq!(Said::decode(&[]), None);
+        assert_eq!(MemberStatus::decode(&bytes), Some(SAID));
+        let full = MemberStatus { has_receiver: false, is_full: true, ..SAID };
+        assert_eq!(MemberStatus::decode(&full.encode()), Some(full));
+        assert_eq!(MemberStatus::decode(&bytes[1..]), None);
+        assert_eq!(MemberStatus::decode(&[&[8], &bytes[1..]].concat()), None);
+        assert_eq!(MemberStatus::decode(&[]), None);
     }
 
     #[test]
     fn who_has_called_again_is_still_reached_when_the_old_stream_ends() {
-        let mut heard = Heard::default();
+        let mut heard = PeerStatuses::default();
         let (old, new) = (heard.begin(), heard.begin());
         heard.note(old, "a:1", SAID);
-        heard.note(new, "a:1", Said { state: State::Primary, ..SAID });
+        heard.note(new, "a:1", MemberStatus { state: State::Primary, ..SAID });
         heard.end(old);
         assert_eq!(heard.of("a:1").map(|(_, said)| said.state), Some(State::Primary));
         heard.end(new);
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn the_newest_configuration_says_who_is_a_member() {
-        let mut heard = Heard::default();
+        let mut heard = PeerStatuses::default();
         let mut note = |configuration, has_receiver| {
-            heard.note(0, "a:1", Said { configuration, has_receiver, ..SAID });
+            heard.note(0, "a:1", MemberStatus { configuration, has_receiver, ..SAID });
             heard.is_without_this(2)
         };
         // One without this member that is older than what it has itself; newer; one that has it

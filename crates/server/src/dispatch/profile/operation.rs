@@ -14,7 +14,7 @@ use crate::request::Answer;
 use crate::shared::Shared;
 
 /// A command, or a statement of one.
-pub(super) struct Deed<'a> {
+pub(super) struct ProfiledOperation<'a> {
     pub operation: &'a Operation,
     /// Whether it is a statement of an update or delete.
     pub is_statement: bool,
@@ -97,7 +97,7 @@ impl Counts {
     }
 }
 
-impl Deed<'_> {
+impl ProfiledOperation<'_> {
     /// What the profiler tells of it.
     pub fn entry(&self, server: &Shared, hashes: Option<&[String; 2]>) -> DocumentBuf {
         let (operation, peer) = (self.operation, &self.operation.peer);

@@ -3,8 +3,8 @@
 //! A script runs in another process, and to wake that takes longer than most scripts do. So what
 //! asks scripts about one document after the other has [several of them](Ahead) asked together:
 //!
-//! 1. Each is asked as far as its first call, which is noted ([`Noted`]). All that were noted are
-//!    made by one message, and each document is asked again, and answered so far. That goes on
+//! 1. Each is asked as far as its first call, which is noted ([`NotedCalls`]). All that were noted
+//!    are made by one message, and each document is asked again, and answered so far. That goes on
 //!    until each has an outcome.
 //! 2. Outcomes are in the order of the documents, errors too; of those behind an error there is
 //!    none.
@@ -21,7 +21,7 @@ use frond_script::Call;
 
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
-use crate::noted::{NextCall, Noted};
+use crate::noted_calls::{NextCall, NotedCalls};
 
 /// So many documents are asked together at most, or as many as have so many bytes.
 const COUNT_MAX: usize = 256;
@@ -40,7 +40,7 @@ fn together<O>(
         return vec![ask(0)];
     }
     let mut outcomes: Outcomes<O> = (0..count).map(|_| None).collect();
-    let mut noted: Vec<Noted> = (0..count).map(|_| Noted::default()).collect();
+    let mut noted: Vec<NotedCalls> = (0..count).map(|_| NotedCalls::default()).collect();
     let mut charge = memory.charge();
     let mut answered_bytes = 0;
     loop {
@@ -74,7 +74,7 @@ fn note<O>(
     memory: &RequestMemory,
     count: &mut usize,
     outcomes: &mut Outcomes<O>,
-    noted: &mut [Noted],
+    noted: &mut [NotedCalls],
     ask: &dyn Fn(usize) -> Result<O, QueryError>,
 ) -> Vec<(usize, NextCall)> {
     let mut calls = Vec::new();

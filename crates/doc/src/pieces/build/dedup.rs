@@ -15,7 +15,7 @@ const SLOTS: usize = 256;
 
 /// The containers of a document so far.
 #[derive(Default)]
-pub(super) struct Met<'b> {
+pub(super) struct DedupedParts<'b> {
     /// None of them before the first container.
     slots: Vec<Option<Container<'b>>>,
 }
@@ -27,7 +27,7 @@ struct Container<'b> {
     made: (Layout, ChunkHash),
 }
 
-impl<'b> Met<'b> {
+impl<'b> DedupedParts<'b> {
     /// What an equal document or array became.
     pub(super) fn get(&self, kind: ElementType, bson: &[u8]) -> Option<(Layout, ChunkHash)> {
         let met = self.slots.get(slot(bson))?.as_ref()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::EngineError;
 use crate::queue::group::ASKED_EVERY;
-use crate::queue::line::Ahead;
+use crate::queue::queued_reads::Ahead;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;

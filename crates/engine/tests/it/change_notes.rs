@@ -1,7 +1,7 @@
 //! What transactions tell is read back, each once and in order, or is said to be gone.
 //!
 //! *Method*: numbered transactions, under options that flush often; readers that begin anywhere and
-//! stop anywhere; power cuts at random operations. Told must be every acknowledged number behind a
+//! stop anywhere; power cuts at random operations. ChangeNote must be every acknowledged number behind a
 //! reader's place, at most the one that was tried besides, and nothing twice.
 
 use std::thread;
@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_engine::{
-    ChangeRetention, Changes, ChangesError, Durability, Engine, EngineError, EngineOptions,
-    RetentionBegins, Sequence, Told, ToldBytes, ToldContent, ToldEvent, Transaction, TreeId,
+    ChangeBytes, ChangeContent, ChangeNote, ChangeRetention, Changes, ChangesError, Durability,
+    Engine, EngineError, EngineOptions, LoggedChange, RetentionBegins, Sequence, Transaction,
+    TreeId,
 };
 use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkKind};
@@ -33,13 +34,13 @@ fn put_told(transaction: &mut Transaction, tree: TreeId, key: &str, content: &st
     let value = Value::inline(content.clone());
     transaction.put_changed(tree, key.clone(), value).unwrap();
     let head = Bytes::from("put");
-    let content = ToldContent::Written { tree, key, content };
-    transaction.tell(Told { scope: Bytes::from("scope"), head, content });
+    let content = ChangeContent::Written { tree, key, content };
+    transaction.tell(ChangeNote { scope: Bytes::from("scope"), head, content });
 }
 
-fn text(event: &ToldEvent) -> String {
+fn text(event: &LoggedChange) -> String {
     match &event.content {
-        ToldBytes::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        ChangeBytes::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
         _ => String::new(),
     }
 }
@@ -143,8 +144,8 @@ fn put_chunks_told(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]
     transaction.put_chunks(chunks);
     transaction.put_changed(tree, Bytes::from("key"), Value { flags: 1, content }).unwrap();
     let (scope, head) = (Bytes::from("scope"), Bytes::from("put"));
-    let content = ToldContent::Chunks { root, bytes };
-    transaction.tell(Told { scope, head, content });
+    let content = ChangeContent::Chunks { root, bytes };
+    transaction.tell(ChangeNote { scope, head, content });
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn what_chunks_make_is_told_by_its_own_record_alone() {
         let mut told = Vec::new();
         while let Some(record) = changes.next_record().unwrap() {
             for event in &record.events {
-                let ToldBytes::Chunks { root, bytes: 9 } = event.content else { panic!() };
+                let ChangeBytes::Chunks { root, bytes: 9 } = event.content else { panic!() };
                 let find = |hash| record.chunks.iter().find(|it| it.hash() == hash).unwrap();
                 told.push(vec![find(root).clone(), find(shared.hash()).clone()]);
             }

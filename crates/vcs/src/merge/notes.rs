@@ -14,14 +14,14 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// Changes on the way from one tree to another, ascending by key.
 #[derive(Default)]
-pub(crate) struct Noted {
+pub(crate) struct MergeNotes {
     changes: Vec<Change>,
     bytes: usize,
     /// The roots of the trees between which these are all changes; `None` if that isn't known.
     ends: Option<[ChunkHash; 2]>,
 }
 
-impl Noted {
+impl MergeNotes {
     /// Keeps a change, as long as there is room.
     pub fn note(&mut self, key: &Bytes, from: Option<&Value>, to: Option<&Value>) {
         if self.bytes > BYTES_MAX {

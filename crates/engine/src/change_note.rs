@@ -11,18 +11,18 @@ use crate::ids::TreeId;
 
 /// One thing that a transaction tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct ChangeNote {
     /// What many in a row have in common: it is stored once for them.
     pub scope: Bytes,
     /// What is told.
     pub head: Bytes,
     /// Bytes that belong to it.
-    pub content: ToldContent,
+    pub content: ChangeContent,
 }
 
 /// Bytes that belong to what is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ToldContent {
+pub enum ChangeContent {
     /// None.
     None,
     /// These.
@@ -49,18 +49,18 @@ pub enum ToldContent {
 
 /// What was told, as it is read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ToldEvent {
-    /// As [`Told::scope`].
+pub struct LoggedChange {
+    /// As [`ChangeNote::scope`].
     pub scope: Bytes,
-    /// As [`Told::head`].
+    /// As [`ChangeNote::head`].
     pub head: Bytes,
     /// What belongs to it.
-    pub content: ToldBytes,
+    pub content: ChangeBytes,
 }
 
 /// What belongs to something that was told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ToldBytes {
+pub enum ChangeBytes {
     /// Nothing.
     None,
     /// These bytes.
@@ -83,12 +83,12 @@ const CONTENT_MASK: u8 = 3;
 /// Stored: the scope is that of the one before.
 const SAME_SCOPE: u8 = 4;
 
-impl Told {
+impl ChangeNote {
     /// About how much memory, and how much of the log, it takes.
     pub(crate) fn bytes(&self) -> u64 {
         let content = match &self.content {
-            ToldContent::None | ToldContent::Written { .. } | ToldContent::Chunks { .. } => 0,
-            ToldContent::Whole(content) => content.len(),
+            ChangeContent::None | ChangeContent::Written { .. } | ChangeContent::Chunks { .. } => 0,
+            ChangeContent::Whole(content) => content.len(),
         };
         (self.head.len() + content + 16) as u64
     }
@@ -96,16 +96,16 @@ impl Told {
 
 /// The event of a record; `position_of` tells where among all its entries a value stands that the
 /// record has once.
-pub(crate) fn encode(told: &[Told], position_of: impl Fn(usize) -> Option<u32>) -> Bytes {
+pub(crate) fn encode(told: &[ChangeNote], position_of: impl Fn(usize) -> Option<u32>) -> Bytes {
     let mut out = Vec::new();
     let mut scope: Option<&Bytes> = None;
     for (number, one) in told.iter().enumerate() {
         let position = position_of(number);
         let content = match (&one.content, position) {
-            (ToldContent::None, _) => CONTENT_NONE,
-            (ToldContent::Chunks { .. }, _) => CONTENT_CHUNKS,
-            (ToldContent::Written { .. }, Some(_)) => CONTENT_WRITTEN,
-            (ToldContent::Written { .. } | ToldContent::Whole(_), _) => CONTENT_WHOLE,
+            (ChangeContent::None, _) => CONTENT_NONE,
+            (ChangeContent::Chunks { .. }, _) => CONTENT_CHUNKS,
+            (ChangeContent::Written { .. }, Some(_)) => CONTENT_WRITTEN,
+            (ChangeContent::Written { .. } | ChangeContent::Whole(_), _) => CONTENT_WHOLE,
         };
         let is_same = scope == Some(&one.scope);
         out.push(content | if is_same { SAME_SCOPE } else { 0 });
@@ -115,15 +115,15 @@ pub(crate) fn encode(told: &[Told], position_of: impl Fn(usize) -> Option<u32>) 
         }
         put(&mut out, &one.head);
         match (&one.content, position) {
-            (ToldContent::None, _) => {}
-            (ToldContent::Chunks { root, bytes }, _) => {
+            (ChangeContent::None, _) => {}
+            (ChangeContent::Chunks { root, bytes }, _) => {
                 out.extend_from_slice(&root.0);
                 out.extend_from_slice(&bytes.to_le_bytes());
             }
-            (ToldContent::Written { .. }, Some(position)) => {
+            (ChangeContent::Written { .. }, Some(position)) => {
                 out.extend_from_slice(&position.to_le_bytes());
             }
-            (ToldContent::Written { content, .. } | ToldContent::Whole(content), _) => {
+            (ChangeContent::Written { content, .. } | ChangeContent::Whole(content), _) => {
                 put(&mut out, content);
             }
         }
@@ -144,7 +144,7 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn decode(
     event: &Bytes,
     values: &[Option<Bytes>],
-) -> Result<Vec<ToldEvent>, &'static str> {
+) -> Result<Vec<LoggedChange>, &'static str> {
     let mut rest = event.clone();
     let mut told = Vec::new();
     let mut scope: Option<Bytes> = None;
@@ -159,22 +159,22 @@ pub(crate) fn decode(
         let scope = scope.clone().ok_or("what is told has no scope")?;
         let head = take(&mut rest)?;
         let content = match tag & CONTENT_MASK {
-            CONTENT_NONE => ToldBytes::None,
-            CONTENT_WHOLE => ToldBytes::Whole(take(&mut rest)?),
+            CONTENT_NONE => ChangeBytes::None,
+            CONTENT_WHOLE => ChangeBytes::Whole(take(&mut rest)?),
             CONTENT_WRITTEN => {
                 let position = take_u32(&mut rest)? as usize;
                 let value = values.get(position).and_then(Option::as_ref);
                 let value = value.ok_or("what is told names no value of the record")?;
-                ToldBytes::Whole(value.clone())
+                ChangeBytes::Whole(value.clone())
             }
             CONTENT_CHUNKS => {
                 let root = ChunkHash(take_array::<HASH_BYTES>(&mut rest)?);
                 let bytes = u64::from_le_bytes(take_array(&mut rest)?);
-                ToldBytes::Chunks { root, bytes }
+                ChangeBytes::Chunks { root, bytes }
             }
             _ => return Err("an unknown tag of what is told"),
         };
-        told.push(ToldEvent { scope, head, content });
+        told.push(LoggedChange { scope, head, content });
     }
     Ok(told)
 }
@@ -205,15 +205,16 @@ mod tests {
     fn what_is_told_is_read_back_and_nothing_shorter_is() {
         let bytes = |text: &'static str| Bytes::from(text);
         let root = ChunkHash([5; HASH_BYTES]);
-        let written = |content| ToldContent::Written { tree: TreeId(2), key: bytes("k"), content };
+        let written =
+            |content| ChangeContent::Written { tree: TreeId(2), key: bytes("k"), content };
         let told = [
-            (bytes("s"), bytes("a"), ToldContent::None),
-            (bytes("s"), bytes("b"), ToldContent::Whole(bytes("whole"))),
+            (bytes("s"), bytes("a"), ChangeContent::None),
+            (bytes("s"), bytes("b"), ChangeContent::Whole(bytes("whole"))),
             (bytes("t"), bytes("c"), written(bytes("once"))),
             (bytes("t"), bytes("d"), written(bytes("gone"))),
-            (bytes("t"), bytes("e"), ToldContent::Chunks { root, bytes: 7 }),
+            (bytes("t"), bytes("e"), ChangeContent::Chunks { root, bytes: 7 }),
         ]
-        .map(|(scope, head, content)| Told { scope, head, content });
+        .map(|(scope, head, content)| ChangeNote { scope, head, content });
         let event = encode(&told, |number| (number == 2).then_some(1));
         // Tags, two scopes, heads, and contents, each with its length.
         let lengths = [5, 2 * (4 + 1), 5 * (4 + 1), (4 + 5) + 4 + (4 + 4), HASH_BYTES + 8];
@@ -221,11 +222,11 @@ mod tests {
         let values = [None, Some(bytes("once"))];
         let read = decode(&event, &values).unwrap();
         let contents: Vec<_> = read.iter().map(|one| one.content.clone()).collect();
-        let whole = |text| ToldBytes::Whole(bytes(text));
-        let chunks = ToldBytes::Chunks { root, bytes: 7 };
+        let whole = |text| ChangeBytes::Whole(bytes(text));
+        let chunks = ChangeBytes::Chunks { root, bytes: 7 };
         assert_eq!(
             contents,
-            [ToldBytes::None, whole("whole"), whole("once"), whole("gone"), chunks]
+            [ChangeBytes::None, whole("whole"), whole("once"), whole("gone"), chunks]
         );
         assert!(told.iter().zip(&read).all(|(l, r)| l.scope == r.scope && l.head == r.head));
         let whole = (0..event.len()).filter(|end| decode(&event.slice(..*end), &values).is_ok());

@@ -14,7 +14,7 @@ use crate::threads::{self, NotRun};
 ///
 /// After calls that were to stop or ended its place there is none for the next.
 #[derive(Debug)]
-pub struct Place(Option<Kind>);
+pub struct ScriptHost(Option<Kind>);
 
 #[derive(Debug)]
 enum Kind {
@@ -22,12 +22,12 @@ enum Kind {
     Thread(Engine, Arc<AtomicBool>),
 }
 
-impl Place {
+impl ScriptHost {
     /// A new one.
     ///
     /// # Errors
     /// [`ScriptError::OutOfMemory`], [`ScriptError::Ended`].
-    pub fn new() -> Result<Place, ScriptError> {
+    pub fn new() -> Result<ScriptHost, ScriptError> {
         let kind = match processes::program() {
             Some(program) => Kind::Process(Worker::take(program)?),
             None => {
@@ -37,7 +37,7 @@ impl Place {
                 Kind::Thread(engine, stop)
             }
         };
-        Ok(Place(Some(kind)))
+        Ok(ScriptHost(Some(kind)))
     }
 
     /// What becomes of calls, or of the first of them, for as long as `go_on` says so. What the
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ScriptHost {
     fn drop(&mut self) {
         if let Some(Kind::Process(worker)) = self.0.take() {
             worker.give_back();

@@ -25,7 +25,7 @@ pub struct Work {
     pub reads: Vec<(ReadId, EntryIndex)>,
 }
 
-/// Which read; chosen by who asks.
+/// Which read; chosen by the reader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ReadId(pub u64);
 
