@@ -63,6 +63,7 @@ pub use fault::Fault;
 pub use gc::reclaim::ReclaimOptions;
 pub use ids::{Sequence, TreeId};
 pub use image::Image;
+pub use log::leave_out::leave_out_record;
 pub use options::{ChangeRetention, EngineOptions, RetentionBegins};
 pub use slow::{SlowCommit, Stage};
 pub use snapshot::Snapshot;

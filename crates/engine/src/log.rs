@@ -6,6 +6,7 @@ pub(crate) mod decode;
 pub(crate) mod follow;
 pub(crate) mod format;
 pub(crate) mod kept;
+pub(crate) mod leave_out;
 pub(crate) mod patch;
 pub(crate) mod record;
 pub(crate) mod recovery;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use frond_db::inside::refs::shallow;
 use frond_db::inside::{Error, Frond, FrondOptions, Reader};
-use frond_engine::{Engine, EngineError, EngineOptions, Image};
+use frond_engine::{Engine, EngineError, EngineOptions, Image, leave_out_record};
 use frond_store::io::{Disk, Machine, ScratchDisk};
 use frond_store::local::examine::rescue;
 use frond_store::local::{LocalOptions, LocalStore};
@@ -25,6 +25,9 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
 const LOG_PREFIX: &str = "log-";
+/// So many records are left out one by one, each with an opening of its own; behind the next one
+/// the log is cut.
+const LEFT_OUT_MAX: usize = 100;
 
 /// A store whose readers pass over what can't be read, and whose losses are noted.
 struct Forgiving {
@@ -203,6 +206,7 @@ impl Source {
     }
 
     fn open_as_it_is(left: &Machine, notes: &mut Vec<String>) -> Result<Source, Error> {
+        let mut left_out = 0;
         loop {
             let store = LocalStore::open(left, LocalOptions::default())?;
             let forgiving = Forgiving::new(store, None);
@@ -216,6 +220,15 @@ impl Source {
                 }
                 Err(error) => {
                     drop(forgiving);
+                    if left_out < LEFT_OUT_MAX
+                        && let Some(behind) = leave_out(&*left.disk, &error)?
+                    {
+                        left_out += 1;
+                        let what =
+                            "a record of the log can't be read and is lost; of those behind it";
+                        notes.push(format!("{what} {behind} are whole: {error}"));
+                        continue;
+                    }
                     if !cut_log(&*left.disk, &error)? {
                         return Err(error.into());
                     }
@@ -239,6 +252,22 @@ impl Source {
     /// What could not be read since this was asked last.
     pub fn losses(&self) -> Vec<Lost> {
         std::mem::take(&mut *self.forgiving.losses.lock().expect("no panic under the lock"))
+    }
+}
+
+/// Leaves out the record of the log of which `error` tells. Returns how many are whole behind it;
+/// `None` where the log ends with it, or more than a record is damaged.
+fn leave_out(left: &dyn Disk, error: &EngineError) -> Result<Option<u64>, Error> {
+    match error {
+        EngineError::Store(StoreError::Damaged { file, offset, .. })
+            if file.starts_with(LOG_PREFIX) && *offset > 0 =>
+        {
+            match leave_out_record(left, file, *offset) {
+                Err(StoreError::Damaged { .. } | StoreError::Version { .. }) => Ok(None),
+                left_out => Ok(left_out?),
+            }
+        }
+        _ => Ok(None),
     }
 }
 
