@@ -26,11 +26,18 @@ const REPLACED: &str = "the data directory was removed or begun anew while this 
 /// A directory of the operating system.
 ///
 /// Names are looked up in the directory that was opened, not by its path: once another directory
-/// has that path, its files are another process's. And where the files were removed and begun anew,
-/// the lock is another file: then nothing is made, renamed or removed any more.
+/// has that path, its files are another process's. The directory itself is locked, too, since a
+/// lock's file may be taken for a stale one and removed; where the system can't lock directories,
+/// nothing is made, renamed or removed any more once the lock is another file.
 pub struct SystemDisk {
     directory: File,
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Option<Lock>>,
+}
+
+struct Lock {
+    file: File,
+    /// Whether the directory is locked as well.
+    has_directory: bool,
 }
 
 impl SystemDisk {
@@ -66,7 +73,8 @@ impl SystemDisk {
     /// Checks that the lock, if this process holds it, is the file that another would try to lock.
     fn check_own(&self) -> io::Result<()> {
         let lock = self.lock.lock().expect("no panic while the lock is held");
-        let Some(held) = lock.as_ref().map(rustix::fs::fstat).transpose()? else { return Ok(()) };
+        let Some(lock) = lock.as_ref().filter(|lock| !lock.has_directory) else { return Ok(()) };
+        let held = rustix::fs::fstat(&lock.file)?;
         match rustix::fs::statat(&self.directory, LOCK_NAME, AtFlags::empty()) {
             Ok(there) if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
             Ok(_) | Err(Errno::NOENT) => Err(io::Error::other(REPLACED)),
@@ -149,13 +157,23 @@ impl Disk for SystemDisk {
             TryLockError::WouldBlock => io::Error::from(io::ErrorKind::WouldBlock),
             TryLockError::Error(error) => error,
         })?;
-        *self.lock.lock().expect("no panic while the lock is held") = Some(file);
+        let has_directory = match self.directory.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            // Some network file systems can't.
+            locked => locked.is_ok(),
+        };
+        let lock = Lock { file, has_directory };
+        *self.lock.lock().expect("no panic while the lock is held") = Some(lock);
         Ok(())
     }
 
     fn unlock(&self) {
-        // Closing the file lets go of the lock.
-        *self.lock.lock().expect("no panic while the lock is held") = None;
+        let lock = self.lock.lock().expect("no panic while the lock is held").take();
+        if lock.is_some_and(|lock| lock.has_directory) {
+            // Whatever is wrong with it, it ends with the process.
+            drop(self.directory.unlock());
+        }
+        // Closing the file lets go of its lock.
     }
 }
 
@@ -273,41 +291,54 @@ mod tests {
         refused(SystemDisk::open(path).map(|_| ()));
     }
 
-    /// A server whose directory was removed, moved, or emptied and begun anew by another process
-    /// touches nothing of the other's.
+    /// A server whose directory was removed or moved touches nothing of the one that has its path.
     #[test]
     fn a_directory_that_another_has_begun_anew_is_left_alone() {
-        let begin_anew: [&dyn Fn(&Path); 3] = [
-            &|path| std::fs::remove_dir_all(path).expect("removed"),
-            &|path| std::fs::rename(path, path.with_extension("moved")).expect("moved"),
-            &|path| {
-                let files = std::fs::read_dir(path).expect("it is there");
-                files.for_each(|file| {
-                    std::fs::remove_file(file.expect("a file").path()).expect("removed")
-                });
-            },
-        ];
-        for begin_anew in begin_anew {
+        for is_moved in [false, true] {
             let (path, old) = temporary_disk();
+            let elsewhere = path.with_extension("moved");
             old.lock().expect("the only one");
             old.create("a").expect("it is its own");
-            begin_anew(&path);
+            match is_moved {
+                true => std::fs::rename(&path, &elsewhere).expect("moved"),
+                false => std::fs::remove_dir_all(&path).expect("removed"),
+            }
             let new = SystemDisk::open(&path).expect("made anew");
-            new.lock().expect("another file");
+            new.lock().expect("another directory");
             for name in ["a", "b"] {
                 let file = new.create(name).expect("it is empty");
                 file.write_all_at(0, b"new").expect("written");
             }
             // Moved, it is whole elsewhere.
-            let is_moved = path.with_extension("moved").exists();
             assert_eq!(old.create("c").is_ok(), is_moved);
             assert_eq!(old.rename("a", "b").is_ok(), is_moved);
             assert_eq!(old.remove("b").is_ok(), is_moved);
             assert_eq!(new.list().expect("read"), ["a", "b"]);
             assert_eq!(new.open("b").expect("it is there").bytes().expect("read"), 3);
             std::fs::remove_dir_all(&path).expect("removed");
-            drop(std::fs::remove_dir_all(path.with_extension("moved")));
+            drop(std::fs::remove_dir_all(elsewhere));
         }
+    }
+
+    /// Whether the directory can be locked or not, one process at a time makes files in it.
+    #[test]
+    fn a_lock_that_was_removed_lets_no_second_process_in() {
+        let (path, disk) = temporary_disk();
+        disk.lock().expect("the only one");
+        std::fs::remove_file(path.join(LOCK_NAME)).expect("taken for a stale one");
+        let other = SystemDisk::open(&path).expect("it is there");
+        assert_eq!(other.lock().expect_err("in use").kind(), io::ErrorKind::WouldBlock);
+        disk.create("a").expect("it has the directory");
+        disk.unlock();
+        other.lock().expect("the first has let go");
+        // As on a system that can't lock directories.
+        other.lock.lock().expect("held").as_mut().expect("locked").has_directory = false;
+        other.create("b").expect("its lock is there");
+        std::fs::remove_file(path.join(LOCK_NAME)).expect("it is there");
+        for done in [other.create("c").map(drop), other.rename("a", "c"), other.remove("a")] {
+            assert!(done.expect_err("another may come").to_string().contains("begun anew"));
+        }
+        std::fs::remove_dir_all(&path).expect("removed");
     }
 
     /// Also at its end, which is no sector's, what was written a moment ago, and when the name is
