@@ -75,6 +75,19 @@ impl Series {
         key::of_id(place.get("").unwrap_or(Value::Null))
     }
 
+    /// What a point keeps when it gets another source: its time and its `_id`, as bytes that are
+    /// equal for equal ones.
+    pub fn identity(&self, point: Document<'_>) -> Bytes {
+        let mut identity = DocumentBuilder::new();
+        identity.begin_array("");
+        for name in [&self.time, "_id"] {
+            identity.push(point.get(name).unwrap_or(Value::Null));
+        }
+        identity.end();
+        let identity = identity.build();
+        key::of_id(identity.get("").unwrap_or(Value::Null))
+    }
+
     /// The first place for a point that isn't taken.
     ///
     /// # Errors

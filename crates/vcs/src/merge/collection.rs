@@ -31,6 +31,7 @@ use crate::merge::notes::MergeNotes;
 use crate::three_way::{Side, ThreeWay};
 
 mod hold_back;
+mod moved_points;
 
 type Changes<'a> = Box<dyn Iterator<Item = Result<Change, TreeError>> + 'a>;
 
@@ -125,6 +126,10 @@ impl CollectionMerge<'_> {
             // Under other keys, documents of the two have nothing to do with each other.
             lie_alike(ours.series().as_ref(), theirs.series().as_ref())
         });
+        let alike = match alike {
+            Some((ours, theirs)) if self.are_points_moved(ours, theirs)? => None,
+            alike => alike,
+        };
         let Some((ours, theirs)) = alike else {
             let entries = ThreeWay::new(self.base, self.ours, self.theirs);
             let told = entries.map(|entry| entry.map(description));
@@ -166,6 +171,13 @@ impl CollectionMerge<'_> {
         let indexes = specs.into_iter().zip(roots).collect();
         let entry = Some(CatalogEntry::new(options, sides.merged.root, indexes));
         Ok(MergedCollection { entry, conflicts, schema })
+    }
+
+    /// Whether points of a time series were moved by both sides.
+    fn are_points_moved(&self, ours: &CatalogEntry, theirs: &CatalogEntry) -> Result<bool, Error> {
+        let (Some(series), Some(base)) = (ours.series(), self.base) else { return Ok(false) };
+        let [base, ours, theirs] = [base, ours, theirs].map(|it| it.documents_tree(self.format));
+        moved_points::are_moved_by_both(self.store, &series, &base, [&ours, &theirs])
     }
 
     fn document_rules(&self, options: &DocumentBuf) -> Result<DocumentRules, Error> {

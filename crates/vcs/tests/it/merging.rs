@@ -1,6 +1,7 @@
 //! Merges on small histories, each promise by itself.
 
-use frond_db::Frond;
+use frond_db::collection::DeleteStatement;
+use frond_db::{Durability, Frond};
 use frond_doc::{DocumentBuf, Value, document};
 use frond_query::Code;
 use frond_vcs::Repository;
@@ -436,4 +437,53 @@ fn one_index_changed_differently_on_both_sides_is_decided() {
 
 fn by_hint(database: &Repository, a: i32, hint: &str) -> usize {
     find(database, "things", Some(document! { "a": a }), Some(hint)).len()
+}
+
+/// A point lies by its source: one that gets another is removed here and inserted there.
+#[test]
+fn points_that_both_sides_moved_are_no_two_points() {
+    let point = |id: i32, source: &str| {
+        document! { "_id": id, "t": Value::DateTime(1), "m": source, "v": id }
+    };
+    let change = |database: &Repository, source: Option<&str>, new: i32| {
+        let filter = document! { "m": "old" };
+        let variables = None;
+        let all_of_it =
+            DeleteStatement { filter, only_first: false, hint: None, variables, collation: None };
+        let done = database.delete("points", &[all_of_it], true, Durability::Relaxed);
+        assert!(done.expect("a good delete").errors.is_empty());
+        let moved: Vec<_> = source.iter().flat_map(|to| (0..3).map(|id| point(id, to))).collect();
+        insert(database, "points", &moved);
+        insert(database, "points", &[point(new, "new")]);
+        database.commit("a change", "").expect("something changed");
+    };
+    for (ours, theirs, is_conflict) in [
+        (Some("ours"), Some("theirs"), true),
+        (None, Some("theirs"), true),
+        (Some("ours"), None, true),
+        (None, None, false),
+    ] {
+        let frond = new();
+        let main = shop(&frond, "");
+        let options = super::support::json("{'timeseries': {'timeField': 't', 'metaField': 'm'}}");
+        main.create_collection("points", options.view()).expect("a good series");
+        insert(&main, "points", &[0, 1, 2].map(|id| point(id, "old")));
+        main.commit("three points", "").expect("something changed");
+        main.create_branch("side", None).expect("a good name");
+        let side = shop(&frond, "side");
+        change(&main, ours, 10);
+        change(&side, theirs, 20);
+        let outcome = merge(&main, "side").expect("it is told");
+        if !is_conflict {
+            assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+            assert_eq!(all(&main, "points").len(), 2);
+            continue;
+        }
+        assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
+        let conflicts = main.conflicts(None).expect("they can be listed");
+        assert_eq!((conflicts.len(), conflicts[0].kind), (1, ConflictKind::Collection));
+        main.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).expect("decided");
+        main.merge_continue(None, None).expect("nothing is left");
+        assert_eq!(all(&main, "points"), all(&side, "points"));
+    }
 }
