@@ -542,6 +542,108 @@ def keys(browser):
         expect(page.get_by_role("heading", name="Keys")).to_be_visible()
 
 
+def fields(browser, server):
+    """What fields hold is sampled; a bar narrows the filter, by value, by range, by date."""
+    shop = server.client.demo
+    with browser.page("#/db/demo/documents/items") as page:
+        settle(page)
+        page.get_by_role("button", name="Fields", exact=True).click()
+        name = page.get_by_role("region", name="Field name")
+        expect(name.get_by_role("button")).to_have_count(8)
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            browser.check(page, f"fields at {width}")
+        page.set_viewport_size({"width": 1280, "height": 800})
+        name.get_by_role("button", name="lamp").click()
+        expect(page.get_by_text(re.compile(r"^\d+ documents$"))).to_have_text(f"{shop.items.count_documents({'name': 'lamp'})} documents")
+        price = page.get_by_role("region", name="Field price").get_by_role("button").first
+        told = price.locator(".what").inner_text()
+        price.click()
+        least, most = (float(edge) for edge in told.split(" – "))
+        narrower = shop.items.count_documents({"name": "lamp", "price": {"$gte": least, "$lt": most}})
+        assert 0 < narrower
+        expect(page.get_by_text(re.compile(r"^\d+ documents?$"))).to_have_text(f"{narrower} {'document' if narrower == 1 else 'documents'}")
+        assert f"price: {{ $gte: {told.split(' – ')[0]}" in page.get_by_label("Filter").input_value(), page.get_by_label("Filter").input_value()
+        page.get_by_label("Filter").fill("{}")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("300 documents")).to_be_visible()
+        page.get_by_role("button", name="Fields", exact=True).click()
+        added = page.get_by_role("region", name="Field added").get_by_role("button").first
+        count = int(added.locator(".number").inner_text())
+        added.click()
+        expect(page.get_by_text(f"{count} documents")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator(".panel")).not_to_be_visible()
+
+
+def code(browser, server):
+    """A pipeline is copied as code of a driver: Python's is run, and finds the same."""
+    stages = '[{$match: {name: /^[l\'d]/, price: {$gt: NumberDecimal("10.5")}, added: {$gte: ISODate("2026-02-01")}}}, {$group: {_id: "$name", count: {$sum: 1}}}, {$sort: {_id: 1}}]'
+    with browser.page("#/db/demo/aggregate/items?stages=" + stages) as page:
+        settle(page)
+        page.get_by_role("button", name="Copy as code").click()
+        area = page.get_by_label("Code", exact=True)
+        assert area.input_value().startswith('db.getSiblingDB("demo").getCollection("items").aggregate(['), area.input_value()
+        browser.check(page, "code")
+        for language, words in [("Node.js", "EJSON.parse"), ("Java", "BsonDocument.parse"), ("Rust", "serde_json::from_str"), ("Python", "json_util.loads")]:
+            page.get_by_label("Language").select_option(language)
+            assert words in area.input_value() and "10.5" in area.input_value(), area.input_value()
+        found = []
+        exec(area.input_value(), {"client": server.client, "print": found.append})  # noqa: S102 - that is what it is for
+    wanted = {"name": {"$regex": "^[l'd]"}, "price": {"$gt": 10.5}, "added": {"$gte": datetime.datetime(2026, 2, 1)}}
+    names = server.client.demo.items.distinct("name", wanted)
+    assert [it["_id"] for it in found] == sorted(names) == ["desk", "lamp"], found
+
+
+def lines(browser, server, frond):
+    """What is done to a commit has a line for the command line; that line does it; Undo takes it back."""
+    database = server.client.lines
+    database.c.insert_one({"_id": 1, "x": 1})
+    database.command("frondCommit", message="one")
+    database.c.update_one({"_id": 1}, {"$set": {"x": 2}})
+    database.command("frondCommit", message="two")
+    with browser.page("#/db/lines/log") as page:
+        page.locator(".log .commit", has_text="two").click()
+        page.get_by_text("At the command line").click()
+        for width in (1280, 360):
+            page.set_viewport_size({"width": width, "height": 800})
+            browser.check(page, f"command lines at {width}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.set_viewport_size({"width": 1280, "height": 800})
+        told = page.locator(".lines code").all_inner_texts()
+        revert = next(line for line in told if line.startswith("frond revert"))
+        uri = server.uri.removeprefix("mongodb://").rstrip("/")
+        for line in [revert, next(line for line in told if line.startswith("frond tag")).replace("NAME", "v1")]:
+            subprocess.run([frond, *line.split()[1:], "--uri", uri], check=True, stdout=subprocess.DEVNULL)
+        assert database.c.find_one() == {"_id": 1, "x": 1}
+        assert [it["tag"] for it in database.command("frondTag")["tags"]] == ["v1"]
+        page.reload()
+        page.locator(".log .commit").first.click()
+        page.get_by_role("button", name="Revert").click()
+        expect(page.locator(".notes").get_by_role("button", name="Undo")).to_be_visible()
+        assert database.c.find_one() == {"_id": 1, "x": 2}
+        page.locator(".notes").get_by_role("button", name="Undo").click()
+        page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+        expect(page.get_by_text(re.compile("^Undone"))).to_be_visible()
+        assert database.c.find_one() == {"_id": 1, "x": 1}
+
+
+def percentiles(browser, server):
+    """A slow operation shows in the 99th percentile, and not in the median."""
+    with browser.page("#/metrics") as page:
+        half, most = (page.locator(".figure", has_text=name).locator("strong") for name in ("p50", "p99"))
+        expect(half).to_have_text(re.compile(r"^[\d.]+ ms$"))
+        for _ in range(20):
+            for _ in range(10):
+                server.client.demo.items.find_one({"_id": 1})
+            server.client.demo.items.find_one({"$where": "const until = Date.now() + 60; while (Date.now() < until); return true"})
+            slow, usual = (float(it.inner_text().split()[0]) if "ms" in it.inner_text() else 0.0 for it in (most, half))
+            if slow >= 60 and usual < 60:
+                return
+            page.wait_for_timeout(300)
+        raise AssertionError((slow, usual))
+
+
 def demo(server):
     """What the pictures show."""
     shop = server.client.demo
@@ -629,7 +731,9 @@ def main():
             parts = {
                 "walk": lambda: walk(browser, server), "types": lambda: types(browser, server),
                 "conflicts": lambda: conflicts(browser, server), "proposals": lambda: proposals(browser, server), "kinds": lambda: kinds(browser, server), "hostile": lambda: hostile(browser, server),
-                "keys": lambda: keys(browser), "screens": lambda: screens(browser, arguments.pictures),
+                "keys": lambda: keys(browser), "fields": lambda: fields(browser, server), "code": lambda: code(browser, server),
+                "lines": lambda: lines(browser, server, arguments.frond), "percentiles": lambda: percentiles(browser, server),
+                "screens": lambda: screens(browser, arguments.pictures),
                 "picture": lambda: conflict_picture(browser, server, arguments.pictures),
                 "logins": lambda: logins(browser_of, arguments.frond), "scroll": lambda: scroll(browser, server, arguments.documents),
             }

@@ -1,7 +1,8 @@
 // A pipeline, stage by stage: each with a sample of what comes out of it.
 
 import { documents } from "../api.js";
-import { attempt, button, confirm, h, put, tell } from "../dom.js";
+import { ask, attempt, button, confirm, field, h, put, tell } from "../dom.js";
+import { LANGUAGES } from "./driver_code.js";
 import { head, link, remember } from "../main.js";
 import { Value, of, read, show as text } from "../values.js";
 
@@ -88,11 +89,19 @@ export async function show(place) {
   }
 
   const copy = async () => {
-    const code = await attempt(() => `db.getCollection(${JSON.stringify(place.collection)}).aggregate(${text(pipeline())})`);
+    const whole = await attempt(() => pipeline());
+    if (!whole) return;
+    const code = await ask("The pipeline as code", () => {
+      const area = h("textarea", { rows: 14, readonly: true, spellcheck: "false", "aria-label": "Code" });
+      const language = h("select", { onchange: () => fill() }, Object.keys(LANGUAGES).map((it) => h("option", { value: it }, it)));
+      const fill = () => { area.value = LANGUAGES[language.value](place.name, place.collection, whole); };
+      fill();
+      return { body: h("div.stack", field("Language", language), area), take: () => area.value };
+    }, { agree: "Copy", wide: true });
     if (code) navigator.clipboard?.writeText(code).then(() => tell("Copied"));
   };
   put(place.main, h("div.page", head(place, "aggregate",
-    button("Copy", copy, { kind: "quiet", glyph: "copy", title: "Copy for the shell" }),
+    button("Copy as code", copy, { kind: "quiet", glyph: "copy", title: "For the shell or a driver" }),
     button("Explain", () => attempt(() => { location.hash = link(["db", place.name, "explain", place.collection], { stages: text(pipeline(), null) }); }), { kind: "quiet" }),
     button("Run", runAll, { kind: "primary" })), list,
   h("div", button("Add stage", () => { stages.push({ name: "$match", text: "{ }", on: true }); render(); list.lastChild.querySelector("select").focus(); }, { glyph: "plus" })), result));

@@ -6,6 +6,7 @@
 import { ask as command, documents as fetchDocuments, run } from "../api.js";
 import { ask, attempt, button, confirm, field, h, number, put, tell } from "../dom.js";
 import { Editor, saveBar } from "../editor.js";
+import { showFields } from "./fields.js";
 import { head, isVersion, link, remember, writable } from "../main.js";
 import { Value, brief, of, read, readDocument, same, show as text, write } from "../values.js";
 
@@ -45,6 +46,7 @@ class Documents {
     put(place.main, h("div.page.fill",
       h("div.stack", head(place, "documents", this.count,
         this.canWrite && (this.maker = button("New document", () => this.insert(), { glyph: "plus" })),
+        button("Fields", () => this.fields(), { kind: "quiet", title: "What the fields hold, from a sample" }),
         button("", () => this.load(), { kind: "quiet.square", glyph: "refresh", title: "Load again" }))),
       h("form.filter", { onsubmit: (event) => { event.preventDefault(); this.load(); } },
         field("Filter", this.inputs.filter), field("Sort", this.inputs.sort), field("Fields", this.inputs.project), h("button", { type: "submit" }, "Find")),
@@ -251,6 +253,26 @@ class Documents {
     panel.hidden = false;
     this.split.classList.add("open");
     editor.element.querySelector("button.value, .fold")?.focus({ preventScroll: true });
+  }
+
+  /** What the fields hold, where a document is shown otherwise. */
+  async fields() {
+    if (this.editor?.isChanged && !await confirm("Discard the changes?", "The open document has changes that aren't saved.", "Discard")) return;
+    const parsed = await attempt(() => this.parse());
+    if (!parsed) return;
+    const { panel } = this;
+    this.editor = null;
+    this.opened = undefined;
+    const close = () => { panel.hidden = true; this.split.classList.remove("open"); this.draw(); };
+    panel.onkeydown = (event) => { if (event.key === "Escape") close(); };
+    const box = h("div.page");
+    put(panel, h("div.head", h("h2", "Fields"), h("span.end"), button("", close, { kind: "quiet.square", glyph: "close", title: "Close" })), box);
+    panel.hidden = false;
+    this.split.classList.add("open");
+    this.draw();
+    const take = async (filter) => { this.inputs.filter.value = filter; await this.load(); await this.fields(); };
+    if (await attempt(async () => { await showFields(box, this.place, parsed.filter, take); return true; })) panel.querySelector("button")?.focus({ preventScroll: true });
+    else close();
   }
 
   async asText(document, row) {

@@ -62,13 +62,25 @@ export async function show(place) {
             button("Pick", () => act(place, "frondCherryPick", commit), { kind: "quiet", title: "Apply its changes to this branch" }),
             button("Revert", () => act(place, "frondRevert", commit), { kind: "quiet", title: "Undo its changes by a new commit" }),
             button("Reset", () => reset(place, commit), { kind: "quiet", title: "Move this branch here" })]),
-        counts));
+        counts, commandLines(place, commit)));
     detail.querySelector("a.button")?.focus();
     command(place.name, { frondShow: 1, target: commit.commitId }, place).then((shown) => put(counts, shown.collections.length ? shown.collections.map((it) =>
       h("div", h("strong", it.collection), " ", [["+", "added"], ["~", "modified"], ["−", "removed"]].filter(([, kind]) => it[kind]).map(([sign, kind]) => [h(`span.sign.${kind}`, sign), `${it[kind]} `]))) : "It changed nothing."))
       .catch((error) => put(counts, error.message));
   }
 }
+
+/** The same acts at a command line, to be copied. */
+function commandLines(place, commit) {
+  const id = commit.commitId.slice(0, 12), name = quoted(place.name);
+  const own = isVersion(place.version) ? [] : [["Pick", `cherry-pick ${name} ${id}`], ["Revert", `revert ${name} ${id}`], ["Reset", `reset ${name} ${id}`], ["Undo", `undo ${name}`]];
+  const lines = [["What it changed", `show ${name} ${id}`], ["Branch here", `branch ${quoted(place.database)} NAME ${id}`], ["Tag", `tag ${quoted(place.database)} NAME ${id}`], ...own];
+  return h("details", h("summary", "At the command line"), h("dl.lines.small", lines.map(([what, line]) => h("div", h("dt", what),
+    h("dd", h("code", `frond ${line}`), button("", () => navigator.clipboard?.writeText(`frond ${line}`).then(() => tell("Copied")), { kind: "quiet.square", glyph: "copy", title: `Copy: ${what}` }))))));
+}
+
+/** A name as a shell takes it. */
+const quoted = (name) => /^[\w@%.+-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
 
 const fact = (name, value) => h("div", h("dt", name), h("dd", value));
 

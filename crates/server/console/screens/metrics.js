@@ -12,7 +12,7 @@ export async function show(place) {
   put(place.main, h("div.page", h("div.head", h("h1", "Metrics and operations"), h("span.end"), h("span.soft.small", "each second")), figures, h("section.stack", h("h2", "Operations"), operations), more));
   let before;
   const look = async () => {
-    const now = await command("admin", { serverStatus: 1 }, place);
+    const now = await command("admin", { serverStatus: 1, opLatencies: { histograms: true } }, place);
     const at = performance.now();
     if (before) {
       const seconds = (at - before.at) / 1000;
@@ -20,7 +20,7 @@ export async function show(place) {
       const counters = now.opcounters;
       rows.push({
         reads: rate((it) => it.opcounters.query + it.opcounters.getmore), writes: rate((it) => it.opcounters.insert + it.opcounters.update + it.opcounters.delete),
-        commands: rate((it) => it.opcounters.command), latency: latency(before.now, now), memory: (now.mem?.resident ?? 0) * 2 ** 20, connections: now.connections?.current ?? 0, counters,
+        commands: rate((it) => it.opcounters.command), latency: latency(before.now, now), ...shares(before.now, now), memory: (now.mem?.resident ?? 0) * 2 ** 20, connections: now.connections?.current ?? 0, counters,
       });
       if (rows.length > SECONDS) rows.shift();
       draw(now);
@@ -35,11 +35,22 @@ export async function show(place) {
     return ops > 0 ? (sum(other, "latency") - sum(one, "latency")) / ops / 1000 : 0;
   };
 
+  /** The times that half and all but a hundredth of the operations since then kept to, in ms. */
+  const shares = (one, other) => {
+    const counts = new Map();
+    for (const [it, sign] of [[one, -1], [other, 1]]) {
+      for (const kind of ["reads", "writes", "commands"]) {
+        for (const { micros, count } of it.opLatencies?.[kind]?.histogram ?? []) counts.set(Number(micros), (counts.get(Number(micros)) ?? 0) + sign * Number(count));
+      }
+    }
+    return { p50: kept(counts, 0.5), p99: kept(counts, 0.99) };
+  };
+
   function draw(now) {
     const last = rows.at(-1);
     const one = (value) => value < 10 ? value.toFixed(1) : number(Math.round(value));
     put(figures, card("Reads a second", one(last.reads), "reads"), card("Writes a second", one(last.writes), "writes"), card("Commands a second", one(last.commands), "commands"),
-      card("Time of an operation", `${last.latency.toFixed(2)} ms`, "latency"), card("Connections", number(last.connections), "connections"), card("Memory", bytes(last.memory), "memory"));
+      card("Time of an operation", `${last.latency.toFixed(2)} ms`, "latency"), card("Half within (p50)", within(last.p50), "p50"), card("99 of 100 within (p99)", within(last.p99), "p99"), card("Connections", number(last.connections), "connections"), card("Memory", bytes(last.memory), "memory"));
     const { frond = {} } = now;
     put(more, h("section.stack", h("h2", "Engine and store"), h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Engine and store" }, h("table", h("tbody", flat(frond).map(([name, value]) => h("tr", h("td", name), h("td.number", typeof value === "number" ? number(value) : String(value)))))))));
   }
@@ -77,6 +88,21 @@ export async function show(place) {
   }, 1000);
   place.signal.addEventListener("abort", () => clearInterval(timer));
 }
+
+/** The upper end of the span of the histogram below which a share of the counts lies; in ms. */
+export function kept(counts, share) {
+  const spans = [...counts].filter(([, count]) => count > 0).sort(([one], [other]) => one - other);
+  const edges = [...counts.keys()].sort((one, other) => one - other);
+  let left = share * spans.reduce((sum, [, count]) => sum + count, 0);
+  for (const [from, count] of spans) {
+    left -= count;
+    // A span ends where the next may begin: they double, or rise by half, as mongod's.
+    if (left <= 1e-9) return (edges.find((edge) => edge > from && edge <= 2 * from) ?? Math.max(2, 2 * from)) / 1000;
+  }
+  return 0;
+}
+
+const within = (millis) => millis ? `${millis < 1 ? millis.toFixed(3) : millis.toFixed(1)} ms` : "—";
 
 function flat(value, path = "") {
   if (value === null || typeof value !== "object" || value instanceof Date) return [[path, value instanceof Date ? value.toISOString() : value ?? ""]];
