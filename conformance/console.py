@@ -571,7 +571,7 @@ def fields(browser, server):
         added = page.get_by_role("region", name="Field added").get_by_role("button").first
         count = int(added.locator(".number").inner_text())
         added.click()
-        expect(page.get_by_text(f"{count} documents")).to_be_visible()
+        expect(page.get_by_text(f"Of {count} documents")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator(".panel")).not_to_be_visible()
 

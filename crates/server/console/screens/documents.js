@@ -250,6 +250,7 @@ class Documents {
       this.canWrite && button("Clone", () => this.insert(editor.draft), { kind: "quiet" }),
       !readOnly && button("", () => this.remove(document), { kind: "quiet.square", glyph: "trash", title: "Delete" }),
       button("", close, { kind: "quiet.square", glyph: "close", title: "Close" })), editor.element, bar.bar);
+    panel.setAttribute("aria-label", "Document");
     panel.hidden = false;
     this.split.classList.add("open");
     editor.element.querySelector("button.value, .fold")?.focus({ preventScroll: true });
@@ -267,12 +268,14 @@ class Documents {
     panel.onkeydown = (event) => { if (event.key === "Escape") close(); };
     const box = h("div.page");
     put(panel, h("div.head", h("h2", "Fields"), h("span.end"), button("", close, { kind: "quiet.square", glyph: "close", title: "Close" })), box);
+    panel.setAttribute("aria-label", "Fields");
     panel.hidden = false;
     this.split.classList.add("open");
     this.draw();
-    const take = async (filter) => { this.inputs.filter.value = filter; await this.load(); await this.fields(); };
-    if (await attempt(async () => { await showFields(box, this.place, parsed.filter, take); return true; })) panel.querySelector("button")?.focus({ preventScroll: true });
-    else close();
+    // A bar that was pressed is gone: the keys stay here.
+    panel.querySelector("button").focus({ preventScroll: true });
+    const take = async (filter) => { this.inputs.filter.value = filter; await this.load(); if (!panel.hidden) await this.fields(); };
+    if (!await attempt(async () => { await showFields(box, this.place, parsed.filter, take); return true; })) close();
   }
 
   async asText(document, row) {
