@@ -46,6 +46,9 @@ pub struct CommitRequest {
     pub amend: bool,
     /// Commit also if nothing changed.
     pub allow_empty: bool,
+    /// Versions that the commit has for parents, too: their changes are in the working state
+    /// already, as those of a merge that was made elsewhere are.
+    pub merges: Vec<String>,
     /// No client asked for it: the policy's retention may take it away again.
     pub automatic: bool,
 }
@@ -122,7 +125,8 @@ impl Repository {
     /// Records the branch's working state as a commit, as `request` says.
     ///
     /// # Errors
-    /// As [`Repository::commit`]; `BadValue` if there is no commit to amend.
+    /// As [`Repository::commit`]; `BadValue` if there is no commit to amend, or no version that is
+    /// merged.
     pub fn commit_as(&self, request: &CommitRequest) -> Result<CommitInfo, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
@@ -149,13 +153,14 @@ impl Repository {
                 self.amend(transaction, &state, catalog, request)?
             } else {
                 let is_unchanged = catalog.root == state.head_catalog(&**engine.store())?.root;
-                if is_unchanged && !request.allow_empty {
+                let merged = self.merged_parents(state.head_chunk(), request)?;
+                if is_unchanged && !request.allow_empty && merged.is_empty() {
                     return Err(nothing_to_commit());
                 }
                 let message = request.message.as_deref().unwrap_or_default();
                 let author = request.author.as_deref().unwrap_or_default();
                 let signature = self.signature(request, author, message)?;
-                let parents: Vec<ChunkHash> = state.head_chunk().into_iter().collect();
+                let parents: Vec<_> = state.head_chunk().into_iter().chain(merged).collect();
                 let (chunk, info) = self.make_commit(transaction, catalog, &parents, &signature)?;
                 state.record(transaction, &chunk, &signature.why("commit"), &signature)?;
                 info
@@ -185,6 +190,23 @@ impl Repository {
         };
         self.check_move(transaction, BranchMove::Commit, (&before, &catalog))?;
         make(engine, catalog, parents, signature)
+    }
+
+    /// The parents besides HEAD, each once.
+    fn merged_parents(
+        &self,
+        head: Option<ChunkHash>,
+        request: &CommitRequest,
+    ) -> Result<Vec<ChunkHash>, Error> {
+        let reader = self.reader();
+        let mut parents = Vec::new();
+        for version in &request.merges {
+            let parent = self.revision(&reader, version)?;
+            if Some(parent) != head && !parents.contains(&parent) {
+                parents.push(parent);
+            }
+        }
+        Ok(parents)
     }
 
     fn signature<'a>(

@@ -101,6 +101,22 @@ pub fn branch(asked: &Asked<'_>) -> Result<(), Error> {
     asked.takes("start", Action::ManageBranches)
 }
 
+/// `frondCommit`: what it says it has merged is read, and becomes a part of the branch's history.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn commit(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.here(&[Action::Commit], None)?;
+    let merged = asked.fields()?.array("merges")?;
+    let mut versions = merged.iter().flat_map(|merged| merged.iter());
+    let Some(first) = versions.next() else { return Ok(()) };
+    asked.here(&[Action::Merge], None)?;
+    let mut named = std::iter::once(first).chain(versions).filter_map(|version| version.as_str());
+    named.try_for_each(|version| {
+        asked.on(&[Action::Find], asked.database, At::Revision(version), None)
+    })
+}
+
 /// `frondMerge`; a preview changes nothing.
 ///
 /// # Errors

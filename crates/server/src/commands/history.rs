@@ -38,9 +38,14 @@ pub fn commit(request: &Request<'_>) -> Answer {
         time_millis: date(&mut fields, "time")?,
         amend,
         allow_empty: fields.boolean("allowEmpty")?,
+        merges: merges(&mut fields)?,
         automatic: false,
     };
     fields.finish()?;
+    if commit.amend && !commit.merges.is_empty() {
+        let message = "frondCommit takes either 'amend' or 'merges'";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
     let database = request.database()?;
     if !commit.allow_empty {
         database.check_exists()?;
@@ -55,6 +60,13 @@ pub fn commit(request: &Request<'_>) -> Answer {
     occasion.facts.push(("commitId", commit.id.to_string()));
     request.server.hooks.after(&occasion, &mut answer);
     Ok(answer)
+}
+
+/// Takes the versions that a commit says it has merged; the table has checked the types.
+fn merges(fields: &mut Fields<'_>) -> Result<Vec<String>, Error> {
+    let versions = fields.array("merges")?;
+    let texts = versions.iter().flat_map(|versions| versions.iter());
+    Ok(texts.filter_map(|version| version.as_str().map(str::to_owned)).collect())
 }
 
 /// What hooks are told of a command.

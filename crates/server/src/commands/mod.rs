@@ -224,7 +224,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondCherryPick", Found(versions::merging), pick::cherry_pick).also(&["doltCherryPick", "dumboCherryPick"]),
     Command::new("frondClock", Cluster(&[SetClock]), clock::run).on_admin(),
     Command::new("frondClone", Found(versions::fetch), remote::clone).also(&["doltClone", "dumboClone"]),
-    Command::new("frondCommit", Database(&[Commit]), history::commit).also(&["doltCommit", "dumboCommit"]),
+    Command::new("frondCommit", Found(versions::commit), history::commit).also(&["doltCommit", "dumboCommit"]),
     Command::new("frondConflicts", Found(versions::reading), merge::conflicts).also(&["doltConflicts", "dumboConflicts"]),
     Command::new("frondDiff", Found(versions::reading), status::diff).also(&["doltDiff", "dumboDiff"]),
     Command::new("frondErase", Found(versions::erase), erase::run),

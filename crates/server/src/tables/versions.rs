@@ -82,6 +82,7 @@ pub static COMMIT: Table = of(
         flag("amend"),
         text("author"),
         text("committer"),
+        texts("merges"),
         text("message"),
         date("time"),
     ],

@@ -145,6 +145,7 @@ pub const IN_FIELDS: &[&str] = &[
     r#"{"frondLog": 1, "collection": "things", "range": "REV"}"#,
     r#"{"frondHistory": 1, "collection": "things", "document": 1, "range": "REV"}"#,
     r#"{"frondShow": 1, "target": "REV"}"#,
+    r#"{"frondCommit": 1, "message": "m", "merges": ["HEAD", "REV"]}"#,
     r#"{"frondMerge": 1, "merge_in": "REV"}"#,
     r#"{"frondMerge": 1, "merge_in": "REV", "squash": true}"#,
     r#"{"frondCherryPick": 1, "target": "REV"}"#,

@@ -92,6 +92,25 @@ fn commits_are_amended_and_may_be_empty() {
 }
 
 #[test]
+fn a_commit_may_say_what_it_has_merged() {
+    let (frond, main) = history();
+    let side = shop(&frond, "side").status().expect("a status").head.expect("it has a commit");
+    let head = main.status().expect("a status").head.expect("it has a commit");
+    let merge = |versions: &[&str]| CommitRequest {
+        message: Some("merged elsewhere".to_owned()),
+        merges: versions.iter().map(|version| (*version).to_owned()).collect(),
+        ..CommitRequest::default()
+    };
+    // Nothing changed here, but the history. HEAD and what is named twice are one parent.
+    let made = main.commit_as(&merge(&["side", "HEAD", "side"])).expect("a merge");
+    assert_eq!(made.parents, [head, side]);
+    assert_eq!(messages(&main, LogRequest { limit: Some(1), ..LogRequest::default() }).len(), 1);
+    assert!(main.commit_as(&merge(&["nowhere"])).is_err());
+    assert!(main.commit_as(&merge(&["HEAD"])).is_err(), "it merges nothing");
+    assert_eq!(main.status().expect("a status").head, Some(made.id));
+}
+
+#[test]
 fn the_log_is_filtered_and_paged() {
     let (frond, main) = history();
     let all = messages(&main, LogRequest::default());
