@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod erase;
 pub mod export;
 pub mod follow;
+pub mod from_dolt;
 pub mod fsck;
 pub mod gc;
 pub mod graph;

@@ -9,7 +9,7 @@
 
 mod batches;
 mod dump;
-mod progress;
+pub mod progress;
 mod restore;
 pub mod writer;
 

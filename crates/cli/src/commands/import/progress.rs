@@ -1,4 +1,4 @@
-//! A progress bar by bytes, on standard error, where that is a terminal.
+//! A progress bar by bytes or commits, on standard error, where that is a terminal.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -30,6 +30,22 @@ impl Progress {
         bar.set_style(style);
         bar.enable_steady_tick(Duration::from_millis(100));
         Progress(bar)
+    }
+
+    /// Begins; there are so many commits.
+    pub fn of_commits(count: u64) -> Progress {
+        let bar = ProgressBar::new(count);
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("{wide_bar:.green} {pos}/{len} commits  {eta} left");
+        bar.set_style(style.expect("the template is a constant"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Progress(bar)
+    }
+
+    /// Counts a commit.
+    pub fn step(&self) {
+        self.0.inc(1);
     }
 
     /// Counts the bytes that are read from `reader`.
