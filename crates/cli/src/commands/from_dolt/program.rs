@@ -6,7 +6,7 @@
 //! lie in a directory of ours: otherwise it would put them into the repository.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -53,8 +53,9 @@ impl Program {
             return Err(Failure::failed(what));
         }
         let failed = |error| Failure::file(&program.display().to_string(), &error);
-        let found = Command::new(program).arg("version").stdout(Stdio::null()).status();
-        if !found.map_err(failed)?.success() {
+        let mut asked = Command::new(program);
+        let asked = asked.arg("version").stdout(Stdio::null()).stderr(Stdio::null());
+        if !asked.status().map_err(|error| not_found(program, &error))?.success() {
             return Err(Failure::failed(format!("{} version fails", program.display())));
         }
         let port = free_port().map_err(failed)?;
@@ -119,6 +120,17 @@ impl Drop for Program {
     }
 }
 
+fn not_found(program: &Path, error: &io::Error) -> Failure {
+    let name = program.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::failed(format!(
+            "there is no program {name}: Dolt does the reading, so install it, or name its program \
+             with --dolt-program"
+        )),
+        _ => Failure::file(&name.to_string(), error),
+    }
+}
+
 /// The server's configuration; what JSON quotes is quoted for YAML, too.
 fn configuration(repository: &Path, own: &Path, port: u16) -> String {
     let quoted = |path: &Path| json(Value::String(&path.to_string_lossy()));
@@ -136,6 +148,6 @@ fn configuration(repository: &Path, own: &Path, port: u16) -> String {
 }
 
 /// A port that is free now; Dolt's server takes no 0.
-fn free_port() -> std::io::Result<u16> {
+fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
