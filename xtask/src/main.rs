@@ -156,6 +156,10 @@ fn ci(root: &Path) -> Result<(), String> {
         (PYTHON, &["conformance/bucket_log.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/change_streams.py", "--frond", CHECKED, "--seed", &SEED]),
         (PYTHON, &["conformance/waiting_streams.py", "--frond", CHECKED]),
+        (
+            PYTHON,
+            &["conformance/router.py", "--frond", CHECKED, "--seconds", "20", "--seed", &SEED],
+        ),
         (PYTHON, &["conformance/faults.py", "--frond", CHECKED, "--rounds", "30", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--seed", &SEED]),
         (PYTHON, &["conformance/power.py", "--frond", CHECKED, "--rounds", "10", "--forgetful"]),

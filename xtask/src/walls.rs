@@ -123,7 +123,7 @@ const CRATES: &[Walls] = &[
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
                 log_file log replica audit_log drain snapshot_window profiler hooks shared health audit authorization \
                 transactions sweep governor request commands reference concerns member dispatch \
-                in_process connection metrics console listener private client",
+                in_process connection metrics console listener private client router",
         gate: None,
         upward: 0,
         in_rings: 0,

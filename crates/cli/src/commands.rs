@@ -36,6 +36,7 @@ pub mod repair;
 pub mod reset;
 pub mod resolve;
 pub mod restore;
+pub mod router;
 pub mod salvage;
 pub mod serve;
 pub mod shell;

@@ -78,6 +78,7 @@ struct Cli {
 enum Command {
     Tour(commands::tour::Tour),
     Serve(Box<commands::serve::Serve>),
+    Router(commands::router::Router),
     Shell(commands::shell::Shell),
     Mcp(commands::mcp::Mcp),
     Import(commands::import::Import),
@@ -268,6 +269,7 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
     match command {
         Command::Tour(tour) => tour.run(terminal),
         Command::Serve(serve) => serve.run(terminal),
+        Command::Router(router) => router.run(terminal),
         Command::Shell(shell) => shell.run(terminal),
         Command::Mcp(mcp) => mcp.run(terminal),
         Command::Import(import) => import.run(terminal),

@@ -16,7 +16,7 @@
 
 mod compressed;
 mod conversation;
-mod handshake;
+pub(crate) mod handshake;
 mod incoming;
 mod late_hello;
 pub mod socket;

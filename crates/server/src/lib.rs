@@ -5,8 +5,8 @@
 //! [`fields`] and [`common_fields`] (what a handler works with), [`commands`] (one file a command,
 //! or a few relatives), [`cursors`] and [`operations`] (what outlives a message, and what runs),
 //! [`sessions`] and [`transactions`], [`remote_opener`] (other repositories). [`client`] is the
-//! other side; [`in_process`] runs commands without a socket, and [`private`] serves from within
-//! another program; [`metrics`] is for monitoring.
+//! other side, [`router`] stands between; [`in_process`] runs commands without a socket, and
+//! [`private`] serves from within another program; [`metrics`] is for monitoring.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
 //! has a thread; those that are idle have none. What they may hold together is in [`limits`] and
@@ -55,6 +55,7 @@ pub mod reference;
 pub mod remote_opener;
 pub mod replica;
 pub mod request;
+pub mod router;
 pub mod scram;
 pub mod sessions;
 pub mod shared;
@@ -86,6 +87,7 @@ pub use private::{PrivateError, PrivateOptions, PrivateServer};
 pub use remote_opener::RemoteOpener;
 pub use replica::key::ClusterKey;
 pub use replica::{Replica, ReplicaOptions};
+pub use router::{Router, RouterError, RouterOptions};
 pub use shared::MemberOptions;
 pub use supervisor::Supervisor;
 pub use tls::{TlsError, TlsMode, TlsOptions};

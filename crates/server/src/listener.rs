@@ -6,7 +6,7 @@
 //! (that they were interrupted, if they take too long), then the databases are closed.
 
 mod accept;
-mod bind;
+pub(crate) mod bind;
 mod error;
 mod options;
 mod serving;
@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use frond_db::Frond;
 use frond_db::memory_queue::MemoryQueue;
+use frond_db::{Error, Frond};
 use frond_doc::{DocumentBuf, Value};
 use frond_query::Filter;
 use tokio::runtime::Runtime;
@@ -39,6 +39,8 @@ use crate::log::{self, LogOutput, Severity};
 use crate::member;
 use crate::message_memory::MessageMemory;
 use crate::metrics;
+use crate::replica::key::ClusterKey;
+use crate::scram::{Credentials, Mechanism};
 use crate::shared::Shared;
 use crate::tls::Tls;
 use crate::usage::Usage;
@@ -213,6 +215,9 @@ fn shared(
     shared.replica = options.replica;
     shared.parsed = options.parsed;
     shared.accounts = accounts;
+    if let Some(key) = &options.router_key {
+        shared.router_credentials = Some(router_credentials(key).map_err(ServerError::Users)?);
+    }
     if options.auth {
         shared.cluster_time_key = Some(ClusterTimeKey::new().map_err(ServerError::Users)?);
     }
@@ -233,6 +238,12 @@ fn shared(
     shared.answers = MemoryQueue::new(options.answers_bytes_max);
     shared.kept_documents = MemoryQueue::new(options.cursors_bytes_max);
     Ok(shared)
+}
+
+/// By what the proof of a router is checked that it knows the key.
+fn router_credentials(key: &ClusterKey) -> Result<Credentials, Error> {
+    let prepared = Mechanism::Sha256.prepare("", &key.text())?;
+    Credentials::new(Mechanism::Sha256, &prepared)
 }
 
 fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {

@@ -26,6 +26,7 @@ use crate::peer::Peer;
 use crate::profiler::Profiler;
 use crate::remote_opener::RemoteOpener;
 use crate::replica::Replica;
+use crate::scram::Credentials;
 use crate::sessions::Sessions;
 use crate::snapshot_window::SnapshotWindow;
 use crate::stable_api::RequireApiVersion;
@@ -97,6 +98,8 @@ pub struct Shared {
     pub audit_log: AuditLog,
     /// The users and roles.
     pub accounts: Accounts,
+    /// By what routers are known, which log in for users.
+    pub router_credentials: Option<Credentials>,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
     /// Signs the cluster's time, where there are users.
@@ -196,6 +199,7 @@ impl Shared {
             log,
             audit_log: AuditLog::default(),
             accounts: Accounts::default(),
+            router_credentials: None,
             places: RemoteOpener::default(),
             cluster_time_key: None,
             hooks: Hooks::default(),

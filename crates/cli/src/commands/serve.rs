@@ -5,7 +5,7 @@ pub mod configuration;
 pub mod mongod;
 mod network;
 mod options;
-mod process;
+pub mod process;
 mod store;
 mod values;
 
@@ -92,6 +92,11 @@ pub struct Serve {
     /// nothing else
     #[arg(long)]
     auth: bool,
+
+    /// File of a key that routers know (frond router --router-key): 32 letters or more, readable by
+    /// its owner alone. Who knows it may log in as any user of this server
+    #[arg(long, value_name = "FILE", requires = "auth")]
+    router_key: Option<PathBuf>,
 
     /// Listen beyond loopback without --auth: any client that reaches the address can then read,
     /// change and drop everything

@@ -288,6 +288,11 @@ fn add_cluster_role(privileges: &mut Vec<Privilege>, role: &str, database: &str)
         "clusterManager" => {
             add(privileges, Resource::Cluster, CLUSTER_MANAGER);
             add(privileges, Resource::namespace("", ""), MANAGE_DATABASES);
+            // By what routers know which line leads which database.
+            for table in ["lines", "databases"] {
+                add(privileges, Resource::namespace("config", table), READ);
+                add(privileges, Resource::namespace("config", table), WRITE);
+            }
         }
         "hostManager" => {
             add(privileges, Resource::Cluster, HOST_MANAGER);

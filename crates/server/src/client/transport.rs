@@ -28,7 +28,10 @@ pub struct ClientTls {
 
 impl ClientTls {
     /// Reads the files.
-    fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
+    ///
+    /// # Errors
+    /// If one can't be read, or used.
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|source| TlsError::Certificate { file: "TLS".to_owned(), source })?

@@ -25,7 +25,7 @@ use crate::wire::MESSAGE_BYTES_MAX;
 pub const MONGODB_VERSION: &str = "8.0.0";
 const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
 /// The wire version of that MongoDB.
-const WIRE_VERSION_MAX: i32 = 25;
+pub const WIRE_VERSION_MAX: i32 = 25;
 /// What an election is called by: of two primaries clients believe the one with the greater term.
 fn election(term: i64) -> ObjectId {
     let mut id = [0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];

@@ -19,6 +19,10 @@ use crate::peer::{Conversation, Stage};
 use crate::request::{Answer, Request};
 use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism};
 
+/// By which a router logs in for a user: SCRAM-SHA-256 of the user's name, with the router's key in
+/// the password's place. Only servers with such a key take it.
+pub const OF_ROUTERS: &str = "FROND-ROUTER";
+
 /// What a login that goes on, or is over, answers.
 struct Step {
     conversation: i32,
@@ -59,21 +63,29 @@ fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Resul
         options.finish()?;
     }
     fields.finish()?;
-    let Some(mechanism) = Mechanism::named(name) else {
+    let server = request.server;
+    let of_router = server.router_credentials.as_ref().filter(|_| name == OF_ROUTERS);
+    let mechanism = match of_router {
+        Some(_) => Some((Mechanism::Sha256, OF_ROUTERS)),
+        None => Mechanism::named(name).map(|mechanism| (mechanism, mechanism.name())),
+    };
+    let Some((mechanism, name)) = mechanism else {
         let message = format!("Received authentication for mechanism {name} which is not enabled");
         return Err(Error::invalid(Code::MechanismUnavailable, message));
     };
     let first = ClientFirst::parse(payload).map_err(|_| failed())?;
     let user = UserName { database: home(database)?, user: first.user.clone() };
-    let server = request.server;
     let directory = server.accounts.directory(&server.frond)?;
-    let (credentials, id) = credentials(&directory, &user, mechanism);
+    let (credentials, id) = match of_router {
+        Some(key) => (key.clone(), directory.users.get(&user).map(|known| known.id)),
+        None => credentials(&directory, &user, mechanism),
+    };
     let is_elsewise = id.is_none() && directory.users.contains_key(&user);
     let (exchange, message) = Exchange::begin(&first, mechanism, credentials)?;
     let id = request.peer.begin_login(|number| Conversation {
         id: number,
         user,
-        mechanism: mechanism.name(),
+        mechanism: name,
         skips_empty,
         stage: Stage::Proof(Box::new(exchange), id),
     });

@@ -39,7 +39,7 @@ pub async fn shake(
 
 /// Whether a client's first bytes are TLS. It may say nothing for as long as it likes, as between
 /// messages; `None` if it goes, or stops within those bytes.
-async fn begins_with_tls(socket: &IdleSocket) -> Option<bool> {
+pub(crate) async fn begins_with_tls(socket: &IdleSocket) -> Option<bool> {
     let mut bytes = [0; 3];
     let first = socket.peek(&mut bytes).await.ok()?;
     if first == 0 {

@@ -12,7 +12,7 @@ use crate::unix_socket::{UnixSocket, UnixSocketOptions};
 
 /// Binds the first address that `listen` resolves to, if all of them are loopback addresses or
 /// others are allowed. To be called within the runtime.
-pub(super) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener, ServerError> {
+pub(crate) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener, ServerError> {
     let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
     let failed_to_resolve = |error: io::Error| match error.kind() {
         io::ErrorKind::InvalidInput => {

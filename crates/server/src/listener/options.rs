@@ -14,6 +14,7 @@ use crate::limits::{
 use crate::log::LogOutput;
 use crate::remote_opener::RemoteOpener;
 use crate::replica::Replica;
+use crate::replica::key::ClusterKey;
 use crate::shared::MemberOptions;
 use crate::supervisor::Supervisor;
 use crate::tls::TlsOptions;
@@ -44,6 +45,8 @@ pub struct ServerOptions {
     pub document_bytes_max: usize,
     /// Whether clients have to log in, and may do what their roles allow.
     pub auth: bool,
+    /// What routers prove that they know, which log in for users; `None`: no router may.
+    pub router_key: Option<ClusterKey>,
     /// Whether it may listen where other machines reach it though clients don't have to log in.
     pub insecure: bool,
     /// Where it fetches from and pushes to.
@@ -97,6 +100,7 @@ impl Default for ServerOptions {
             replica: None,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,
+            router_key: None,
             insecure: false,
             places: RemoteOpener::default(),
             hooks: Hooks::default(),

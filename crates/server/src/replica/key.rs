@@ -1,4 +1,4 @@
-//! The cluster key: what only the members of a set know.
+//! The cluster key: what only the members of a set know, or only routers and their lines' servers.
 
 use std::fmt;
 use std::fs;
@@ -36,6 +36,11 @@ impl ClusterKey {
             _ => Err("a cluster key has at most 1024 letters"),
         }
         .map_err(str::to_owned)
+    }
+
+    /// As it stands in its file, without blanks.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
     }
 
     /// Its bytes.

@@ -75,6 +75,12 @@ impl Serve {
             replica,
             document_bytes_max: self.max_document_bytes as usize,
             auth: self.auth,
+            router_key: self
+                .router_key
+                .as_deref()
+                .map(ClusterKey::read)
+                .transpose()
+                .map_err(Failure::failed)?,
             insecure: self.insecure_no_auth,
             places: self.places()?,
             test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),

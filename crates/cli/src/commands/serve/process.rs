@@ -11,7 +11,7 @@ use crate::notice::tell;
 
 /// Asks for as many open files as the process may have: each connection takes one, and each cursor
 /// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
-pub(super) fn allow_open_files() {
+pub fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // Without it there is room for fewer, as `frond doctor` says.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

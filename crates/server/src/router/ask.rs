@@ -1,0 +1,103 @@
+//! What a message asks, as far as a router has to know: its command, and the session, number and
+//! transaction that it belongs to.
+
+use std::time::Duration;
+
+use frond_doc::{Document, Value};
+
+/// For so long a request waits for a line's leader: a fail-over is over by then.
+pub(super) const LEADER_WAIT_MAX: Duration = Duration::from_secs(15);
+
+/// See the module.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    /// The command's name.
+    pub name: &'a str,
+    /// All of its fields.
+    pub body: Document<'a>,
+    /// `$db`.
+    pub database: &'a str,
+}
+
+impl<'a> Ask<'a> {
+    /// What a command asks; `None` if it has no name.
+    pub fn read(body: Document<'a>) -> Option<Ask<'a>> {
+        let (name, _) = body.iter().next()?;
+        let database = body.get("$db").and_then(|database| database.as_str()).unwrap_or("admin");
+        Some(Ask { name, body, database })
+    }
+
+    /// What names its session.
+    pub fn session(&self) -> Option<&'a [u8]> {
+        match self.body.get("lsid")?.as_document()?.get("id")? {
+            Value::Binary(id) => Some(id.bytes),
+            _ => None,
+        }
+    }
+
+    /// The number of its write, or of its transaction, within the session.
+    pub fn number(&self) -> Option<i64> {
+        self.body.get("txnNumber")?.as_integer()
+    }
+
+    fn flag(&self, name: &str) -> Option<bool> {
+        match self.body.get(name)? {
+            Value::Boolean(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    /// Whether it is part of a transaction of several requests.
+    pub fn in_transaction(&self) -> bool {
+        self.flag("autocommit") == Some(false)
+    }
+
+    /// Whether it is the first statement of one.
+    pub fn begins_transaction(&self) -> bool {
+        self.flag("startTransaction") == Some(true)
+    }
+
+    /// Whether it ends one.
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self.name, "commitTransaction" | "abortTransaction")
+    }
+
+    /// The labels by which a driver knows what to do once nobody knows whether the line has acted.
+    pub fn labels_when_lost(&self) -> &'static [&'static str] {
+        if self.ends_transaction() {
+            &["RetryableWriteError"]
+        } else if self.in_transaction() {
+            &["TransientTransactionError"]
+        } else if self.name == "getMore" {
+            &["ResumableChangeStreamError"]
+        } else if self.number().is_some() {
+            &["RetryableWriteError"]
+        } else {
+            &[]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frond_doc::{DocumentBuf, document};
+
+    use super::*;
+
+    fn labels(body: &DocumentBuf) -> &'static [&'static str] {
+        Ask::read(body.view()).expect("a command").labels_when_lost()
+    }
+
+    #[test]
+    fn drivers_are_told_what_they_may_send_again() {
+        let retryable = document! { "insert": "items", "txnNumber": 3_i64 };
+        assert_eq!(labels(&retryable), ["RetryableWriteError"]);
+        let within = document! { "insert": "items", "txnNumber": 3_i64, "autocommit": false };
+        assert_eq!(labels(&within), ["TransientTransactionError"]);
+        let commit =
+            document! { "commitTransaction": 1_i32, "txnNumber": 3_i64, "autocommit": false };
+        assert_eq!(labels(&commit), ["RetryableWriteError"]);
+        assert!(labels(&document! { "update": "items" }).is_empty());
+        assert!(Ask::read(Document::empty()).is_none());
+    }
+}

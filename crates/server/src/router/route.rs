@@ -1,0 +1,293 @@
+//! Where a command goes: to the router itself, to one line, or to several.
+//!
+//! A database's line is what [`Table`] says, and a cursor's is its namespace's. A command that
+//! names a second database, or a branch that is led elsewhere, is refused unless both lie on one
+//! line: no snapshot and no transaction spans two.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_db::Error;
+use frond_doc::{Array, Document, Value};
+use frond_query::Code;
+
+use super::ask::Ask;
+use super::line::Line;
+use super::table::Table;
+use crate::wire::Message;
+
+/// See the module.
+pub(super) enum Way {
+    /// To the line of a database.
+    Line(Arc<Line>),
+    /// The router answers.
+    Own(Own),
+    /// To every line.
+    Each(Each),
+}
+
+/// What the router answers by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Own {
+    Hello,
+    Ping,
+    IsDbGrid,
+    ServerStatus,
+    SaslStart,
+    SaslContinue,
+    LogOut,
+    /// To the line that the operation's name has in front.
+    KillOp,
+    /// To the line where the transaction began.
+    EndTransaction,
+}
+
+/// What goes to every line, by what becomes of the answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Each {
+    /// `databases`, of each line those that it leads.
+    Databases,
+    /// `inprog`.
+    Operations,
+    /// The first batch of a cursor.
+    Rows,
+    /// As far as lines answer soon: what isn't told there ends by itself.
+    Sessions,
+    /// One line after the other, the default one first, until one refuses.
+    Users,
+}
+
+/// What the router answers, or gives to every line, whatever the database.
+const KNOWN: &[(&str, Known)] = &[
+    ("abortTransaction", Known::Own(Own::EndTransaction)),
+    ("commitTransaction", Known::Own(Own::EndTransaction)),
+    ("createRole", Known::Each(Each::Users)),
+    ("createUser", Known::Each(Each::Users)),
+    ("currentOp", Known::Each(Each::Operations)),
+    ("dropAllRolesFromDatabase", Known::Each(Each::Users)),
+    ("dropAllUsersFromDatabase", Known::Each(Each::Users)),
+    ("dropRole", Known::Each(Each::Users)),
+    ("dropUser", Known::Each(Each::Users)),
+    ("endSessions", Known::Each(Each::Sessions)),
+    ("grantPrivilegesToRole", Known::Each(Each::Users)),
+    ("grantRolesToRole", Known::Each(Each::Users)),
+    ("grantRolesToUser", Known::Each(Each::Users)),
+    ("hello", Known::Own(Own::Hello)),
+    ("isMaster", Known::Own(Own::Hello)),
+    ("isdbgrid", Known::Own(Own::IsDbGrid)),
+    ("ismaster", Known::Own(Own::Hello)),
+    ("killAllSessions", Known::Each(Each::Sessions)),
+    ("killAllSessionsByPattern", Known::Each(Each::Sessions)),
+    ("killOp", Known::Own(Own::KillOp)),
+    ("killSessions", Known::Each(Each::Sessions)),
+    ("listDatabases", Known::Each(Each::Databases)),
+    ("logout", Known::Own(Own::LogOut)),
+    ("ping", Known::Own(Own::Ping)),
+    ("refreshSessions", Known::Each(Each::Sessions)),
+    ("revokePrivilegesFromRole", Known::Each(Each::Users)),
+    ("revokeRolesFromRole", Known::Each(Each::Users)),
+    ("revokeRolesFromUser", Known::Each(Each::Users)),
+    ("saslContinue", Known::Own(Own::SaslContinue)),
+    ("saslStart", Known::Own(Own::SaslStart)),
+    ("serverStatus", Known::Own(Own::ServerStatus)),
+    ("updateRole", Known::Each(Each::Users)),
+    ("updateUser", Known::Each(Each::Users)),
+];
+
+#[derive(Clone, Copy)]
+enum Known {
+    Own(Own),
+    Each(Each),
+}
+
+/// What concerns a server by itself: its members are asked for it, not a router.
+const OF_SERVERS: &[&str] = &[
+    "compact",
+    "configureFailPoint",
+    "fsync",
+    "fsyncUnlock",
+    "logRotate",
+    "replSetGetConfig",
+    "replSetGetStatus",
+    "replSetInitiate",
+    "replSetReconfig",
+    "replSetStepDown",
+    "rotateCertificates",
+    "setParameter",
+    "shutdown",
+    "top",
+];
+
+/// What a router answers before anybody has logged in.
+pub(super) fn is_open_to_all(name: &str) -> bool {
+    matches!(name, "buildInfo" | "buildinfo" | "connectionStatus")
+}
+
+/// What the router answers without the table, if the command is such.
+pub(super) fn own(name: &str) -> Option<Own> {
+    match known(name) {
+        Some(Known::Own(own)) => Some(own),
+        _ => None,
+    }
+}
+
+fn known(name: &str) -> Option<Known> {
+    let position = KNOWN.binary_search_by_key(&name, |(known, _)| *known).ok()?;
+    Some(KNOWN[position].1)
+}
+
+/// Where a command goes.
+///
+/// # Errors
+/// `CommandNotSupported` for what a router can't do; `IllegalOperation` for what needs two lines.
+pub(super) fn way(ask: &Ask<'_>, message: &[u8], table: &Table) -> Result<Way, Error> {
+    match known(ask.name) {
+        Some(Known::Own(own)) => return Ok(Way::Own(own)),
+        Some(Known::Each(each)) => return Ok(Way::Each(each)),
+        None => {}
+    }
+    if OF_SERVERS.contains(&ask.name) {
+        let text =
+            format!("{} is not supported through a router: ask the line's members", ask.name);
+        return Err(Error::invalid(Code::CommandNotSupported, text));
+    }
+    let line = match ask.name {
+        "aggregate" => return of_aggregate(ask, table),
+        "renameCollection" => of_rename(ask, table)?,
+        "bulkWrite" => of_bulk_write(ask, message, table)?,
+        _ => table.line_of(ask.database)?,
+    };
+    if ask.name.starts_with("frond") {
+        check_branches(ask, table, line)?;
+    }
+    Ok(Way::Line(Arc::clone(line)))
+}
+
+fn of_aggregate(ask: &Ask<'_>, table: &Table) -> Result<Way, Error> {
+    let line = table.line_of(ask.database)?;
+    let pipeline = ask.body.get("pipeline").and_then(|pipeline| pipeline.as_array());
+    let Some(pipeline) = pipeline else { return Ok(Way::Line(Arc::clone(line))) };
+    let mut stages = pipeline.iter().filter_map(|stage| stage.as_document()?.iter().next());
+    let has_several = table.lines().nth(1).is_some();
+    if let Some((first, options)) = stages.next().filter(|_| has_several) {
+        let options = options.as_document().unwrap_or(Document::empty());
+        let watches_all = options.get("allChangesForCluster").is_some_and(|all| all.is_truthy());
+        if first == "$changeStream" && watches_all {
+            let text = "a change stream of all databases would need one order of all lines' \
+                        changes: watch a database, or a line by itself";
+            return Err(Error::invalid(Code::CommandNotSupported, text));
+        }
+        if matches!(first, "$currentOp" | "$listLocalSessions") {
+            let is_by_row = |(stage, _): (&str, Value<'_>)| {
+                matches!(stage, "$match" | "$project" | "$set" | "$addFields" | "$unset")
+            };
+            if !stages.all(is_by_row) {
+                let text = format!("through a router {first} takes stages of one row only");
+                return Err(Error::invalid(Code::CommandNotSupported, text));
+            }
+            return Ok(Way::Each(Each::Rows));
+        }
+    }
+    check_pipeline(pipeline, ask.database, line, table)?;
+    Ok(Way::Line(Arc::clone(line)))
+}
+
+/// Refuses stages that read or write another line's collections.
+fn check_pipeline(
+    pipeline: Array<'_>,
+    database: &str,
+    line: &Arc<Line>,
+    table: &Table,
+) -> Result<(), Error> {
+    for (stage, value) in pipeline.iter().filter_map(|stage| stage.as_document()?.iter().next()) {
+        let Some(options) = value.as_document() else { continue };
+        let place = match stage {
+            "$out" | "$unionWith" => Some(options),
+            "$merge" => options.get("into").and_then(|into| into.as_document()),
+            "$lookup" | "$graphLookup" => options.get("from").and_then(|from| from.as_document()),
+            "$facet" => {
+                for (_, part) in options.iter() {
+                    if let Some(part) = part.as_array() {
+                        check_pipeline(part, database, line, table)?;
+                    }
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some(other) = place.and_then(|place| place.get("db")?.as_str()) {
+            table.check_same(stage, (database, line), other)?;
+        }
+        if let Some(inner) = options.get("pipeline").and_then(|inner| inner.as_array()) {
+            check_pipeline(inner, database, line, table)?;
+        }
+    }
+    Ok(())
+}
+
+/// It is sent to `admin`, and names both places in full.
+fn of_rename<'t>(ask: &Ask<'_>, table: &'t Table) -> Result<&'t Arc<Line>, Error> {
+    let database_of = |field: &str| {
+        let namespace = ask.body.get(field).and_then(|namespace| namespace.as_str());
+        namespace.and_then(|namespace| namespace.split_once('.')).map(|(database, _)| database)
+    };
+    let from = database_of("renameCollection").unwrap_or(ask.database);
+    let line = table.line_of(from)?;
+    table.check_same("renameCollection", (from, line), database_of("to").unwrap_or(from))?;
+    Ok(line)
+}
+
+/// It is sent to `admin`, and lists its namespaces beside the command.
+fn of_bulk_write<'t>(
+    ask: &Ask<'_>,
+    message: &[u8],
+    table: &'t Table,
+) -> Result<&'t Arc<Line>, Error> {
+    // What is broken, a server tells.
+    let Ok(message) = Message::decode(Bytes::copy_from_slice(message)) else {
+        return table.line_of(ask.database);
+    };
+    let beside = message.sequences.iter().filter(|sequence| sequence.name == "nsInfo");
+    let beside = beside.flat_map(|sequence| sequence.documents.iter().map(|info| info.view()));
+    let within = message.body.get("nsInfo").and_then(|infos| infos.as_array());
+    let within = within.iter().flat_map(|infos| infos.iter()).filter_map(|info| info.as_document());
+    let mut first: Option<(String, &Arc<Line>)> = None;
+    for info in beside.chain(within) {
+        let namespace = info.get("ns").and_then(|namespace| namespace.as_str()).unwrap_or_default();
+        let database = namespace.split_once('.').map_or(namespace, |(database, _)| database);
+        match &first {
+            Some((other, line)) => table.check_same("bulkWrite", (other, line), database)?,
+            None => first = Some((database.to_owned(), table.line_of(database)?)),
+        }
+    }
+    first.map_or_else(|| table.line_of(ask.database), |(_, line)| Ok(line))
+}
+
+/// Refuses commands of versions that name a branch of which this line has an old copy at best.
+fn check_branches(ask: &Ask<'_>, table: &Table, line: &Arc<Line>) -> Result<(), Error> {
+    let database = ask.database.split('@').next().unwrap_or_default();
+    for branch in table.branches_of(database) {
+        let is_named = ask.body.iter().any(|(name, value)| {
+            !name.starts_with('$') && value.as_str().is_some_and(|text| text == branch)
+        });
+        if is_named {
+            let other = format!("{database}@{branch}");
+            table.check_same(ask.name, (ask.database, line), &other)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_sorted() {
+        assert!(KNOWN.is_sorted_by_key(|(name, _)| *name));
+        assert!(matches!(known("hello"), Some(Known::Own(Own::Hello))));
+        assert!(matches!(known("updateUser"), Some(Known::Each(Each::Users))));
+        assert!(known("find").is_none());
+        assert!(OF_SERVERS.is_sorted());
+    }
+}

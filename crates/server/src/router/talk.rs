@@ -1,0 +1,329 @@
+//! A client's connection: its messages one after the other, each with its answer.
+//!
+//! *Invariants*
+//! 1. With a router's key nothing reaches a line's server before somebody has logged in, but logins
+//!    and what tells of the server itself. So a client is never taken for one on the server's own
+//!    machine, which may make the first user.
+//! 2. A message is forwarded once. When the client goes, so does the connection on which its
+//!    message is worked on, and the server ends it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use frond_db::Error;
+use frond_doc::{DocumentBuf, Value, document};
+use frond_query::Code;
+use tokio::io::AsyncBufReadExt;
+use tokio::time::Instant;
+
+use super::Shared;
+use super::ask::{Ask, LEADER_WAIT_MAX};
+use super::forward::{Refusal, forward};
+use super::frames::{self, Socket};
+use super::gather::gather;
+use super::login::{self, Identity};
+use super::own;
+use super::route::{self, Own, Way, way};
+use super::table::Table;
+use super::upstream::{Upstream, decoded, is_ok};
+use crate::errors::error_builder;
+use crate::wire::{LegacyQuery, LegacyReply, Message, OperationCode};
+
+/// See the module.
+pub(super) struct Talk {
+    shared: Arc<Shared>,
+    connection: i32,
+    identity: Option<Identity>,
+    /// A login that goes on: its connection, and to whom that is.
+    login: Option<(Upstream, String)>,
+}
+
+/// What a client is answered: whole, or a document to be put into a message.
+enum Answer {
+    Whole(Vec<u8>),
+    Body(DocumentBuf),
+    Nothing,
+}
+
+impl Talk {
+    /// Of a client that has just come.
+    pub fn new(shared: Arc<Shared>, connection: i32) -> Talk {
+        Talk { shared, connection, identity: None, login: None }
+    }
+
+    /// Until the client goes.
+    ///
+    /// # Errors
+    /// What the socket says; what is no message.
+    pub async fn run(mut self, mut socket: Socket) -> io::Result<()> {
+        while let Some((header, mut message)) = frames::read(&mut socket).await? {
+            self.shared.counts.messages.fetch_add(1, Ordering::Relaxed);
+            let answer = match header.operation {
+                OperationCode::Message => {
+                    frames::forbid_exhaust(&mut message);
+                    tokio::select! {
+                        answer = self.answer(&message, header.request_id) => answer?,
+                        () = gone(&mut socket) => return Ok(()),
+                    }
+                }
+                OperationCode::Query => Some(self.answer_legacy(message, header.request_id).await?),
+                // None was agreed on.
+                OperationCode::Compressed | OperationCode::Reply => return Ok(()),
+            };
+            if let Some(answer) = answer {
+                frames::write(&mut socket, &answer).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A driver's first `hello`.
+    async fn answer_legacy(&self, message: Vec<u8>, id: i32) -> io::Result<Vec<u8>> {
+        let query = LegacyQuery::decode(Bytes::from(message));
+        let query = query.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let ask = Ask::read(query.command());
+        let hello = ask.filter(|ask| route::own(ask.name) == Some(Own::Hello));
+        let Some(hello) = hello else {
+            let what = "OP_QUERY is taken for hello only";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        };
+        let answer = self.hello(&hello).await;
+        Ok(LegacyReply::encode_one(answer.view(), 0, id))
+    }
+
+    async fn answer(&mut self, message: &[u8], id: i32) -> io::Result<Option<Vec<u8>>> {
+        let ask = frames::body(message).and_then(Ask::read);
+        let ask = ask.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        let answer = self.answer_ask(message, &ask).await.unwrap_or_else(|refusal| {
+            self.shared.counts.refused.fetch_add(1, Ordering::Relaxed);
+            Answer::Body(told(&refusal))
+        });
+        Ok(match answer {
+            _ if frames::wants_no_answer(message) => None,
+            Answer::Whole(answer) => Some(answer),
+            Answer::Body(body) => Some(Message::new(body).encode(0, id)),
+            Answer::Nothing => None,
+        })
+    }
+
+    async fn answer_ask(&mut self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+        if let Some(own) = route::own(ask.name) {
+            return self.answer_own(own, message, ask).await;
+        }
+        if ask.name == "authenticate" {
+            let message = "a router ends TLS: certificates log in at a line's own servers";
+            return Err(Error::invalid(Code::MechanismUnavailable, message).into());
+        }
+        if self.shared.key.is_some() && self.identity.is_none() && !route::is_open_to_all(ask.name)
+        {
+            return Err(unauthorized(ask).into());
+        }
+        let table = self.table(ask).await?;
+        match way(ask, message, &table)? {
+            Way::Own(own) => self.answer_own(own, message, ask).await,
+            Way::Each(each) => {
+                let identity = self.identity.as_ref();
+                gather(&self.shared, each, identity, message, ask, &table).await.map(Answer::Body)
+            }
+            Way::Line(line) => {
+                let token = self.pin(ask, &line.name)?;
+                let identity = self.identity.as_ref();
+                let answer = forward(&self.shared, &line, identity, message, ask).await?;
+                whole(answer, token.then_some(&*line.name))
+            }
+        }
+    }
+
+    /// Notes or checks the line of a statement of a transaction; tells whether it is one.
+    fn pin(&self, ask: &Ask<'_>, line: &str) -> Result<bool, Refusal> {
+        let (true, Some(session), Some(number)) =
+            (ask.in_transaction(), ask.session(), ask.number())
+        else {
+            return Ok(false);
+        };
+        if ask.begins_transaction() {
+            self.shared.pins.begin(session, number, line);
+            return Ok(true);
+        }
+        match self.shared.pins.line(session, number) {
+            Some(began) if began != line => {
+                let message = format!(
+                    "a transaction works within one line: this one began on the line {began}, and {} is \
+                     led by {line}",
+                    ask.database
+                );
+                Err(Error::invalid(Code::OperationNotSupportedInTransaction, message).into())
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// The table, once it is known.
+    async fn table(&self, ask: &Ask<'_>) -> Result<Arc<Table>, Refusal> {
+        let end = Instant::now() + LEADER_WAIT_MAX;
+        self.shared.table(end).await.ok_or_else(|| {
+            let message = "the table of lines can't be read from the default line".to_owned();
+            let error = Error::invalid(Code::HostUnreachable, message);
+            Refusal { error, labels: ask.labels_when_lost() }
+        })
+    }
+
+    async fn answer_own(
+        &mut self,
+        own: Own,
+        message: &[u8],
+        ask: &Ask<'_>,
+    ) -> Result<Answer, Refusal> {
+        let is_unknown = self.shared.key.is_some() && self.identity.is_none();
+        if is_unknown && matches!(own, Own::ServerStatus | Own::KillOp | Own::EndTransaction) {
+            return Err(unauthorized(ask).into());
+        }
+        Ok(match own {
+            Own::Hello => Answer::Body(self.hello(ask).await),
+            Own::Ping => Answer::Body(own::well()),
+            Own::IsDbGrid => Answer::Body(own::is_db_grid(&self.shared)),
+            Own::ServerStatus => Answer::Body(own::status(&self.shared)),
+            Own::SaslStart => self.begin_login(message, ask).await?,
+            Own::SaslContinue => self.go_on_with_login(message).await?,
+            Own::LogOut => {
+                (self.identity, self.login) = (None, None);
+                Answer::Body(own::well())
+            }
+            Own::KillOp => self.kill(ask).await?,
+            Own::EndTransaction => self.end_transaction(message, ask).await?,
+        })
+    }
+
+    async fn hello(&self, ask: &Ask<'_>) -> DocumentBuf {
+        let Some(user) = ask.body.get("saslSupportedMechs") else {
+            return own::hello(ask, self.connection, None);
+        };
+        let asked = document! { "hello": 1_i32, "saslSupportedMechs": user };
+        let answer = self.shared.ask_default(asked.view()).await;
+        let told = answer.ok().filter(|answer| answer.get("saslSupportedMechs").is_some());
+        let all = own::all_mechanisms();
+        let mechanisms = match &told {
+            Some(told) => told.get("saslSupportedMechs"),
+            None => all.get("all"),
+        };
+        own::hello(ask, self.connection, mechanisms.and_then(|names| names.as_array()))
+    }
+
+    /// `saslStart`, on a connection to the default line that is this login's alone.
+    async fn begin_login(&mut self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+        (self.identity, self.login) = (None, None);
+        if self.shared.key.is_none() {
+            let message = "this router has no --router-key, so it can't act for users";
+            return Err(Error::invalid(Code::AuthenticationFailed, message).into());
+        }
+        let mechanism = ask.body.get("mechanism").and_then(|name| name.as_str());
+        if mechanism == Some(login::MECHANISM) {
+            let message = "routers log in at servers, not at routers";
+            return Err(Error::invalid(Code::MechanismUnavailable, message).into());
+        }
+        let opened = self.shared.connect_default().await.map_err(lost)?;
+        self.login = Some(opened);
+        self.go_on_with_login(message).await
+    }
+
+    async fn go_on_with_login(&mut self, message: &[u8]) -> Result<Answer, Refusal> {
+        let Some((mut upstream, leader)) = self.login.take() else {
+            let message = "No SASL session state found";
+            return Err(Error::invalid(Code::ProtocolError, message).into());
+        };
+        let answer = upstream.exchange(message).await.map_err(lost)?;
+        let body = frames::answer_body(&answer).map_err(lost)?;
+        if !is_ok(body) {
+            return whole(Some(answer), None);
+        }
+        if !body.get("done").is_some_and(|done| done.is_truthy()) {
+            self.login = Some((upstream, leader));
+            return whole(Some(answer), None);
+        }
+        // Who that is the server says, not the client.
+        let status = document! { "connectionStatus": 1_i32 };
+        let status = upstream.command("admin", status.view()).await.map_err(lost)?;
+        self.identity = login::identity_of(status.view());
+        if let Some(identity) = &self.identity {
+            self.shared.pool.put(&leader, Some(identity), upstream);
+        }
+        whole(Some(answer), None)
+    }
+
+    /// `killOp` of an operation as `currentOp` names it: `LINE:NUMBER`.
+    async fn kill(&self, ask: &Ask<'_>) -> Result<Answer, Refusal> {
+        let named = ask.body.get("op").and_then(|op| op.as_str());
+        let named = named.and_then(|op| op.rsplit_once(':'));
+        let number = named.and_then(|(line, number)| Some((line, number.parse::<i64>().ok()?)));
+        let Some((line, number)) = number else {
+            let message = "a router's operations are named LINE:NUMBER";
+            return Err(Error::bad_value(message).into());
+        };
+        let table = self.table(ask).await?;
+        let line = table.lines().find(|known| known.name == line);
+        let line = line.ok_or_else(|| Error::bad_value("there is no such line"))?;
+        let command = document! { "killOp": 1_i32, "op": number, "$db": "admin" };
+        let message = Message::new(command).encode(1, 0);
+        let identity = self.identity.as_ref();
+        let answer = forward(&self.shared, line, identity, &message, ask).await?;
+        let answer = decoded(answer.unwrap_or_default()).map_err(lost)?;
+        Ok(Answer::Body(frames::without_moment(answer.view())))
+    }
+
+    /// `commitTransaction` or `abortTransaction`, on the line where it began.
+    async fn end_transaction(&self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+        let noted = ask.session().zip(ask.number());
+        let noted = noted.and_then(|(session, number)| self.shared.pins.line(session, number));
+        let token = ask.body.get("recoveryToken").and_then(|token| token.as_document());
+        let told = token.and_then(|token| Some(token.get("line")?.as_str()?.to_owned()));
+        let Some(name) = noted.or(told) else {
+            let message = "no statement of this transaction came through this router";
+            return Err(Error::invalid(Code::NoSuchTransaction, message).into());
+        };
+        let table = self.table(ask).await?;
+        let line = table.lines().find(|line| line.name == name);
+        let line = line.ok_or_else(|| {
+            let message = format!("the line {name}, where the transaction began, is gone");
+            Error::invalid(Code::NoSuchTransaction, message)
+        })?;
+        let identity = self.identity.as_ref();
+        let answer = forward(&self.shared, line, identity, message, ask).await?;
+        whole(answer, Some(&line.name))
+    }
+}
+
+/// An answer of a line, as the client gets it.
+fn whole(answer: Option<Vec<u8>>, transaction_on: Option<&str>) -> Result<Answer, Refusal> {
+    let Some(answer) = answer else { return Ok(Answer::Nothing) };
+    Ok(Answer::Whole(frames::retold(answer, transaction_on).map_err(lost)?))
+}
+
+fn lost(error: io::Error) -> Refusal {
+    Error::invalid(Code::HostUnreachable, error.to_string()).into()
+}
+
+fn unauthorized(ask: &Ask<'_>) -> Error {
+    let message = format!("Command {} requires authentication", ask.name);
+    Error::invalid(Code::Unauthorized, message)
+}
+
+fn told(refusal: &Refusal) -> DocumentBuf {
+    let mut answer = error_builder(&refusal.error);
+    if !refusal.labels.is_empty() {
+        answer.begin_array("errorLabels");
+        for label in refusal.labels {
+            answer.push(Value::String(label));
+        }
+        answer.end();
+    }
+    answer.build()
+}
+
+/// Ends when the client has gone; not if it sends more meanwhile.
+async fn gone(socket: &mut Socket) {
+    if socket.fill_buf().await.is_ok_and(|more| !more.is_empty()) {
+        std::future::pending::<()>().await;
+    }
+}
