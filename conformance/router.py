@@ -17,8 +17,8 @@ Method:
    refused with the code and both lines' names, and have written nothing.
 3. A transaction that began at one router is committed by another, with the recovery token alone.
 4. Writers with retryable writes and transactions go on, on all three lines, through two routers,
-   while at random a router, a server or the set's leader is killed (SIGKILL) and started again. At the
-   end each line is read directly: every acknowledged insert and append is there, no number twice, the
+   while at random a router, a server or the set's leader is killed (SIGKILL) and started again, or
+   the leader is frozen (SIGSTOP) for a while. At the end each line is read directly: every acknowledged insert and append is there, no number twice, the
    sum of all money is as it was.
 5. Servers and router begin anew with logins and TLS. The wrong password, nobody and a router with
    another key are refused; a user who may write at one line and not at the other is held to it by the
@@ -30,6 +30,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import socket
 import statistics
 import struct
@@ -328,11 +329,17 @@ def load(lines, seconds, seed, node):
     for writer in writers:
         writer.start()
     follower = node and start_node(lines, node, seconds)
-    end, killed = time.monotonic() + seconds, {"router": 0, "server": 0, "leader": 0}
+    end, killed = time.monotonic() + seconds, {"router": 0, "server": 0, "leader": 0, "frozen": 0}
     while time.monotonic() < end:
         time.sleep(chance.uniform(0.5, 2))
         what = chance.choice(list(killed))
         killed[what] += 1
+        if what == "frozen":
+            process = lines.set.await_leader()[0].process
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(chance.uniform(1, 8))
+            process.send_signal(signal.SIGCONT)
+            continue
         if what == "leader":
             process = lines.set.await_leader()[0]
         else:
