@@ -2,8 +2,8 @@
 //!
 //! It says that it is a mongos (`msg: "isdbgrid"`), and forwards each message, as it came, to the
 //! leader of the line that has the message's database ([`table`]). It keeps no data: what it must
-//! know stands in two collections on the default line, so that any number of routers may run side by
-//! side and be started again. [Decision 23](../../../docs/decisions/0023-router.md).
+//! know stands in two collections on the default line, so that any number of routers may run side
+//! by side and be started again. [Decision 23](../../../docs/decisions/0023-router.md).
 //!
 //! 1. [`talk`] reads a client's message, [`ask`] what it asks, and [`route`] says where it goes.
 //! 2. [`forward`] sends it over a connection from the [`pool`], waits for a leader where [`line`]

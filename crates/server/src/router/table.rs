@@ -6,8 +6,8 @@
 //!                   {_id: "shop@sale", line: "us"}     a branch of it that is led elsewhere
 //! ```
 //!
-//! What isn't listed lies on the default line, and so do `admin`, `config` and `local`. Every router
-//! reads both each second; so two routers may differ for that long.
+//! What isn't listed lies on the default line, and so do `admin`, `config` and `local`. Every
+//! router reads both each second; so two routers may differ for that long.
 
 use std::collections::BTreeMap;
 use std::io;
