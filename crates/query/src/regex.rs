@@ -4,7 +4,9 @@
 //! 2. Where an automaton finds the same as PCRE2, it searches, in time that is linear in the text
 //!    ([`linear`]). Elsewhere one that finds all that PCRE2 might tells where it may begin.
 //! 3. Only then does PCRE2 search by trying, in calls that are bounded ([`trying`]). Whether to go
-//!    on is asked before each. A pattern that exceeds its bound in a text is an error.
+//!    on is asked before each. A pattern that exceeds its bound in a text is an error, unless
+//!    automata tell where it matches that look around ([`around`]); those search a long text first
+//!    where PCRE2 would look ahead from each place.
 //! 4. What was compiled lately is kept for the next request, up to [`CACHE_BYTES_MAX`] in all.
 //! 5. A filter compiles and holds a pattern from its first use on, and charges it to its request;
 //!    parsing it only tells whether it is one ([`check`]). Whether to go on is asked before each
@@ -17,11 +19,13 @@ use quick_cache::sync::Cache;
 
 use crate::error::QueryError;
 use crate::memory::{Charge, RequestMemory};
+use around::{Arounds, Places};
 use backtracking::Trying;
 pub(crate) use backtracking::{Failure, Groups};
 use linear::{Linear, Meaning};
 use syntax::Flags;
 
+mod around;
 mod backtracking;
 mod linear;
 mod syntax;
@@ -32,6 +36,8 @@ mod tests;
 const PATTERN_BYTES_MAX: usize = 32_764;
 /// What is kept of patterns that were compiled lately.
 const CACHE_BYTES_MAX: u64 = 8 << 20;
+/// In a shorter text PCRE2 is done before it matters how far it looks from each place.
+const FAR_BYTES_MIN: usize = 4 << 10;
 /// So many bytes that are searched are a unit of work.
 const BYTES_OF_UNIT: usize = 16;
 
@@ -41,7 +47,9 @@ pub(crate) struct Compiled {
     linear: Option<Linear>,
     /// What `linear` tells; of others it tells where a match may begin.
     meaning: Option<Meaning>,
-    /// For what it doesn't tell, or not in a long text.
+    /// Automata for what looks around, where PCRE2 takes too long.
+    arounds: Option<Arounds>,
+    /// For what automata don't tell, or not in a long text.
     trying: Trying,
 }
 
@@ -52,9 +60,26 @@ impl Compiled {
     /// See [`Failure`].
     pub(crate) fn is_match(&self, text: &str, memory: &RequestMemory) -> Result<bool, Failure> {
         match (&self.linear, self.meaning) {
-            (Some(linear), Some(_)) => linear.is_match(text, 0, memory),
-            _ => Ok(self.find(text, 0, memory)?.is_some()),
+            (Some(linear), Some(_)) => return linear.is_match(text, 0, memory),
+            (Some(linear), None) if !linear.is_match(text, 0, memory)? => return Ok(false),
+            _ => {}
         }
+        let is_far = FAR_BYTES_MIN <= text.len() && self.trying.looks_far();
+        if is_far && let Some(places) = self.places(text, memory) {
+            return Ok(places?.next(0).is_some());
+        }
+        match self.find_by_trying(text, 0, memory) {
+            Err(failure @ Failure::Limit(_)) => match self.places(text, memory) {
+                Some(places) => Ok(places?.next(0).is_some()),
+                None => Err(failure),
+            },
+            found => Ok(found?.is_some()),
+        }
+    }
+
+    /// Where matches begin, if automata tell.
+    fn places(&self, text: &str, memory: &RequestMemory) -> Option<Result<Places, Failure>> {
+        self.arounds.as_ref().map(|arounds| arounds.places(text, memory))
     }
 
     /// The first match in `text` from `from` on. What is before that is looked back at.
@@ -62,6 +87,25 @@ impl Compiled {
     /// # Errors
     /// See [`Failure`].
     pub(crate) fn find(
+        &self,
+        text: &str,
+        from: usize,
+        memory: &RequestMemory,
+    ) -> Result<Option<Groups>, Failure> {
+        match self.find_by_trying(text, from, memory) {
+            Err(failure @ Failure::Limit(_)) => match self.places(text, memory) {
+                // From there on PCRE2 tells the groups.
+                Some(places) => {
+                    let places = places?;
+                    self.trying.find(text, from, memory, |from| places.next(from))
+                }
+                None => Err(failure),
+            },
+            found => found,
+        }
+    }
+
+    fn find_by_trying(
         &self,
         text: &str,
         from: usize,
@@ -88,7 +132,8 @@ impl Compiled {
     fn bytes(&self) -> usize {
         // Few texts are so long that it is tried what an automaton tells.
         let forms = if self.meaning.is_some() { 1 } else { backtracking::FORMS_MAX };
-        self.linear.as_ref().map_or(0, Linear::bytes) + forms * self.trying.bytes()
+        let arounds = self.arounds.as_ref().map_or(0, Arounds::bytes);
+        self.linear.as_ref().map_or(0, Linear::bytes) + arounds + forms * self.trying.bytes()
     }
 
     /// Charges it to a request.
@@ -162,8 +207,9 @@ fn make(source: &str, flags: Flags) -> Compiled {
     let exact = readable.and_then(|parsed| linear::exact(&parsed.node));
     let exact = exact.and_then(|(hir, meaning)| Some((Linear::compile(hir)?, meaning)));
     if let Some((linear, meaning)) = exact {
-        return Compiled { linear: Some(linear), meaning: Some(meaning), trying };
+        return Compiled { linear: Some(linear), meaning: Some(meaning), arounds: None, trying };
     }
     let possible = readable.and_then(|parsed| linear::possible(&parsed.node));
-    Compiled { linear: possible.and_then(Linear::compile), meaning: None, trying }
+    let arounds = readable.and_then(|parsed| Arounds::compile(&parsed.node));
+    Compiled { linear: possible.and_then(Linear::compile), meaning: None, arounds, trying }
 }

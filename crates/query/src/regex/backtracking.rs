@@ -195,6 +195,11 @@ impl Trying {
         code + self.body.len()
     }
 
+    /// Whether it may run through the text from each place where a match could begin.
+    pub(super) fn looks_far(&self) -> bool {
+        !matches!(self.cost, Cost::Few { ahead: 0 })
+    }
+
     /// Finds the first match that begins at `from` or behind it: its place, and those of its
     /// groups. `next` tells where one may begin at or behind a place.
     ///
@@ -343,7 +348,7 @@ fn cost(node: &Node) -> Cost {
     for (position, part) in parts.iter().enumerate() {
         match part {
             Node::Look(_) => {}
-            Node::Group(Kind::Around, inner) if is_cheap(inner) => {
+            Node::Group(Kind::Around(_), inner) if is_cheap(inner) => {
                 ahead += u64::from(!is_short(inner));
             }
             _ => {
@@ -363,7 +368,7 @@ fn is_cheap(node: &Node) -> bool {
         Node::Empty | Node::Letter(_) | Node::Set(_) | Node::Look(_) | Node::LineEnd => true,
         Node::Opaque(opaque) => *opaque != Opaque::Many,
         Node::Group(Kind::Plain | Kind::Capture(_), inner) => is_cheap(inner),
-        Node::Group(Kind::Atomic | Kind::Around, inner) => is_cheap(inner) && is_short(inner),
+        Node::Group(Kind::Atomic | Kind::Around(_), inner) => is_cheap(inner) && is_short(inner),
         Node::Repeat(repeat) => !(repeat.possessive && runs(repeat)) && is_cheap(&repeat.node),
         Node::Sequence(parts) | Node::Choice(parts) => parts.iter().all(is_cheap),
     }

@@ -265,8 +265,8 @@ impl Maker {
                 Some(Hir::capture(Capture { index, name: None, sub }))
             }
             (Kind::Capture(_) | Kind::Atomic, false) => self.make(inner, is_tail),
-            (Kind::Around, false) => Some(Hir::empty()),
-            (Kind::Atomic | Kind::Around, true) => None,
+            (Kind::Around(_), false) => Some(Hir::empty()),
+            (Kind::Atomic | Kind::Around(_), true) => None,
         }
     }
 

@@ -68,8 +68,21 @@ pub(super) enum Kind {
     Capture(u32),
     /// `(?>...)`
     Atomic,
-    /// `(?=...)`, `(?!...)`, `(?<=...)`, `(?<!...)`.
-    Around,
+    /// What looks around.
+    Around(Around),
+}
+
+/// Where a group looks, and for what.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Around {
+    /// `(?=...)`
+    Ahead,
+    /// `(?!...)`
+    NotAhead,
+    /// `(?<=...)`
+    Behind,
+    /// `(?<!...)`
+    NotBehind,
 }
 
 #[derive(Debug)]
@@ -485,10 +498,10 @@ impl Parser<'_> {
             (">", Kind::Atomic),
             // Its groups have other numbers.
             ("|", Kind::Atomic),
-            ("=", Kind::Around),
-            ("!", Kind::Around),
-            ("<=", Kind::Around),
-            ("<!", Kind::Around),
+            ("=", Kind::Around(Around::Ahead)),
+            ("!", Kind::Around(Around::NotAhead)),
+            ("<=", Kind::Around(Around::Behind)),
+            ("<!", Kind::Around(Around::NotBehind)),
         ] {
             if self.take(text) {
                 self.odd |= kind != Kind::Plain;

@@ -35,11 +35,21 @@ fn compare(source: &str, options: &str, text: &str) {
     let matches = compiled.is_match(text, &memory).unwrap();
     let expected = model(source, options, text, 0);
     assert_eq!(matches, expected.is_some(), "/{source}/{options} in {text:?}");
+    let places = compiled.places(text, &memory).map(|places| places.unwrap());
     for (from, _) in text.char_indices() {
+        if let Some(places) = &places {
+            let begins = expected_start(source, options, text, from);
+            assert_eq!(places.next(from), begins, "/{source}/{options} in {text:?} from {from}");
+        }
         let found = compiled.find(text, from, &memory).unwrap();
         let expected = model(source, options, text, from);
         assert_eq!(found, expected, "/{source}/{options} in {text:?} from {from}");
     }
+}
+
+/// Where the first match from `from` on begins. `\K` moves what is told of it.
+fn expected_start(source: &str, options: &str, text: &str, from: usize) -> Option<usize> {
+    model(source, options, text, from).and_then(|groups| groups[0]).map(|(start, _)| start)
 }
 
 #[test]
@@ -114,7 +124,7 @@ fn what_is_found_is_what_pcre2_finds() {
     const LETTERS: &[&str] =
         &["a", "a", "b", "A", "k", "K", "\u{212a}", "s", "ſ", "é", "É", "1", " ", "\n", ".", "\r"];
     let mut random = Random::new(7);
-    let mut linear = 0;
+    let (mut linear, mut around) = (0, 0);
     let mut compared = 0;
     while compared < 6000 {
         let mut source = String::new();
@@ -147,13 +157,16 @@ fn what_is_found_is_what_pcre2_finds() {
             panic!("/{source}/{options} was taken, but {error}");
         });
         compared += 1;
-        linear += usize::from(compile(&source, &options).unwrap().meaning.is_some());
+        let compiled = compile(&source, &options).unwrap();
+        linear += usize::from(compiled.meaning.is_some());
+        around += usize::from(compiled.arounds.is_some());
         for _ in 0..6 {
             let text: String = (0..random.below(8)).map(|_| *random.choose(LETTERS)).collect();
             compare(&source, &options, &text);
         }
     }
     assert!(compared / 4 < linear, "of {compared} patterns {linear} are searched in linear time");
+    assert!(compared / 20 < around, "of {compared} patterns {around} look around in linear time");
 }
 
 #[test]
@@ -193,7 +206,13 @@ fn long_texts_are_searched_in_several_calls() {
         ("foo(?= bar)", Ok(true)),
         ("foo(?! (foo|bar))\\b.", Ok(false)),
         ("^((?!zzz).)*$", Ok(false)),
-        ("(?s)^((?!zzz).)*$", Err(limit)),
+        ("(?s)^((?!zzz).)*$", Ok(true)),
+        ("(?s)(?=.*bar)(?=.*foo)(?!.*é).x", Ok(false)),
+        ("(?=.*zzz)foo", Ok(false)),
+        ("foo(?=.*zzz)", Ok(false)),
+        ("foo(?=.*bar foo$)", Ok(true)),
+        ("(?s)^(?=.*(foo|é)+zzz)", Ok(false)),
+        (r"(?s)^((?!zzz).)*\1$", Err(limit)),
     ] {
         let compiled = compile(source, "").unwrap();
         let found = match compiled.is_match(&text, &memory) {
