@@ -40,8 +40,11 @@ use wildcard::Wildcard;
 /// Flag: some key doesn't tell what its document has, since a field of the index met an array, or
 /// since the key was cut.
 pub const FLAG_UNTOLD: u8 = 1;
-/// Fields from this one on share the last flag: the one above it is the engine's.
-const FLAGGED_FIELDS: usize = 5;
+/// Flag: on some document's path a field of the index met an array within another's element.
+pub const FLAG_NESTED: u8 = 0x40;
+/// Fields from this one on share the last flag but [`FLAG_NESTED`] and the engine's.
+const FLAGGED_FIELDS: usize = 4;
+const _: () = assert!(2 << FLAGGED_FIELDS < FLAG_NESTED);
 
 /// The first and the second part of the terms of a text index, as its key is told.
 pub const TERMS_FIRST: &str = "_fts";
@@ -121,7 +124,7 @@ pub struct IndexKey {
 pub struct IndexKeys {
     /// Ascend strictly.
     pub keys: Vec<IndexKey>,
-    /// [`FLAG_UNTOLD`] and those of the fields that met an array.
+    /// [`FLAG_UNTOLD`], [`FLAG_NESTED`] and those of the fields that met an array.
     pub flags: u8,
 }
 
@@ -371,15 +374,18 @@ impl IndexShape {
     }
 }
 
-/// The flag of the field at a place; each field has one of its own up to the fifth.
+/// The flag of the field at a place; each field has one of its own up to the fourth.
 pub fn field_flag(place: usize) -> u8 {
     2 << place.min(FLAGGED_FIELDS)
 }
 
-/// The flags that tell of the fields in `arrays`, a bit a field.
+/// The flags that tell of the fields in `arrays`, a bit a field, and whether some were nested.
 fn flags(arrays: u64) -> u8 {
     let mut flags = if arrays == 0 { 0 } else { FLAG_UNTOLD };
-    for place in (0..64).filter(|place| arrays & (1 << place) != 0) {
+    if arrays & keys::NESTED != 0 {
+        flags |= FLAG_NESTED;
+    }
+    for place in (0..63).filter(|place| arrays & (1 << place) != 0) {
         flags |= field_flag(place);
     }
     flags

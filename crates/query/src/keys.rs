@@ -34,8 +34,12 @@ enum Halt<'d, 'p> {
     Array(Array<'d>, Walk<'d, 'p>),
 }
 
+/// What [`for_each`] returns besides the bits of fields: some field met an array within an element
+/// of another.
+pub(crate) const NESTED: u64 = 1 << 63;
+
 /// Calls `emit` with the values of each key, `None` for an absent one, and returns which fields met
-/// an array: a bit for each, by its place. A key may come twice.
+/// an array: a bit for each, by its place, and [`NESTED`]. A key may come twice.
 ///
 /// # Errors
 /// `CannotIndexParallelArrays`, and code 16746 where a number on a path names both an element and a
@@ -97,7 +101,7 @@ fn expand<'d>(
         emit(values);
         return Ok(0);
     };
-    let mut arrays = waiting.iter().fold(0, |arrays, walk| arrays | 1 << walk.field.min(63));
+    let mut arrays = waiting.iter().fold(0, |arrays, walk| arrays | 1 << walk.field.min(62));
     if array.is_empty() {
         for walk in &waiting {
             values[walk.field] = walk.rest.is_none().then_some(Value::Undefined);
@@ -115,7 +119,8 @@ fn expand<'d>(
                 (Some(_), _) => values[walk.field] = None,
             }
         }
-        arrays |= expand(fields, &inner, values, emit)?;
+        let below = expand(fields, &inner, values, emit)?;
+        arrays |= if below == 0 { 0 } else { below | NESTED };
     }
     Ok(arrays)
 }

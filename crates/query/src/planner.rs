@@ -69,6 +69,12 @@ pub struct IndexFacts {
 }
 
 impl IndexFacts {
+    /// Whether each element of an array on a path has one value there, not an array of its own.
+    /// What isn't filed by its values says nothing of that.
+    fn has_single_elements(&self) -> bool {
+        self.flags & index::FLAG_NESTED == 0 && self.shape.is_of_values()
+    }
+
     /// Whether the field at a place has an array in some document.
     fn is_multikey(&self, place: usize) -> bool {
         self.flags & index::field_flag(place) != 0

@@ -142,7 +142,8 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<
             // Of two parts below one field of the element each may be another's, if that is an
             // array too.
             let field = below.split('.').next().unwrap_or_default();
-            if !demand.intervals.is_all() && !fields.contains(&field) {
+            let is_another = fields.contains(&field) && !part.has_single_elements();
+            if !demand.intervals.is_all() && !is_another {
                 fields.push(field);
                 bounded.push((place, demand));
             }

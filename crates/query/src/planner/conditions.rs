@@ -41,6 +41,8 @@ pub(super) struct Rules<'i> {
     /// Whether the conditions are on an element of an array. If that is an array itself it is filed
     /// as a whole, so that nothing is known of its own elements.
     pub(super) is_element: bool,
+    /// Whether an element of an array has one value at what is left of the path, in all documents.
+    pub(super) has_single_elements: bool,
     /// By which the index's keys of strings are ordered.
     pub(super) collation: &'i Collation,
 }
@@ -57,6 +59,7 @@ impl<'i> Rules<'i> {
             is_top_level: !path.contains('.'),
             is_hashed: false,
             is_element: false,
+            has_single_elements: false,
             collation,
         }
     }
@@ -209,7 +212,12 @@ pub(super) fn of_element(node: &Node, below: &str, rules: Rules<'_>) -> Option<P
     if below.starts_with(|letter: char| letter.is_ascii_digit()) {
         return None;
     }
-    of_node(node, below, rules.many_values())
+    let rules = match rules.has_single_elements || is_planted(Defect::ElementsAsOne) {
+        true => rules.one_value(),
+        false => rules.many_values(),
+    };
+    // What an element fulfils says nothing of the whole document.
+    of_node(node, below, rules).map(|demand| demand.exact_if(false))
 }
 
 /// The paths and conditions of each `$elemMatch` of documents that every passing document fulfils.

@@ -7,6 +7,8 @@ pub(crate) enum Defect {
     TwoElements,
     /// Two conditions on a path in arrays are intersected.
     ManyAsOne,
+    /// Two conditions on a path in an element are intersected though that may be an array.
+    ElementsAsOne,
     /// A sparse index is used though no field must be there.
     SparseForAll,
     /// A partial index is used though the filter doesn't imply its own.

@@ -29,6 +29,7 @@ const INDEXES: &[&str] = &[
     "{'key': {'n.x': 1}}",
     "{'key': {'n.x': 1, 'n.y': -1}}",
     "{'key': {'n.x': -1, 'c': 1}}",
+    "{'key': {'n.x.x': 1, 'n.x.y': 1}}",
     "{'key': {'n.0': 1}}",
     "{'key': {'n.0.x': -1}}",
     "{'key': {'n': 1}}",
@@ -70,6 +71,8 @@ const CONDITIONS: &[&str] = &[
     "{'$all': [#, #]}",
     "{'$elemMatch': {'$gte': #, '$lt': #}}",
     "{'$elemMatch': {'x': #, 'y': #}}",
+    "{'$elemMatch': {'x': {'$gte': #, '$lt': #}}}",
+    "{'$elemMatch': {'x.x': {'$gte': #}, 'x.y': #}}",
     "{'$not': {'$elemMatch': {'x': #}}}",
 ];
 const SORTS: &[&str] = &[
@@ -365,6 +368,7 @@ fn planted_defects_are_found() {
     for defect in [
         Defect::TwoElements,
         Defect::ManyAsOne,
+        Defect::ElementsAsOne,
         Defect::SparseForAll,
         Defect::PartialForAll,
         Defect::NumberAsField,

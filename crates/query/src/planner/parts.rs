@@ -37,6 +37,8 @@ pub(super) struct Part {
     pub(super) descending: bool,
     /// Whether some document has an array on the path.
     pub(super) is_multikey: bool,
+    /// Whether an element of an array on the path has one value there.
+    has_single_elements: bool,
     kind: PartKind,
     /// By which its strings are ordered.
     collation: Collation,
@@ -63,7 +65,7 @@ enum PartKind {
 impl Part {
     /// What `root` demands of the part.
     pub(super) fn demand(&self, root: &Node) -> Option<PathBounds> {
-        let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
+        let rules = self.rules();
         match &self.kind {
             PartKind::Values => conditions::of_node(root, &self.path, rules),
             PartKind::Leaves(leaves) => {
@@ -79,6 +81,18 @@ impl Part {
                 Some(PathBounds { intervals: leaves.paths(), is_present: false, is_exact: true })
             }
         }
+    }
+
+    /// How conditions on its path are read.
+    fn rules(&self) -> Rules<'_> {
+        let has_single_elements = self.has_single_elements;
+        let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
+        Rules { has_single_elements, ..rules }
+    }
+
+    /// Whether an element of an array on the path has one value there, in all documents.
+    pub(super) fn has_single_elements(&self) -> bool {
+        self.has_single_elements
     }
 
     /// The part's path below `outer`, if it may lie below an array there, and what an `$elemMatch`
@@ -97,8 +111,7 @@ impl Part {
             return None;
         }
         let below = self.path.strip_prefix(outer)?.strip_prefix('.')?;
-        let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
-        let demand = conditions::of_element(inner, below, rules)?;
+        let demand = conditions::of_element(inner, below, self.rules())?;
         let is_answered = match &self.kind {
             PartKind::Leaves(leaves) => leaves.answer(&demand, self.is_multikey),
             _ => true,
@@ -157,6 +170,7 @@ fn parts_of(facts: &IndexFacts, wild: Option<(&str, Leaves)>) -> Vec<Part> {
             descending,
             is_multikey: !matches!(kind, PartKind::Hashes | PartKind::Unsearched)
                 && facts.is_multikey(place),
+            has_single_elements: facts.has_single_elements(),
             kind,
             collation: shape.collation().clone(),
         };

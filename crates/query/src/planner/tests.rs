@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuf, extended_json, key};
 
 use super::{IndexFacts, IndexScan, KeyStanding, PartCheck, Plan, Question, only_ids, plan};
 use crate::filter::Filter;
-use crate::index::{FLAG_UNTOLD, IndexShape, field_flag};
+use crate::index::{FLAG_NESTED, FLAG_UNTOLD, IndexShape, field_flag};
 use crate::sort::SortPattern;
 use crate::sort_field::SortField;
 
@@ -21,7 +21,7 @@ fn fields(text: &str) -> Vec<SortField> {
     sort(text).fields
 }
 
-/// An index by its pattern, with `"multikey"` or `"sparse"` behind it.
+/// An index by its pattern, with `"multikey"`, `"nested"` or `"sparse"` behind it.
 fn index(text: &str) -> IndexFacts {
     let (pattern, words) = text.split_once('}').expect("a pattern");
     let fields = fields(&format!("{pattern}}}"));
@@ -29,7 +29,11 @@ fn index(text: &str) -> IndexFacts {
     IndexFacts {
         name: text.to_owned(),
         shape: IndexShape::of_values(&fields, words.contains("sparse")).into(),
-        flags: if words.contains("multikey") { multikey } else { 0 },
+        flags: match (words.contains("multikey"), words.contains("nested")) {
+            (true, true) => multikey | FLAG_NESTED,
+            (true, false) => multikey,
+            _ => 0,
+        },
         covers: words.contains("covers"),
         is_documents: false,
     }
@@ -201,6 +205,12 @@ fn plans() {
             &[r#"{"a.x.b": 1, "a.x.c": 1} multikey"#],
             r#"{"a": {"$elemMatch": {"x.b": {"$gt": 3}, "x.c": 5}}}"#,
             "{}",
+            "index 0: 1, checked",
+        ),
+        (
+            &[r#"{"a.x.b": 1, "a.x.c": 1} multikey nested"#],
+            r#"{"a": {"$elemMatch": {"x.b": {"$gt": 3}, "x.c": 5}}}"#,
+            "{}",
             "index 0: 1",
         ),
     ] {
@@ -236,6 +246,59 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
         };
         assert!(holds(&two), "{text} {bounds:?}");
         assert_eq!(holds(&nine), holds_nine, "{text} {bounds:?}");
+    }
+}
+
+/// The bounds of the first part.
+fn first_bounds(pattern: &str, filter: &str) -> String {
+    let indexes = [index(pattern)];
+    let parsed = Filter::parse(json(filter).view()).expect(filter);
+    let question = Question {
+        filter: &parsed,
+        sort: None,
+        limit: None,
+        skip: 0,
+        distinct: None,
+        indexes: &indexes,
+        is_by_id: true,
+    };
+    let mut cheap = |index: Option<usize>, _: &[Bounds]| if index.is_some() { 1 } else { 1000 };
+    match plan(question, &mut cheap) {
+        Plan::IndexScan(scan) => scan.fields[0].texts(false).join(" "),
+        other => text_of(&other),
+    }
+}
+
+#[test]
+fn one_element_meets_all_conditions_on_its_value() {
+    let (many, nested) = (r#"{"a": 1} multikey"#, r#"{"a": 1} multikey nested"#);
+    let (below, below_nested) = (r#"{"a.b": 1} multikey"#, r#"{"a.b": 1} multikey nested"#);
+    for (pattern, filter, expected) in [
+        (many, r#"{"a": {"$elemMatch": {"$gt": 3, "$lt": 7}}}"#, "(3, 7)"),
+        (nested, r#"{"a": {"$elemMatch": {"$gt": 3, "$lt": 7}}}"#, "(3, 7)"),
+        (many, r#"{"a": {"$gt": 3, "$lt": 7}}"#, "(3, inf.0]"),
+        (below, r#"{"a": {"$elemMatch": {"b": {"$gt": 3, "$lt": 7}}}}"#, "(3, 7)"),
+        (
+            below,
+            r#"{"a": {"$elemMatch": {"$and": [{"b": {"$gt": 3}}, {"b": {"$lt": 7}}]}}}"#,
+            "(3, 7)",
+        ),
+        (below, r#"{"a": {"$elemMatch": {"b": {"$gte": 3, "$not": {"$gt": 7}}}}}"#, "[3, 7]"),
+        // `b` may be an array itself: different elements of it may be above and below.
+        (below_nested, r#"{"a": {"$elemMatch": {"b": {"$gt": 3, "$lt": 7}}}}"#, "(3, inf.0]"),
+        (
+            below_nested,
+            r#"{"a": {"$elemMatch": {"b": {"$elemMatch": {"$gt": 3, "$lt": 7}}}}}"#,
+            "(3, 7)",
+        ),
+        (below, r#"{"a.b": {"$gt": 3, "$lt": 7}}"#, "(3, inf.0]"),
+        (
+            below,
+            r#"{"a": {"$all": [{"$elemMatch": {"b": {"$gt": 3, "$lt": 7}}}, {"$elemMatch": {"b": 9}}]}}"#,
+            "[9, 9]",
+        ),
+    ] {
+        assert_eq!(first_bounds(pattern, filter), expected, "{pattern} {filter}");
     }
 }
 
