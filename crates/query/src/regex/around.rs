@@ -22,7 +22,7 @@
 use regex_syntax::hir::{ClassUnicode, Look};
 
 use super::syntax::{Around, Kind, Node, Repeat};
-use super::trying::Failure;
+use super::backtracking::Failure;
 use crate::memory::RequestMemory;
 
 /// States of all automata together, at most.
