@@ -200,6 +200,7 @@ class Trips:
         self.timed("mongorestore", self.by_mongorestore, address)
         self.timed("copies", self.by_copies, client)
         self.timed("texts", self.by_texts, address)
+        self.timed("what tools can't read", self.by_wrong_values, address, client)
         for name, carrier in self.brought.items():
             self.check_all(f"in by {name}", self.find(client[name][COLLECTION]), carrier)
 
@@ -274,6 +275,35 @@ class Trips:
         self.succeeded("import of mongoexport's", imported)
         self.brought["of-tools"] = "from tools"
         self.mongoimport(address, "of-canonical", self.texts["canonical"], "to tools")
+
+    def by_wrong_values(self, address, client):
+        """What MongoDB's tools stop at: as BSON it stays, and JSON loses what the page says."""
+        uri = ["--uri", address]
+        payloads = list(values.wrong_old_binaries())
+        ids = [element(0x10, b"_id", int32(at)) for at in range(len(payloads))]
+        raws = [document(id_, element(0x05, b"v", payload)) for id_, payload in zip(ids, payloads)]
+        client["wrong"][COLLECTION].insert_many([RawBSONDocument(raw) for raw in raws])
+        self.check("wrong lengths", "stay as BSON", list(self.find(client["wrong"][COLLECTION]).values()), raws)
+        mended = [values.mended_old_binary(payload) for payload in payloads]
+        mended = [document(id_, element(0x05, b"v", payload)) for id_, payload in zip(ids, mended)]
+        for form, flags in (("canonical", ["--canonical"]), ("relaxed", [])):
+            text, name = self.directory / f"wrong-{form}.jsonl", f"wrong-{form}"
+            exported = self.frond_command("export", "-d", "wrong", "-c", COLLECTION, "-o", text, *flags, *uri)
+            self.succeeded(f"export of wrong lengths, {form}", exported)
+            imported = self.frond_command("import", text, "-d", name, "-c", COLLECTION, *uri)
+            self.succeeded(f"import of wrong lengths, {form}", imported)
+            found = list(self.find(client[name][COLLECTION]).values())
+            self.check("wrong lengths", f"are made right, {form}", found, mended)
+        wrappers = ((b"$date", 0x02, string(b"x")), (b"$uuid", 0x02, string(b"zz")), (b"$binary", 0x03, document()))
+        for name, type_, payload in wrappers:
+            wrapper = document(element(type_, name, payload))
+            raw = document(element(0x10, b"_id", int32(1)), element(0x03, b"v", wrapper))
+            client["wrappers"][COLLECTION].replace_one({"_id": 1}, RawBSONDocument(raw), upsert=True)
+            text = self.directory / "wrapper.jsonl"
+            exported = self.frond_command("export", "-d", "wrappers", "-c", COLLECTION, "-o", text, *uri)
+            self.succeeded(f"export of {name}", exported)
+            imported = self.frond_command("import", text, "-d", "unwrapped", "-c", COLLECTION, *uri)
+            self.check("wrappers", f"import refuses {name}", imported.returncode, 1)
 
     def mongoimport(self, address, database, text, carrier):
         """It ends at the first document that it refuses: those are tried one by one."""

@@ -153,6 +153,20 @@ def values(seed):
     return out
 
 
+def wrong_old_binaries():
+    """Payloads of subtype 2 whose inner length isn't that of what follows, or that are too short for one."""
+    for length, content in ((9, b"xyz"), (1, b"xyz"), (-1, b""), (0, b"\0")):
+        yield old_binary(length, content)
+    for content in (b"", b"ab"):
+        yield binary(2, content)
+
+
+def mended_old_binary(payload):
+    """The same with the right length: JSON has what stands behind it."""
+    content = payload[9:]
+    return old_binary(len(content), content)
+
+
 def decimals(draw):
     """Canonical ones, as the two halves: digits up to 34, all exponents."""
     most = 10**34 - 1
