@@ -21,8 +21,8 @@
 
 use regex_syntax::hir::{ClassUnicode, Look};
 
-use super::syntax::{Around, Kind, Node, Repeat};
 use super::backtracking::Failure;
+use super::syntax::{Around, Kind, Node, Repeat};
 use crate::memory::RequestMemory;
 
 /// States of all automata together, at most.
