@@ -12,6 +12,8 @@ mod copy;
 mod program;
 mod repository;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::io::Write;
 use std::path::PathBuf;
