@@ -1,6 +1,7 @@
 //! Opening: what is published, then what the log says happened since. What was born in the log's
 //! transactions is again, as it was in the process before.
 
+mod needed;
 mod old_values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,7 @@ use crate::state::unpublished::UnpublishedBases;
 use crate::state::{Base, State, TreeGeneration};
 use crate::statistics::counters::Counters;
 use crate::write_memory::WriteMemory;
+use needed::needed;
 use old_values::OldValues;
 
 /// Base chunks are read in batches of this.
@@ -73,6 +75,10 @@ pub(crate) fn open(
     let kept = first_kept(&*machine.disk, options.changes, first)?;
     let end = replay(machine, &ExpectedSegments { kept, first, has_first }, &mut replayed)?;
     let mut parts = replayed.parts;
+    if store.maintenance().has_doubts() {
+        let needed = needed(&parts.state, pending.all(), &parts.unpublished, parts.last);
+        store.maintenance().tell_lost(&needed)?;
+    }
     let segments = (kept, first, end.next);
     let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
     let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last, now);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use self::keys::Keys;
 use crate::chunk::ChunkHash;
-use crate::damage::{FrameDamage, Hole};
+use crate::damage::{FrameDamage, Hole, HoleOrigin};
 use crate::hash::NameHasherBuilder;
 use crate::location::{FrameOffset, Location, PackNumber, PackedChunk};
 use crate::manifest::{Aside, AsideWhy};
@@ -117,6 +117,16 @@ impl Index {
     /// Places of which it isn't known what lay there.
     pub(crate) fn holes(&self) -> &[Hole] {
         &self.holes
+    }
+
+    /// Notes that damage made the hole at `offset` of `pack`.
+    pub(crate) fn settle_hole(&mut self, pack: PackNumber, offset: u32, origin: HoleOrigin) {
+        if let Some(aside) = self.aside.get_mut(&(pack, offset)) {
+            aside.why = AsideWhy::Damaged;
+        }
+        let (file, offset) = (pack.to_string(), u64::from(offset));
+        let is_it = |hole: &&mut Hole| hole.damage.file == file && hole.damage.offset == offset;
+        self.holes.iter_mut().filter(is_it).for_each(|hole| hole.origin = origin);
     }
 
     /// Where the places begin that were set aside.

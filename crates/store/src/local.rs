@@ -25,6 +25,7 @@ mod fetch;
 mod find;
 mod heal;
 mod mark;
+mod needed;
 mod open;
 mod prefetch;
 mod repack;

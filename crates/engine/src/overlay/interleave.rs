@@ -75,7 +75,8 @@ impl MemtableCursor {
         }
     }
 
-    fn next(&mut self) -> Option<OverlayEntry> {
+    /// The next entry.
+    pub fn next(&mut self) -> Option<OverlayEntry> {
         if self.batch.is_empty() && !self.exhausted {
             self.fill();
         }

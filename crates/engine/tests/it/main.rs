@@ -9,6 +9,7 @@ mod concurrency;
 mod counts;
 mod crashes;
 mod differences;
+mod doubts;
 mod hot_keys;
 mod interactive;
 mod large;

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::chunk::ChunkHash;
 use crate::copies::Copies;
 use crate::damage::{Damage, Scrubbed};
 use crate::error::StoreError;
@@ -39,6 +40,21 @@ pub trait Maintenance: Send + Sync {
     /// made again among it. For who writes a log.
     fn take_findings(&self) -> Vec<Damage> {
         Vec::new()
+    }
+
+    /// Whether something may be missing that was durable: an opening found what a crash leaves, or
+    /// damage. Then [`tell_lost`](Maintenance::tell_lost) tells which.
+    fn has_doubts(&self) -> bool {
+        false
+    }
+
+    /// Looks for `needed`, which acknowledged writes refer to, and for what that refers to. Where
+    /// something isn't there, places that may have held it count as damage from then on.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
+    fn tell_lost(&self, _needed: &[ChunkHash]) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Reads everything again from the disk, and sets aside what is damaged; heals it where the

@@ -205,6 +205,14 @@ impl Maintenance for LocalStore {
         self.new_findings()
     }
 
+    fn has_doubts(&self) -> bool {
+        self.is_in_doubt()
+    }
+
+    fn tell_lost(&self, needed: &[ChunkHash]) -> Result<(), StoreError> {
+        self.settle_doubts(needed)
+    }
+
     fn scrub(
         &self,
         first: u64,

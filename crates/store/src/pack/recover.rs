@@ -153,7 +153,7 @@ fn next_frame(
 }
 
 /// What the frames in `gap` say that they hold.
-fn claimed(pack: &Pack, gap: Range<u64>) -> Vec<PackedChunk> {
+pub(crate) fn claimed(pack: &Pack, gap: Range<u64>) -> Vec<PackedChunk> {
     let mut all = Vec::new();
     let mut offset = gap.start;
     while offset < gap.end
