@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use frond_engine::{Engine, EngineOptions, ReclaimOptions, Snapshot, TreeId};
+use frond_engine::{Engine, EngineOptions, ReclaimOptions, Reserve, Snapshot, TreeId};
 use frond_store::{Chunk, ChunkKind};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
@@ -123,6 +123,56 @@ fn a_snapshot_keeps_what_the_values_of_its_memtables_refer_to() {
         });
         assert!(goes, "no reader can come to it any more");
     }
+}
+
+/// A fold of all would need room for most of another tree. So it goes step by step, as far as there
+/// is room.
+#[test]
+fn a_disk_without_room_for_a_second_tree_is_folded_in_steps() {
+    const PART_COUNT: u64 = 10;
+    const KEYS_OF_PART: u64 = 400;
+    let (disk, mut random) = (SimDisk::new(13), Random::new(13));
+    disk.limit_to(Some(1 << 30));
+    // Memtables are small beside the tree, and no step is due before it is asked for.
+    let options = EngineOptions {
+        memtable_bytes_max: 64_000,
+        overlay_percent_max: 10_000,
+        fold_threads: 0,
+        reserve: Reserve::Bytes(400_000),
+        ..quiet()
+    };
+    let engine = open(&disk, options).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    let mut expected = Content::new();
+    let mut write = |numbers: &mut dyn Iterator<Item = u64>, bytes: usize| {
+        let mut transaction = engine.begin();
+        for number in numbers {
+            let key = Bytes::copy_from_slice(&number.to_be_bytes());
+            let value = Bytes::from(random.bytes(bytes));
+            transaction.put(tree, key.clone(), Value::inline(value.clone())).unwrap();
+            expected.insert(key, value);
+        }
+        transaction.commit(Default::default()).unwrap();
+    };
+    // Each part in a pack of its own, which a collection ends.
+    for part in 0..PART_COUNT {
+        write(&mut (part * KEYS_OF_PART..(part + 1) * KEYS_OF_PART), 200);
+        engine.checkpoint().unwrap();
+        engine.reclaim(QUICK).unwrap();
+    }
+    for part in 0..PART_COUNT {
+        write(&mut (part * KEYS_OF_PART..(part + 1) * KEYS_OF_PART).step_by(2), 100);
+    }
+    engine.flush().unwrap();
+    let files = disk.machine().disk.list().unwrap();
+    let used: usize = files.iter().map(|name| disk.contents(name).unwrap().len()).sum();
+    disk.limit_to(Some(used as u64 + 60_000));
+    let told = engine.checkpoint().expect_err("there is no room for all of it");
+    assert!(told.is_full(), "{told}");
+    engine.reclaim(THOROUGH).unwrap();
+    assert!(0 < engine.counters().pass_steps);
+    assert_eq!(content(&engine.snapshot(), tree), expected);
+    engine.check().unwrap();
 }
 
 /// What waits goes while nothing is written, as far as a collection that was asked for would have
