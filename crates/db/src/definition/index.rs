@@ -7,6 +7,7 @@
 mod parse;
 mod refusal;
 mod stored;
+mod wildcard;
 
 use frond_doc::{Document, DocumentBuf, Value, document, order};
 use frond_query::index::{IndexShape, ShapeOptions};

@@ -74,9 +74,63 @@ fn specifications() {
         ("{'key': {'a': 1}, 'unique': 'x'}", Code::TypeMismatch),
         ("{'key': {'a': 1}, 'nonsense': 1}", Code::InvalidIndexSpecificationOption),
         ("{'key': {'_id': 1}, 'sparse': true}", Code::InvalidIndexSpecificationOption),
+        ("{'key': {'_id': 1}, 'expireAfterSeconds': 5}", Code::InvalidIndexSpecificationOption),
+        ("{'key': {'_id': -1}}", Code::BadValue),
+        ("{'key': {'_id': -1.5}}", Code::BadValue),
     ] {
         let error = IndexSpec::parse(json(wrong).view()).unwrap_err();
         assert_eq!(error.code, code, "{wrong}: {}", error.message);
+    }
+}
+
+/// As `compound_wildcard_index_validation.js` and `wildcard_validation.cpp` have it.
+#[test]
+fn what_a_wildcard_may_stand_beside() {
+    for (key, projection, code) in [
+        ("{'a': 1, 'b.$**': -1, 'c': 1}", "", 0),
+        ("{'$**': 1}", "", 0),
+        ("{'$**': 'text', 'a': 1}", "", 0),
+        ("{'a': 1, '$**': 1}", "{'a': 0}", 0),
+        ("{'c.d.e': 1, 'a.b': 1, '$**': 1}", "{'e': 1, 'c.d.e.l': 1, 'a.b.c': 1}", 0),
+        ("{'c.d.e': 1, 'a.b': 1, '$**': 1}", "{'_id': 1, 'a': 0, 'c.d.e': 0}", 0),
+        ("{'$**': 1, 'other': 1}", "{'_id': 0, 'a': 1}", 0),
+        ("{'$**': 1, 'd': 1}", "{'a': {'b': 1, 'c': 1}}", 0),
+        ("{'a': 1, '$**': 1}", "", 67),
+        ("{'$**': 1, 'a': 1}", "", 67),
+        ("{'a': 1, 'a.$**': 1}", "", 7_246_204),
+        ("{'a.b.c': 1, 'a.b.$**': 1}", "", 7_246_204),
+        ("{'a.$**': 1, 'b.$**': 1}", "", 7_246_201),
+        ("{'$**': 1, 'b.$**': 1}", "", 7_246_201),
+        ("{'a.$**': 1, 'b': 'text'}", "", 67),
+        ("{'a.$**': 1, 'b': 'hashed'}", "", 67),
+        ("{'b': 'hashed', 'a.$**': 1}", "", 67),
+        ("{'a.$**': 1, 'b': '2dsphere'}", "", 67),
+        ("{'b': '2d', 'a.$**': 1}", "", 67),
+        ("{'$**': 'hashed'}", "", 67),
+        ("{'$**': '2d'}", "", 67),
+        ("{'a.$**': '2dsphere'}", "", 67),
+        ("{'a.$**': 'text'}", "", 67),
+        ("{'a': 1, 'a': -1}", "", 2),
+        ("{'$**': 1, 'c': 1}", "{'a.b': 1, 'a.b.c': 1}", 7_246_200),
+        ("{'$**': 1, 'c': 1}", "{'c': 0, 'a': 0, 'a.b': 0}", 7_246_200),
+        ("{'$**': 1, 'c.d': 1}", "{'c': 1}", 7_246_208),
+        ("{'$**': 1, 'b': 1}", "{'c': 0}", 7_246_209),
+        ("{'$**': 1, 'd': 1}", "{'c': 0}", 7_246_210),
+        ("{'$**': 1, 'b': 1}", "{'c': 1, 'b': 0}", 7_246_211),
+        ("{'$**': 1}", "{'a.b': 1, 'a.b.c': 1}", 31249),
+        ("{'st': 1, '$**': 1}", "{'a': 'something'}", 51271),
+        ("{'b.$**': 1}", "{'a': 1}", 9),
+        ("{'$**': 1}", "{}", 9),
+    ] {
+        let option = if projection.is_empty() {
+            String::new()
+        } else {
+            format!(", 'wildcardProjection': {projection}")
+        };
+        let whole = format!("{{'key': {key}, 'name': 'w'{option}}}");
+        let parsed = IndexSpec::parse(json(&whole).view());
+        let found = parsed.err().map_or(0, |error| error.code.number());
+        assert_eq!(found, code, "{whole}");
     }
 }
 

@@ -42,8 +42,8 @@ impl Wildcard {
     /// The wildcard among `fields`.
     ///
     /// # Errors
-    /// `CannotCreateIndex` for two of them; `FailedToParse`, `BadValue` for a projection that is
-    /// none.
+    /// `CannotCreateIndex` for two of them, or one beside hashes, places or terms;
+    /// `FailedToParse`, `BadValue`, 51271 for a projection that is none.
     pub(super) fn of_fields(
         fields: &[IndexField],
         projection: Option<Document<'_>>,
@@ -62,6 +62,12 @@ impl Wildcard {
         };
         if places.next().is_some() {
             let message = "wildcard indexes do not allow compounding with another wildcard";
+            return refuse(Code::CannotCreateIndex, message);
+        }
+        // Its leaves go beside values only: each other kind files in a way of its own.
+        let is_filed = |kind| matches!(kind, FieldKind::Wildcard | FieldKind::Value);
+        if !fields.iter().all(|field| is_filed(field.kind)) {
+            let message = "Can't use more than one index plugin for a single index.";
             return refuse(Code::CannotCreateIndex, message);
         }
         let root = fields[place].path.clone();
@@ -232,7 +238,10 @@ impl Named {
                 }
                 Value::Boolean(takes) => takes,
                 _ if value.is_number() => value.is_truthy(),
-                _ => return refuse(format!("wildcardProjection can't compute the field '{path}'")),
+                _ => {
+                    let message = format!("wildcardProjection can't compute the field '{path}'");
+                    return Err(QueryError::new(Code::Location(51271), message));
+                }
             };
             if path == "_id" {
                 self.takes_id = Some(takes);

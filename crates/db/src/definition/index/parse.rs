@@ -3,7 +3,9 @@
 use frond_doc::{Document, DocumentBuf, Value};
 use frond_query::{Code, Collation};
 
-use super::refusal::{ID_INDEX_OPTIONS, REFERENCE_NAMES, check_key, no_id_option, refused};
+use super::refusal::{
+    ID_INDEX_OPTIONS, REFERENCE_NAMES, check_key, is_of_id_alone, no_id_option, refused,
+};
 use super::{GRID_OPTIONS, IndexSpec};
 use crate::definition::text;
 use crate::error::Error;
@@ -69,8 +71,17 @@ impl IndexSpec {
         parsed.key = text::settle(parsed.key, &mut parsed.text)?;
         parsed.check_name()?;
         let other = taken.into_iter().find(|option| !ID_INDEX_OPTIONS.contains(option));
-        if let (true, Some(option)) = (parsed.is_id(), other) {
-            return Err(no_id_option(option));
+        if is_of_id_alone(parsed.key.view()) {
+            if let Some(option) = other {
+                return Err(no_id_option(option));
+            }
+            if !parsed.is_id() {
+                let message = format!(
+                    "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+                    frond_query::text::value(Value::from(&parsed.key))
+                );
+                return Err(Error::invalid(Code::BadValue, message));
+            }
         }
         parsed.check()?;
         Ok(parsed)

@@ -19,6 +19,7 @@ const UNSUPPORTED_KINDS: &[&str] = &["columnstore", "geoHaystack"];
 impl IndexSpec {
     /// Refuses options that don't go together.
     pub(super) fn check(&self) -> Result<(), Error> {
+        self.check_wildcard()?;
         let shape = self.shape()?;
         let is_wildcard = shape.has_kind(FieldKind::Wildcard);
         let is_hashed = shape.has_kind(FieldKind::Hashed);
@@ -94,6 +95,18 @@ impl IndexSpec {
     }
 }
 
+/// Whether the key is one of `_id` alone, as MongoDB tells it: of any number that is 1 or -1
+/// without its fraction.
+pub(super) fn is_of_id_alone(key: Document<'_>) -> bool {
+    let mut fields = key.iter();
+    let (Some(("_id", direction)), None) = (fields.next(), fields.next()) else { return false };
+    let number = match direction {
+        Value::Double(number) => Some(number.trunc()),
+        _ => direction.as_integer().map(|number| number as f64),
+    };
+    number.is_some_and(|number| number.abs() == 1.0)
+}
+
 /// Refuses a key that no index may have.
 pub(super) fn check_key(key: Document<'_>) -> Result<(), Error> {
     if key.is_empty() {
@@ -106,9 +119,17 @@ pub(super) fn check_key(key: Document<'_>) -> Result<(), Error> {
     }
     for (position, (path, direction)) in key.iter().enumerate() {
         if key.iter().take(position).any(|(before, _)| before == path) {
-            return Err(refused(format!("Index key names the field '{path}' twice")));
+            let key = text::value(Value::Document(key));
+            let message =
+                format!("The field '{path}' appears multiple times in the index key pattern {key}");
+            return Err(Error::invalid(Code::BadValue, message));
         }
-        let path = match path.strip_suffix("$**") {
+        // A wildcard is asked for by a number, but for the wildcard of a text index.
+        let may_be_wildcard = match direction.as_str() {
+            None => true,
+            Some(kind) => kind == "text" && path == "$**",
+        };
+        let path = match path.strip_suffix("$**").filter(|_| may_be_wildcard) {
             Some("") => continue,
             Some(outer) => outer.strip_suffix('.').unwrap_or(path),
             None => path,
@@ -132,7 +153,6 @@ pub(super) fn no_id_option(option: &str) -> Error {
     let message = format!("The field '{option}' is not valid for an _id index specification");
     let code = match option {
         "hidden" => Code::BadValue,
-        "expireAfterSeconds" => Code::CannotCreateIndex,
         _ => Code::InvalidIndexSpecificationOption,
     };
     Error::invalid(code, message)
