@@ -41,6 +41,12 @@ type Fault = (usize, String);
 pub fn read(text: &str) -> Result<Vec<Entry>, Fault> {
     // Some editors begin a file with it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // The scanner takes a NUL for the end: what stands behind it would be ignored without a word.
+    // A file that was being written at a power cut may hold them.
+    if let Some((before, _)) = text.split_once('\0') {
+        let line = before.matches('\n').count() + 1;
+        return Err((line, "it holds a NUL byte: the file isn't text".to_owned()));
+    }
     let mut reader = Reader { parser: Parser::new_from_str(text), entries: Vec::new() };
     loop {
         match reader.next()? {
@@ -177,6 +183,8 @@ mod tests {
             ("a: 1\n---\nb: 2\n", 3, "second document"),
             ("a:\n- [1]\n", 2, "a list of words"),
             ("a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}", 1, "no value"),
+            ("a: 1\n\0\0\nsecurity:\n  authorization: enabled\n", 2, "NUL"),
+            ("\0", 1, "NUL"),
             ("a: \"b\n", 1, "no YAML"),
             ("a:\n\tb: 1\n", 2, "no YAML"),
         ] {
