@@ -63,7 +63,7 @@ pub struct Restore {
     of_database: Option<String>,
 
     /// Of it only this collection's documents and indexes, as the default branch had them (or with
-    /// --database DATABASE@BRANCH another one)
+    /// --database DATABASE@BRANCH another one): into the default branch
     #[arg(long = "collection", value_name = "COLLECTION", requires = "of_database")]
     of_collection: Option<String>,
 

@@ -306,6 +306,7 @@ impl Serve {
         let budget = self.memory.or(machine.budget_bytes());
         let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
         if self.memory.is_some() || is_little {
+        self.check_memory(machine)?;
             give_back_soon();
             refuse_huge_pages();
         }
@@ -401,6 +402,22 @@ impl Serve {
     /// Says so where the server is given more than it can have.
     fn warn_of_memory(&self, machine: MachineMemory) {
         let (Some(memory), Some(most)) = (self.memory, machine.bytes()) else { return };
+    /// Refuses more memory than the machine has: some is taken at the start, as one piece.
+    fn check_memory(&self, machine: MachineMemory) -> Result<(), Failure> {
+        let most = machine.bytes().unwrap_or(u64::MAX / 2);
+        for (flag, asked) in [
+            ("--memory", self.memory),
+            ("--cache", self.cache.map(|megabytes| megabytes.saturating_mul(1 << 20))),
+        ] {
+            if let Some(asked) = asked.filter(|asked| most < *asked) {
+                let (asked, most) = (bytes(asked), bytes(most));
+                let what = format!("{flag} of {asked} is more than this machine has: {most}");
+                return Err(Failure::Usage(what));
+            }
+        }
+        Ok(())
+    }
+
         // The program itself, and what connections take, need some beside it.
         if most / 8 * 7 < memory {
             tell(format_args!(

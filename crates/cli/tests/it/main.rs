@@ -278,6 +278,33 @@ fn a_directory_of_something_else_is_left_alone() {
 }
 
 #[test]
+fn more_memory_than_the_machine_has_is_refused() {
+    let directory = Directory::new();
+    for option in [
+        "--cache 17592186044416",
+        "--cache 18446744073709551615",
+        "--memory 18446744073709551615",
+        "--memory 4611686018427387904",
+    ] {
+        let error = frond(&directory, &format!("serve --listen 127.0.0.1:0 {option}")).fails(2);
+        assert!(error.contains("more than this machine has"), "{option}: {error}");
+    }
+}
+
+/// It would be taken for what this restore brings.
+#[test]
+fn what_a_killed_restore_left_is_no_hindrance() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
+    frond(&directory, "backup backups").ok();
+    frond_with(&directory, "import -d mine -c items --data part", "{\"_id\": 1}").ok();
+    frond_with(&directory, "import -d other -c items --data part/.salvage", "{\"_id\": 2}").ok();
+    frond(&directory, "restore --backup backups --database shop --data part").ok();
+    assert!(!directory.path().join("part/.salvage").exists());
+    assert!(frond(&directory, "log shop --data part").ok().contains("first"));
+}
+
+#[test]
 fn errors_say_what_is_missing_and_how_it_is_given() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c things", "{\"_id\": 1}").ok();

@@ -21,7 +21,8 @@ pub struct PartRequest {
     pub backup: Option<String>,
     /// The database: all its branches, tags and commits; or `database@branch` with a collection.
     pub database: String,
-    /// One collection's documents and indexes, as the branch had them, without history.
+    /// One collection's documents and indexes, as the branch had them, without history: into the
+    /// default branch, whatever branch they come from, since a branch begins at a commit.
     pub collection: Option<String>,
 }
 
@@ -37,12 +38,24 @@ pub fn restore_part(
 ) -> Result<SalvageReport, Error> {
     let target = crate::open::open(directory, FrondOptions::default())?;
     let left = directory.join(LEFT_DIRECTORY);
+    remove_directory(&left)?;
     let done = restore_on(place, request, &open_machine(&left)?, &target);
     let closed = target.close();
     let _ = std::fs::remove_dir_all(&left);
     let report = done?;
     closed?;
     Ok(report)
+}
+
+/// Removes what a restore left that was killed: it would be taken for this one's.
+fn remove_directory(left: &Path) -> Result<(), Error> {
+    match std::fs::remove_dir_all(left) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let message = format!("{} can't be removed: {error}", left.display());
+            Err(Error::unavailable(message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// As [`restore_part`], into `target`; what is brought lies on the disk of `left` meanwhile.
@@ -67,8 +80,9 @@ pub(super) fn restore_on(
     let mut report = SalvageReport::default();
     match &request.collection {
         Some(collection) => {
-            let from = Repository::resolve(&source.frond, wanted.clone())?;
-            let to = Repository::resolve(target, wanted)?;
+            let into = DatabaseName { version: VersionName::Default, ..wanted.clone() };
+            let from = Repository::resolve(&source.frond, wanted)?;
+            let to = Repository::resolve(target, into)?;
             restore_collection(&source, &from, &to, collection, &mut report)?;
         }
         None => restore_database(&source, target, &wanted, &mut report)?,
@@ -107,20 +121,20 @@ fn restore_collection(
     collection: &str,
     report: &mut SalvageReport,
 ) -> Result<(), Error> {
-    let namespace = from.namespace(collection);
     let reader = source.reader();
     let found = CatalogView::open(&reader, from)?.collection(collection)?;
     let found = found.ok_or_else(|| {
-        let message = format!("the backup has no collection {namespace}");
+        let message = format!("the backup has no collection {}", from.namespace(collection));
         Error::invalid(Code::NamespaceNotFound, message)
     })?;
     let there = to.reader();
     if CatalogView::open(&there, to)?.collection(collection)?.is_some() {
+        let namespace = to.namespace(collection);
         let message =
             format!("the directory has a collection {namespace}: restore into another one");
         return Err(Error::invalid(Code::NamespaceExists, message));
     }
-    let database = from.name().to_string();
+    let database = to.name().to_string();
     let to: Repository = to.without_validation().into();
     report.collections.push(working::save_as(source, &found, &to, database, collection)?);
     Ok(())

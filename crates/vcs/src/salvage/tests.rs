@@ -252,6 +252,11 @@ fn a_database_or_a_collection_of_a_backup_comes_alone() {
     assert!(restore("shop", Some("things")).is_err(), "it is there by now");
     assert!(restore("shop", None).is_err(), "it is there by now");
     shop.drop_database().expect("it can be dropped");
+    // As another branch has it: into the default branch, since a branch begins at a commit.
+    let report = restore("shop@side", Some("things")).expect("it is there");
+    assert!(report.is_whole() && report.collections[0].database == "shop", "{report:?}");
+    assert_eq!(all(&shop), side);
+    shop.drop_database().expect("it can be dropped");
     // All of a database: history, branches, and what isn't committed.
     let report = restore("shop", None).expect("it is there");
     assert!(report.is_whole() && report.commits == 2, "{report:?}");
