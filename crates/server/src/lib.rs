@@ -80,7 +80,7 @@ pub use client::{Client, ClientError, ClientTls};
 pub use console::ConsoleOptions;
 pub use hooks::Hooks;
 pub use in_process::InProcess;
-pub use listener::{Server, ServerError, ServerOptions, Stopper};
+pub use listener::{BeginningParameters, Server, ServerError, ServerOptions, Stopper};
 pub use log::LogOutput;
 pub use machine_memory::MachineMemory;
 pub use private::{PrivateError, PrivateOptions, PrivateServer};

@@ -25,7 +25,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 pub use self::error::ServerError;
-pub use self::options::ServerOptions;
+pub use self::options::{BeginningParameters, ServerOptions};
 use self::serving::{Serving, UNIX_PEER};
 use self::signals::stop_on_signals;
 pub use self::stopper::Stopper;
@@ -233,6 +233,7 @@ fn shared(
     if options.test_commands {
         shared.fail_points.enable();
     }
+    set_parameters(&shared, &options.parameters);
     shared.workers = Workers::new(options.threads_max);
     shared.messages = MessageMemory::new(options.messages_bytes_max);
     shared.answers = MemoryQueue::new(options.answers_bytes_max);
@@ -244,6 +245,16 @@ fn shared(
 fn router_credentials(key: &ClusterKey) -> Result<Credentials, Error> {
     let prepared = Mechanism::Sha256.prepare("", &key.text())?;
     Credentials::new(Mechanism::Sha256, &prepared)
+}
+
+fn set_parameters(shared: &Shared, parameters: &BeginningParameters) {
+    if let Some(seconds) = parameters.expire_seconds {
+        shared.set_expire_seconds(seconds);
+    }
+    if let Some(seconds) = parameters.snapshot_window_seconds {
+        shared.snapshot_window.set_seconds(seconds);
+    }
+    shared.require_api_version.set(parameters.requires_api_version);
 }
 
 fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {

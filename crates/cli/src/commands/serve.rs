@@ -30,7 +30,9 @@ use crate::allocator::give_back_soon;
 use crate::backend::{open_failure, open_when_free, refuse_huge_pages};
 use crate::commands::serve::network::NetworkArguments;
 use crate::commands::serve::process::{allow_open_files, own_program};
-use crate::commands::serve::values::{parse_filter, parse_memory, parse_parameter, parse_size};
+use crate::commands::serve::values::{
+    Parameter, parse_filter, parse_memory, parse_parameter, parse_size,
+};
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
 use crate::failure::{Failure, when_full};
@@ -200,9 +202,10 @@ pub struct Serve {
     #[arg(long)]
     enable_test_commands: bool,
 
-    /// Parameter of mongod, as NAME=VALUE; there is enableTestCommands alone, as above
+    /// Parameter of mongod, as NAME=VALUE: enableTestCommands, as above, and what setParameter
+    /// changes, ttlMonitorSleepSecs, minSnapshotHistoryWindowInSeconds and requireApiVersion
     #[arg(long = "setParameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
-    set_parameter: Vec<bool>,
+    set_parameter: Vec<Parameter>,
 
     /// File that the log is appended to, a line of JSON an event; without it standard error.
     /// SIGUSR1, or the command logRotate, renames it and begins another
@@ -303,10 +306,10 @@ impl Serve {
         let tls = self.network.tls()?;
         self.check_remotes()?;
         let machine = MachineMemory::read();
+        self.check_memory(machine)?;
         let budget = self.memory.or(machine.budget_bytes());
         let is_little = budget.is_some_and(|bytes| bytes < MEMORY_BYTES_LITTLE);
         if self.memory.is_some() || is_little {
-        self.check_memory(machine)?;
             give_back_soon();
             refuse_huge_pages();
         }
@@ -399,9 +402,6 @@ impl Serve {
         Announced::new(&self.data).ok()
     }
 
-    /// Says so where the server is given more than it can have.
-    fn warn_of_memory(&self, machine: MachineMemory) {
-        let (Some(memory), Some(most)) = (self.memory, machine.bytes()) else { return };
     /// Refuses more memory than the machine has: some is taken at the start, as one piece.
     fn check_memory(&self, machine: MachineMemory) -> Result<(), Failure> {
         let most = machine.bytes().unwrap_or(u64::MAX / 2);
@@ -418,6 +418,9 @@ impl Serve {
         Ok(())
     }
 
+    /// Says so where the server is given more than it can have.
+    fn warn_of_memory(&self, machine: MachineMemory) {
+        let (Some(memory), Some(most)) = (self.memory, machine.bytes()) else { return };
         // The program itself, and what connections take, need some beside it.
         if most / 8 * 7 < memory {
             tell(format_args!(

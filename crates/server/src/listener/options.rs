@@ -84,6 +84,8 @@ pub struct ServerOptions {
     pub console: Option<ConsoleOptions>,
     /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
     pub test_commands: bool,
+    /// What parameters that can change while it runs begin with.
+    pub parameters: BeginningParameters,
     /// What the process may take, if that is bounded: see [`crate::governor`].
     pub memory_bytes: Option<u64>,
 }
@@ -118,9 +120,23 @@ impl Default for ServerOptions {
             metrics_listen: None,
             console: None,
             test_commands: false,
+            parameters: BeginningParameters::default(),
             memory_bytes: None,
         }
     }
+}
+
+/// What parameters begin with that `setParameter` changes; `None`: their defaults.
+#[derive(Clone, Default, Debug)]
+pub struct BeginningParameters {
+    /// `ttlMonitorSleepSecs`, at least 1.
+    pub expire_seconds: Option<u32>,
+    /// `minSnapshotHistoryWindowInSeconds`, at most [`SNAPSHOT_WINDOW_MAX`].
+    ///
+    /// [`SNAPSHOT_WINDOW_MAX`]: crate::limits::SNAPSHOT_WINDOW_MAX
+    pub snapshot_window_seconds: Option<u64>,
+    /// `requireApiVersion`.
+    pub requires_api_version: bool,
 }
 
 impl ServerOptions {

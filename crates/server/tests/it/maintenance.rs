@@ -1,6 +1,8 @@
 //! What keeps a server in order, and what its parameters are.
 
 use frond_doc::{Value, extended_json};
+use frond_server::{BeginningParameters, ServerOptions};
+use frond_testkit::SimDisk;
 
 use crate::running::Running;
 
@@ -88,6 +90,27 @@ fn default_concerns_are_set_and_told() {
         ("test", r#"{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 1}}"#, 13),
     ] {
         assert_eq!(client.error(database, command).0, code, "{command}");
+    }
+}
+
+#[test]
+fn parameters_begin_as_the_server_was_told() {
+    let parameters = BeginningParameters {
+        expire_seconds: Some(7),
+        snapshot_window_seconds: Some(11),
+        requires_api_version: true,
+    };
+    let options = ServerOptions { parameters, ..ServerOptions::default() };
+    let server = Running::with(&SimDisk::new(1), options);
+    let mut client = server.client();
+    assert_eq!(client.error("admin", r#"{"getParameter": "*"}"#).0, 498_870);
+    let told = client.ok("admin", r#"{"getParameter": "*", "apiVersion": "1"}"#);
+    for (name, value) in [
+        ("ttlMonitorSleepSecs", Value::Int32(7)),
+        ("minSnapshotHistoryWindowInSeconds", Value::Int32(11)),
+        ("requireApiVersion", Value::Boolean(true)),
+    ] {
+        assert_eq!(told.get(name), Some(value), "{name}");
     }
 }
 

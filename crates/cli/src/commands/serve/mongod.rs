@@ -36,7 +36,8 @@ Options:
   --logpath FILE          file that the log is appended to, instead of standard output
   --config FILE, -f FILE  file of settings in YAML
   --setParameter NAME=VALUE
-                          enableTestCommands
+                          enableTestCommands, ttlMonitorSleepSecs, requireApiVersion,
+                          minSnapshotHistoryWindowInSeconds
   --version               the version of MongoDB that is offered, and Frond's own
 
 Without effect: --storageEngine wiredTiger, --logappend, --quiet.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use frond_db::{ChangeRetention, FrondOptions, Reserve, RetentionBegins};
 use frond_remote::{HttpOptions, PlaceTokens};
 use frond_server::{
-    ClusterKey, Hooks, LogOutput, MemberOptions, RemoteOpener, Replica, ReplicaOptions,
-    ServerOptions, Supervisor,
+    BeginningParameters, ClusterKey, Hooks, LogOutput, MemberOptions, RemoteOpener, Replica,
+    ReplicaOptions, ServerOptions, Supervisor,
 };
 
 use super::process::begin_anew;
+use super::values::Parameter;
 use super::{Changes, MEMBERS, Serve};
 use crate::commands::transfer::read_text;
 use crate::failure::Failure;
@@ -56,6 +57,7 @@ impl Serve {
         budget: Option<u64>,
         replica: Option<Arc<Replica>>,
     ) -> Result<ServerOptions, Failure> {
+        let (test_commands, parameters) = self.parameters();
         Ok(ServerOptions {
             arguments: std::env::args().collect(),
             parsed: self.parsed.clone(),
@@ -83,7 +85,8 @@ impl Serve {
                 .map_err(Failure::failed)?,
             insecure: self.insecure_no_auth,
             places: self.places()?,
-            test_commands: self.enable_test_commands || self.set_parameter.last() == Some(&true),
+            test_commands,
+            parameters,
             audit_path: self.audit_path.clone(),
             audit_filter: self.audit_filter.clone(),
             log: match &self.log_path {
@@ -94,6 +97,22 @@ impl Serve {
             compressors: self.network.compressors(),
             ..budget.map_or_else(ServerOptions::default, ServerOptions::for_memory)
         })
+    }
+
+    /// Whether clients may ask for faults, and what other parameters begin with: the last holds.
+    fn parameters(&self) -> (bool, BeginningParameters) {
+        let (mut has_test_commands, mut begin) = (false, BeginningParameters::default());
+        for parameter in &self.set_parameter {
+            match *parameter {
+                Parameter::TestCommands(is_on) => has_test_commands = is_on,
+                Parameter::ExpireSeconds(seconds) => begin.expire_seconds = Some(seconds),
+                Parameter::SnapshotWindowSeconds(seconds) => {
+                    begin.snapshot_window_seconds = Some(seconds);
+                }
+                Parameter::RequiresApiVersion(is_on) => begin.requires_api_version = is_on,
+            }
+        }
+        (self.enable_test_commands || has_test_commands, begin)
     }
 
     /// What opens other places for clients.

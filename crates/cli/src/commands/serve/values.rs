@@ -1,6 +1,9 @@
 //! Values of the options of `serve`, read from what a person writes.
 
+use std::ops::RangeInclusive;
+
 use frond_doc::{DocumentBuf, extended_json};
+use frond_server::limits::SNAPSHOT_WINDOW_MAX;
 
 /// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
@@ -13,14 +16,47 @@ pub(super) fn parse_memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a parameter; returns what it says of commands for tests.
-pub(super) fn parse_parameter(text: &str) -> Result<bool, String> {
-    match text.split_once('=') {
-        Some(("enableTestCommands", "1" | "true")) => Ok(true),
-        Some(("enableTestCommands", "0" | "false")) => Ok(false),
-        Some(("enableTestCommands", _)) => Err("it is 0 or 1".to_owned()),
-        Some((name, _)) => Err(format!("there is no parameter {name}, only enableTestCommands")),
-        None => Err("not NAME=VALUE".to_owned()),
+/// A parameter of mongod's that a server may begin with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Parameter {
+    /// `enableTestCommands`
+    TestCommands(bool),
+    /// `ttlMonitorSleepSecs`
+    ExpireSeconds(u32),
+    /// `minSnapshotHistoryWindowInSeconds`
+    SnapshotWindowSeconds(u64),
+    /// `requireApiVersion`
+    RequiresApiVersion(bool),
+}
+
+/// Reads a parameter.
+pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err("not NAME=VALUE".to_owned());
+    };
+    let flag = || match value {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err("it is 0 or 1".to_owned()),
+    };
+    let seconds = |range: RangeInclusive<u64>| {
+        let seconds = value.parse().ok().filter(|seconds| range.contains(seconds));
+        seconds.ok_or_else(|| format!("it is {} to {} seconds", range.start(), range.end()))
+    };
+    match name {
+        "enableTestCommands" => flag().map(Parameter::TestCommands),
+        "requireApiVersion" => flag().map(Parameter::RequiresApiVersion),
+        "ttlMonitorSleepSecs" => {
+            let seconds = seconds(1..=i32::MAX as u64)?;
+            Ok(Parameter::ExpireSeconds(u32::try_from(seconds).unwrap_or(u32::MAX)))
+        }
+        "minSnapshotHistoryWindowInSeconds" => {
+            seconds(0..=SNAPSHOT_WINDOW_MAX).map(Parameter::SnapshotWindowSeconds)
+        }
+        _ => Err(format!(
+            "there is no parameter {name}, only enableTestCommands, \
+             minSnapshotHistoryWindowInSeconds, requireApiVersion and ttlMonitorSleepSecs"
+        )),
     }
 }
 
@@ -49,7 +85,25 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_memory;
+    use super::{Parameter, parse_memory, parse_parameter};
+
+    #[test]
+    fn parameters_are_read() {
+        for (text, expected) in [
+            ("enableTestCommands=1", Some(Parameter::TestCommands(true))),
+            ("requireApiVersion=false", Some(Parameter::RequiresApiVersion(false))),
+            ("ttlMonitorSleepSecs=1", Some(Parameter::ExpireSeconds(1))),
+            ("ttlMonitorSleepSecs=0", None),
+            ("ttlMonitorSleepSecs=2147483648", None),
+            ("minSnapshotHistoryWindowInSeconds=0", Some(Parameter::SnapshotWindowSeconds(0))),
+            ("minSnapshotHistoryWindowInSeconds=-1", None),
+            ("enableTestCommands=yes", None),
+            ("ttlMonitorEnabled=1", None),
+            ("ttlMonitorSleepSecs", None),
+        ] {
+            assert_eq!(parse_parameter(text).ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_of_memory_are_read() {
