@@ -85,6 +85,8 @@ struct Shared {
     bytes_read: u64,
     /// So many parts are read with a bit turned over.
     garbled: u64,
+    /// And so many whole objects.
+    garbled_objects: u64,
 }
 
 impl SimDepot {
@@ -100,6 +102,7 @@ impl SimDepot {
             ignores_conditions: false,
             bytes_read: 0,
             garbled: 0,
+            garbled_objects: 0,
         };
         let shared = Arc::new(Mutex::new(shared));
         SimDepot { shared, client: Mutex::default(), silence: Arc::default() }
@@ -185,6 +188,11 @@ impl SimDepot {
     /// Has the next `count` parts come with a bit turned over.
     pub fn garble(&self, count: u64) {
         self.shared().garbled = count;
+    }
+
+    /// Has the next `count` objects that are loaded come with a bit turned over.
+    pub fn garble_objects(&self, count: u64) {
+        self.shared().garbled_objects = count;
     }
 
     /// Bytes that were read in parts.
@@ -317,9 +325,13 @@ impl Depot for SimDepot {
     }
 
     fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
-        let shared = self.reading(name)?;
-        let found = shared.objects.get(name);
-        Ok(found.map(|(bytes, number)| (bytes.clone(), version(*number))))
+        let mut shared = self.reading(name)?;
+        let found = shared.objects.get(name).cloned();
+        let is_garbled = shared.garbled_objects > 0 && found.is_some();
+        shared.garbled_objects -= u64::from(is_garbled);
+        Ok(found.map(|(bytes, number)| {
+            (if is_garbled { garbled(&bytes) } else { bytes }, version(number))
+        }))
     }
 
     fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {

@@ -17,6 +17,7 @@ use super::extents::{EXTENT_BYTES, Extent, Extents};
 use super::flights::Flight;
 use super::format::PackObject;
 use super::read_ahead::ReadAhead;
+use super::refusal::ASKED_MAX;
 use crate::depot::{Depot, ObjectPart};
 use crate::field::{Magic, PREFIX_BYTES, check_prefix, prefix, u64_at};
 use crate::io::{Disk, DiskFile};
@@ -131,9 +132,22 @@ pub(super) fn fetch_indexes(
     Ok(())
 }
 
-/// Parts of objects that are there; one that isn't ends too early, as a file that is cut.
+/// Parts of objects that are there; one that isn't, however often it is asked for, ends too early,
+/// as a file that is cut.
 fn read_parts(depot: &dyn Depot, parts: &[ObjectPart]) -> io::Result<Vec<Bytes>> {
-    let read = depot.read_many(parts).map_err(io::Error::other)?;
+    let mut read = depot.read_many(parts).map_err(io::Error::other)?;
+    for _ in 1..ASKED_MAX {
+        let is_absent = |at: &usize| read[*at].is_none();
+        let absent: Vec<usize> = (0..read.len()).filter(is_absent).collect();
+        if absent.is_empty() {
+            break;
+        }
+        let again: Vec<ObjectPart> = absent.iter().map(|at| parts[*at].clone()).collect();
+        let found = depot.read_many(&again).map_err(io::Error::other)?;
+        for (at, part) in absent.into_iter().zip(found) {
+            read[at] = part;
+        }
+    }
     let there = |part: Option<Bytes>| part.ok_or_else(|| ErrorKind::UnexpectedEof.into());
     read.into_iter().map(there).collect()
 }

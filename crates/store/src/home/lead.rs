@@ -18,7 +18,7 @@ use std::io::{self, ErrorKind};
 use bytes::Bytes;
 
 use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
-use super::refusal::told;
+use super::refusal::{ASKED_MAX, told};
 use super::slots;
 use super::{DEPOT_NAME, DEPOT_NEW_NAME, HomeOptions, LogPlace, file};
 use crate::depot::{Depot, ObjectVersion, create_until_known, swap_until_known};
@@ -59,10 +59,7 @@ pub(super) fn take(
         let what = format!("its packs lie in {}, not in {}", member.place, options.place);
         return Err(refused(what));
     }
-    let found = match depot.load(HEAD_NAME).map_err(told)? {
-        Some((bytes, version)) => Some((Head::parse(&bytes)?, version)),
-        None => None,
-    };
+    let found = load_head(depot)?;
     let has_manifest = has_manifest(disk)?;
     let head = found.as_ref().map(|(head, _)| head);
     check(disk, member.as_ref(), has_manifest, (head, options))?;
@@ -200,6 +197,18 @@ fn remove_orphans(depot: &dyn Depot, head: &Head) {
     if let Some(first) = head.slot {
         slots::remove_left(depot, first);
     }
+}
+
+/// HEAD, if there is one. One that is damaged is fetched again first.
+pub(super) fn load_head(depot: &dyn Depot) -> Result<Option<(Head, ObjectVersion)>, StoreError> {
+    for attempt in 1.. {
+        let Some((bytes, version)) = depot.load(HEAD_NAME).map_err(told)? else { return Ok(None) };
+        match Head::parse(&bytes) {
+            Err(_) if attempt < ASKED_MAX => {}
+            parsed => return Ok(Some((parsed?, version))),
+        }
+    }
+    unreachable!("the last attempt returns")
 }
 
 /// What a directory says of its depot, if its packs lie in one.

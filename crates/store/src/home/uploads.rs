@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::file;
 use super::format::{HEAD_NAME, Head, PackObject, SlotId};
-use super::lead::nonce;
+use super::lead::{load_head, nonce};
 use super::refusal::{deposed, told};
 use super::{DOOMED_MICROS, HomeDisk, Line};
 use crate::depot::{Depot, create_until_known, swap_until_known};
@@ -98,11 +98,7 @@ impl HomeDisk {
                 (line.head, line.version) = (head, version);
                 return Ok(());
             }
-            let found = self.depot.load(HEAD_NAME).map_err(told)?;
-            let own = match found {
-                Some((bytes, version)) => Some((Head::parse(&bytes)?, version)),
-                None => None,
-            };
+            let own = load_head(&*self.depot)?;
             let is_own = |(found, _): &(Head, _)| {
                 found.leader == line.head.leader && found.epoch == line.head.epoch
             };

@@ -274,6 +274,36 @@ fn a_slot_that_is_missing_or_changed_is_damage() {
     assert_eq!(found, leader.acknowledged);
 }
 
+/// What is asked for in the n-th place arrives damaged, as often as told: HEAD first, then slots.
+#[test]
+fn what_arrives_damaged_once_is_asked_for_again() {
+    for place in 0..6 {
+        for (times, is_taken) in [(1, true), (2, true), (9, false)] {
+            let depot = SimDepot::new(1);
+            let leader = begin(&SimDisk::new(2), &depot);
+            let slots = leader.slots().expect("the log lies there");
+            for number in 1..=3_u64 {
+                let placed = slots.place(vec![(number, number.to_le_bytes().to_vec().into())]);
+                slots.make(&placed, &|_| {}).expect("the bucket works");
+                slots.await_before(placed).expect("all before it are there");
+            }
+            let meddled = Meddled::calm(&depot);
+            let (garbles, mut calls) = (depot.other_client(), 0);
+            *meddled.meddle.lock().unwrap() = Box::new(move || {
+                if calls == place {
+                    garbles.garble_objects(times);
+                }
+                calls += 1;
+            });
+            let taken = take(&SimDisk::new(3), meddled);
+            match taken {
+                Ok((_, _, found)) => assert_eq!(found, [1, 2, 3], "{place} {times}"),
+                Err(error) => assert!(!is_taken, "{place} {times}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn what_lies_behind_a_gap_goes_and_the_tombstone_in_it_stays() {
     let depot = SimDepot::new(1);

@@ -9,7 +9,7 @@ use super::format::{Content, NONE_BEFORE, Slot};
 use crate::depot::{Depot, DepotError};
 use crate::error::StoreError;
 use crate::home::format::{LOG_PREFIX, SlotId};
-use crate::home::refusal::{deposed, told};
+use crate::home::refusal::{ASKED_MAX, deposed, told};
 
 /// Reads are tried so often.
 const READS_MAX: u32 = 9;
@@ -57,7 +57,7 @@ impl Slots {
                     // Its leader was faster, or another that takes over.
                     break;
                 };
-                let (slot, own) = Slot::parse(&bytes, id)?;
+                let (slot, own) = self.parse(&bytes, id)?;
                 if before.is_some_and(|before| before != slot.before) {
                     let what = "it isn't the one that the slot before it was followed by";
                     return Err(StoreError::damaged(&id.name(), 0, what).into());
@@ -78,6 +78,20 @@ impl Slots {
                 id.number += 1;
             }
         }
+    }
+
+    /// Reads the slot `id`. One that is damaged is fetched again first.
+    fn parse(&self, bytes: &Bytes, id: SlotId) -> Result<(Slot, u64), StoreError> {
+        let mut parsed = Slot::parse(bytes, id);
+        for _ in 1..ASKED_MAX {
+            if parsed.is_ok() {
+                break;
+            }
+            let found = self.load(id, &mut 1)?.into_iter().flatten().next();
+            let Some(bytes) = found else { break };
+            parsed = Slot::parse(&bytes, id);
+        }
+        parsed
     }
 
     /// The slots from `id` on, `ahead` of them, and more from one time to the next.
