@@ -54,7 +54,7 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let shaken = tokio::select! {
-        shaken = handshake::shake(socket, shared.tls.as_ref()) => shaken,
+        shaken = handshake::shake(socket, shared.tls.as_ref(), (&shared.log, &peer)) => shaken,
         _ = stop.wait_for(|stop| *stop) => return,
     };
     let Some((mut socket, session)) = shaken else { return };

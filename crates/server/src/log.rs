@@ -334,6 +334,17 @@ pub fn serves(log: &Log, address: SocketAddr) {
     });
 }
 
+/// Says why a client's TLS handshake failed: the client itself is told a word at most.
+pub fn refuses_tls(log: &Log, (id, address): (i32, SocketAddr), reason: &str) {
+    let (severity, component) = (Severity::Warning, Component::Network);
+    let (context, message) = (format!("conn{id}"), "TLS handshake failed");
+    log.write(&Event { severity, component, id: 0, context: &context, message }, |attributes| {
+        attributes.append("error", Value::String(reason));
+        attributes.append("remote", Value::String(&address.to_string()));
+        attributes.append("connectionId", Value::Int32(id));
+    });
+}
+
 /// Says, in mongod's words, that this server takes writes from now on.
 pub fn leads(log: &Log) {
     let (severity, component, context) = (Severity::Info, Component::Replication, "repl");

@@ -60,7 +60,7 @@ pub enum TlsError {
         reason: String,
     },
     /// Certificate and key don't go together, or can't be used.
-    #[error("{file}: {source}")]
+    #[error("{file}: {}", fault(.source))]
     Certificate {
         /// As given.
         file: String,
@@ -246,6 +246,16 @@ pub(crate) fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'stati
 }
 
 /// That the certificates of a file can't be used.
+/// What is wrong with a certificate or a handshake. The library says of a certificate's version
+/// only that it is another one.
+pub(crate) fn fault(error: &rustls::Error) -> String {
+    let text = error.to_string();
+    match text.contains("UnsupportedCertVersion") {
+        true => "the certificate must be X.509 version 3".to_owned(),
+        false => text,
+    }
+}
+
 pub(crate) fn unusable_certificate(file: &Path, source: rustls::Error) -> TlsError {
     TlsError::Certificate { file: name(file), source }
 }

@@ -11,7 +11,9 @@ use tokio_rustls::TlsAcceptor;
 use crate::connection::socket::IdleSocket;
 use crate::connection::stream::Session;
 use crate::limits::{HANDSHAKE_MAX, HANDSHAKE_STEP};
-use crate::tls::{Tls, TlsMode};
+use crate::log::{self, Log};
+use crate::peer::Peer;
+use crate::tls::{self, Tls, TlsMode};
 
 /// The first byte of a record that belongs to a handshake.
 const RECORD_HANDSHAKE: u8 = 0x16;
@@ -19,21 +21,29 @@ const RECORD_HANDSHAKE: u8 = 0x16;
 const RECORD_MAJOR: u8 = 3;
 const RECORD_MINOR_MAX: u8 = 4;
 
-/// Shakes hands if the client wants to or has to. `None` if it fails: nothing is to be said then.
+/// Shakes hands if the client wants to or has to. `None` if it fails: nothing is to be said to the
+/// client then, and the log says why.
 pub async fn shake(
     socket: IdleSocket,
     tls: Option<&Tls>,
+    (log, peer): (&Log, &Peer),
 ) -> Option<(IdleSocket, Option<Box<Session>>)> {
-    let Some(tls) = tls else { return Some((socket, None)) };
+    let Some(secured) = tls else { return Some((socket, None)) };
     // What stays on this machine is as it is, as in MongoDB.
     let is_plain = matches!(socket, IdleSocket::Unix(_))
-        || tls.mode() == TlsMode::Allowed && !begins_with_tls(&socket).await?;
+        || secured.mode() == TlsMode::Allowed && !begins_with_tls(&socket).await?;
     if is_plain {
         return Some((socket, None));
     }
     let IdleSocket::Tcp(stream) = socket else { return None };
-    let accepted = TlsAcceptor::from(tls.config()).accept(stream);
-    let (stream, connection) = timeout(HANDSHAKE_MAX, accepted).await.ok()?.ok()?.into_inner();
+    let accepted = TlsAcceptor::from(secured.config()).accept(stream);
+    let accepted = timeout(HANDSHAKE_MAX, accepted).await.ok()?;
+    if let Err(error) = &accepted
+        && let Some(fault) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+    {
+        log::refuses_tls(log, (peer.id, peer.address), &tls::fault(fault));
+    }
+    let (stream, connection) = accepted.ok()?.into_inner();
     Some((IdleSocket::Tcp(stream), Some(Box::new(Session::new(connection).ok()?))))
 }
 

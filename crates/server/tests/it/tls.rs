@@ -243,6 +243,14 @@ fn clients_show_certificates_where_there_are_authorities() {
         let (member, stranger) = (members.certificate_of("ada"), authority.certificate_of("eve"));
         assert!(takes_tls(&server, &authority.client(Some(&member))));
         assert!(!takes_tls(&server, &authority.client(Some(&stranger))));
+        // Who looks after the server sees why.
+        let mut client = TlsClient::new(server.stream(), &authority.client(Some(&member)));
+        let asked = document! { "getLog": "global", "$db": "admin" };
+        client.send(&Message::new(asked).encode(2, 0)).expect("sends");
+        let told = client.read().expect("an answer").1.body;
+        let told = format!("{told:?}");
+        assert!(told.contains("TLS handshake failed"), "{told}");
+        assert!(told.contains("invalid peer certificate"), "{told}");
         assert_eq!(takes_tls(&server, &authority.client(None)), are_optional);
     }
 }
