@@ -24,6 +24,16 @@ pub fn author_default(request: &Request<'_>) -> String {
     }
 }
 
+/// Who commits: the user who has logged in, behind whom a client names. Without access control
+/// whom it names.
+fn committer(request: &Request<'_>, named: Option<&str>) -> Option<String> {
+    let user = request.peer.login().map(|login| login.user.user.clone());
+    match (user, named) {
+        (Some(user), Some(named)) => Some(format!("{named}, by {user}")),
+        (user, named) => user.or_else(|| named.map(str::to_owned)),
+    }
+}
+
 /// Records the branch's working state as a commit.
 pub fn commit(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
@@ -34,7 +44,7 @@ pub fn commit(request: &Request<'_>) -> Answer {
     let commit = CommitRequest {
         message: message.map(str::to_owned),
         author: author.map(str::to_owned).or_else(|| (!amend).then(|| author_default(request))),
-        committer: fields.string("committer")?.map(str::to_owned),
+        committer: committer(request, fields.string("committer")?),
         time_millis: date(&mut fields, "time")?,
         amend,
         allow_empty: fields.boolean("allowEmpty")?,

@@ -361,4 +361,8 @@ fn on_its_own_branch(dev: &mut TestClient, root: &mut TestClient) {
     let known = json(r#"{"_id": 9}"#);
     dev.ok("shop@dev/a", &format!(r#"{{"insert": "things", "documents": [{}]}}"#, text(&known)));
     dev.ok("shop@dev/a", r#"{"frondCommit": 1, "message": "own"}"#);
+    // Who names others as author and committer stands in the commit all the same.
+    let forged = r#"{"frondCommit": 1, "message": "x", "author": "root", "committer": "root", "allowEmpty": true}"#;
+    let told = dev.ok("shop@dev/a", forged);
+    assert!(text(&told).contains(r#""committer":"root, by dev""#), "{}", text(&told));
 }

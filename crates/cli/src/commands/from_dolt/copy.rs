@@ -84,6 +84,8 @@ impl<'b> Copy<'b> {
         let answer = self.run(&log)?;
         for commit in documents_of(answer.view(), "commits") {
             if let Some(hash) = text_of(commit, "committer").strip_prefix(COMMITTER) {
+                // A server with users appends who was logged in.
+                let hash = hash.split_once(',').map_or(hash, |(hash, _)| hash);
                 self.known.insert(hash.to_owned(), text_of(commit, "commitId").to_owned());
             }
         }
