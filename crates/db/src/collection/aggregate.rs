@@ -123,6 +123,10 @@ fn run_pipeline(
             let message = "$documents is only valid as the first stage in a pipeline";
             return Err(Error::invalid(Code::Location(40602), message));
         }
+        Some(_) if pipeline.is_source() => {
+            let message = "'$documents' can only be run with {aggregate: 1}";
+            return Err(Error::invalid(Code::InvalidNamespace, message));
+        }
         _ if let Some(first) = first => {
             if database.is_past() {
                 return Err(not_at_moment("a stage that tells of history"));

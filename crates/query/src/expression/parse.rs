@@ -294,6 +294,9 @@ impl Parser {
             return Err(QueryError::new(Code::FailedToParse, message));
         }
         let (name, rest) = match variable.split_once('.') {
+            Some((_, "")) => {
+                return Err(failure(40353, "FieldPath must not end with a '.'."));
+            }
             Some((name, rest)) => (name, path::parse(rest)?),
             None => (variable, Vec::new()),
         };

@@ -107,6 +107,9 @@ fn has_parts(reference: Reference<'_>) -> bool {
 
 /// Cuts a path at its dots and checks it.
 pub(crate) fn parse(dotted: &str) -> Result<Vec<String>, QueryError> {
+    if dotted.is_empty() {
+        return Err(failure(40352, "FieldPath cannot be constructed with empty string"));
+    }
     if dotted.ends_with('.') {
         return Err(failure(40353, "FieldPath must not end with a '.'."));
     }

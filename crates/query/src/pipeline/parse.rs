@@ -49,6 +49,18 @@ pub(super) struct Row {
 /// Finds a stage by its name.
 pub(super) type Find = fn(&str) -> Option<&'static Row>;
 
+/// Stages that make documents, and so come before all others; `$geoNear` reads some.
+const FIRST_ONLY: [&str; 8] = [
+    "$changeStream",
+    "$collStats",
+    "$currentOp",
+    "$documents",
+    "$indexStats",
+    "$listLocalSessions",
+    "$listSessions",
+    "$planCacheStats",
+];
+
 /// Parses the stages of one pipeline.
 pub(super) struct StageParser {
     /// The table of all stages: handed in, since stages that have pipelines get this parser.
@@ -97,7 +109,7 @@ impl StageParser {
                 return Err(failure(40323, message));
             };
             if let Some(known) = history::NAMES.into_iter().find(|known| *known == name)
-                && matches!(self.inside, Some("$lookup" | "$unionWith"))
+                && (matches!(self.inside, Some("$lookup" | "$unionWith")) || position != 0)
             {
                 self.check_place(known, position, count)?;
                 parsed.push(history::parse(name, argument));
@@ -113,6 +125,7 @@ impl StageParser {
                     return Err(QueryError::new(Code::SearchNotEnabled, message));
                 }
                 Support::Refused | Support::Elsewhere => {
+                    self.check_place(row.name, position, count)?;
                     let message = format!(
                         "Unrecognized pipeline stage name: '{name}': not supported by Frond yet"
                     );
@@ -175,7 +188,10 @@ impl StageParser {
             return Err(QueryError::new(Code::InvalidOptions, message));
         }
         let refused = match (name, self.inside) {
-            ("$out" | "$merge" | "$facet" | "$documents" | "$geoNear", Some("$facet")) => {
+            (_, Some("$facet"))
+                if matches!(name, "$out" | "$merge" | "$facet" | "$geoNear")
+                    || FIRST_ONLY.contains(&name) =>
+            {
                 Some((40600, "a $facet stage"))
             }
             ("$out" | "$merge", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
@@ -189,7 +205,7 @@ impl StageParser {
             let message = format!("{name} can only be the final stage in the pipeline");
             return Err(failure(40601, message));
         }
-        let is_first_only = matches!(name, "$documents" | "$geoNear");
+        let is_first_only = name == "$geoNear" || FIRST_ONLY.contains(&name);
         if (is_first_only || history::NAMES.contains(&name)) && position != 0 {
             let message = format!("{name} is only valid as the first stage in a pipeline");
             return Err(failure(40602, message));

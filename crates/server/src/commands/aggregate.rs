@@ -38,6 +38,10 @@ pub fn run(request: &Request<'_>) -> Answer {
         return change_stream::run(request, collection, command, stream);
     }
     check_level(request, &command)?;
+    if command.explains && request.common.has_write_concern {
+        let message = "Aggregation explain does not support the'writeConcern' option";
+        return Err(Error::invalid(Code::FailedToParse, message));
+    }
     let database = write::as_validated(request, request.database()?.database().clone());
     if command.explains {
         let verbosity = explain::Verbosity::QueryPlanner;
@@ -106,8 +110,11 @@ pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
         interrupt: Interrupt::default(),
     };
     request.in_memory_only = fields.optional_boolean("allowDiskUse")? == Some(false);
-    for name in ["bypassDocumentValidation", "fromMongos", "needsMerge"] {
-        fields.boolean(name)?;
+    fields.boolean("bypassDocumentValidation")?;
+    let is_of_router = fields.boolean("fromMongos")?;
+    if fields.boolean("needsMerge")? && !is_of_router {
+        let message = "Cannot specify 'needsMerge' without 'fromMongos'";
+        return Err(Error::invalid(Code::FailedToParse, message));
     }
     fields.finish()?;
     let batch = BatchOptions { size, ..BatchOptions::default() };

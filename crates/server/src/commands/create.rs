@@ -3,7 +3,7 @@
 use frond_db::catalog::{IndexChange, IndexSpec, expire_after};
 use frond_db::{Error, name};
 use frond_doc::{Document, DocumentBuilder, Value, ValueBuf, document, order};
-use frond_query::Code;
+use frond_query::{Code, text};
 
 use crate::fields::Fields;
 use crate::profiler;
@@ -45,7 +45,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     let options = options.build();
     check_validator(request, collection, options.view())?;
-    check_id_index(&mut fields, options.get("timeseries").is_some())?;
+    check_id_index(&mut fields, options.view())?;
     // The old flags mean nothing, in MongoDB either.
     fields.ignore(&["flags"]);
     fields.finish()?;
@@ -79,14 +79,19 @@ fn check_validator(
 }
 
 /// Checks what is said of the index of `_id`: it is always there, and always the same.
-fn check_id_index(fields: &mut Fields<'_>, is_series: bool) -> Result<(), Error> {
+fn check_id_index(fields: &mut Fields<'_>, options: Document<'_>) -> Result<(), Error> {
     if fields.optional_boolean("autoIndexId")? == Some(false) {
         let message = "autoIndexId: false is not allowed: every collection has an index of _id";
         return Err(Error::invalid(Code::InvalidOptions, message));
     }
     let key = document! { "_id": 1_i32 };
     let Some(index) = fields.document("idIndex")? else { return Ok(()) };
-    if is_series {
+    if options.get("viewOn").is_some() {
+        let shown = text::value(Value::Document(index));
+        let message = format!("'idIndex' is not allowed with 'viewOn': {shown}");
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
+    if options.get("timeseries").is_some() {
         let message = "time-series collections do not support the option 'idIndex'";
         return Err(Error::invalid(Code::InvalidOptions, message));
     }

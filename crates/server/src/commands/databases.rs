@@ -64,6 +64,16 @@ pub fn list(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
+/// Refuses to drop what the server keeps for itself, whatever version of it.
+fn check_droppable(database: &str) -> Result<(), Error> {
+    let message = match database.split('@').next() {
+        Some("admin") => "Dropping the 'admin' database is prohibited.",
+        Some("local") => "Cannot drop 'local' database while replication is active",
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(Code::IllegalOperation, message))
+}
+
 /// Drops a database with its history.
 pub fn drop(request: &Request<'_>) -> Answer {
     request.no_fields()?;
@@ -71,6 +81,7 @@ pub fn drop(request: &Request<'_>) -> Answer {
         let message = "Have to pass 1 as 'dropDatabase' parameter";
         return Err(Error::invalid(Code::Location(5_255_100), message));
     }
+    check_droppable(request.database_name)?;
     let exists = request
         .server
         .frond

@@ -104,6 +104,10 @@ fn explain(
             purpose = changes;
             search
         }
+        other if commands::find(other).is_some() => {
+            let message = format!("Cannot explain cmd: {other}");
+            return Err(Error::invalid(Code::IllegalOperation, message));
+        }
         other => {
             let message = format!("Explain failed due to unknown command: {other}");
             return Err(Error::invalid(Code::CommandNotFound, message));

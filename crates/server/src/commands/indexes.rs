@@ -29,7 +29,17 @@ pub fn create(request: &Request<'_>) -> Answer {
                 format!("The elements of the 'indexes' array must be objects, but got {found}");
             return Err(Error::invalid(Code::TypeMismatch, message));
         };
-        specs.push(IndexSpec::parse_with(spec, unknown)?);
+        let parsed = IndexSpec::parse_with(spec, unknown)?;
+        // The library makes a name where there is none; clients are to say one, as in MongoDB.
+        if spec.get("name").is_none() {
+            let message = format!(
+                "Error in specification {} :: caused by :: The 'name' field is a required property \
+                 of an index specification",
+                text::value(Value::Document(spec))
+            );
+            return Err(Error::invalid(Code::FailedToParse, message));
+        }
+        specs.push(parsed);
     }
     if specs.is_empty() {
         let message = "Must specify at least one index to create";
@@ -106,6 +116,9 @@ pub fn drop(request: &Request<'_>) -> Answer {
         |count| Ok(u64::from(count)),
     )?;
     answer.append("nIndexesWas", reply::number(before));
+    if names == ["*"] {
+        answer.append("msg", Value::String("non-_id indexes dropped for collection"));
+    }
     Ok(answer)
 }
 

@@ -136,6 +136,35 @@ fn refusals() {
         ),
         (r#"{"frondMerge": 1, "merge_in": "x", "noFF": true, "ffOnly": true}"#, 2, "contradict"),
         (r#"{"dropDatabase": 0}"#, 5_255_100, "Have to pass 1"),
+        (r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}}]}"#, 9, "The 'name' field is"),
+        (r#"{"create": "v", "viewOn": "c", "idIndex": {"key": {"_id": 1}}}"#, 72, "'viewOn'"),
+        (r#"{"explain": {"insert": "c", "documents": [{}]}}"#, 20, "Cannot explain cmd: insert"),
+        (r#"{"explain": {"ping": 1}}"#, 20, "Cannot explain cmd: ping"),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$documents": [{}]}], "cursor": {}}"#,
+            73,
+            "'$documents' can only be run with {aggregate: 1}",
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$limit": 1}, {"$indexStats": {}}], "cursor": {}}"#,
+            40602,
+            "$indexStats is only valid as the first stage",
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [{"$limit": 1}, {"$diff": {}}], "cursor": {}}"#,
+            40602,
+            "$diff is only valid as the first stage",
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [], "cursor": {}, "needsMerge": true}"#,
+            9,
+            "Cannot specify 'needsMerge' without 'fromMongos'",
+        ),
+        (
+            r#"{"aggregate": "c", "pipeline": [], "explain": true, "writeConcern": {"w": 1}}"#,
+            9,
+            "'writeConcern' option",
+        ),
         (r#"{"frondMerge": 1}"#, 2, "one of 'merge_in', 'continue' and 'abort'"),
         (r#"{"frondCommit": 1}"#, 40414, "'frondCommit.message' is missing"),
     ] {
@@ -143,6 +172,13 @@ fn refusals() {
         assert_eq!(found_code, code, "{command}: {found_message}");
         assert!(found_message.contains(message), "{command}: {found_message}");
     }
+    for database in ["admin", "local"] {
+        let (code, message) = client.error(database, r#"{"dropDatabase": 1}"#);
+        assert_eq!(code, 20, "{database}: {message}");
+    }
+    client.ok("config", r#"{"dropDatabase": 1}"#);
+    let answer = client.ok("test", r#"{"dropIndexes": "c", "index": ["*"]}"#);
+    assert!(answer.get("msg").is_some_and(|told| told.as_str().is_some()), "{answer:?}");
     client.ok("test", r#"{"ping": 1}"#);
 }
 
