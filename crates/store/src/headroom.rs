@@ -7,7 +7,8 @@
 //! | work | stops with so much of the reserve free |
 //! |---|---|
 //! | ordinary: loads, folds, merges of runs | a half |
-//! | flushes; a collection, and the folds that it asks for | an eighth |
+//! | the folds that a collection asks for: it moves what lives in the packs that they leave | a quarter |
+//! | flushes; a collection | an eighth |
 //! | records of the log that give space back | a sixteenth (`engine::growth`) |
 //! | essential: what publishes, and flushes that make room for such records | a 32nd |
 //! | manifests | nothing |
@@ -35,6 +36,9 @@ pub enum Headroom {
     /// Anything that can be put off.
     #[default]
     Ordinary,
+    /// A fold that a collection asks for, which then moves what little lives in the packs that the
+    /// fold has emptied.
+    FoldForCollection,
     /// A collection: it gives back more than it takes.
     Collection,
     /// What everything else that gives space back waits for.
@@ -72,6 +76,7 @@ impl Headroom {
     pub(crate) fn of_thread(reserve_bytes: u64) -> u64 {
         match AT.get() {
             Headroom::Ordinary => reserve_bytes / 2,
+            Headroom::FoldForCollection => last_part(reserve_bytes) / 4,
             Headroom::Collection => last_part(reserve_bytes) / 8,
             Headroom::Essential => last_part(reserve_bytes) / 32,
         }
@@ -95,6 +100,9 @@ mod tests {
     fn more_is_left_for_what_gives_space_back() {
         let check = |expected| assert_eq!(Headroom::of_thread(6400), expected);
         check(3200);
+        let fold = Headroom::FoldForCollection.enter();
+        check(1600);
+        drop(fold);
         let collection = Headroom::Collection.enter();
         check(800);
         let essential = Headroom::Essential.enter();

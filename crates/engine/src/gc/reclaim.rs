@@ -110,7 +110,11 @@ impl Shared {
             let quick = ReclaimOptions::default();
             self.reclaim_paced(quick, GcThrottle::new(self, bytes_a_second))?;
             let mut steps = 0;
-            match self.flush().and_then(|()| self.fold_in_steps(&mut steps)) {
+            let folded = self.flush().and_then(|()| {
+                let _fold = Headroom::FoldForCollection.enter();
+                self.fold_in_steps(&mut steps)
+            });
+            match folded {
                 Err(error) if !error.is_full() => return Err(error),
                 Err(_) if steps > 0 => {}
                 _ => return Ok(()),
