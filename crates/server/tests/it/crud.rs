@@ -234,7 +234,7 @@ fn pipelines_that_tell_of_the_server() {
         ("test", r#"[{"$currentOp": {}}]"#, 73),
         ("test", r#"[{"$collStats": 1}]"#, 5_447_000),
         ("test", r#"[{"$collStats": {"queryExecStats": {}}}]"#, 115),
-        ("test", r#"[{"$match": {}}, {"$collStats": {}}]"#, 40324),
+        ("test", r#"[{"$match": {}}, {"$collStats": {}}]"#, 40602),
     ] {
         let command = format!(r#"{{"aggregate": "c", "cursor": {{}}, "pipeline": {pipeline}}}"#);
         assert_eq!(client.error(database, &command).0, code, "{pipeline}");
