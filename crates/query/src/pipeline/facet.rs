@@ -88,6 +88,10 @@ pub(super) fn parse(
             let message = format!("the field name '{name}' of $facet cannot contain '.'");
             return Err(failure(40235, message));
         }
+        if name.is_empty() {
+            // A name, not a path: those have a code of their own.
+            return Err(failure(15998, "FieldPath field names may not be empty strings."));
+        }
         parse_path(name)?;
         let Value::Array(stages) = stages else {
             let found = stages.element_type().alias();
