@@ -140,9 +140,18 @@ impl Occasion<'_> {
 fn check(directory: &Path, file: &Path) -> Result<bool, String> {
     let found = match fs::metadata(file) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // What was linked was meant to be run.
+            let is_link = fs::symlink_metadata(file).is_ok();
+            let leads_nowhere = || format!("{}: the link leads nowhere", file.display());
+            return if is_link { Err(leads_nowhere()) } else { Ok(false) };
+        }
         Err(error) => return Err(shown(file, &error)),
     };
+    // To read a pipe is to wait for its writer.
+    if !found.is_file() {
+        return Err(format!("{} is no file", file.display()));
+    }
     let parent = fs::metadata(directory).map_err(|error| shown(directory, &error))?;
     if is_of_others(&parent) || is_of_others(&found) {
         return Err(format!("{} may be written to by others", file.display()));

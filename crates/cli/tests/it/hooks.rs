@@ -136,3 +136,21 @@ fn an_address_is_asked() {
     fs::write(&url, "ftp://127.0.0.1/\n").unwrap();
     assert!(frond(&directory, commit).fails(1).contains("http://HOST"));
 }
+
+/// A commit passes unchecked by no hook that was linked, and waits for no pipe.
+#[test]
+fn a_hook_that_is_no_file_refuses() {
+    let directory = shop();
+    let hooks = directory.path().join("frond-data/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    frond_with(&directory, "import -d shop -c items", "{\"_id\": 2}").ok();
+    std::os::unix::fs::symlink("gone", hooks.join("pre-commit")).unwrap();
+    let error = frond(&directory, "commit shop -m second").fails(1);
+    assert!(error.contains("pre-commit: the link leads nowhere"), "{error}");
+    fs::remove_file(hooks.join("pre-commit")).unwrap();
+    fs::create_dir(hooks.join("pre-commit.url")).unwrap();
+    let error = frond(&directory, "commit shop -m second").fails(1);
+    assert!(error.contains("pre-commit.url is no file"), "{error}");
+    fs::remove_dir(hooks.join("pre-commit.url")).unwrap();
+    frond(&directory, "commit shop -m second").ok();
+}
