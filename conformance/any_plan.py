@@ -11,7 +11,8 @@ Method:
 1. A case is drawn from a seed: documents of every type that a driver can write, with missing fields and arrays, and
    requests: finds, counts, distincts, pipelines, and writes of every operator.
 2. The documents lie in one collection without an index, whose requests say `$natural` where they may, and in others:
-   one for each kind of index, some with documents of more than 32 KB, some on a branch of their own.
+   one for each kind of index, some with documents of more than 32 KB, some on a branch of their own. One case in four
+   has collections with a collation.
 3. Every collection is asked the same, after writes in memory, after a checkpoint, after a commit. All answers are
    equal: as bytes where the order is determined, else as sets; after a write, all documents are compared.
 4. An index may refuse what a collection without one takes (two arrays in one key, a key that is there). Such a
@@ -342,8 +343,8 @@ class Draw:
 class Case:
     """Documents, the collections in which they lie, and what is asked of them."""
 
-    def __init__(self, documents, places, requests):
-        self.documents, self.places, self.requests = documents, places, requests
+    def __init__(self, documents, places, requests, collation=None):
+        self.documents, self.places, self.requests, self.collation = documents, places, requests, collation
 
     @staticmethod
     def of_seed(seed):
@@ -353,10 +354,17 @@ class Case:
         for name, *_ in draw.random.sample(INDEXES, 12):
             places.append({"index": name, "large": draw.one_in(4), "branch": draw.one_in(4),
                            "late": draw.one_in(3)})
-        return Case(documents, places, [draw.request() for _ in range(REQUESTS)])
+        requests = [draw.request() for _ in range(REQUESTS)]
+        if not draw.one_in(4):
+            return Case(documents, places, requests)
+        for request in requests:
+            if request.get("collation") and draw.one_in(2):
+                request["collation"] = {"locale": "simple"}
+        return Case(documents, places, requests, COLLATION)
 
     def told(self):
-        lines = [f"  document {document!r}" for document in self.documents]
+        lines = [f"  collections with {self.collation}"] if self.collation else []
+        lines += [f"  document {document!r}" for document in self.documents]
         lines += [f"  place {place!r}" for place in self.places]
         lines += [f"  request {request!r}" for request in self.requests]
         return shortened("\n".join(lines))
@@ -401,8 +409,8 @@ class Failed(Exception):
 class Table:
     """A collection, with its index."""
 
-    def __init__(self, client, database, number, place):
-        self.place = place
+    def __init__(self, client, database, number, place, collation):
+        self.place, self.collation = place, collation
         name, self.key, self.options, self.is_whole = next(one for one in INDEXES if one[0] == place["index"])
         self.database = client.get_database(f"{database}@side" if place["branch"] else database,
                                             codec_options=CodecOptions(tz_aware=False))
@@ -419,7 +427,8 @@ class Table:
     def fill(self, documents):
         """Puts in these documents, for what was there; without, where the index refuses them."""
         self.collection.drop()
-        self.database.create_collection(self.collection.name)
+        options = {"collation": self.collation} if self.collation else {}
+        self.database.create_collection(self.collection.name, **options)
         try:
             if not self.place["late"]:
                 self.index()
@@ -488,7 +497,7 @@ class Table:
     def distinct(self, request):
         command = {"distinct": self.collection.name, "key": request["key"], "query": request["filter"]}
         values = self.command(command, request)["values"]
-        if request.get("collation"):
+        if request.get("collation") or self.collation:
             # Of those that are equal any may be told.
             return len(values)
         return sorted(repr(canonical(value)) for value in values)
@@ -498,7 +507,7 @@ class Table:
             {"$lookup": {**stage["$lookup"], "from": self.collection.name}} if "$lookup" in stage else stage
             for stage in request["stages"]
         ]
-        if request.get("collation") and any("$group" in stage for stage in stages):
+        if (request.get("collation") or self.collation) and any("$group" in stage for stage in stages):
             return None
         command = {"aggregate": self.collection.name, "pipeline": stages, "cursor": {"batchSize": 100_000}}
         rows = [equals(by_name(row)) for row in self.rows(command, request)]
@@ -561,7 +570,7 @@ class Runner:
 
     def run_on(self, case, name):
         places = [{"index": "none", "large": False, "branch": False, "late": False}] + case.places
-        tables = [Table(self.client, name, number, place) for number, place in enumerate(places)]
+        tables = [Table(self.client, name, number, place, case.collation) for number, place in enumerate(places)]
         plain, others = tables[0], tables[1:]
         for table in tables:
             table.fill(case.documents)
@@ -639,7 +648,7 @@ def minimised(runner, case):
                 while at < len(getattr(case, part)):
                     parts = {name: getattr(case, name) for name in ("documents", "places", "requests")}
                     parts[part] = parts[part][:at] + parts[part][at + step:]
-                    smaller = Case(**parts)
+                    smaller = Case(**parts, collation=case.collation)
                     if is_failing(smaller):
                         case = smaller
                     else:
@@ -648,7 +657,8 @@ def minimised(runner, case):
         for place, document in enumerate(case.documents):
             for name in [name for name in document if name not in ("_id", "u")]:
                 less = {key: value for key, value in case.documents[place].items() if key != name}
-                smaller = Case([*case.documents[:place], less, *case.documents[place + 1:]], case.places, case.requests)
+                documents = [*case.documents[:place], less, *case.documents[place + 1:]]
+                smaller = Case(documents, case.places, case.requests, case.collation)
                 if is_failing(smaller):
                     case = smaller
     return case

@@ -223,9 +223,9 @@ impl ChangedCollection {
         let specs =
             |entry: &Option<CatalogEntry>| -> BTreeMap<String, frond_db::inside::IndexSpec> {
                 let indexes = entry.iter().flat_map(|entry| &entry.indexes);
-                indexes
-                    .map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone()))
-                    .collect()
+                // That of `_id` goes without saying.
+                let asked = indexes.filter(|(spec, _): &&(_, ChunkHash)| !spec.is_id());
+                asked.map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone())).collect()
             };
         let (from, to) = (specs(&self.from), specs(&self.to));
         let mut names: Vec<String> = from

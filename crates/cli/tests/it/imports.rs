@@ -279,6 +279,37 @@ fn a_dump_comes_with_options_indexes_and_views() {
     frond(&directory, "import --dump dump items.json").fails(2);
 }
 
+/// The index that keeps them so comes with each way of moving a collection.
+#[test]
+fn ids_stay_unique_by_their_collation_wherever_they_are_moved() {
+    let directory = Directory::new();
+    let store = directory.path().join("dump/store");
+    std::fs::create_dir_all(&store).unwrap();
+    let collation = r#""collation":{"locale":"en","strength":2}"#;
+    let words = format!(
+        r#"{{"options":{{{collation}}},"collectionName":"words",
+            "indexes":[{{"v":2,"key":{{"_id":1}},"name":"_id_",{collation}}}]}}"#
+    );
+    std::fs::write(store.join("words.metadata.json"), words).unwrap();
+    let documents = [bson(&[("_id", Err("a"))]), bson(&[("_id", Err("b"))])];
+    std::fs::write(store.join("words.bson"), documents.concat()).unwrap();
+    let told = frond(&directory, "import --dump dump --data world --commit moved").ok();
+    assert!(told.contains("2 documents into store.words"), "{told}");
+    frond(&directory, "backup place --data world").ok();
+    frond(&directory, "restore --backup place --data restored").ok();
+    frond(&directory, "clone world#store store --data cloned").ok();
+    for data in ["world", "restored", "cloned"] {
+        let import = format!("import -d store -c words --data {data}");
+        let told = frond_with(&directory, &import, "{\"_id\":\"A\"}\n{\"_id\":\"c\"}\n").fails(1);
+        assert!(told.contains("E11000") && told.contains("collation"), "{data}: {told}");
+        let upsert = format!("{import} --mode upsert");
+        frond_with(&directory, &upsert, "{\"_id\":\"B\",\"n\":1}\n").fails(1);
+        let all = frond(&directory, &format!("export -d store -c words --data {data}")).ok();
+        assert_eq!(all, "{\"_id\":\"a\"}\n{\"_id\":\"b\"}\n{\"_id\":\"c\"}\n", "{data}");
+        frond(&directory, &format!("fsck --data {data}")).ok();
+    }
+}
+
 /// As mongodump writes it: the metadata under the series' name, the documents under its buckets'.
 #[test]
 fn time_series_of_a_dump_are_points() {

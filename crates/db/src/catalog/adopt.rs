@@ -172,13 +172,14 @@ pub(crate) fn create(
         transaction.set_base(id, Tree::empty(&**engine.store(), repository.format())?)?;
         order = Some(id);
     }
-    let live = LiveCollection {
-        uuid: database.frond().new_uuid(),
-        options,
-        documents,
-        indexes: Vec::new(),
-        order,
-    };
+    let uuid = database.frond().new_uuid();
+    let mut live = LiveCollection { uuid, options, documents, indexes: Vec::new(), order };
+    if let Some(spec) = Collection::live(&live).needed_id_index()? {
+        let tree = engine.reserve_tree_id();
+        let format = spec.tree_format(repository.format());
+        transaction.set_base(tree, Tree::empty(&**engine.store(), format)?)?;
+        live.indexes.push(LiveIndex { spec, tree });
+    }
     put_entry(transaction, database, branch, name, &WorkingEntry::Live(live.clone()))?;
     let mut facts = DocumentBuilder::new();
     facts.begin_document("what");

@@ -150,9 +150,7 @@ impl Builder<'_> {
         match document {
             Ok(document) => {
                 let document = document.unwrap_or_else(DocumentBuf::empty);
-                let (spec, shape) = (&index.spec, &index.shape);
-                let (name, pattern) = (&spec.name, &spec.key);
-                duplicate::of_index(self.namespace, name, pattern, shape, key, document.view())
+                duplicate::of_index(self.namespace, index, key, document.view())
             }
             Err(error) => error,
         }

@@ -224,7 +224,7 @@ impl Changing<'_> {
             if let Some(Bringer { id_key: other, .. }) = &slot.by {
                 duplicates.push(Duplicate {
                     index: self.position,
-                    error: duplicate_error(&self.index, &key, document, namespace),
+                    error: duplicate::of_index(namespace, &self.index, &key, document.view()),
                     brought: id_key.clone(),
                     other: other.clone(),
                 });
@@ -254,7 +254,7 @@ impl Changing<'_> {
             let Some(taken) = taken else { continue };
             duplicates.push(Duplicate {
                 index: self.position,
-                error: duplicate_error(&self.index, key, &by.document, namespace),
+                error: duplicate::of_index(namespace, &self.index, key, by.document.view()),
                 brought: Bytes::clone(&by.id_key),
                 other: id_key_of(&self.index, key, &taken.read(&**store)?)?,
             });
@@ -265,14 +265,4 @@ impl Changing<'_> {
     fn into_edited(self) -> Edited {
         self.slots.into_iter().map(|(key, slot)| (key, slot.brought)).collect()
     }
-}
-
-fn duplicate_error(
-    index: &Index,
-    index_key: &[u8],
-    document: &DocumentBuf,
-    namespace: &str,
-) -> Error {
-    let (name, pattern) = (&index.spec.name, &index.spec.key);
-    duplicate::of_index(namespace, name, pattern, &index.shape, index_key, document.view())
 }

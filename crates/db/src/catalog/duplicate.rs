@@ -7,26 +7,27 @@ use frond_query::sort::SortField;
 use frond_query::{Code, Collation, text};
 use frond_tree::format::KEY_BYTES_MAX;
 
+use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
+use crate::schema::Index;
 
-/// The error of a second document with the `_id` of `document`.
-pub(crate) fn of_id(namespace: &str, document: Document<'_>) -> Error {
+/// The error of a second document with the `_id` of `document`, in a collection of this collation.
+pub(crate) fn of_id(namespace: &str, collation: &Collation, document: Document<'_>) -> Error {
     let mut pattern = DocumentBuilder::new();
     pattern.append("_id", Value::Int32(1));
     let mut value = DocumentBuilder::new();
     value.append("_id", document.get("_id").unwrap_or(Value::Null));
-    error(namespace, "_id_", pattern.build(), value.build())
+    error(namespace, (ID_INDEX_NAME, collation), pattern.build(), value.build())
 }
 
-/// The error of a second document under `index_key` in the unique index `name`.
+/// The error of a second document under `index_key` in a unique index.
 pub(crate) fn of_index(
     namespace: &str,
-    name: &str,
-    pattern: &DocumentBuf,
-    shape: &IndexShape,
+    index: &Index,
     index_key: &[u8],
     document: Document<'_>,
 ) -> Error {
+    let (spec, shape) = (&index.spec, &index.shape);
     let mut values = DocumentBuilder::new();
     let mut rest = index_key;
     if index_key.len() == KEY_BYTES_MAX && !is_whole(index_key, shape) {
@@ -40,16 +41,29 @@ pub(crate) fn of_index(
         let value = value_of_key(document, field, shape.collation(), part);
         values.append(&field.path, value.as_ref().map_or(Value::Null, ValueBuf::as_value));
     }
-    error(namespace, name, pattern.clone(), values.build())
+    error(namespace, (&spec.name, shape.collation()), spec.key.clone(), values.build())
 }
 
-fn error(namespace: &str, name: &str, pattern: DocumentBuf, value: DocumentBuf) -> Error {
+fn error(
+    namespace: &str,
+    (name, collation): (&str, &Collation),
+    pattern: DocumentBuf,
+    value: DocumentBuf,
+) -> Error {
     let text = text::value(Value::from(&value));
-    let message =
-        format!("E11000 duplicate key error collection: {namespace} index: {name} dup key: {text}");
+    let collation = collation.specification();
+    let collated = collation.map_or_else(String::new, |specification| {
+        format!(" collation: {}", text::value(Value::Document(specification)))
+    });
+    let message = format!(
+        "E11000 duplicate key error collection: {namespace} index: {name}{collated} dup key: {text}"
+    );
     let mut details = DocumentBuilder::new();
     details.append("keyPattern", Value::from(&pattern));
     details.append("keyValue", Value::from(&value));
+    if let Some(specification) = collation {
+        details.append("collation", Value::Document(specification));
+    }
     Error::invalid(Code::DuplicateKey, message).with_details(details.build())
 }
 
@@ -95,26 +109,29 @@ fn value_of_key(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use frond_doc::document;
+
+    use super::*;
+    use crate::definition::IndexSpec;
+    use crate::schema::TreeRef;
 
     #[test]
     fn the_error_names_the_value_of_the_document() {
         let spec = document! { "a": 1, "b": -1 };
-        let field = |path: &str, descending| SortField { path: path.to_owned(), descending };
-        let shape = IndexShape::of_values(&[field("a", false), field("b", true)], false);
+        let spec = IndexSpec { unique: true, ..IndexSpec::plain("a_1_b_-1".to_owned(), spec) };
+        let index = Index::new(spec, TreeRef::Live(frond_engine::TreeId(9)));
         let document = document! { "_id": 1, "a": 2_i64 };
         let mut index_key = Vec::new();
         key::append(&mut index_key, Value::Int32(2), false);
         key::append(&mut index_key, Value::Null, true);
-        let error = of_index("shop.things", "a_1_b_-1", &spec, &shape, &index_key, document.view());
+        let error = of_index("shop.things", &index, &index_key, document.view());
         assert_eq!(
             error.message,
             "E11000 duplicate key error collection: shop.things index: a_1_b_-1 dup key: \
              { a: 2, b: null }"
         );
         let details = error.details.expect("a duplicate key has details");
-        assert_eq!(details.get("keyPattern"), Some(Value::from(&spec)));
+        assert_eq!(details.get("keyPattern"), Some(Value::from(&index.spec.key)));
         let value = details.get("keyValue").and_then(|value| value.as_document());
         assert_eq!(value.and_then(|value| value.get("a")), Some(Value::Int64(2)));
     }

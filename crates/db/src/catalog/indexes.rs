@@ -20,7 +20,7 @@ use frond_query::{Code, Collation, text};
 use frond_store::io::{pause, steady_now};
 use frond_tree::{Bounds, Direction, Tree};
 
-use crate::catalog::prepared::{Prepared, in_collection};
+use crate::catalog::prepared::{Prepared, in_collection, refuse_other_id_collation};
 use crate::catalog::tell::tell_collection;
 use crate::catalog::{CatalogView, adopt};
 use crate::contention::{LatchMode, Scope};
@@ -153,7 +153,7 @@ fn publish(
     };
     view::refuse(found.options.view(), &database.namespace(name))?;
     let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
-    let answer = created(found.indexes.len(), wanted.len(), false);
+    let answer = created(found.asked_indexes().count(), wanted.len(), false);
     if wanted.is_empty() {
         return Ok(Outcome::Discard(Published::Done(answer)));
     }
@@ -184,7 +184,7 @@ fn publish(
         }
         live.indexes.push(LiveIndex { spec, tree: id });
     }
-    assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are built");
+    assert!(live.indexes.len() <= INDEXES_MAX, "too many are refused before they are built");
     adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
     Ok(Outcome::Commit(Published::Done(answer)))
 }
@@ -203,7 +203,7 @@ fn create_within(
     view::refuse(found.options.view(), &database.namespace(name))?;
     check_own_and_empty(transaction, &found)?;
     let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
-    let answer = created(found.indexes.len(), wanted.len(), false);
+    let answer = created(found.asked_indexes().count(), wanted.len(), false);
     if wanted.is_empty() {
         return Ok(Outcome::Discard(answer));
     }
@@ -223,6 +223,9 @@ fn create_with(
 ) -> Result<IndexesCreated, Error> {
     let specs: Vec<IndexSpec> =
         specs.iter().map(|spec| spec.in_collection(&Collation::SIMPLE)).collect();
+    for spec in &specs {
+        refuse_other_id_collation(spec, &Collation::SIMPLE)?;
+    }
     let wanted = missing_indexes(&[], &specs)?;
     let answer = created(0, wanted.len(), true);
     let mut live = adopt::create(transaction, database, branch, name, DocumentBuf::empty())?;
@@ -249,7 +252,7 @@ fn add_empty(
         transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
         live.indexes.push(LiveIndex { spec, tree: id });
     }
-    assert!(live.indexes.len() < INDEXES_MAX, "too many are refused before they are made");
+    assert!(live.indexes.len() <= INDEXES_MAX, "too many are refused before they are made");
     Ok(())
 }
 
@@ -275,8 +278,10 @@ pub(crate) fn drop_indexes(
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
         transaction.give_back();
-        let count = found.indexes.len() as u32 + 1;
-        let goes = |candidate: &LiveIndex| index == "*" || candidate.spec.name == index;
+        let count = found.asked_indexes().count() as u32 + 1;
+        let goes = |candidate: &LiveIndex| {
+            !candidate.spec.is_id() && (index == "*" || candidate.spec.name == index)
+        };
         let live = adopt::adopt(transaction, database, branch, collection, &found)?;
         let (gone, kept): (Vec<_>, Vec<_>) = live.indexes.into_iter().partition(goes);
         if gone.is_empty() {
@@ -321,7 +326,7 @@ fn tell_indexes<'s>(
 pub(crate) fn list_indexes(database: &Database, collection: &str) -> Result<Vec<IndexSpec>, Error> {
     let found = indexed(database, collection)?;
     let own = own_index(&found);
-    let others = found.indexes.into_iter().map(|index| index.spec);
+    let others = found.asked_indexes().map(|index| index.spec.clone());
     Ok(own.into_iter().chain(others).collect())
 }
 
@@ -335,7 +340,7 @@ pub(crate) fn describe_indexes(
         Some(series) => series.listed_index().map(IndexSpec::to_document),
         None => Some(clustered::id_index(found.options.view())),
     };
-    let others = found.indexes.iter().map(|index| index.spec.to_document());
+    let others = found.asked_indexes().map(|index| index.spec.to_document());
     Ok(own.into_iter().chain(others).collect())
 }
 
@@ -347,7 +352,8 @@ pub(crate) fn index_uses(
 ) -> Result<Vec<(IndexSpec, u64)>, Error> {
     let found = indexed(database, collection)?;
     let own = own_index(&found);
-    let specs = own.into_iter().chain(found.indexes.into_iter().map(|index| index.spec));
+    let others = found.asked_indexes().map(|index| index.spec.clone());
+    let specs = own.into_iter().chain(others);
     let usage = database.frond().usage();
     Ok(specs
         .map(|spec| {
@@ -374,7 +380,7 @@ pub(crate) fn no_collection(database: &Database, collection: &str) -> Error {
 pub(super) fn own_index(collection: &Collection) -> Option<IndexSpec> {
     match &collection.series {
         Some(series) => series.listed_index().cloned(),
-        None => Some(IndexSpec::of_id()),
+        None => Some(collection.id_index()),
     }
 }
 
@@ -410,7 +416,8 @@ pub(super) fn missing_indexes(
             wanted.push(spec.clone());
         }
     }
-    if there.len() + wanted.len() + 1 > INDEXES_MAX {
+    let asked = there.iter().filter(|index| !index.spec.is_id()).count();
+    if asked + wanted.len() + 1 > INDEXES_MAX {
         let message = format!("a collection has at most {INDEXES_MAX} indexes");
         return Err(Error::invalid(Code::CannotCreateIndex, message));
     }

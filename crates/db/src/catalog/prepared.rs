@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use frond_engine::{Snapshot, TreeId};
+use frond_query::{Code, Collation, text};
 use frond_store::io::steady_now;
 use frond_tree::{Change, Tree, Value};
 
@@ -398,6 +399,7 @@ pub(super) fn in_collection(
     let specs: Vec<IndexSpec> = specs.iter().map(|spec| spec.in_collection(&collation)).collect();
     for spec in &specs {
         spec.shape()?;
+        refuse_other_id_collation(spec, &collation)?;
     }
     let Some(series) = &collection.series else { return Ok(specs) };
     let own: Vec<&IndexSpec> = series.listed_index().into_iter().collect();
@@ -409,6 +411,28 @@ pub(super) fn in_collection(
         }
     }
     Ok(wanted)
+}
+
+/// Refuses an index of `_id` that compares otherwise than its collection.
+pub(super) fn refuse_other_id_collation(
+    spec: &IndexSpec,
+    collation: &Collation,
+) -> Result<(), Error> {
+    let own = spec.collation.as_ref().unwrap_or(collation);
+    if !spec.is_id() || own == collation {
+        return Ok(());
+    }
+    let told = |collation: &Collation| match collation.specification() {
+        Some(specification) => text::value(frond_doc::Value::Document(specification)),
+        None => r#"{ locale: "simple" }"#.to_owned(),
+    };
+    let message = format!(
+        "The _id index must have the same collation as the collection. Index collation: {}, \
+         collection collation: {}",
+        told(own),
+        told(collation)
+    );
+    Err(Error::invalid(Code::BadValue, message))
 }
 
 #[cfg(test)]

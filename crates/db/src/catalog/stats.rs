@@ -25,14 +25,17 @@ pub(crate) fn collection_stats(
         bytes = reader.bytes(found.documents)?;
         let own = own_index(found);
         if let Some(own) = &own {
-            sizes.append(&own.name, Value::Int64(0));
+            let beside = found.collated_id().map(|position| found.indexes[position].tree);
+            let bytes = beside.map_or(Ok(0), |tree| reader.bytes(tree))?;
+            sizes.append(&own.name, number(bytes));
+            index_bytes += bytes;
         }
-        for index in &found.indexes {
+        for index in found.asked_indexes() {
             let bytes = reader.bytes(index.tree)?;
             sizes.append(&index.spec.name, number(bytes));
             index_bytes += bytes;
         }
-        index_count = found.indexes.len() + usize::from(own.is_some());
+        index_count = found.asked_indexes().count() + usize::from(own.is_some());
     }
     let mut stats = DocumentBuilder::new();
     stats.append("ns", Value::String(&database.namespace(collection)));

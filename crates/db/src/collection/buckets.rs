@@ -3,7 +3,7 @@
 
 use frond_doc::{DocumentBuf, normalise};
 use frond_query::pipeline::Documents;
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 
 use crate::catalog::{Catalog, duplicate};
 use crate::collection::WriteReport;
@@ -43,7 +43,7 @@ pub(crate) fn insert_buckets(
         let TakenApart { bucket, points } = taken_apart;
         if writer.has_points(points)? {
             let namespace = database.namespace(&format!("system.buckets.{name}"));
-            return Err(duplicate::of_id(&namespace, bucket.view()));
+            return Err(duplicate::of_id(&namespace, &Collation::SIMPLE, bucket.view()));
         }
         let savepoint = writer.savepoint();
         if let Err(error) = points.iter().try_for_each(|point| writer.insert(point)) {

@@ -8,7 +8,7 @@
 //!    its key: it is no document, pattern, array or null, which may mean more.
 //! 2. Nothing else is asked for but a limit.
 //! 3. Documents lie by their `_id`s, which compare as bytes: it is no view, no time series, and has
-//!    no collation.
+//!    no collation if the value is a string.
 //!
 //! All else goes the usual way, which finds the same; `explain` tells of that one.
 
@@ -38,7 +38,10 @@ pub(super) fn find(
     }
     let Some(id) = only_id(request) else { return Ok(None) };
     let found = Catalog::of(reader, database).collection(name)?;
-    let Some(found) = found.filter(|found| lie_by_bare_ids(found)) else { return Ok(None) };
+    let is_string = matches!(id, Value::String(_));
+    let Some(found) = found.filter(|found| lie_by_bare_ids(found, is_string)) else {
+        return Ok(None);
+    };
     request.interrupt.check()?;
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
     work::note(|| Plan::ExpressById);
@@ -95,7 +98,12 @@ fn only_field(document: Document<'_>) -> Option<(&str, Value<'_>)> {
     fields.next().filter(|_| fields.next().is_none())
 }
 
-fn lie_by_bare_ids(collection: &Collection) -> bool {
-    let says_otherwise = |(option, _): (&str, _)| matches!(option, "viewOn" | "collation");
+/// Whether an `_id` is found under its bytes.
+fn lie_by_bare_ids(collection: &Collection, is_string: bool) -> bool {
+    let says_otherwise = |(option, _): (&str, _)| match option {
+        "viewOn" => true,
+        "collation" => is_string,
+        _ => false,
+    };
     collection.series.is_none() && !collection.options.iter().any(says_otherwise)
 }

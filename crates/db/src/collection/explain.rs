@@ -26,7 +26,7 @@ use frond_tree::Direction;
 
 use crate::catalog::Catalog;
 use crate::collection::covered::Cover;
-use crate::collection::express::{is_id_equality, is_simple};
+use crate::collection::express::{is_id_equality, is_of_id, is_simple};
 use crate::collection::plan::{Access, AccessPath, Order, Source};
 use crate::collection::query::{Detail, Query, query_for};
 use crate::collection::{FindRequest, Purpose};
@@ -297,7 +297,7 @@ fn scan_stage(
             return Stage::leaf("COLLSCAN", details(&fields), done.returned)
                 .counting("docsExamined", done.documents);
         }
-        Source::Id if !counts && is_id_equality(whole_filter) => {
+        source if !counts && is_of_id(collection, source) && is_id_equality(whole_filter) => {
             return id_stage(&id, done);
         }
         Source::Id | Source::Place => &id,

@@ -46,12 +46,23 @@ pub(crate) fn of<'a>(
         return None;
     }
     match path.source {
-        Source::Id if is_id_equality(request.filter.as_ref()) => Some(Express::Id),
+        source if is_of_id(collection, source) && is_id_equality(request.filter.as_ref()) => {
+            Some(Express::Id)
+        }
         Source::Index(position) if projection.is_none() && request.sort.is_none() => {
             let index = &collection.indexes[position];
             is_of_one(index, path, request).then_some(Express::Index(index))
         }
         _ => None,
+    }
+}
+
+/// Whether a tree is scanned that is the index of `_id`.
+pub(crate) fn is_of_id(collection: &Collection, source: Source) -> bool {
+    match source {
+        Source::Id => true,
+        Source::Index(position) => collection.collated_id() == Some(position),
+        _ => false,
     }
 }
 

@@ -128,7 +128,7 @@ fn copied(
     for document in all_documents(&reader, found, Direction::Ascending) {
         content.add(&document?)?;
     }
-    content.load(&**database.frond().engine().store(), format, namespace)
+    content.load(&**database.frond().engine().store(), format, (namespace, &found.collation()?))
 }
 
 /// Makes the capped collection, and inserts copies of all documents in their order.
@@ -143,7 +143,7 @@ fn copy_in_order(
         all_documents(&reader, found, Direction::Ascending).collect::<Result<_, Error>>()?
     };
     let mut live = adopt::create(transaction, target, branch, to, found.options.clone())?;
-    for index in &found.indexes {
+    for index in found.asked_indexes() {
         let engine = database.frond().engine();
         let format = adopt::ensure_repository(transaction, target, branch)?.format();
         let tree = engine.reserve_tree_id();

@@ -26,6 +26,7 @@ use crate::catalog::{Catalog, CatalogView, adopt};
 use crate::collection::new_document::{check_id, check_size};
 use crate::collection::parse::parse_variables;
 use crate::collection::recut::{Moving, Referring};
+use crate::collection::parts::collation_of_collection;
 use crate::collection::replace::content::Content;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -125,7 +126,9 @@ fn replace_content(
     let branch = database.writable_branch()?;
     let format = adopt::begin_to_exist(database, branch, durability)?;
     let store = &**database.frond().engine().store();
-    let documents = content.load(store, format, &database.namespace(collection))?;
+    let collation = collation_of_collection(database, collection)?;
+    let namespace = database.namespace(collection);
+    let documents = content.load(store, format, (&namespace, &collation))?;
     let staged = StagedDocuments::of(database, collection, documents);
     loop {
         let reader = database.reader();

@@ -4,7 +4,7 @@
 //! collection, and that documents may expire by their `_id` (`expireAfterSeconds`).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
-use frond_query::Code;
+use frond_query::{Code, Collation};
 
 use crate::definition::{ID_INDEX_NAME, IndexSpec, expire_after};
 use crate::error::Error;
@@ -95,7 +95,9 @@ pub(crate) fn seconds_of(options: Document<'_>) -> Option<i64> {
 /// The index of `_id` as `listIndexes` tells it of a collection with these options.
 pub fn id_index(options: Document<'_>) -> DocumentBuf {
     let Some(Value::Document(clustered)) = options.get(OPTION) else {
-        return IndexSpec::of_id().to_document();
+        let mut spec = IndexSpec::of_id();
+        spec.collation = collation_of(options);
+        return spec.to_document();
     };
     let name = clustered.get("name").and_then(|name| name.as_str()).unwrap_or(ID_INDEX_NAME);
     let mut told = DocumentBuilder::new();
@@ -104,7 +106,16 @@ pub fn id_index(options: Document<'_>) -> DocumentBuf {
     told.append("name", Value::String(name));
     told.append("unique", Value::Boolean(true));
     told.append("clustered", Value::Boolean(true));
+    if let Some(specification) = collation_of(options).as_ref().and_then(Collation::specification) {
+        told.append("collation", Value::Document(specification));
+    }
     told.build()
+}
+
+/// The collation that the index of `_id` has from its collection.
+fn collation_of(options: Document<'_>) -> Option<Collation> {
+    let collation = options.get("collation")?.as_document()?;
+    Collation::parse(collation).ok()
 }
 
 #[cfg(test)]

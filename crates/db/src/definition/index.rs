@@ -65,6 +65,13 @@ impl IndexSpec {
         IndexSpec::plain(ID_INDEX_NAME.to_owned(), document! { "_id": 1 })
     }
 
+    /// The index beside the documents' tree that keeps `_id` unique by `collation`; none where the
+    /// tree, whose keys are bytes, does.
+    pub(crate) fn of_collated_id(collation: &Collation) -> Option<IndexSpec> {
+        let collation = Some(collation.clone()).filter(|collation| !collation.is_simple())?;
+        Some(IndexSpec { unique: true, collation: Some(collation), ..IndexSpec::of_id() })
+    }
+
     /// An index with this name and key, and no options.
     pub fn plain(name: String, key: DocumentBuf) -> IndexSpec {
         IndexSpec {

@@ -27,7 +27,8 @@ pub struct Collection {
     pub series: Option<Arc<Series>>,
     /// The documents by `_id`.
     pub documents: TreeRef,
-    /// All indexes but `_id`'s.
+    /// All indexes but `_id`'s; that too, where the documents' own tree can't be it
+    /// ([`Collection::collated_id`]).
     pub indexes: Vec<Index>,
     /// The order of insertion, of a capped collection: see `collection::capped`.
     pub order: Option<TreeRef>,
@@ -198,6 +199,37 @@ impl Collection {
             Some(BsonValue::Document(specification)) => Ok(Collation::parse(specification)?),
             _ => Ok(Collation::SIMPLE),
         }
+    }
+
+    /// The indexes that were asked for.
+    pub fn asked_indexes(&self) -> impl Iterator<Item = &Index> {
+        self.indexes.iter().filter(|index| !index.spec.is_id())
+    }
+
+    /// The index of `_id` that a collection with these options is made with.
+    ///
+    /// # Errors
+    /// As [`Collection::collation`].
+    pub fn needed_id_index(&self) -> Result<Option<IndexSpec>, Error> {
+        if self.series.is_some() || self.options.get("viewOn").is_some() {
+            return Ok(None);
+        }
+        Ok(IndexSpec::of_collated_id(&self.collation()?))
+    }
+
+    /// The index of `_id` as it is told: the tree of documents, or that beside it, which is unique
+    /// as every index of `_id` is, so that it isn't said.
+    pub fn id_index(&self) -> IndexSpec {
+        match self.collated_id() {
+            Some(position) => IndexSpec { unique: false, ..self.indexes[position].spec.clone() },
+            None => IndexSpec::of_id(),
+        }
+    }
+
+    /// Where the index of `_id` by the collection's collation stands among the indexes. Such a
+    /// collection has one: its documents lie by the bytes of their `_id`s.
+    pub fn collated_id(&self) -> Option<usize> {
+        self.indexes.iter().position(|index| index.spec.is_id())
     }
 
     /// All trees: the documents', then each index's, then the order's.

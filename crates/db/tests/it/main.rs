@@ -6,6 +6,7 @@ mod aggregate;
 mod catalog;
 mod changes;
 mod clock;
+mod collated_ids;
 mod collation;
 mod concurrency;
 mod constants;

@@ -150,8 +150,11 @@ fn describe(collection: &CollectionInfo, is_read_only: bool) -> DocumentBuf {
         .begin_document("idIndex")
         .append("v", Value::Int32(2))
         .append("key", Value::Document(document! { "_id": 1_i32 }.view()))
-        .append("name", Value::String("_id_"))
-        .end();
+        .append("name", Value::String("_id_"));
+    if let Some(collation) = collection.options.get("collation") {
+        document.append("collation", collation);
+    }
+    document.end();
     document.build()
 }
 

@@ -4,6 +4,8 @@
 //! error. Beyond that each document must be BSON with an `_id`, and each index must have the
 //! entries of all documents, and no others. `frond fsck` checks the data directory as a whole.
 
+use frond_db::CheckedIndex;
+use frond_db::catalog::ID_INDEX_NAME;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
@@ -25,21 +27,25 @@ pub fn run(request: &Request<'_>) -> Answer {
     let database = request.database()?;
     let interrupt = CurrentOperation::new(&request.operation).interrupt();
     let checked = database.check_collection(collection, &interrupt)?;
+    // A collated collection has an index of `_id` beside its documents.
+    let (of_ids, others): (Vec<&CheckedIndex>, Vec<&CheckedIndex>) =
+        checked.indexes.iter().partition(|index| index.name == ID_INDEX_NAME);
     let mut answer = DocumentBuilder::new();
     answer
         .append("ns", Value::String(&request.namespace(collection)))
         .append("nInvalidDocuments", reply::number(checked.invalid))
         .append("nNonCompliantDocuments", Value::Int32(0))
         .append("nrecords", reply::number(checked.documents))
-        .append("nIndexes", reply::number(checked.indexes.len() as u64 + 1));
-    answer.begin_document("keysPerIndex").append("_id_", reply::number(checked.documents));
-    for index in &checked.indexes {
+        .append("nIndexes", reply::number(others.len() as u64 + 1));
+    answer.begin_document("keysPerIndex").append(ID_INDEX_NAME, reply::number(checked.documents));
+    for index in &others {
         answer.append(&index.name, reply::number(index.keys));
     }
     answer.end();
     answer.begin_document("indexDetails");
-    answer.begin_document("_id_").append("valid", Value::Boolean(checked.invalid == 0)).end();
-    for index in &checked.indexes {
+    let is_id_valid = checked.invalid == 0 && of_ids.iter().all(|index| index.is_valid());
+    answer.begin_document(ID_INDEX_NAME).append("valid", Value::Boolean(is_id_valid)).end();
+    for index in &others {
         answer.begin_document(&index.name).append("valid", Value::Boolean(index.is_valid())).end();
     }
     answer.end();

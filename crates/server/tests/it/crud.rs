@@ -2,7 +2,7 @@
 
 use frond_doc::Value;
 
-use crate::running::Running;
+use crate::running::{Running, json};
 
 #[test]
 fn insert_find_update_delete() {
@@ -193,6 +193,28 @@ fn indexes_collections_and_databases() {
     let list = client.ok("admin", r#"{"listDatabases": 1}"#);
     let databases = list.get("databases").and_then(|list| list.as_array()).expect("an array");
     assert!(databases.is_empty());
+}
+
+/// A collated collection has an index of `_id` beside its documents, of which clients see the one.
+#[test]
+fn a_collated_index_of_ids_is_told_once() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"create": "c", "collation": {"locale": "en", "strength": 2}}"#);
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": "a"}, {"_id": "b"}]}"#);
+    let valid = client.ok("test", r#"{"validate": "c"}"#);
+    assert_eq!(valid.get("valid"), Some(Value::Boolean(true)));
+    assert_eq!(valid.get("nIndexes"), Some(Value::Int32(1)));
+    for (list, expected) in
+        [("keysPerIndex", r#"{"_id_": 2}"#), ("indexDetails", r#"{"_id_": {"valid": true}}"#)]
+    {
+        let told = valid.get(list).and_then(|list| list.as_document());
+        assert_eq!(told, Some(json(expected).view()), "{list}");
+    }
+    let dropped = client.ok("test", r#"{"dropIndexes": "c", "index": "*"}"#);
+    assert_eq!(dropped.get("nIndexesWas"), Some(Value::Int32(1)));
+    let again = r#"{"insert": "c", "documents": [{"_id": "A"}, {"_id": "c"}], "ordered": false}"#;
+    assert_eq!(client.ok("test", again).get("n"), Some(Value::Int32(1)));
 }
 
 #[test]

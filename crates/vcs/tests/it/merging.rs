@@ -302,6 +302,44 @@ fn unique_indexes_hold_after_a_merge() {
 }
 
 #[test]
+fn ids_are_unique_by_their_collation_after_a_merge() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let collation = document! { "locale": "en", "strength": 2 };
+    let options = document! { "collation": &collation };
+    main.create_collection("words", options.view()).unwrap();
+    insert(&main, "words", &[document! { "_id": "x" }]);
+    main.commit("first", "").unwrap();
+    main.create_branch("side", None).unwrap();
+    let side = shop(&frond, "side");
+    insert(&side, "words", &[document! { "_id": "a" }, document! { "_id": "b" }]);
+    side.commit("side", "").unwrap();
+    let diff = main.diff(None, Some("side")).unwrap();
+    assert!(diff.iter().all(|diff| diff.indexes.is_empty()), "the index of `_id` isn't told");
+    insert(&main, "words", &[document! { "_id": "A" }]);
+    main.commit("main", "").unwrap();
+    let before = all(&main, "words");
+    assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
+    // What is in no conflict is merged meanwhile.
+    let ids = ["A", "b", "x"].map(|id| document! { "_id": id });
+    assert_eq!(all(&main, "words"), ids);
+    main.merge_abort().unwrap();
+    assert_eq!(all(&main, "words"), before);
+
+    main.reset(Some("HEAD~1"), true).unwrap();
+    insert(&main, "words", &[document! { "_id": "C" }]);
+    main.commit("main", "").unwrap();
+    assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Merged { .. })));
+    let found = find(&main, "words", Some(document! { "_id": "A" }), None);
+    assert_eq!(found, [document! { "_id": "a" }]);
+    for there in ["A", "B", "c", "X"] {
+        let documents = [document! { "_id": there }];
+        let report = main.insert("words", &documents, true, frond_db::Durability::Relaxed).unwrap();
+        assert_eq!(report.errors[0].error.code, Code::DuplicateKey, "{there}");
+    }
+}
+
+#[test]
 fn long_documents_merge_field_by_field_too() {
     let (frond, main, side) = two_branches();
     let long = |count: usize| "long ".repeat(count);

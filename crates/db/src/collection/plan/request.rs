@@ -229,9 +229,10 @@ impl Hint {
             return Ok(Some(Hint::Place));
         }
         let is_by_id = collection.series.is_none();
+        let of_id = || collection.collated_id().map_or(Hint::Id, Hint::Index);
         match hint.as_value() {
             Value::String("") => Ok(None),
-            Value::String(ID_INDEX_NAME) if is_by_id => Ok(Some(Hint::Id)),
+            Value::String(ID_INDEX_NAME) if is_by_id => Ok(Some(of_id())),
             Value::String(name) => position(&|index| index.spec.name == name).map(Some),
             Value::Document(key) if key.is_empty() => Ok(None),
             Value::Document(key) => {
@@ -239,7 +240,7 @@ impl Hint {
                     return Ok(Some(Hint::Natural(natural_direction(direction)?)));
                 }
                 if is_by_id && IndexSpec::of_id().has_key(key) {
-                    return Ok(Some(Hint::Id));
+                    return Ok(Some(of_id()));
                 }
                 let is_it = |index: &Index| !index.spec.hidden && index.spec.has_key(key);
                 let mut found = (0..).zip(&collection.indexes).filter(|(_, index)| is_it(index));

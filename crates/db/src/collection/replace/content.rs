@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, Value as BsonValue, key};
+use frond_query::Collation;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
 use frond_store::ChunkStore;
 use frond_tree::{Entry, Tree, TreeFormat};
@@ -72,7 +73,7 @@ impl<'r> Content<'r> {
         self,
         store: &dyn ChunkStore,
         format: TreeFormat,
-        namespace: &str,
+        (namespace, collation): (&str, &Collation),
     ) -> Result<Tree, Error> {
         let mut sorted = self.sorter.finish()?;
         let mut before: Option<Bytes> = None;
@@ -93,7 +94,7 @@ impl<'r> Content<'r> {
             }
             if 0 < same_count {
                 let document = large::read_document(store, &value)?;
-                return Err(duplicate::of_id(namespace, document.view()));
+                return Err(duplicate::of_id(namespace, collation, document.view()));
             }
             before = Some(key.clone());
             Ok(Some(Entry { key, value }))

@@ -12,7 +12,7 @@
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
-use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, ValueBuf, key};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, ValueBuf, document, key};
 use frond_query::Filter;
 use frond_tree::{Bounds, Direction, Value};
 
@@ -88,7 +88,14 @@ impl CollectionWriter<'_> {
         let (Some(now), Order::Any, None) = (&self.now, order, &self.series) else {
             return Ok(None);
         };
-        let access = self.access(now, filter, order, hint, limit)?;
+        let mut access = self.access(now, filter, order, hint, limit)?;
+        let beside = now.collated_id().map(Source::Index);
+        if beside.is_some() && access.paths.iter().any(|path| Some(path.source) == beside) {
+            // By documents: an index of `_id` beside them leads to what can't be read.
+            let all = document! { "$natural": 1 };
+            let all = BsonValue::from(&all).to_buf();
+            access = self.access(now, filter, order, Some(&all), limit)?;
+        }
         if access.paths.iter().any(|it| !matches!(it.source, Source::Id | Source::Collection)) {
             return Ok(None);
         }

@@ -113,9 +113,8 @@ impl Filed<'_> {
     }
 
     fn duplicate(&self, key: &[u8]) -> Error {
-        let Filed { index, document, .. } = self;
-        let (spec, namespace) = (&index.spec, self.database.namespace(self.collection));
-        duplicate::of_index(&namespace, &spec.name, &spec.key, &index.shape, key, *document)
+        let namespace = self.database.namespace(self.collection);
+        duplicate::of_index(&namespace, self.index, key, self.document)
     }
 }
 

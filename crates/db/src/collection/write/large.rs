@@ -154,7 +154,7 @@ impl CollectionWriter<'_> {
             let id_key = key::of_id(id.get("_id").unwrap_or(BsonValue::Null));
             let documents = writer.live()?.documents;
             if writer.transaction.get(documents, &id_key)?.is_some() {
-                return Err(duplicate::of_id(&writer.namespace(), id));
+                return Err(duplicate::of_id(&writer.namespace(), writer.collation(), id));
             }
             writer.transaction.put_chunks(chunks);
             writer.transaction.put(documents, id_key.clone(), large.value())?;

@@ -65,7 +65,7 @@ impl CollectionWriter<'_> {
         }
         let id_key = key::of_id(document.get("_id").unwrap_or(BsonValue::Null));
         match is_taken(&id_key)? {
-            true => Err(duplicate::of_id(&self.namespace(), document)),
+            true => Err(duplicate::of_id(&self.namespace(), self.collation(), document)),
             false => Ok(id_key),
         }
     }
