@@ -332,11 +332,14 @@ impl Database {
         scope: Scope,
         mode: LatchMode,
         durability: Durability,
-        body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
+        mut body: impl FnMut(&mut frond_engine::Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         self.refuse_in_transaction("a command of versions")?;
         self.refuse_past()?;
-        self.frond.transact(scope, mode, durability, body)
+        let body = |transaction: &mut frond_engine::Transaction, _: Option<CatalogEpoch>| {
+            body(transaction)
+        };
+        self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)
     }
 
     /// Refuses what can't be part of a transaction of several requests.

@@ -229,6 +229,9 @@ impl Frond {
         let databases = in_order(|scope| scope.database);
         let mut kept: Option<Transaction> = None;
         for attempt in 0..ATTEMPTS_MAX {
+            if 0 < attempt {
+                interrupt.check()?;
+            }
             let latches = contention.latches(&databases, &stripes, mode, attempt);
             let moment = self.catalog_cache().moment();
             let mut transaction = self.begin_attempt(kept.take(), attempt, sight)?;

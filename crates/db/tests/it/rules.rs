@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use frond_db::catalog::{IndexChange, IndexSpec, UnknownOptions};
-use frond_db::{AggregateRequest, Database, Error, FindRequest, Interrupt};
+use frond_db::inside::{LatchMode, Outcome, Scope};
+use frond_db::{AggregateRequest, Database, Durability, Error, FindRequest, Interrupt};
 use frond_doc::{DocumentBuf, Value};
 use frond_query::Code;
 
@@ -222,6 +223,27 @@ fn what_becomes_capped_may_be_interrupted_and_nothing_has_changed() {
             converted.expect("it was let go on");
         }
     }
+}
+
+/// Whatever a command of versions loses to, it ends when it is told to.
+#[test]
+fn what_loses_to_others_again_and_again_may_be_interrupted() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1}]");
+    let tries = std::sync::Arc::new(AtomicUsize::new(0));
+    let tried = std::sync::Arc::clone(&tries);
+    let stopped = Database::clone(&shop).interruptible(Interrupt::new(move || {
+        match tried.load(Ordering::Relaxed) < 3 {
+            true => Ok(()),
+            false => Err(Error::invalid(Code::Interrupted, "operation was interrupted")),
+        }
+    }));
+    let scope = Scope::collection(shop.repository_name(), "main", "things");
+    let lost = stopped.transact_alone(scope, LatchMode::Writer, Durability::Relaxed, |_| {
+        tries.fetch_add(1, Ordering::Relaxed);
+        Err::<Outcome<()>, Error>(Error::write_conflict())
+    });
+    assert_eq!((code(lost), tries.load(Ordering::Relaxed)), (11601, 3));
 }
 
 fn merge(database: &Database, source: &str, into: &str) -> Result<(), Error> {
