@@ -10,6 +10,7 @@
 
 use std::cell::RefCell;
 use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use frond_doc::{Document, DocumentBuf, Value};
@@ -50,11 +51,11 @@ pub struct Work {
     pub plan: Plan,
     /// What it examined.
     pub examined: Examined,
-    /// Of the statements of an update or delete those that took as long as was asked for.
+    /// Of the statements of a write those that took as long as was asked for.
     pub statements: Vec<StatementWork>,
 }
 
-/// What a statement of an update or delete did.
+/// What a statement of a write did.
 #[derive(Debug)]
 pub struct StatementWork {
     /// Counted from 0.
@@ -69,10 +70,10 @@ pub struct StatementWork {
     pub outcome: Done,
 }
 
-/// What came of a statement of an update or delete.
+/// What came of a statement of a write.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct StatementOutcome {
-    /// Documents that matched or were deleted; one that was upserted isn't counted.
+    /// Documents that were inserted, matched or deleted; one that was upserted isn't counted.
     pub count: u64,
     /// Documents that were changed.
     pub modified: u64,
@@ -80,8 +81,34 @@ pub struct StatementOutcome {
     pub has_upserted: bool,
 }
 
+/// What a request does, for other threads to read while it runs.
+#[derive(Default, Debug)]
+pub struct Live {
+    plan: Mutex<Plan>,
+    examined: Arc<examined::Live>,
+}
+
+impl Live {
+    /// How the request finds documents, as far as is known.
+    pub fn plan(&self) -> Plan {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many keys and documents it has examined, about.
+    pub fn counts(&self) -> (u64, u64) {
+        self.examined.counts()
+    }
+
+    fn note(&self, plan: &Plan) {
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan.clone();
+    }
+}
+
 struct Notes {
     plan: Plan,
+    live: Arc<Live>,
+    /// What is added to the positions of statements.
+    first: usize,
     statements: Vec<StatementWork>,
     /// Statements that take as long are noted.
     statements_from: Option<Duration>,
@@ -91,16 +118,25 @@ thread_local! {
     static NOTES: RefCell<Option<Notes>> = const { RefCell::new(None) };
 }
 
-/// A request begins on this thread. Of an update or delete the statements are noted that take
-/// `statements_from` or longer.
-pub fn begin(statements_from: Option<Duration>) {
+/// A request begins on this thread. Of a write the statements are noted that take
+/// `statements_from` or longer. What it does is told to `live`, too.
+pub fn begin(statements_from: Option<Duration>, live: &Arc<Live>) {
     examined::take();
-    NOTES.set(Some(Notes { plan: Plan::Unknown, statements: Vec::new(), statements_from }));
+    examined::tell_to(Some(Arc::clone(&live.examined)));
+    let (plan, live, statements) = (Plan::Unknown, Arc::clone(live), Vec::new());
+    NOTES.set(Some(Notes { plan, live, first: 0, statements, statements_from }));
+}
+
+/// The statements that the request runs next are some of its own, the first of which has this
+/// position.
+pub fn begin_group(first: usize) {
+    NOTES.with_borrow_mut(|notes| notes.iter_mut().for_each(|notes| notes.first = first));
 }
 
 /// The request of this thread has ended.
 pub fn end() -> Work {
     let examined = examined::take();
+    examined::tell_to(None);
     match NOTES.take() {
         Some(Notes { plan, statements, .. }) => Work { plan, examined, statements },
         None => Work { examined, ..Work::default() },
@@ -117,6 +153,7 @@ pub fn note(plan: impl FnOnce() -> Plan) -> bool {
     NOTES.with_borrow_mut(|notes| match notes {
         Some(notes) if matches!(notes.plan, Plan::Unknown) => {
             notes.plan = plan();
+            notes.live.note(&notes.plan);
             true
         }
         _ => false,
@@ -147,7 +184,12 @@ pub(crate) fn note_stage(stage: &'static str, of_collection: &'static str) {
 }
 
 fn change(change: impl Fn(&mut Plan)) {
-    NOTES.with_borrow_mut(|notes| notes.iter_mut().for_each(|notes| change(&mut notes.plan)));
+    NOTES.with_borrow_mut(|notes| {
+        if let Some(notes) = notes {
+            change(&mut notes.plan);
+            notes.live.note(&notes.plan);
+        }
+    });
 }
 
 /// A statement that runs; `None` where it isn't noted.
@@ -181,6 +223,7 @@ impl Statement {
         examined::add(examined);
         NOTES.with_borrow_mut(|notes| {
             let Some(notes) = notes else { return };
+            let position = notes.first + position;
             if notes.statements_from.is_some_and(|from| from <= time) {
                 let (plan, outcome) = (notes.plan.clone(), outcome());
                 // Its transaction may run more than once.
@@ -258,7 +301,7 @@ mod tests {
     fn the_first_plan_of_a_request_is_told_and_outside_of_requests_none() {
         assert!(!note(|| Plan::Nothing));
         assert_eq!(end().plan.summary(), None);
-        begin(None);
+        begin(None, &Arc::default());
         assert!(note(|| Plan::ById));
         assert!(!note(|| Plan::Nothing));
         assert_eq!(plan().summary().as_deref(), Some("IDHACK"));
@@ -275,7 +318,7 @@ mod tests {
         let told = r#"IXSCAN { a: 1, b: -1.0, c: "2dsphere" }, COLLSCAN"#;
         assert_eq!(plan.summary().as_deref(), Some(told));
         assert!(plan.is_planned() && !Plan::ById.is_planned());
-        begin(None);
+        begin(None, &Arc::default());
         note(|| plan);
         note_stage("COUNT_SCAN", "RECORD_STORE_FAST_COUNT");
         let told = r#"COUNT_SCAN { a: 1, b: -1.0, c: "2dsphere" }, RECORD_STORE_FAST_COUNT"#;
@@ -285,12 +328,13 @@ mod tests {
     #[test]
     fn statements_are_noted_once_each_and_only_where_asked_for() {
         let outcome = || Ok(StatementOutcome::default());
-        begin(None);
+        begin(None, &Arc::default());
         assert!(Statement::begin().is_none());
-        begin(Some(Duration::from_secs(3600)));
+        begin(Some(Duration::from_secs(3600)), &Arc::default());
         Statement::begin().expect("they are noted").end(0, outcome);
         assert!(end().statements.is_empty(), "it was fast");
-        begin(Some(Duration::ZERO));
+        let live = Arc::default();
+        begin(Some(Duration::ZERO), &live);
         for position in [0, 1, 1] {
             let statement = Statement::begin().expect("they are noted");
             note(|| Plan::ById);
@@ -303,6 +347,7 @@ mod tests {
         let documents = |it: &StatementWork| (it.position, it.examined.documents);
         let each: Vec<_> = work.statements.iter().map(documents).collect();
         assert_eq!(each, [(0, 1), (1, 2)]);
+        assert!(matches!(live.plan(), Plan::ById), "it is told while it runs, too");
         assert_eq!(work.examined.documents, 9, "what was examined before it stays");
     }
 }

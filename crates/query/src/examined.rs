@@ -1,10 +1,12 @@
-//! What the request of a thread has examined: keys, documents, and what that took besides. The
-//! profiler tells of it.
+//! What the request of a thread has examined: keys, documents, what that took besides, and how many
+//! keys it has written. The profiler tells of it, and while it runs `currentOp` ([`Live`]).
 //!
 //! It is counted by thread, without a lock or an allocation: a request runs on one thread, and the
 //! workers that it has besides hand over what they counted ([`crate::cores::Workers`]).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What was examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -17,15 +19,79 @@ pub struct Examined {
     pub has_sorted: bool,
     /// Whether what didn't fit into memory was written to files.
     pub used_disk: bool,
+    /// Entries of indexes that were made, those of `_id` too.
+    pub keys_inserted: u64,
+    /// Entries of indexes that were taken away.
+    pub keys_deleted: u64,
 }
+
+/// What a request has examined so far, for other threads to read.
+#[derive(Default, Debug)]
+pub struct Live {
+    keys: AtomicU64,
+    documents: AtomicU64,
+}
+
+impl Live {
+    /// How many keys and documents, about: what comes in small amounts is told now and then.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.keys.load(Ordering::Relaxed), self.documents.load(Ordering::Relaxed))
+    }
+}
+
+/// What isn't told to other threads yet.
+#[derive(Default)]
+struct Untold {
+    live: RefCell<Option<Arc<Live>>>,
+    keys: Cell<u64>,
+    documents: Cell<u64>,
+}
+
+/// So much is told at once: an atomic write for each document would be felt.
+const TOLD_COUNT: u64 = 64;
 
 thread_local! {
     static EXAMINED: Cell<Examined> = const { Cell::new(Examined::NOTHING) };
+    static UNTOLD: Untold = const {
+        Untold { live: RefCell::new(None), keys: Cell::new(0), documents: Cell::new(0) }
+    };
+}
+
+/// Has what this thread examines from now on told to `live`, or to no other thread.
+pub fn tell_to(live: Option<Arc<Live>>) {
+    UNTOLD.with(|untold| {
+        untold.live.replace(live);
+        untold.keys.set(0);
+        untold.documents.set(0);
+    });
+}
+
+impl Untold {
+    fn add(&self, keys: u64, documents: u64) {
+        let (keys, documents) = (self.keys.get() + keys, self.documents.get() + documents);
+        if keys + documents < TOLD_COUNT {
+            self.keys.set(keys);
+            self.documents.set(documents);
+            return;
+        }
+        if let Some(live) = &*self.live.borrow() {
+            live.keys.fetch_add(keys, Ordering::Relaxed);
+            live.documents.fetch_add(documents, Ordering::Relaxed);
+        }
+        self.keys.set(0);
+        self.documents.set(0);
+    }
 }
 
 impl Examined {
-    const NOTHING: Examined =
-        Examined { keys: 0, documents: 0, has_sorted: false, used_disk: false };
+    const NOTHING: Examined = Examined {
+        keys: 0,
+        documents: 0,
+        has_sorted: false,
+        used_disk: false,
+        keys_inserted: 0,
+        keys_deleted: 0,
+    };
 
     /// Both together.
     pub fn and(self, other: Examined) -> Examined {
@@ -34,6 +100,8 @@ impl Examined {
             documents: self.documents + other.documents,
             has_sorted: self.has_sorted || other.has_sorted,
             used_disk: self.used_disk || other.used_disk,
+            keys_inserted: self.keys_inserted + other.keys_inserted,
+            keys_deleted: self.keys_deleted + other.keys_deleted,
         }
     }
 }
@@ -41,6 +109,16 @@ impl Examined {
 /// Counts what was examined on this thread.
 pub fn add(more: Examined) {
     EXAMINED.set(EXAMINED.get().and(more));
+}
+
+/// Tells other threads of keys and documents that are examined now, and counted later.
+pub fn tell(keys: u64, documents: u64) {
+    UNTOLD.with(|untold| untold.add(keys, documents));
+}
+
+/// Counts entries of indexes that were made and taken away.
+pub fn add_written(keys_inserted: u64, keys_deleted: u64) {
+    add(Examined { keys_inserted, keys_deleted, ..Examined::NOTHING });
 }
 
 /// Counts keys and documents.
@@ -74,9 +152,27 @@ mod tests {
         note_sort();
         add_counts(1, 0);
         let taken = take();
-        assert_eq!(taken, Examined { keys: 3, documents: 3, has_sorted: true, used_disk: false });
+        let counted = Examined { keys: 3, documents: 3, has_sorted: true, ..Examined::default() };
+        assert_eq!(taken, counted);
         assert_eq!(take(), Examined::default());
         let disk = Examined { used_disk: true, ..Examined::default() };
         assert_eq!(taken.and(disk), Examined { used_disk: true, ..taken });
+        add_written(2, 1);
+        add_written(1, 0);
+        let written = take();
+        assert_eq!((written.keys_inserted, written.keys_deleted, written.keys), (3, 1, 0));
+    }
+
+    #[test]
+    fn another_thread_reads_what_is_examined_now() {
+        let live = Arc::new(Live::default());
+        tell_to(Some(Arc::clone(&live)));
+        for _ in 0..TOLD_COUNT {
+            tell(1, 1);
+        }
+        assert_eq!(live.counts(), (TOLD_COUNT, TOLD_COUNT));
+        tell_to(None);
+        tell(TOLD_COUNT, 0);
+        assert_eq!(live.counts(), (TOLD_COUNT, TOLD_COUNT), "it is another request's");
     }
 }

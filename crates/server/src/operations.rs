@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use frond_db::work::Plan;
+use frond_db::work::{Live, Plan};
 use frond_db::{Error, Interrupt};
 use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
@@ -19,6 +19,17 @@ pub fn collection_of(command: Document<'_>) -> Option<&str> {
         ("getMore", _) => command.get("collection")?.as_str(),
         ("explain", explained) => collection_of(explained.as_document()?),
         (_, name) => name.as_str(),
+    }
+}
+
+/// What sort of operation a command is, in the words of `currentOp` and the profiler.
+pub fn kind_of(command: &'static str) -> &'static str {
+    match command {
+        "find" => "query",
+        "getMore" => "getmore",
+        "delete" => "remove",
+        "insert" | "update" => command,
+        _ => "command",
     }
 }
 
@@ -48,6 +59,8 @@ pub struct Operation {
     waited_micros: AtomicU64,
     /// Of a `getMore`: what opened the cursor.
     origin: OnceLock<Arc<Origin>>,
+    /// What it does now.
+    pub live: Arc<Live>,
 }
 
 /// The command that opened a cursor.
@@ -83,13 +96,7 @@ impl Operation {
 
     /// What sort of operation it is, in the words of `currentOp` and the profiler.
     pub fn kind(&self) -> &'static str {
-        match self.command {
-            "find" => "query",
-            "getMore" => "getmore",
-            "delete" => "remove",
-            "insert" | "update" => self.command,
-            _ => "command",
-        }
+        kind_of(self.command)
     }
 
     /// Whether the profiler tells of it: of what works on a collection, as MongoDB's, and of our
@@ -261,6 +268,7 @@ impl Operations {
             wake: Notify::new(),
             waited_micros: AtomicU64::new(0),
             origin: OnceLock::new(),
+            live: Arc::default(),
         });
         self.list_of(operation.id).push(Arc::clone(&operation));
         Running { operations: Some(self), operation }

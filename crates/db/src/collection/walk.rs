@@ -229,6 +229,7 @@ impl Walk {
         while let Some(entry) = self.step(reader)? {
             if self.index.is_some() {
                 self.keys_examined += 1;
+                examined::tell(1, 0);
             }
             if self.checks.is_empty() || self.fits(reader, &entry.key)? {
                 return Ok(Some(entry));
@@ -255,6 +256,7 @@ impl Walk {
                 while entries.step()? {
                     let Some(entry) = entries.entry_ref() else { break };
                     self.keys_examined += counted;
+                    examined::tell(counted, 0);
                     let is_cut = self.index.as_ref().is_some_and(|it| it.is_cut(entry.key));
                     let whole = if is_cut { entries.entry() } else { None };
                     let content = whole.map(|whole| reader.read(&whole.value)).transpose()?;
@@ -269,6 +271,7 @@ impl Walk {
                 Some(key) => {
                     if reader.get(self.tree, &key)?.is_some() {
                         self.keys_examined += counted;
+                        examined::tell(counted, 0);
                         if !visit(&key, None)? {
                             return Ok(());
                         }

@@ -143,7 +143,9 @@ impl Workers {
             worker();
         });
         drop(left);
-        examined::add(*lock(&by_others));
+        let counted = *lock(&by_others);
+        examined::add(counted);
+        examined::tell(counted.keys, counted.documents);
         let made: Option<Vec<T>> = made.into_iter().collect();
         let divided = u64::from(made.is_some());
         self.cores.divided.fetch_add(divided, Ordering::Relaxed);

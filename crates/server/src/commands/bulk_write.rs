@@ -6,6 +6,7 @@
 //! 3. Each operation is answered by its position, as a document of a cursor.
 
 use frond_db::retry::StatementIds;
+use frond_db::work;
 use frond_db::{Database, DeleteStatement, Error, StatementCounts, UpdateStatement, WriteError};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::{Code, text};
@@ -109,6 +110,7 @@ fn run_group(
             StatementIds::Listed(ids.get(begun..).unwrap_or_default().to_vec())
         }
     };
+    work::begin_group(begun);
     let done = open(request, database, collection, statements)
         .and_then(|database| group_in(request, &database, collection, group, options.is_ordered));
     let (mut results, retried) = match done {

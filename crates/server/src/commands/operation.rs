@@ -122,8 +122,14 @@ fn describe(operation: &Operation, host: &str) -> DocumentBuf {
         .append("ns", Value::String(&operation.namespace()))
         .append("redacted", Value::Boolean(false))
         .append("command", Value::Document(shortened(command.view()).view()));
+    let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
+    if let Some(plan) = operation.live.plan().summary() {
+        let (keys, documents) = operation.live.counts();
+        told.append("planSummary", Value::String(&plan))
+            .append("keysExamined", number(keys))
+            .append("docsExamined", number(documents));
+    }
     if let Some(progress) = operation.progress() {
-        let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
         told.append("msg", Value::String(&progress.message))
             .begin_document("progress")
             .append("done", number(progress.done))

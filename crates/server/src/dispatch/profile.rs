@@ -1,9 +1,9 @@
 //! What the log and the profiler tell of an operation that took long: the profiler a document with
 //! MongoDB's fields.
 //!
-//! Each statement of an update or delete is told of by itself, as MongoDB does: its plan, what it
-//! examined and changed. The time of one that came alone is that of its command; the others'
-//! commands are told to the log besides, as `$cmd`.
+//! Each statement of an update or delete, and each operation of a `bulkWrite`, is told of by itself,
+//! as MongoDB does: its plan, what it examined and changed. The time of a statement that came alone
+//! is that of its command; the others' commands are told to the log besides, as `$cmd`.
 
 mod operation;
 mod shape;
@@ -16,16 +16,30 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::operations::Operation;
 use crate::profiler::{COLLECTION, Level, make_collection};
-use crate::request::Answer;
+use crate::request::{Answer, split_namespace};
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
 use operation::{Counts, ProfiledOperation};
 
-/// Of an update or delete, how long a statement takes that is to be told of; `None` for others.
-pub(super) fn statements_from(server: &Shared, operation: &Operation) -> Option<Duration> {
+/// The command whose statements name their collections.
+const BULK_WRITE: &str = "bulkWrite";
+
+/// Of a write of statements, how long one takes that is to be told of; `None` for others.
+pub(super) fn statements_from(
+    server: &Shared,
+    (operation, sequences): (&Operation, &[DocumentSequence]),
+) -> Option<Duration> {
     list_of(operation.command)?;
-    let is_told_whole = server.profiler.level(&operation.database) == Level::All
-        || server.profiler.filter(&operation.database).is_some();
+    let tells_all = |database: &str| {
+        server.profiler.level(database) == Level::All || server.profiler.filter(database).is_some()
+    };
+    let is_told_whole = match operation.command {
+        BULK_WRITE => namespaces(operation, sequences)
+            .into_iter()
+            .filter_map(|namespace| split_namespace(namespace).ok())
+            .any(|(database, _)| tells_all(database)),
+        _ => tells_all(&operation.database),
+    };
     let millis = if is_told_whole { 0 } else { server.log.slow_millis() };
     Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
@@ -46,10 +60,12 @@ pub(super) fn tell_if_slow(
         return;
     }
     let statements = statements(operation, sequences);
+    let is_bulk = operation.command == BULK_WRITE;
     let error = done.as_ref().err();
     let answer_bytes = done.as_ref().ok().map(DocumentBuilder::bytes);
     let whole = |command: DocumentBuf, is_statement: bool| ProfiledOperation {
         operation,
+        name: operation.command,
         is_statement,
         command,
         namespace: operation.namespace(),
@@ -62,12 +78,14 @@ pub(super) fn tell_if_slow(
     };
     match &statements[..] {
         [] if is_told => consider(server, &whole(operation.sent.clone(), false), is_slow, true),
-        [only] if is_told => consider(server, &whole(told(operation, *only), true), is_slow, true),
-        [] | [_] => {}
+        [only] if is_told && !is_bulk => {
+            consider(server, &whole(told(operation, only), true), is_slow, true);
+        }
+        [] | [_] if !is_bulk => {}
         several => {
             for noted in &work.statements {
                 let Some(statement) = several.get(noted.position) else { continue };
-                let deed = of_statement(operation, noted, told(operation, *statement));
+                let deed = of_statement(operation, noted, statement);
                 consider(server, &deed, server.log.tells_of(noted.time), true);
             }
             if is_slow {
@@ -83,17 +101,18 @@ pub(super) fn tell_if_slow(
 fn of_statement<'a>(
     operation: &'a Operation,
     noted: &'a StatementWork,
-    command: DocumentBuf,
+    statement: &Statement<'_>,
 ) -> ProfiledOperation<'a> {
     ProfiledOperation {
         operation,
+        name: statement.name,
         is_statement: true,
-        command,
-        namespace: operation.namespace(),
+        command: told(operation, statement),
+        namespace: statement.namespace.clone(),
         time: noted.time,
         plan: &noted.plan,
         examined: noted.examined,
-        counts: Counts::of_statement(operation.command, &noted.outcome),
+        counts: Counts::of_statement(statement.name, &noted.outcome),
         error: noted.outcome.as_ref().err(),
         answer_bytes: None,
     }
@@ -101,7 +120,7 @@ fn of_statement<'a>(
 
 /// Tells of something that was done, where that is asked for; the profiler only if it may be.
 fn consider(server: &Shared, deed: &ProfiledOperation<'_>, is_slow: bool, may_be_profiled: bool) {
-    let database = &deed.operation.database;
+    let database = deed.database();
     let (level, filter) = (server.profiler.level(database), server.profiler.filter(database));
     let is_told = match &filter {
         Some(filter) => {
@@ -115,7 +134,8 @@ fn consider(server: &Shared, deed: &ProfiledOperation<'_>, is_slow: bool, may_be
         Level::Slow => is_told,
         Level::All => true,
     };
-    let is_profiled = is_profiled && may_be_profiled && deed.operation.is_profiled();
+    let is_of_collection = deed.is_statement || deed.operation.is_profiled();
+    let is_profiled = is_profiled && may_be_profiled && is_of_collection;
     if !is_told && !is_profiled {
         return;
     }
@@ -133,16 +153,55 @@ fn list_of(command: &str) -> Option<&'static str> {
     match command {
         "update" => Some("updates"),
         "delete" => Some("deletes"),
+        BULK_WRITE => Some("ops"),
         _ => None,
     }
 }
 
-/// What an update or delete has to do.
+/// One of the things that a write has to do.
+struct Statement<'a> {
+    sent: Document<'a>,
+    /// The command that does such a thing alone.
+    name: &'static str,
+    namespace: String,
+}
+
+/// What a write has to do.
 fn statements<'a>(
     operation: &'a Operation,
     sequences: &'a [DocumentSequence],
-) -> Vec<Document<'a>> {
+) -> Vec<Statement<'a>> {
     let Some(list) = list_of(operation.command) else { return Vec::new() };
+    let sent = listed(operation, sequences, list).into_iter();
+    if operation.command != BULK_WRITE {
+        let (name, namespace) = (operation.command, operation.namespace());
+        return sent.map(|sent| Statement { sent, name, namespace: namespace.clone() }).collect();
+    }
+    let namespaces = namespaces(operation, sequences);
+    let statement = |sent: Document<'a>| {
+        let (kind, place) = sent.iter().next().unwrap_or(("", Value::Null));
+        let place = place.as_integer().and_then(|place| usize::try_from(place).ok());
+        let namespace = place.and_then(|place| namespaces.get(place)).copied();
+        let names = ["insert", "update", "delete"];
+        let name = names.into_iter().find(|name| *name == kind).unwrap_or(operation.command);
+        Statement { sent, name, namespace: namespace.unwrap_or_default().to_owned() }
+    };
+    sent.map(statement).collect()
+}
+
+/// The collections of a `bulkWrite`.
+fn namespaces<'a>(operation: &'a Operation, sequences: &'a [DocumentSequence]) -> Vec<&'a str> {
+    let listed = listed(operation, sequences, "nsInfo").into_iter();
+    let namespace = |it: Document<'a>| it.get("ns").and_then(|it| it.as_str()).unwrap_or_default();
+    listed.map(namespace).collect()
+}
+
+/// The documents of a list that a command has, wherever it was sent.
+fn listed<'a>(
+    operation: &'a Operation,
+    sequences: &'a [DocumentSequence],
+    list: &str,
+) -> Vec<Document<'a>> {
     if let Some(sequence) = sequences.iter().find(|sequence| sequence.name == list) {
         return sequence.documents.iter().map(DocumentBuf::view).collect();
     }
@@ -151,7 +210,8 @@ fn statements<'a>(
 }
 
 /// A statement as the log and the profiler tell it, with its command's comment.
-fn told(operation: &Operation, statement: Document<'_>) -> DocumentBuf {
+fn told(operation: &Operation, statement: &Statement<'_>) -> DocumentBuf {
+    let Statement { sent: statement, name, .. } = statement;
     let mut told = DocumentBuilder::new();
     for (name, value) in statement.iter() {
         match (name, value) {
@@ -163,7 +223,7 @@ fn told(operation: &Operation, statement: Document<'_>) -> DocumentBuf {
             }
         }
     }
-    if operation.command == "update" {
+    if *name == "update" {
         for option in ["multi", "upsert"].into_iter().filter(|name| statement.get(name).is_none()) {
             told.append(option, Value::Boolean(false));
         }
@@ -180,7 +240,7 @@ fn tell(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 
     if server.profiler.is_paused() {
         return;
     }
-    let Ok(database) = server.frond.database(&deed.operation.database) else { return };
+    let Ok(database) = server.frond.database(deed.database()) else { return };
     // A client's drop of the database may have taken it away.
     if database.list_indexes(COLLECTION).is_err() && make_collection(&database).is_err() {
         return server.profiler.pause();

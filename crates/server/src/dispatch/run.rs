@@ -101,7 +101,8 @@ pub(super) fn try_run(
         share,
         parking,
     };
-    work::begin(profile::statements_from(server, &running.operation));
+    let statements_from = profile::statements_from(server, (&running.operation, sequences));
+    work::begin(statements_from, &running.operation.live);
     let done = run_part(command, request);
     let work = work::end();
     if parking.is_parked() {

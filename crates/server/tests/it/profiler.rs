@@ -328,3 +328,78 @@ fn what_is_told_is_the_servers_to_write_and_the_users_to_drop() {
     client.ok("test", r#"{"find": "c"}"#);
     assert_eq!(entries(&mut client, "{}").len(), 0);
 }
+
+#[test]
+fn operations_of_a_bulk_write_are_told_each_in_its_database() {
+    let server = Running::start();
+    let mut client = server.client();
+    let index = r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a"}]}"#;
+    client.ok("test", index);
+    client.ok("test", r#"{"profile": 2}"#);
+    let ops = r#"[{"insert": 0, "document": {"_id": 1, "a": [1, 2]}},
+        {"insert": 1, "document": {"_id": 1}},
+        {"update": 0, "filter": {"_id": 1}, "updateMods": {"$set": {"a": 2}}},
+        {"update": 0, "filter": {"a": 7}, "updateMods": {"$set": {"b": 2}}, "upsert": true},
+        {"delete": 0, "filter": {"a": 2}, "multi": true}]"#;
+    let namespaces = r#"[{"ns": "test.c"}, {"ns": "other.d"}]"#;
+    let bulk = format!(r#"{{"bulkWrite": 1, "ops": {ops}, "nsInfo": {namespaces}}}"#);
+    client.ok("admin", &bulk);
+    client.ok("test", r#"{"profile": 0}"#);
+    let found = entries(&mut client, "{}");
+    let told: Vec<String> = found
+        .iter()
+        .map(|entry| {
+            let counts = ["ninserted", "nMatched", "nModified", "nUpserted", "ndeleted"]
+                .iter()
+                .chain(&["keysInserted", "keysDeleted"])
+                .filter_map(|name| Some(format!(" {name} {}", integer(entry, name)?)));
+            let text = |name: &str| entry.get(name).and_then(|it| it.as_str()).unwrap_or("-");
+            format!("{} {}{}", text("op"), text("ns"), counts.collect::<String>())
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "insert test.c ninserted 1 keysInserted 3",
+            "update test.c nMatched 1 nModified 1 nUpserted 0 keysDeleted 1",
+            "update test.c nMatched 0 nModified 0 nUpserted 1 keysInserted 2",
+            "remove test.c ndeleted 1 keysDeleted 2",
+        ]
+    );
+    let told = |place: usize| found[place].get("command").and_then(|told| told.as_document());
+    let insert = json(r#"{"insert": 0, "document": {"_id": 1, "a": [1, 2]}}"#);
+    assert_eq!(told(0), Some(insert.view()));
+    assert_eq!(found[1].get("planSummary"), Some(Value::String("IDHACK")));
+    assert_eq!(entries_of(&mut client, "other"), 0, "its profiler is off");
+}
+
+fn entries_of(client: &mut TestClient, database: &str) -> usize {
+    let answer = client.ok(database, r#"{"count": "system.profile"}"#);
+    integer(&answer, "n").and_then(|count| usize::try_from(count).ok()).expect("a count")
+}
+
+#[test]
+fn what_runs_tells_its_plan() {
+    let server = Running::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    let documents: Vec<String> = (0..4_000).map(|it| format!(r#"{{"_id": {it}}}"#)).collect();
+    client.ok("test", &format!(r#"{{"insert": "c", "documents": [{}]}}"#, documents.join(",")));
+    let slow = r#"{"$lt": [{"$reduce": {"input": {"$range": [0, 100000]}, "initialValue": "$_id",
+        "in": {"$add": ["$$value", 1]}}}, 0]}"#;
+    let find = format!(r#"{{"find": "c", "filter": {{"_id": {{"$gte": 10}}, "$expr": {slow}}}}}"#);
+    let running = std::thread::spawn(move || client.code("test", &find));
+    let ask = r#"{"currentOp": 1, "command.find": "c", "docsExamined": {"$gte": 64}}"#;
+    let told = loop {
+        let answer = other.ok("admin", ask);
+        let listed = answer.get("inprog").and_then(|list| list.as_array()).expect("a list");
+        if let Some(told) = listed.iter().next().and_then(|told| told.as_document()) {
+            break told.to_buf();
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(told.get("planSummary"), Some(Value::String("IXSCAN { _id: 1 }")));
+    assert!(integer(&told, "keysExamined").is_some());
+    let id = integer(&told, "opid").expect("it has one");
+    other.ok("admin", &format!(r#"{{"killOp": 1, "op": {id}}}"#));
+    assert_eq!(running.join().expect("it ends"), 11601);
+}

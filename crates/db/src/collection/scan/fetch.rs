@@ -7,9 +7,9 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, key};
-use frond_query::Filter;
 use frond_query::large::{Asked, Depth};
 use frond_query::metadata::Metadata;
+use frond_query::{Filter, examined};
 use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
 
 use super::row::Row;
@@ -83,6 +83,7 @@ impl Fetch<'_> {
             return Ok(Some(nothing_of(entry.key)));
         }
         walk.documents_examined += 1;
+        examined::tell(0, 1);
         self.passing(entry.key, &entry.value)
     }
 
@@ -108,6 +109,7 @@ impl Fetch<'_> {
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while wants_more && entries.step()? {
                 examined += 1;
+                examined::tell(0, 1);
                 self.step()?;
                 let Some(entry) = entries.entry_ref() else { break };
                 if let ContentRef::Inline(bytes) = entry.content {
@@ -136,6 +138,7 @@ impl Fetch<'_> {
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while next.is_none() && entries.step()? {
                 examined += 1;
+                examined::tell(0, 1);
                 self.step()?;
                 let Some(lent) = entries.entry_ref() else { break };
                 let is_inline = match lent.content {
@@ -218,6 +221,7 @@ impl Fetch<'_> {
             return Err(Error::damaged("an index names an absent document"));
         };
         walk.documents_examined += 1;
+        examined::tell(0, 1);
         if must_ask && !self.asked_here().try_matches(self.reader.document(&value)?.view())? {
             return Ok(None);
         }

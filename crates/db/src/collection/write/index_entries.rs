@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::{Document, key};
 use frond_engine::{Transaction, TreeId};
+use frond_query::examined;
 use frond_tree::{Bounds, Direction};
 
 use super::CollectionWriter;
@@ -30,6 +31,10 @@ impl CollectionWriter<'_> {
         assert_eq!(live.collection.indexes.len(), live.indexes.len(), "invariant 2");
         assert_eq!(live.indexes.len(), self.own.flags.len(), "each index has its flags");
         let indexes = live.collection.indexes.iter().zip(&live.indexes);
+        // The documents' own tree is the index of `_id`, unless there is one beside it.
+        let is_own = live.collection.series.is_none() && live.collection.collated_id().is_none();
+        let (is_new, is_gone) = (before.is_none() && is_own, after.is_none() && is_own);
+        let (mut inserted, mut deleted) = (u64::from(is_new), u64::from(is_gone));
         for (position, (index, tree)) in indexes.enumerate() {
             if let (Some(before), Some(after)) = (before, after)
                 && index.files_alike(before, after)
@@ -43,6 +48,7 @@ impl CollectionWriter<'_> {
             let (old, new) = (entries_of(before)?, entries_of(after)?);
             for key in old.keys().filter(|key| !new.contains_key(*key)) {
                 self.transaction.delete(*tree, key.clone())?;
+                deleted += 1;
             }
             let document = after.unwrap_or(Document::empty());
             let (database, collection) = (self.database, self.name);
@@ -65,8 +71,10 @@ impl CollectionWriter<'_> {
                     }
                 }
                 self.transaction.put(*tree, key.clone(), value.clone())?;
+                inserted += u64::from(!old.contains_key(key));
             }
         }
+        examined::add_written(inserted, deleted);
         Ok(())
     }
 }

@@ -9,14 +9,16 @@ use frond_query::examined::Examined;
 
 use crate::authorization;
 use crate::log::{SlowOperation, append_failure, shortened};
-use crate::operations::Operation;
-use crate::request::Answer;
+use crate::operations::{Operation, kind_of};
+use crate::request::{Answer, split_namespace};
 use crate::shared::Shared;
 
 /// A command, or a statement of one.
 pub(super) struct ProfiledOperation<'a> {
     pub operation: &'a Operation,
-    /// Whether it is a statement of an update or delete.
+    /// The name of the command, or of the one that would do what the statement does.
+    pub name: &'static str,
+    /// Whether it is a statement of a write.
     pub is_statement: bool,
     /// As it was sent.
     pub command: DocumentBuf,
@@ -81,11 +83,12 @@ impl Counts {
         }
     }
 
-    /// As a statement of an update or delete has it.
+    /// As a statement of a write has it.
     pub fn of_statement(command: &str, outcome: &Result<StatementOutcome, Error>) -> Counts {
         let outcome = outcome.as_ref().copied().unwrap_or_default();
         let number = |count: u64| i64::try_from(count).ok();
         match command {
+            "insert" => Counts { inserted: number(outcome.count), ..Counts::default() },
             "delete" => Counts { deleted: number(outcome.count), ..Counts::default() },
             _ => Counts {
                 matched: number(outcome.count),
@@ -98,13 +101,21 @@ impl Counts {
 }
 
 impl ProfiledOperation<'_> {
+    /// The database whose profiler is asked about it.
+    pub fn database(&self) -> &str {
+        match split_namespace(&self.namespace) {
+            Ok((database, _)) if self.name != self.operation.command => database,
+            _ => &self.operation.database,
+        }
+    }
+
     /// What the profiler tells of it.
     pub fn entry(&self, server: &Shared, hashes: Option<&[String; 2]>) -> DocumentBuf {
         let (operation, peer) = (self.operation, &self.operation.peer);
         let mut entry = DocumentBuilder::new();
         let command = authorization::without_secrets(self.command.view());
         entry
-            .append("op", Value::String(operation.kind()))
+            .append("op", Value::String(kind_of(self.name)))
             .append("ns", Value::String(&self.namespace))
             .append("command", Value::from(&shortened(command.view())));
         if let Some(origin) = operation.origin() {
@@ -159,7 +170,7 @@ impl ProfiledOperation<'_> {
             connection: peer.id,
             client: &peer.address.to_string(),
             app_name: peer.app_name().as_deref(),
-            kind: if self.is_statement { operation.kind() } else { "command" },
+            kind: if self.is_statement { kind_of(self.name) } else { "command" },
             namespace: &self.namespace,
             command: command.view(),
             origin: origin.as_ref().map(DocumentBuf::view),
@@ -176,7 +187,8 @@ impl ProfiledOperation<'_> {
     fn append_facts(&self, told: &mut DocumentBuilder, yields: &str, hashes: Option<&[String; 2]>) {
         let Counts { cursor_id, matched, modified, inserted, .. } = self.counts;
         let Counts { deleted, upserted, is_exhausted, returned, .. } = self.counts;
-        let Examined { keys, documents, has_sorted, used_disk } = self.examined;
+        let Examined { keys, documents, has_sorted, used_disk, .. } = self.examined;
+        let written = |count: u64| i64::try_from(count).ok().filter(|count| 0 < *count);
         let has_searched = !matches!(self.plan, Plan::Unknown) || 0 < keys + documents;
         let examined = |count: u64| i64::try_from(count).ok().filter(|_| has_searched);
         append_count(told, "cursorid", cursor_id);
@@ -189,6 +201,8 @@ impl ProfiledOperation<'_> {
         append_count(told, "ninserted", inserted);
         append_count(told, "ndeleted", deleted);
         append_count(told, "nUpserted", upserted);
+        append_count(told, "keysInserted", written(self.examined.keys_inserted));
+        append_count(told, "keysDeleted", written(self.examined.keys_deleted));
         append_if(told, "cursorExhausted", is_exhausted);
         told.append(yields, Value::Int32(0));
         append_count(told, "nreturned", returned);
