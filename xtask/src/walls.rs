@@ -58,9 +58,9 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "engine",
         rooms: "ids reach entry change_note error space background options fingerprint log order horizon overlay \
-                fault state held_states queue signals snapshot slow write_memory statistics shared changes \
+                fault state held_states queue signals snapshot slow write_memory statistics kept_states shared changes \
                 moments transaction \
-                compaction gc commit follow check image recovery threads engine",
+                compaction gc commit follow check image recovery past threads engine",
         gate: None,
         upward: 0,
         in_rings: 0,
@@ -102,7 +102,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "vcs",
-        rooms: "fields three_way repository history refs conflict state diff document_history status rows \
+        rooms: "fields three_way repository history refs conflict state past diff document_history status rows \
                 source collection_rules adopt commit policy restore merge reset undo layer open \
                 doctor erase remote salvage fsck repair branch reclaim",
         gate: None,

@@ -11,7 +11,7 @@ use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::name::{DatabaseName, Target, VersionName};
 use crate::reader::Reader;
-use crate::refs::{branch_ref, history, policy, repository};
+use crate::refs::{branch_ref, history, moment, policy, repository};
 use crate::retry::RetryableWrite;
 use crate::schema::{CatalogEpoch, KnownDatabase};
 use crate::system;
@@ -56,11 +56,27 @@ impl Database {
     /// `NamespaceNotFound` (26) if there is no such branch or revision; as [`Reader::get`].
     #[doc(hidden)]
     pub fn resolve(frond: &Frond, name: DatabaseName, context: Context) -> Result<Database, Error> {
+        Database::resolve_while(frond, name, context, &Interrupt::default())
+    }
+
+    /// As [`Database::resolve`]; a moment whose log is read asks `interrupt` meanwhile.
+    ///
+    /// # Errors
+    /// As there; what `interrupt` says.
+    fn resolve_while(
+        frond: &Frond,
+        name: DatabaseName,
+        context: Context,
+        interrupt: &Interrupt,
+    ) -> Result<Database, Error> {
         let reader = match &context {
             Context::Within(transaction) => Reader::shared(transaction.clone()),
-            Context::At(snapshot) => Reader::at(frond.engine(), snapshot.clone()),
+            Context::At(snapshot) => Reader::at(snapshot.clone()),
             _ => Reader::now(frond.engine()),
         };
+        if let Some((branch, snapshot)) = moment::find(frond, &reader, &name, interrupt)? {
+            return Database::at_moment(frond, name, branch, snapshot);
+        }
         let repository = repository(&reader, &name.name)?;
         let default = repository
             .as_ref()
@@ -98,11 +114,40 @@ impl Database {
         })
     }
 
+    /// A branch as it was when `snapshot` was taken.
+    fn at_moment(
+        frond: &Frond,
+        name: DatabaseName,
+        branch: String,
+        snapshot: Snapshot,
+    ) -> Result<Database, Error> {
+        let reader = Reader::at(snapshot.clone());
+        let repository = repository(&reader, &name.name)?;
+        let default = repository
+            .as_ref()
+            .map_or(system::DEFAULT_BRANCH, |repository| &repository.default_branch);
+        // A database that didn't exist was empty, but for other branches.
+        if branch != default && branch_ref(&reader, &name.name, &branch)?.is_none() {
+            let message = format!("there was no branch {branch} in {} then: {name}", name.name);
+            return Err(Error::invalid(Code::NamespaceNotFound, message));
+        }
+        Ok(Database {
+            frond: frond.clone(),
+            name: Arc::new(name),
+            target: Target::Branch(branch.into()),
+            validates: true,
+            keeps_empty_timestamps: false,
+            context: Context::At(snapshot),
+            known: None,
+            interrupt: Interrupt::default(),
+        })
+    }
+
     /// Whether its name may lead elsewhere as time goes on: `shop@{yesterday}`.
     fn is_dated(&self) -> bool {
         let is_dated = |version: &String| version.contains('{');
-        let is_commit = matches!(self.target, Target::Commit(..));
-        is_commit && matches!(&self.name.version, VersionName::Named(name) if is_dated(name))
+        let is_fixed = matches!(self.target, Target::Commit(..)) || self.is_past();
+        is_fixed && matches!(&self.name.version, VersionName::Named(name) if is_dated(name))
     }
 
     /// A database whose name was found before.
@@ -171,9 +216,9 @@ impl Database {
         &self.name
     }
 
-    /// Whether it is a commit rather than a branch.
+    /// Whether it is a commit, or a moment that has gone by, rather than a branch.
     pub fn is_read_only(&self) -> bool {
-        matches!(self.target, Target::Commit(..))
+        matches!(self.target, Target::Commit(..)) || self.is_past()
     }
 
     /// The branch whose working state this is.
@@ -209,6 +254,10 @@ impl Database {
     /// This database, for one write that a client may send again: what it does is remembered with
     /// it, and the second time that is the answer.
     pub fn retryable(&self, write: RetryableWrite) -> Database {
+        if self.is_past() {
+            // It is refused, and must not be done to what the name's branch is now.
+            return self.clone();
+        }
         Database { context: Context::Retryable(write), ..self.clone() }
     }
 
@@ -243,8 +292,11 @@ impl Database {
         if !self.is_past() {
             return Ok(());
         }
-        let message = format!("{} is read at a moment that has gone by", self.name);
-        Err(Error::invalid(Code::IllegalOperation, message))
+        let message = format!(
+            "{} is read at a moment that has gone by and can't be written: write to a branch of {}",
+            self.name, self.name.name
+        );
+        Err(Error::invalid(Code::UserWritesBlocked, message))
     }
 
     /// What is to be remembered of the next write.
@@ -260,7 +312,7 @@ impl Database {
     pub fn reader(&self) -> Reader<'static> {
         match &self.context {
             Context::Within(transaction) => Reader::shared(transaction.clone()),
-            Context::At(snapshot) => Reader::at(self.frond.engine(), snapshot.clone()),
+            Context::At(snapshot) => Reader::at(snapshot.clone()),
             _ => {
                 // Noted first: see the cache.
                 let moment = self.frond.catalog_cache().moment();
@@ -379,9 +431,10 @@ impl Database {
     /// The branch to write to.
     ///
     /// # Errors
-    /// `UserWritesBlocked` if this is a commit.
+    /// `UserWritesBlocked` if this is a commit, or read at a moment that has gone by.
     #[doc(hidden)]
     pub fn writable_branch(&self) -> Result<&str, Error> {
+        self.refuse_past()?;
         self.branch().ok_or_else(|| {
             let message = format!(
                 "{} is a commit and can't be written: write to a branch of {}",
@@ -450,12 +503,22 @@ impl Frond {
     /// `InvalidNamespace` (73) if no database can have the name; `NamespaceNotFound` (26) if there
     /// is no such branch or revision.
     pub fn database(&self, name: &str) -> Result<Database, Error> {
+        self.database_while(name, &Interrupt::default())
+    }
+
+    /// As [`Frond::database`]; where `name` names a moment that is made of the log again,
+    /// `interrupt` is asked meanwhile.
+    ///
+    /// # Errors
+    /// As there; what `interrupt` says.
+    pub fn database_while(&self, name: &str, interrupt: &Interrupt) -> Result<Database, Error> {
         let cache = self.catalog_cache();
         let moment = cache.moment();
         if let Some(known) = moment.and_then(|moment| cache.database(moment, name)) {
             return Ok(Database::known(self, known, Context::Alone));
         }
-        let database = Database::resolve(self, DatabaseName::parse(name)?, Context::Alone)?;
+        let (parsed, context) = (DatabaseName::parse(name)?, Context::Alone);
+        let database = Database::resolve_while(self, parsed, context, interrupt)?;
         Ok(match moment.filter(|moment| cache.is_current(*moment)) {
             Some(moment) if !database.is_dated() => database.kept(moment, name),
             _ => database,

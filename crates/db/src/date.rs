@@ -29,6 +29,12 @@ pub struct WrittenDate {
 }
 
 impl WrittenDate {
+    /// All of a second, counted since 1970.
+    pub fn of_second(second: u32) -> WrittenDate {
+        let first_millis = i64::from(second) * 1_000;
+        WrittenDate { first_millis, last_millis: first_millis + 999 }
+    }
+
     /// Reads a date; words count from `now_millis`. `None` if it is none.
     pub fn read(text: &str, now_millis: i64) -> Option<WrittenDate> {
         if TEXT_BYTES_MAX < text.len() {

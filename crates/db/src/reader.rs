@@ -46,12 +46,14 @@ enum Source<'a> {
 impl Reader<'static> {
     /// Reads what is visible now.
     pub fn now(engine: &Engine) -> Reader<'static> {
-        Reader::at(engine, engine.snapshot())
+        Reader::at(engine.snapshot())
     }
 
     /// Reads at `snapshot`.
-    pub fn at(engine: &Engine, snapshot: Snapshot) -> Reader<'static> {
-        Reader { source: Source::Snapshot(snapshot), store: engine.store().clone(), moment: None }
+    pub fn at(snapshot: Snapshot) -> Reader<'static> {
+        // The snapshot's own: of a moment that was made again it has chunks that no other has.
+        let store = Arc::clone(snapshot.store());
+        Reader { source: Source::Snapshot(snapshot), store, moment: None }
     }
 
     /// This reader, whose snapshot was taken after `moment` was noted.

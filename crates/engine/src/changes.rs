@@ -140,12 +140,13 @@ impl Shared {
     /// As there.
     pub fn forget_changes(&self) -> Result<(), EngineError> {
         if !self.kept.may_be_on() {
-            return Ok(());
+            return Ok(self.trim_kept_states()?);
         }
         let io = |error| StoreError::io("a segment of the log that was kept", error);
         let _no_spares = self.recycled.none().map_err(io)?;
         self.flush()?;
         let end = self.horizon.end();
-        Ok(self.kept.forget((end.segment, end.sequence)).map_err(io)?)
+        self.kept.forget((end.segment, end.sequence)).map_err(io)?;
+        Ok(self.kept_states.keep_from(&*self.store, None)?)
     }
 }

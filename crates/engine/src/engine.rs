@@ -22,6 +22,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
 use crate::options::{ChangeRetention, EngineOptions, RetentionBegins};
 use crate::order::{Order, SetEntry, SlotOrder};
+use crate::past::PastError;
 use crate::recovery;
 use crate::shared::Shared;
 use crate::slow::SlowCommit;
@@ -224,6 +225,30 @@ impl Engine {
         self.shared.snapshot_at(moment)
     }
 
+    /// What was visible at `moment`: as [`Engine::snapshot_at`], or else as the log that is kept
+    /// tells. The first who asks for a moment waits until the log is read from the last kept state
+    /// on, which is as much as a memtable or two; others, also for moments near it, don't.
+    /// `goes_on` is asked all the while.
+    ///
+    /// # Errors
+    /// [`PastError::Gone`] if the log doesn't reach it; [`PastError::Interrupted`] if `goes_on`
+    /// says no; as [`Engine::await_visible`], and what reading meets.
+    pub fn past_at(
+        &self,
+        moment: Sequence,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Snapshot, PastError> {
+        self.shared.past_at(moment, goes_on)
+    }
+
+    /// Every moment from this one on can be read.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn past_from(&self) -> Result<Sequence, EngineError> {
+        self.shared.past_from()
+    }
+
     /// Waits until all is visible that will ever have its place up to `moment`, to which clocks
     /// must have come: what is written later has its place behind it.
     ///
@@ -236,6 +261,7 @@ impl Engine {
     /// Lets no caller read a moment before now again, leased or not. Snapshots that are held stay.
     pub fn forget_past(&self) {
         self.shared.current.forget_past();
+        self.shared.kept_states.forget_ranges(|_| false);
     }
 
     /// Begins a transaction at what is visible now.

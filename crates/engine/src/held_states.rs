@@ -90,6 +90,12 @@ impl HeldStates {
         self.states.iter().filter(is_old).filter_map(|held| held.state.upgrade()).collect()
     }
 
+    /// Every moment from this one on is shown by the latest.
+    pub fn latest_from(&self) -> Sequence {
+        let from = self.states.last().map_or(self.shown_from, |held| held.from);
+        from.max(self.shown_from)
+    }
+
     /// The State that shows a moment which was visible once.
     pub fn at(&self, moment: Sequence) -> Option<Arc<State>> {
         if moment < self.shown_from {

@@ -13,8 +13,8 @@
 //! down), `compaction` (flushing, folding by key range and for version commits, merging,
 //! publishing), `background` (errors, backpressure, whose turn it is), `threads`, `held_states` and
 //! `moments` (reading what was visible once), `gc` (collecting, rereading, expiry of snapshots),
-//! `recovery`, `image` (all of it as a chunk), [`engine`]. This crate doesn't know what keys and
-//! values mean.
+//! `recovery`, `kept_states` and `past` (any moment that the kept log reaches), `image` (all of it
+//! as a chunk), [`engine`]. This crate doesn't know what keys and values mean.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
@@ -35,11 +35,13 @@ mod held_states;
 mod horizon;
 pub mod ids;
 mod image;
+mod kept_states;
 mod log;
 mod moments;
 mod options;
 pub mod order;
 mod overlay;
+mod past;
 mod queue;
 mod reach;
 mod recovery;
@@ -65,6 +67,7 @@ pub use ids::{Sequence, TreeId};
 pub use image::Image;
 pub use log::leave_out::leave_out_record;
 pub use options::{ChangeRetention, EngineOptions, RetentionBegins};
+pub use past::PastError;
 pub use slow::{SlowCommit, Stage};
 pub use snapshot::Snapshot;
 pub use snapshot::cursor::EntryCursor;

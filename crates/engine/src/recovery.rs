@@ -20,6 +20,7 @@ use crate::fault::FaultCell;
 use crate::horizon::{DurableEnd, Horizon};
 use crate::ids::{Sequence, TreeId, TreeIds};
 use crate::image::Image;
+use crate::kept_states::KeptStates;
 use crate::log::decode::{Before, DecodeError, Decoded};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
 use crate::log::kept::{KeptSegments, first_kept};
@@ -247,7 +248,10 @@ impl Before for Replayed<'_> {
 }
 
 /// Reads the published bases of all trees.
-fn read_bases(
+///
+/// # Errors
+/// As the store's.
+pub(crate) fn read_bases(
     store: &Arc<dyn ChunkStore>,
     bases: &Tree,
 ) -> Result<Vec<(TreeId, Base)>, EngineError> {
@@ -340,6 +344,7 @@ fn assemble(
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         key_locks: KeyLocks::default(),
+        kept_states: KeptStates::default(),
         recycler,
         published: Published::new(
             publisher,

@@ -22,6 +22,7 @@ use crate::fault::FaultCell;
 use crate::fingerprint;
 use crate::horizon::Horizon;
 use crate::ids::{Sequence, TreeId, TreeIds};
+use crate::kept_states::KeptStates;
 use crate::log::kept::KeptSegments;
 use crate::log::recycled::RecycledSegments;
 use crate::options::EngineOptions;
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     pub transactions: OpenTransactions,
     /// Which keys they have claimed.
     pub key_locks: KeyLocks,
+    /// Published states that are kept, and what was made of them.
+    pub kept_states: KeptStates,
     /// Memory for memtables.
     pub recycler: Arc<Recycler>,
     /// What the store's root names; see `compaction::publish`.

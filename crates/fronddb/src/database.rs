@@ -49,7 +49,7 @@ impl Database {
         self.inner.branch()
     }
 
-    /// Whether it is a commit rather than a branch.
+    /// Whether it is a commit, or a moment that has gone by, rather than a branch.
     pub fn is_read_only(&self) -> bool {
         self.inner.is_read_only()
     }

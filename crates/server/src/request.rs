@@ -141,7 +141,7 @@ impl<'a> Request<'a> {
         let found = match (&self.current, &self.moment) {
             (Some(current), _) => current.transaction.database(name),
             (None, Some(moment)) => frond.database_at(name, moment),
-            (None, None) => frond.database(name),
+            (None, None) => frond.database_while(name, &self.operation.interrupt()),
         };
         let database = found.map_err(|error| match error.code {
             Code::NamespaceNotFound => Error { code: Code::InvalidNamespace, ..error },

@@ -12,6 +12,7 @@ use frond_query::Code;
 use frond_store::ChunkHash;
 use frond_tree::{Bounds, Direction, Tree, Value};
 
+use crate::adopt::Adoption;
 use crate::history::base;
 use crate::merge::waiting;
 use crate::refs::ref_name;
@@ -44,41 +45,30 @@ impl Repository {
         Ok(branches)
     }
 
-    /// Makes a branch at `start` (default: this version's commit; never dirty state). O(1).
+    /// Makes a branch at `start` (default: this version's commit; never dirty state). O(1). With
+    /// `WORKING@{TIME}` it is what this branch was then, changes that weren't committed included:
+    /// that costs what was written around that moment.
     ///
     /// # Errors
-    /// `BadValue` if the name is not allowed or `start` names no commit; `NamespaceExists` if there
-    /// is such a branch; `NamespaceNotFound` if there is no such database.
+    /// `BadValue` if the name is not allowed or `start` names no commit; `SnapshotTooOld` if it
+    /// names a moment that isn't kept; `NamespaceExists` if there is such a branch;
+    /// `NamespaceNotFound` if there is no such database.
     pub fn create_branch(&self, name: &str, start: Option<&str>) -> Result<BranchInfo, Error> {
         ref_name::check_name(name)?;
         let repository = self.repository_name();
         let scope = Scope::branch(repository, name);
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
-            let place = TreeRef::Live(TreeId::SYSTEM);
+            let past = start.map(|start| self.working_past(start)).transpose()?.flatten();
             let head = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 if refs::repository(&reader, repository)?.is_none() {
                     return Err(refs::missing(repository));
                 }
-                if refs::branch_ref(&reader, repository, name)?.is_some() {
-                    let message = format!("branch {name} of {repository} exists");
-                    return Err(Error::invalid(Code::NamespaceExists, message));
+                check_is_free(&reader, repository, name)?;
+                match &past {
+                    Some(past) => past.head(&reader, repository)?,
+                    None => self.revision_or_nothing(&reader, start.unwrap_or(history::HEAD))?,
                 }
-                if tag::target(&reader, repository, name)?.is_some() {
-                    let message =
-                        format!("{name} is a tag of {repository}: a branch needs another name");
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
-                if let Some((remote, _)) = name.split_once('/')
-                    && reader.get(place, &system::remote_key(repository, remote))?.is_some()
-                {
-                    let message = format!(
-                        "{name} would be taken for a branch of the remote {remote}: a branch needs \
-                         another name"
-                    );
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
-                self.revision_or_nothing(&reader, start.unwrap_or(history::HEAD))?
             };
             let head = head.map(format::id_of);
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
@@ -88,6 +78,13 @@ impl Repository {
             let why = format!("branch: created from {}", start.unwrap_or(history::HEAD));
             let why = RefWhy::plain(&why, self.frond().time_millis());
             RefChange { from: None, to: head, why }.log(transaction, repository, name)?;
+            if let Some(past) = past {
+                let engine = self.frond().engine();
+                let state = BranchState::validated(self.frond(), transaction, repository, name)?;
+                let head = state.head_catalog(&**engine.store())?;
+                let adoption = Adoption { head, before: head, after: past.catalog };
+                state.adopt(engine, transaction, &adoption)?;
+            }
             Ok(Outcome::Commit(BranchInfo { name: name.to_owned(), head }))
         })
     }
@@ -207,4 +204,24 @@ impl Repository {
         transaction.validate(TreeId::SYSTEM, default_key);
         Ok(())
     }
+}
+
+/// Refuses a new branch's name that something else has.
+fn check_is_free(reader: &Reader<'_>, repository: &str, name: &str) -> Result<(), Error> {
+    let taken = |message: String| Err(Error::invalid(Code::NamespaceExists, message));
+    if refs::branch_ref(reader, repository, name)?.is_some() {
+        return taken(format!("branch {name} of {repository} exists"));
+    }
+    if tag::target(reader, repository, name)?.is_some() {
+        return taken(format!("{name} is a tag of {repository}: a branch needs another name"));
+    }
+    let place = TreeRef::Live(TreeId::SYSTEM);
+    if let Some((remote, _)) = name.split_once('/')
+        && reader.get(place, &system::remote_key(repository, remote))?.is_some()
+    {
+        return taken(format!(
+            "{name} would be taken for a branch of the remote {remote}: a branch needs another name"
+        ));
+    }
+    Ok(())
 }

@@ -126,11 +126,14 @@ impl Repository {
         state.working_catalog(self.frond().engine(), &reader.snapshot()?)
     }
 
-    /// The catalog of what `text` names: `WORKING`, `NOTHING`, or a revision; a branch's name is
-    /// its last commit.
+    /// The catalog of what `text` names: `WORKING`, `WORKING@{TIME}`, `NOTHING`, or a revision; a
+    /// branch's name is its last commit.
     pub(crate) fn catalog_of(&self, reader: &Reader<'_>, text: &str) -> Result<Tree, Error> {
         if text == history::WORKING {
             return self.working_catalog(reader, self.working_branch()?);
+        }
+        if let Some(past) = self.working_past(text)? {
+            return Ok(past.catalog);
         }
         if text == history::NOTHING {
             let repository = refs::repository(reader, self.repository_name())?;

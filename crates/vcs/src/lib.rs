@@ -27,6 +27,7 @@ pub(crate) mod history;
 mod refs;
 
 pub(crate) mod conflict;
+mod past;
 pub(crate) mod state;
 
 mod diff;

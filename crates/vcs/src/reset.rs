@@ -11,6 +11,7 @@ use frond_store::ChunkHash;
 use crate::adopt::Adoption;
 use crate::history::base;
 use crate::merge::waiting::{self, Carried};
+use crate::past::is_working_past;
 use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
 use crate::repository::Repository;
@@ -19,18 +20,23 @@ use crate::{conflict, history};
 
 impl Repository {
     /// Moves the branch to `target` (default HEAD). Hard: the working state becomes the target's;
-    /// soft: the working state stays as it is.
+    /// soft: the working state stays as it is. `WORKING@{TIME}` is the branch as it was then, HEAD
+    /// and working state; answered is its HEAD, if it has one.
     ///
     /// # Errors
-    /// `BadValue` if `target` names no commit; `UserWritesBlocked` if this version is a commit;
+    /// `BadValue` if `target` names no commit, or the reset is soft and it names a moment;
+    /// `SnapshotTooOld` if that isn't kept; `UserWritesBlocked` if this version is a commit;
     /// `IllegalOperation` if the reset is soft and a merge waits, or the branch is protected and
     /// would go back; `DocumentValidationFailure` if what the branch doesn't have breaks a rule.
-    pub fn reset(&self, target: Option<&str>, hard: bool) -> Result<CommitId, Error> {
+    pub fn reset(&self, target: Option<&str>, hard: bool) -> Result<Option<CommitId>, Error> {
         let branch = self.writable_branch()?;
         let name = self.repository_name();
         let engine = self.frond().engine();
         let store = engine.store();
         let target = target.unwrap_or(history::HEAD);
+        if is_working_past(target) {
+            return self.reset_to_past(branch, target, hard);
+        }
         self.replace_working_state(branch, |transaction| {
             if refs::repository(&self.reader(), name)?.is_none() {
                 let message = format!("no branch or revision {target} in {name}");
@@ -60,7 +66,56 @@ impl Repository {
                 state.keep(engine, transaction, &commit.catalog)?;
             }
             state.move_ref(transaction, chunk, why)?;
-            Ok(Outcome::Commit(format::id_of(chunk)))
+            Ok(Outcome::Commit(Some(format::id_of(chunk))))
+        })
+    }
+
+    /// Makes a branch what it was at a moment.
+    fn reset_to_past(
+        &self,
+        branch: &str,
+        target: &str,
+        hard: bool,
+    ) -> Result<Option<CommitId>, Error> {
+        if !hard {
+            let message = format!("{target} is a working state: a soft reset leaves that as it is");
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        let name = self.repository_name();
+        let engine = self.frond().engine();
+        let store = &**engine.store();
+        self.replace_working_state(branch, |transaction| {
+            let Some(past) = self.working_past(target)? else {
+                let message = format!("{target} names no working state");
+                return Err(Error::invalid(Code::BadValue, message));
+            };
+            let state = BranchState::validated(self.frond(), transaction, name, branch)?;
+            let head = past.head(&Reader::within(engine, transaction), name)?;
+            let (chunk, head) = match head {
+                Some(chunk) => (Some(chunk), history::load(store, chunk)?.catalog),
+                // Without a commit then, the commits since stay.
+                None => (state.head_chunk(), state.head_catalog(store)?),
+            };
+            if let Some(chunk) = chunk
+                && !self.is_forward(&state, chunk)?
+            {
+                state.refuse_protected(transaction, self, "a reset to what is not ahead")?;
+            }
+            self.check_move(transaction, BranchMove::Reset, (&head, &past.catalog))?;
+            let merge = waiting::remember(engine, transaction, &state)?;
+            let before = state.working_catalog(engine, transaction.snapshot())?;
+            let after = past.catalog;
+            state.adopt(engine, transaction, &Adoption { head, before, after })?;
+            conflict::clear(engine, transaction, name, branch)?;
+            let why = format!("reset: moving to {target}");
+            let why = RefWhy {
+                lost: Lost::working(before, merge.as_ref()),
+                left: Some(after),
+                ..RefWhy::plain(&why, self.frond().time_millis())
+            };
+            let to = chunk.map(format::id_of);
+            state.move_ref_to(transaction, to, why)?;
+            Ok(Outcome::Commit(to))
         })
     }
 

@@ -74,7 +74,10 @@ impl Repository {
             let after = state::with_entry(&**store, &before, collection, wanted.as_ref())?;
             state.adopt(engine, transaction, &Adoption { head, before, after })?;
             let why = format!("restore: collection {collection}");
-            let why = RefWhy::replacing(&why, self.frond().time_millis(), before);
+            let why = RefWhy {
+                left: Some(after),
+                ..RefWhy::replacing(&why, self.frond().time_millis(), before)
+            };
             let (from, to) = (state.head_id(), state.head_id());
             RefChange { from, to, why }.log(transaction, name, branch)?;
             let done = if wanted.is_some() { Restored::Changed } else { Restored::Removed };

@@ -268,6 +268,7 @@ impl Repository {
         body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         self.refuse_in_transaction("a command of versions")?;
+        self.writable_branch()?;
         let name = self.repository_name();
         let prefix = system::working_prefix(name, branch);
         let scopes: Vec<Scope> = catalog_view::working_entries(&self.reader(), &prefix)?

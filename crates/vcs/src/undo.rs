@@ -186,6 +186,9 @@ impl Repository {
         change: &RefChangeInfo,
     ) -> Result<Tree, Error> {
         let tree = |root| Tree { root, format: state.repository.format() };
+        if let Some(root) = change.left {
+            return Ok(tree(root));
+        }
         let undid = change.undid.and_then(|undid| changes.iter().find(|each| each.change == undid));
         if let Some((undid, root)) = undid.and_then(|undid| Some((undid, undid.lost?))) {
             let Some(now) = change.lost.filter(|_| undid.to.is_some()) else {

@@ -16,6 +16,7 @@ Examples:
   frond branch shop                     list the branches: last commit, its date, ahead of main, behind
   frond branch shop sale                make one at the last commit
   frond branch shop old main~5          make one at an older version
+  frond branch shop old 'WORKING@{1 hour ago}'    with all that main held then, committed or not
   frond branch shop --delete sale       delete one that was merged
   frond branch shop --delete sale -f    delete it in any case
   frond branch shop main --protect      main only moves forward from now on

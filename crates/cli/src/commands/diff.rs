@@ -26,13 +26,15 @@ Examples:
   frond diff shop main~1 main              two versions
   frond diff shop main sale --stat         two branches, counted
   frond diff shop main...sale              what sale did since it parted from main
-  frond diff shop main@{yesterday} main    what a day brought
+  frond diff shop main@{yesterday} main    what a day brought, from commit to commit
+  frond diff shop 'WORKING@{1 hour ago}' WORKING      what an hour brought, committed or not
   frond diff shop main sale -c items       only one collection
   frond diff shop -- items/17              only one document
   frond diff shop main sale --json         one difference a line, for other programs
 
 A version is a branch (its last commit), a tag, a commit's id or the first letters of one, HEAD, or any of \
-these followed by @{DATE}, ~2 or ^; WORKING is what is there now, NOTHING the empty database.";
+these followed by @{DATE}, ~2 or ^; WORKING is what is there now, \
+WORKING@{TIME} what was there then, NOTHING the empty database.";
 
 /// Show how two versions differ
 #[derive(clap::Args)]

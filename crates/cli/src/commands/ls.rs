@@ -15,6 +15,7 @@ Examples:
   frond ls                      the databases, with their size on the disk
   frond ls shop                 the collections of shop, with the number of documents
   frond ls shop@main~2          as they were two commits ago
+  frond ls 'shop@{1 hour ago}'  as they were an hour ago, committed or not
   frond ls --uri 127.0.0.1:27017
 
 frond branch shop lists the branches, frond tag shop the tags.";

@@ -14,6 +14,7 @@ Examples:
   frond reset shop --hard           throw away what was not committed
   frond reset shop main~1           undo the last commit, keep its changes as uncommitted
   frond reset shop main~1 --hard    undo the last commit and its changes
+  frond reset shop 'WORKING@{2026-11-20T10:00:03Z}' --hard    all as it was then, committed or not
 
 Versions stay in the store when no branch has them any more: shop@<commit> still reads them.";
 
@@ -63,7 +64,10 @@ impl Reset {
         }
         let answer = answer.view();
         let branch = plain(text_of(answer, "branch"));
-        let id = terminal.paint(Style::Changed, text_of(answer, "commitId"));
+        let id = match text_of(answer, "commitId") {
+            "" => "its beginning".to_owned(),
+            id => terminal.paint(Style::Changed, id),
+        };
         let kept =
             if self.hard { "and so is its working state" } else { "its working state stays" };
         writeln!(terminal, "{branch} is at {id} now, {kept}")?;

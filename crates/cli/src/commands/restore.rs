@@ -18,6 +18,7 @@ Examples:
   frond restore shop items --from v1            as it was in an older version
   frond restore shop items --id 17 --from main~3
   frond restore shop items --from sale          a collection of another branch
+  frond restore shop items --from 'WORKING@{1 hour ago}'        as it was then, committed or not
   frond restore --backup /mnt/backup --data ./restored          everything, from the last backup
   frond restore --backup s3://bucket/frond --name MOMENT --data ./restored
   frond restore --backup /mnt/backup --database shop --data ./frond-data          one database of it

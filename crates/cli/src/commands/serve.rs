@@ -248,9 +248,9 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
 
-    /// When the log is kept, so that change streams can resume: from when one is first opened,
-    /// which costs nothing until then; always, so that one can also begin before that; or off, and
-    /// there are none
+    /// When the log is kept, so that change streams can resume and any moment be read
+    /// (shop@{TIME}): from when a stream is first opened, which costs nothing until then; always,
+    /// so that one can also begin before that; or off, and there are none
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Changes::WhenWatched)]
     changes: Changes,
 

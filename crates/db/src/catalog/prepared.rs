@@ -149,7 +149,7 @@ impl<'a> Prepared<'a> {
         loop {
             interrupt.check()?;
             let snapshot = engine.snapshot();
-            let reader = Reader::at(engine, snapshot.clone());
+            let reader = Reader::at(snapshot.clone());
             let Some(found) = CatalogView::open(&reader, database)?.collection(name)? else {
                 return Ok(None);
             };

@@ -2,8 +2,10 @@
 //!
 //! A revision begins with a branch's name, `HEAD`, the 32 letters of a commit's id or at least four
 //! of them that begin no other id. A date may follow, `@{…}`: the last commit made by then, going
-//! back through first parents; a date alone goes back from `HEAD`. With git this is what the
-//! reflog says, which a clone doesn't have and which expires. After that come any number of steps:
+//! back through first parents; a date alone goes back from `HEAD`. In a database's name a date at
+//! the end is a moment instead ([`super::moment`]); `@{commit by …}` is a commit there, too. With
+//! git this is what the reflog says, which a clone doesn't have and which expires. After that come
+//! any number of steps:
 //!
 //! | step | goes to |
 //! |---|---|
@@ -62,12 +64,46 @@ pub fn start_of(text: &str) -> &str {
     split(text).0
 }
 
+/// What a text begins with and the date in its braces, if nothing follows them: `main@{yesterday}`.
+pub(crate) fn lone_date(text: &str) -> Option<(&str, &str)> {
+    match split(text) {
+        (start, Some(date), "") => Some((start, date)),
+        _ => None,
+    }
+}
+
+/// The date of `commit by DATE` (or `commit.by.DATE`, `commit-by-DATE`): in a database's name,
+/// where a date alone is a moment, it asks for the last commit by then.
+pub(crate) fn commit_by(date: &str) -> Option<&str> {
+    let behind = |text: &'_ str, word: &str| {
+        let (first, rest) = text.split_at_checked(word.len())?;
+        let is_word = first.eq_ignore_ascii_case(word);
+        let count = rest.chars().next().filter(|it| !it.is_alphanumeric())?.len_utf8();
+        is_word.then_some(word.len() + count)
+    };
+    let rest = &date[behind(date, "commit")?..];
+    Some(&rest[behind(rest, "by")?..])
+}
+
+/// The seconds and the number of an `operationTime`, `Timestamp(1764583203, 7)`.
+pub(crate) fn timestamp(text: &str) -> Option<(u32, u32)> {
+    let (word, numbers) = text.trim().strip_suffix(')')?.split_once('(')?;
+    let (seconds, increment) = numbers.split_once(',')?;
+    if !word.trim().eq_ignore_ascii_case("timestamp") {
+        return None;
+    }
+    Some((seconds.trim().parse().ok()?, increment.trim().parse().ok()?))
+}
+
 /// What stands in a database's name after the `@`, as a revision: there a date may stand without
 /// its own `@`, `shop@{yesterday}`.
 pub fn of_version(version: &str) -> Cow<'_, str> {
     let date = version.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     // A branch may be called `{x}`.
-    let is_date = date.is_some_and(|(date, _)| WrittenDate::read(date, 0).is_some());
+    let is_date = date.is_some_and(|(date, _)| {
+        let date = commit_by(date).unwrap_or(date);
+        WrittenDate::read(date, 0).is_some() || timestamp(date).is_some()
+    });
     if is_date { Cow::Owned(format!("@{version}")) } else { Cow::Borrowed(version) }
 }
 
@@ -87,7 +123,11 @@ impl Revision {
         let by_millis = match date {
             None => None,
             Some(date) => {
-                let date = WrittenDate::read(date, now_millis());
+                let date = commit_by(date).unwrap_or(date);
+                let date = match timestamp(date) {
+                    Some((seconds, _)) => Some(WrittenDate::of_second(seconds)),
+                    None => WrittenDate::read(date, now_millis()),
+                };
                 let no_date = "in @{...} stands a date: 2026-11-20, 2026-11-20T10:00:03Z, \
                                yesterday, 3.days.ago; the reflog can't be named so";
                 Some(date.ok_or_else(|| wrong(no_date))?.last_millis)
@@ -157,7 +197,31 @@ mod tests {
         ] {
             assert_eq!(Revision::parse(text, || 10_000).unwrap().by_millis, expected, "{text}");
         }
+        for (date, expected) in [
+            ("commit by yesterday", Some("yesterday")),
+            ("Commit.by.3.days.ago", Some("3.days.ago")),
+            ("commit-by-1970-01-02", Some("1970-01-02")),
+            ("commit", None),
+            ("commit by", None),
+            ("commits by yesterday", None),
+            ("yesterday", None),
+        ] {
+            assert_eq!(commit_by(date), expected, "{date}");
+        }
+        let by = Revision::parse("@{commit by 1970-01-02}", || 0).unwrap().by_millis;
+        assert_eq!(by, Some(86_400_000));
+        for (text, expected) in [
+            ("Timestamp(7, 3)", Some((7, 3))),
+            (" timestamp( 7,3 )", Some((7, 3))),
+            ("Timestamp(7)", None),
+            ("Timestamp(-7, 3)", None),
+            ("Time(7, 3)", None),
+        ] {
+            assert_eq!(timestamp(text), expected, "{text}");
+        }
         for (version, expected) in [
+            ("{commit by yesterday}", "@{commit by yesterday}"),
+            ("{Timestamp(1,2)}", "@{Timestamp(1,2)}"),
             ("main", "main"),
             ("{yesterday}~1", "@{yesterday}~1"),
             ("{x}", "{x}"),

@@ -75,10 +75,11 @@ impl Shared {
         let sealed = &state.sealed[..sealed_count];
         let memtables: Vec<Arc<Memtable>> =
             sealed.iter().map(|sealed| Arc::clone(&sealed.memtable)).collect();
-        let bytes = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
+        let bytes: u64 = sealed.iter().map(|sealed| sealed.memtable.bytes()).sum();
         trees.extend(sealed.iter().flat_map(|sealed| sealed.memtable.trees()));
         let snapshot = Snapshot::new(Arc::new(View::new(Arc::clone(&self.store), state)), horizon);
         let advance = Advance { horizon, segment, sealed_count, trees };
+        self.keep_state(&memtables, bytes);
         let flushed = self
             .flush_trees(&snapshot, &advance)
             .and_then(|outcomes| self.pack_needed(&memtables, horizon).map(|()| outcomes))

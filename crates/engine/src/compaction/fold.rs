@@ -8,6 +8,8 @@
 //! Sequence, after the log was synced that far, so that a recovery, which replays everything above
 //! the horizon, always reaches it and never shows half a transaction.
 
+use std::sync::Arc;
+
 use frond_store::{ChunkHash, Lifetime};
 use frond_tree::Tree;
 
@@ -30,6 +32,9 @@ impl Shared {
     /// As [`Engine::fold`](crate::Engine::fold).
     pub fn fold(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         let _session = self.store.session();
+        if !Arc::ptr_eq(snapshot.store(), &self.store) {
+            return self.fold_past(snapshot, trees);
+        }
         let (folded, outcomes) = self.fold_whole(snapshot, trees, Lifetime::Lasting)?;
         if outcomes.is_empty() {
             return Ok(folded);
@@ -43,6 +48,18 @@ impl Shared {
         self.published.unpublished.note(outcomes.iter().map(|outcome| outcome.tree));
         self.seal_folded();
         Ok(folded)
+    }
+
+    /// Folds `trees` as they were at a moment that was made of the log again ([`crate::past`]): the
+    /// results are durable, and nobody's bases.
+    fn fold_past(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
+        let bases: Result<Vec<(TreeId, &Base)>, EngineError> =
+            trees.iter().map(|tree| Ok((*tree, snapshot.generation(*tree)?.1))).collect();
+        let bases = bases?;
+        let folded = snapshot.fold_many(&bases, Lifetime::Lasting)?;
+        self.store_synced(self.store.sync())?;
+        let trees = bases.iter().zip(folded);
+        Ok(trees.map(|((_, base), folded)| folded.unwrap_or(*base.tree)).collect())
     }
 
     /// Brings each of `trees` to what `snapshot` shows; new chunks are needed for `lifetime`. The

@@ -268,7 +268,8 @@ impl Shared {
             self.publisher().first_segment = number;
         }
         self.end_unread_term();
-        self.trim_log()
+        self.trim_log()?;
+        self.trim_kept_states()
     }
 
     /// Gives up what is kept of the log and is too old, or too much.
@@ -297,7 +298,8 @@ impl Shared {
         let end = self.horizon.end();
         let end = (end.segment, end.sequence);
         let trimmed = self.kept.trim(self.now_seconds(), bytes_max, end, &self.recycled);
-        trimmed.map_err(|error| StoreError::io("a segment of the log that was kept", error))
+        trimmed.map_err(|error| StoreError::io("a segment of the log that was kept", error))?;
+        self.trim_kept_states()
     }
 
     /// What time it is, in seconds since 1970.

@@ -266,6 +266,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
             shared.expire_states(age);
         }
         shared.current.end_leases();
+        shared.kept_states.end_idle();
         if look.is_multiple_of(LOOKS_A_RENEWAL) {
             shared.renew_trunks_if_refused();
         }

@@ -156,6 +156,11 @@ impl Current {
         state.map(|state| self.view_of(state))
     }
 
+    /// Every moment from this one on is shown by the State of now.
+    pub fn shown_from(&self) -> Sequence {
+        self.latest().held.latest_from()
+    }
+
     fn view_of(&self, state: Arc<State>) -> Arc<View> {
         Arc::new(View::new(Arc::clone(&self.store), state))
     }

@@ -16,6 +16,7 @@ mod large;
 mod marked;
 mod model;
 mod moments;
+mod past;
 mod reclaim;
 mod recycling;
 mod rig;

@@ -419,7 +419,9 @@ pub fn reset(request: &Request<'_>) -> Answer {
     let database = request.database()?;
     let head = database.reset(target, is_hard)?;
     let mut answer = DocumentBuilder::new();
-    answer.append("commitId", Value::String(&head.to_string()));
+    if let Some(head) = head {
+        answer.append("commitId", Value::String(&head.to_string()));
+    }
     if let Some(branch) = database.branch() {
         answer.append("branch", Value::String(branch));
     }

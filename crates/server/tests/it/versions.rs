@@ -188,6 +188,50 @@ fn versions_are_read_only_and_resets_go_back() {
     client.check_documents("shop", find, &[r#"{"_id": 1, "a": 1, "b": 1}"#]);
 }
 
+/// Also as drivers send them, to be remembered and sent again.
+#[test]
+fn a_moment_is_written_by_no_command() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    let read = |client: &mut TestClient| {
+        text(&crate::running::without_time(&client.ok("shop", r#"{"find": "c"}"#)))
+    };
+    let before = read(&mut client);
+    let commands = [
+        r#"{"insert": "c", "documents": [{"_id": 3}]"#,
+        r#"{"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 7}}}]"#,
+        r#"{"delete": "c", "deletes": [{"q": {}, "limit": 1}]"#,
+        r#"{"findAndModify": "c", "query": {}, "remove": true"#,
+        r#"{"aggregate": "c", "pipeline": [{"$out": "d"}], "cursor": {}"#,
+        r#"{"aggregate": "c", "pipeline": [{"$merge": "d"}], "cursor": {}"#,
+        r#"{"create": "d""#,
+        r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]"#,
+        r#"{"dropIndexes": "c", "index": "*""#,
+        r#"{"collMod": "c", "validator": {"a": 1}"#,
+        r#"{"drop": "c""#,
+        r#"{"dropDatabase": 1"#,
+        r#"{"frondCommit": 1, "message": "no""#,
+        r#"{"frondReset": 1, "hard": true"#,
+        r#"{"frondRestore": "c""#,
+        r#"{"frondUndo": 1"#,
+    ];
+    const SESSION: &str = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}"#;
+    for (number, command) in commands.iter().enumerate() {
+        client.error("shop@{now}", &format!("{command}}}"));
+        let is_retried = number < 4;
+        if is_retried {
+            let again = format!(
+                r#"{command}, {SESSION}, "txnNumber": {{"$numberLong": "{}"}}}}"#,
+                number + 1
+            );
+            assert_eq!(client.error("shop@{now}", &again).0, 371, "{again}");
+        }
+    }
+    assert_eq!(read(&mut client), before);
+    let collections = client.ok("shop", r#"{"listCollections": 1, "nameOnly": true}"#);
+    assert!(!text(&collections).contains(r#""d""#), "{}", text(&collections));
+}
+
 #[test]
 fn stages_of_history_are_explained() {
     let server = Running::start();

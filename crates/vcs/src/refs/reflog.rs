@@ -12,6 +12,8 @@
 //!   in it is kept beside it (`merge`).
 //! - `entry`: the catalog entry of a collection that was dropped, and the order of a capped one;
 //!   the ref stays where it is.
+//! - `left`: the catalog of the working state that came in its place, where that isn't the one of
+//!   the commit which the ref names then: of a restored collection, or of a moment.
 //! - `tag`: the tag as it was, by value.
 //! - `policy`: the policy of a deleted branch, by value.
 //!
@@ -35,6 +37,8 @@ pub(crate) struct RefWhy<'a> {
     pub why: &'a str,
     pub time_millis: i64,
     pub lost: Lost<'a>,
+    /// The working state that it leaves, if that isn't the one of its commit.
+    pub left: Option<Tree>,
     /// The policy that the branch loses with it.
     pub policy: Option<BranchPolicy>,
     /// The change that this one undoes.
@@ -104,6 +108,8 @@ pub struct RefChangeInfo {
     pub replaced_working: bool,
     /// The catalog or catalog entry that it took away.
     pub(crate) lost: Option<ChunkHash>,
+    /// The catalog of the working state that it left, if that isn't the one of `to`.
+    pub(crate) left: Option<ChunkHash>,
     /// The merge that waited in the working state that it took away.
     pub(crate) merge: Option<RememberedMerge>,
     /// The order of the capped collection that it dropped.
@@ -130,7 +136,7 @@ impl RefChangeInfo {
 impl<'a> RefWhy<'a> {
     /// A change that takes nothing away.
     pub fn plain(why: &'a str, time_millis: i64) -> RefWhy<'a> {
-        RefWhy { why, time_millis, lost: Lost::Nothing, policy: None, undid: None }
+        RefWhy { why, time_millis, lost: Lost::Nothing, left: None, policy: None, undid: None }
     }
 
     /// A change that replaces the working state, which was `working`.
@@ -183,6 +189,10 @@ impl RefChange<'_> {
                 builder.append("tag", Value::from(&tag.to_record()));
             }
         }
+        if let Some(left) = self.why.left {
+            builder.append("left", Value::Boolean(true));
+            references.push(left.root);
+        }
         if let Some(policy) = &self.why.policy {
             let record = DocumentBuf::from_validated(policy.encode());
             builder.append("policy", Value::from(&record));
@@ -227,7 +237,8 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
     let mut references = system::references_of(&**reader.store(), &entry.value)?.into_iter();
     let lost = references.next();
     let merge = record.get("merge").and_then(|merge| merge.as_document());
-    let rest: Vec<ChunkHash> = references.collect();
+    let mut rest: Vec<ChunkHash> = references.collect();
+    let left = record.get("left").and_then(|_| rest.pop());
     let order = rest.first().copied().filter(|_| merge.is_none());
     let merge = merge
         .map(|merge| RememberedMerge { record: merge.to_buf().into_bytes(), references: rest });
@@ -243,6 +254,7 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
         undid: undid.map(|undid| undid as u64),
         replaced_working: record.get("working").is_some(),
         lost,
+        left,
         merge,
         order,
         policy: policy.transpose()?,

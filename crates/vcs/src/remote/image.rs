@@ -120,7 +120,7 @@ impl DataImage {
     /// isn't one.
     pub fn take(frond: &Frond) -> Result<DataImage, Error> {
         let image = frond.engine().image()?;
-        let reader = Reader::at(frond.engine(), image.snapshot().clone());
+        let reader = Reader::at(image.snapshot().clone());
         let databases = repositories(&reader)?.into_iter().map(|(name, _)| name).collect();
         let absent = shallow::listed(&**frond.engine().store())?.into_iter().collect();
         let (frond, time_millis) = (frond.clone(), frond.time_millis());

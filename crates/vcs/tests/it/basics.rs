@@ -207,15 +207,15 @@ fn reset_moves_the_branch_and_hard_its_working_state() {
         assert_eq!(all(&main, "more").len(), more);
     };
     // Soft: only HEAD moves, and the difference is a change.
-    assert_eq!(main.reset(Some("HEAD~1"), false).unwrap(), first.id);
+    assert_eq!(main.reset(Some("HEAD~1"), false).unwrap(), Some(first.id));
     state(2, 1);
     assert_eq!(main.status().unwrap().collections.len(), 2);
-    assert_eq!(main.reset(Some(&second.id.to_string()), false).unwrap(), second.id);
+    assert_eq!(main.reset(Some(&second.id.to_string()), false).unwrap(), Some(second.id));
     assert!(main.status().unwrap().collections.is_empty(), "the same content, the same root");
     // Hard: all of it.
     put(&main, "things", &document! { "_id": 1_i32, "a": 9_i32 }).unwrap();
     main.drop_collection("more").unwrap();
-    assert_eq!(main.reset(None, true).unwrap(), second.id);
+    assert_eq!(main.reset(None, true).unwrap(), Some(second.id));
     state(2, 1);
     main.reset(Some("HEAD^"), true).unwrap();
     state(1, 0);

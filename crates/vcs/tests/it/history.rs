@@ -405,14 +405,15 @@ fn a_date_names_the_last_commit_by_then() {
     assert_eq!(named(&side, "@{yesterday}"), Some(third));
     // As names of databases.
     for (version, count) in [
-        ("{1970-01-02}", 1),
-        ("{1970-01-03}", 2),
-        ("side@{1970-01-03}", 1),
-        ("side@{yesterday}", 2),
+        ("{commit by 1970-01-02}", 1),
+        ("{commit by 1970-01-03}", 2),
+        ("side@{commit by 1970-01-03}", 1),
+        ("side@{1970-01-03}~0", 1),
+        ("side@{commit by yesterday}", 2),
     ] {
         assert_eq!(all(&shop(&frond, version), "things").len(), count, "{version}");
     }
-    assert!(Repository::open(&frond, "shop@{1969-12-31}").is_err());
+    assert!(Repository::open(&frond, "shop@{commit by 1969-12-31}").is_err());
     // A branch may have a name that looks like a part of a date.
     main.create_branch("{yesterday}", Some("side")).expect("a good name");
     assert_eq!(all(&shop(&frond, "{yesterday}"), "things").len(), 2);

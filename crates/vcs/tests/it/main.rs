@@ -17,6 +17,7 @@ mod long_keys;
 mod merge_options;
 mod merging;
 mod model;
+mod moments;
 mod policies;
 mod races;
 mod reclaim;

@@ -152,7 +152,7 @@ impl Run {
         let target = self.random.below(self.commits.count());
         let hard = self.random.one_in(2);
         let id = self.commits[target].id;
-        assert_eq!(database.reset(Some(&id.to_string()), hard).unwrap(), id);
+        assert_eq!(database.reset(Some(&id.to_string()), hard).unwrap(), Some(id));
         self.branches[branch].head = Some(target);
         if hard {
             self.branches[branch].working = self.commits[target].whole.clone();

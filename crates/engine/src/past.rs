@@ -1,0 +1,410 @@
+//! Reading any moment that the kept log reaches.
+//!
+//! What [`crate::moments`] shows is in memory: the moments since the last flush or fold, and those
+//! that are leased. Where the log is kept ([`crate::log::kept`]), any other moment since is made
+//! again, as a recovery would:
+//!
+//! 1. Each flush keeps the state that it replaces ([`crate::kept_states`]), and notes what chunks
+//!    the log's records behind it need and don't bring.
+//! 2. Who asks for a moment gets the last kept state that isn't behind it, and the log's records
+//!    from there on, decoded into a memtable of its own, up to the next kept state or the log's
+//!    durable end. That takes no more memory than the engine's own memtables do.
+//! 3. Memtables have every version of what was written, and no generation of a tree is forgotten:
+//!    so one *range* shows every moment between the two. Ranges stay for a while and are shared;
+//!    threads that ask for the same one wait for it, and read the log once.
+//!
+//! *Exactness.* What recovery gives after a crash at that moment is what is shown: the very records
+//! that were acknowledged, over the very trees. Nothing is looked up by a clock but the Sequence.
+//!
+//! *Invariants*
+//! 1. A range writes nothing: its chunks lie beside its memtable, in no pack.
+//! 2. A range counts only if its kept state, and the log behind it, were kept until it was whole.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreError};
+use frond_tree::Content;
+
+use crate::error::EngineError;
+use crate::horizon::DurableEnd;
+use crate::ids::{Sequence, TreeId};
+use crate::kept_states::{KeptState, List, Range};
+use crate::log::decode::{Before, DecodeError, Decoded};
+use crate::log::follow::{Follower, Next};
+use crate::log::format::{LogOffset, damaged};
+use crate::overlay::memtable::Memtable;
+use crate::overlay::pending::{NewChunks, StoreWithPending};
+use crate::recovery::read_bases;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::snapshot::current::View;
+use crate::state::format::EngineState;
+use crate::state::published::Publisher;
+use crate::state::{State, TreeGeneration};
+
+/// What a record needs is named in chunks of so many.
+const NEEDS_BATCH: usize = 1_000;
+/// Behind the last kept state a range goes on to the log's end, but beyond the moment that was
+/// asked for only while it is smaller than so many memtables.
+const MEMTABLES_AT_ONCE: u64 = 2;
+
+/// Why a moment can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PastError {
+    /// The log doesn't reach it.
+    #[error("moments are kept from {} on only", .from.0)]
+    Gone {
+        /// Every moment from this one on can be read.
+        from: Sequence,
+    },
+    /// What it takes to show it is more than readers may have of the memory.
+    #[error("to show that moment takes more than the {max} bytes that readers may have")]
+    TooLarge {
+        /// The limit.
+        max: u64,
+    },
+    /// The caller was told to stop.
+    #[error("the request was told to stop")]
+    Interrupted,
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<StoreError> for PastError {
+    fn from(error: StoreError) -> PastError {
+        PastError::Engine(error.into())
+    }
+}
+
+impl Shared {
+    /// See [`Engine::past_at`](crate::Engine::past_at).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn past_at(
+        &self,
+        moment: Sequence,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Snapshot, PastError> {
+        // Of what an opening skipped nothing was kept, so it shows what was there before.
+        let (first, skipped) = self.skipped;
+        let moment = if first < moment && moment <= skipped { first } else { moment };
+        self.await_past(moment)?;
+        self.kept.note_followed(self.now_seconds());
+        let shown = || self.current.view_at(moment).or_else(|| self.kept_states.view_at(moment));
+        if let Some(view) = shown() {
+            return Ok(Snapshot::new(view, moment));
+        }
+        let making = self.kept_states.begin_making(goes_on).ok_or(PastError::Interrupted)?;
+        // Another thread may have made it.
+        let view = match shown() {
+            Some(view) => view,
+            None => self.make_range(moment, goes_on)?,
+        };
+        drop(making);
+        Ok(Snapshot::new(view, moment))
+    }
+
+    /// See [`Engine::past_from`](crate::Engine::past_from).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn past_from(&self) -> Result<Sequence, EngineError> {
+        let shown = self.current.shown_from();
+        if !self.keeps_states() {
+            return Ok(shown);
+        }
+        let publisher = self.publisher();
+        let (first, _) = self.kept.floor();
+        let list = self.kept_states.list(&*self.store)?;
+        let kept = list.states.iter().find(|state| first <= state.segment);
+        let published = (first <= publisher.published.segment).then(|| from_of(&publisher));
+        Ok(kept.map(|state| state.from).or(published).map_or(shown, |from| from.min(shown)))
+    }
+
+    /// Whether published states are kept. Where entries come from elsewhere, from a set or from a
+    /// log in a bucket, they aren't: moments are those that are in memory.
+    fn keeps_states(&self) -> bool {
+        self.kept.is_on() && self.order.is_none()
+    }
+
+    /// Makes the range that shows `moment`, for others too.
+    fn make_range(
+        &self,
+        moment: Sequence,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Arc<View>, PastError> {
+        let (kept, next) = self.kept_before(moment)?;
+        let made = self.replay(&kept, next, moment, goes_on);
+        // The log may have been given up meanwhile, with what the state needs.
+        let is_kept = {
+            let list = self.kept_states.list(&*self.store)?;
+            let (first, _) = self.kept.floor();
+            let is_kept = self.keeps_states() && first <= kept.segment;
+            let is_kept = is_kept && list.states.iter().any(|state| state.root == kept.root);
+            if is_kept && let Ok(range) = &made {
+                let view = Arc::clone(&range.view);
+                let upto = (range.from, range.upto);
+                let range = Range::new(kept.root, view, upto, range.bytes);
+                self.kept_states.take(range, self.options.snapshots_bytes_max);
+            }
+            is_kept
+        };
+        match is_kept {
+            true => made.map(|range| range.view),
+            false => Err(PastError::Gone { from: self.past_from()? }),
+        }
+    }
+
+    /// The last kept state that isn't behind `moment`, and where the next one begins. What is
+    /// published now is kept from now on if no other is.
+    fn kept_before(&self, moment: Sequence) -> Result<(KeptState, Option<Sequence>), PastError> {
+        let publisher = self.publisher();
+        let (first, _) = self.kept.floor();
+        let mut list = self.kept_states.list(&*self.store)?;
+        let states = &list.states;
+        let before = states.iter().rposition(|state| state.from <= moment);
+        if let Some(position) = before.filter(|_| self.keeps_states())
+            && first <= states[position].segment
+        {
+            let next = states.get(position + 1).map(|next| next.from);
+            return Ok((states[position].clone(), next));
+        }
+        let is_reached = self.keeps_states()
+            && list.states.is_empty()
+            && from_of(&publisher) <= moment
+            && first <= publisher.published.segment;
+        if !is_reached {
+            drop((list, publisher));
+            return Err(PastError::Gone { from: self.past_from()? });
+        }
+        let kept = kept(&publisher);
+        list.states.push(kept.clone());
+        list.bytes_since = 0;
+        if let Err(error) = list.store(&*self.store) {
+            list.states.clear();
+            return Err(error.into());
+        }
+        Ok((kept, None))
+    }
+
+    /// Keeps the published state before a flush of `memtables`, which are so large, replaces it,
+    /// if that is due; and what their records need. Where there is no room for that, moments
+    /// before the flush can't be read: it goes on all the same.
+    pub fn keep_state(&self, memtables: &[Arc<Memtable>], bytes: u64) {
+        if self.keeps_states() && self.try_keep_state(memtables, bytes).is_err() {
+            let _ = self.kept_states.keep_from(&*self.store, None);
+        }
+    }
+
+    fn try_keep_state(&self, memtables: &[Arc<Memtable>], bytes: u64) -> Result<(), StoreError> {
+        let needs = self.needs_in_packs(memtables)?;
+        let publisher = self.publisher();
+        let (first, _) = self.kept.floor();
+        let mut list = self.kept_states.list(&*self.store)?;
+        let is_due = list.states.is_empty()
+            || self.options.memtable_bytes_max < list.bytes_since.saturating_add(bytes);
+        let mut is_changed = false;
+        if is_due
+            && first <= publisher.published.segment
+            && list.states.last().is_none_or(|last| last.root != publisher.root)
+        {
+            list.states.push(kept(&publisher));
+            list.bytes_since = 0;
+            is_changed = true;
+        }
+        list.bytes_since = list.bytes_since.saturating_add(bytes);
+        let Some(last) = list.states.last_mut() else { return Ok(()) };
+        for batch in needs.chunks(NEEDS_BATCH) {
+            last.needs.push(List::put_needs(&*self.store, batch)?);
+            is_changed = true;
+        }
+        if is_changed { list.store(&*self.store) } else { Ok(()) }
+    }
+
+    /// What the records of `memtables` need of what is in packs.
+    fn needs_in_packs(&self, memtables: &[Arc<Memtable>]) -> Result<Vec<ChunkHash>, StoreError> {
+        let mut needs: HashSet<ChunkHash> =
+            self.published.unpublished.logged_roots().into_iter().collect();
+        for memtable in memtables {
+            needs.extend(memtable.pending().all_needs());
+            let brought: HashSet<ChunkHash> = memtable.pending().chunks().into_iter().collect();
+            // What a large transaction brought was packed at once: only its values tell of it.
+            memtable.for_each_value(|value| {
+                let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) =
+                    value.content
+                else {
+                    return;
+                };
+                if !brought.contains(&hash) {
+                    needs.insert(hash);
+                }
+            });
+        }
+        let mut needs: Vec<ChunkHash> = needs.into_iter().collect();
+        needs.sort_unstable_by_key(|hash| hash.0);
+        let mut is_stored = self.pending.store.has_many(&needs)?.into_iter();
+        needs.retain(|_| is_stored.next().unwrap_or(false));
+        Ok(needs)
+    }
+
+    /// Lets go of kept states whose log isn't kept any more. Where the disk is too full for that,
+    /// the next call does it.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub fn trim_kept_states(&self) -> Result<(), StoreError> {
+        let first = self.keeps_states().then(|| self.kept.floor().0);
+        match self.kept_states.keep_from(&*self.store, first) {
+            Err(error) if error.is_full() => Ok(()),
+            told => told,
+        }
+    }
+
+    /// Reads the log behind `kept` up to `next`, or to its end.
+    fn replay(
+        &self,
+        kept: &KeptState,
+        next: Option<Sequence>,
+        moment: Sequence,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Range, PastError> {
+        let upto = match next {
+            Some(next) => next,
+            None => {
+                let visible = self.current.visible();
+                self.make_durable(visible)?;
+                visible
+            }
+        };
+        let mut past = Past::new(self, kept)?;
+        let end = self.horizon.end();
+        let upto = past.read_log((kept, next.is_none()), (moment, upto), &end, goes_on)?;
+        let bytes = past.state.active.bytes();
+        let view = Arc::new(View::new(past.store, Arc::new(past.state)));
+        Ok(Range::new(kept.root, view, (kept.from, upto), bytes))
+    }
+}
+
+/// The first moment that what is published, and the log behind it, show.
+fn from_of(publisher: &Publisher) -> Sequence {
+    let beyond = publisher.beyond.values().max().copied().unwrap_or(Sequence::ZERO);
+    publisher.published.horizon.max(beyond)
+}
+
+/// What is published, to be kept.
+fn kept(publisher: &Publisher) -> KeptState {
+    KeptState {
+        root: publisher.root,
+        from: from_of(publisher),
+        horizon: publisher.published.horizon,
+        segment: publisher.published.segment,
+        needs: Vec::new(),
+    }
+}
+
+/// A kept state with the records behind it.
+struct Past<'a> {
+    shared: &'a Shared,
+    /// Packs, and what the records brought.
+    store: Arc<dyn ChunkStore>,
+    state: State,
+    /// Of the record that is being read.
+    sequence: Sequence,
+}
+
+impl<'a> Past<'a> {
+    fn new(shared: &'a Shared, kept: &KeptState) -> Result<Past<'a>, EngineError> {
+        let packs = Arc::clone(&shared.pending.store);
+        let pending: Arc<Layered<StoreWithPending>> = StoreWithPending::new(packs);
+        let active = Arc::new(Memtable::new(&shared.recycler, pending.all()));
+        let store: Arc<dyn ChunkStore> = pending;
+        let mut state = State { active, ..State::default() };
+        let published = EngineState::decode(&store.get(kept.root)?)?;
+        for (tree, base) in read_bases(&store, &published.bases)? {
+            let generation = TreeGeneration { from: Sequence::ZERO, base: Some(base) };
+            state.trees.modify(tree, |generations| generations.push(generation));
+        }
+        Ok(Past { shared, store, state, sequence: kept.horizon })
+    }
+
+    /// Applies the records behind `kept` up to `upto`; returns up to where they were.
+    fn read_log(
+        &mut self,
+        (kept, may_end_early): (&KeptState, bool),
+        (moment, upto): (Sequence, Sequence),
+        end: &DurableEnd,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Sequence, PastError> {
+        let (shared, options) = (self.shared, &self.shared.options);
+        let disk = &*shared.machine.disk;
+        let enough = options.memtable_bytes_max.saturating_mul(MEMTABLES_AT_ONCE);
+        let max = options.snapshots_bytes_max;
+        let opened = Follower::open(disk, kept.segment, end.segment, kept.horizon)?;
+        let Some(mut follower) = opened else { return Ok(upto) };
+        while let Next::Record(sequence, payload) =
+            follower.next(disk, (end.segment, end.offset))?
+        {
+            if sequence <= kept.horizon {
+                continue;
+            }
+            let bytes = self.state.active.bytes();
+            if upto < sequence || (may_end_early && enough < bytes && moment < sequence) {
+                return Ok(upto.min(sequence.preceding()));
+            }
+            if !goes_on() {
+                return Err(PastError::Interrupted);
+            }
+            if max < bytes {
+                return Err(PastError::TooLarge { max });
+            }
+            self.apply(sequence, &payload).map_err(|error| match error {
+                DecodeError::Wrong(what) => damaged(follower.segment(), LogOffset(0), what).into(),
+                DecodeError::Before(error) => error,
+            })?;
+        }
+        Ok(upto)
+    }
+
+    fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {
+        self.sequence = sequence;
+        let Decoded { mut record, for_memtable } = Decoded::new(payload, self)?;
+        for (tree, base) in record.bases.drain(..) {
+            let generation = TreeGeneration::begun(sequence, base);
+            // None is forgotten: each may be read.
+            self.state.trees.modify(tree, |generations| generations.push(generation));
+        }
+        // A cache that keeps one of them would keep the record.
+        let chunks = record.chunks.iter().map(Chunk::apart).collect();
+        self.state.active.add_new_chunks(&NewChunks { chunks, needs: Vec::new() });
+        self.state.active.insert(sequence, &for_memtable);
+        Ok(())
+    }
+
+    fn value_before(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        let before = self.sequence.preceding();
+        let generation = self.state.generation(tree, before);
+        let Some(base) = generation.and_then(|generation| generation.base.as_ref()) else {
+            return Ok(None);
+        };
+        if self.sequence <= base.folded_to {
+            return Ok(None); // No reader asks the memtable for it.
+        }
+        let value = self.state.find(&*self.store, (tree, base), key, before)?;
+        let Some(value) = value else { return Ok(Some(Bytes::new())) };
+        Ok(Some(value.read(&*self.store)?))
+    }
+}
+
+impl Before for Past<'_> {
+    fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        self.value_before(tree, key).map_err(DecodeError::Before)
+    }
+
+    fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError> {
+        self.store.get(old).map_err(|error| DecodeError::Before(error.into()))
+    }
+}
