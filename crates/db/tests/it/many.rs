@@ -110,9 +110,10 @@ fn what_takes_longer_than_memory_keeps_a_snapshot_meets_each_once_too() {
     };
     for filter in ["{}", "{'n': {'$gte': 0}}", "{'_id': {'$gte': 10, '$lt': 20010}}"] {
         let shop = filled_with(little());
-        index(&shop, false);
-        // What is read below is a snapshot, too.
+        // What an index is made from, and what is read below, is a snapshot, too.
         let rest = || shop.frond().engine().checkpoint().expect("folded");
+        rest();
+        index(&shop, false);
         rest();
         let passing = count(&shop, filter);
         let done = update(&shop, "things", many(filter, "{'$inc': {'n': 100000}}"));
