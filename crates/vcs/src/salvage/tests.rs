@@ -316,7 +316,9 @@ fn a_lost_log_costs_what_it_had_and_is_told() {
     let disk = SimDisk::new(5);
     let (main, side) = make(&disk);
     let frond = open(&disk);
-    insert(&Repository::open(&frond, "shop").expect("a name"), &[thing(9_000, 0)]);
+    let shop = Repository::open(&frond, "shop").expect("a name");
+    insert(&shop, &[thing(9_000, 0)]);
+    shop.commit("which no branch names without the log", "Ada").expect("a commit");
     let disk = disk.kill();
     let names = disk.machine().disk.list().expect("it answers");
     let log: Vec<_> = names.iter().filter(|name| name.starts_with("log-")).collect();
@@ -332,6 +334,8 @@ fn a_lost_log_costs_what_it_had_and_is_told() {
     for (name, expected) in [("shop", main), ("shop@side", side)] {
         assert!(all(&Repository::open(&target, name).expect("a name")) == expected, "{report:?}");
     }
+    let tags = Repository::open(&target, "shop").expect("a name").list_tags().expect("a list");
+    assert!(tags.iter().any(|tag| tag.name.starts_with("salvaged-")), "{report:?}");
 }
 
 /// What was written behind it is whole, and each record tells that it is.
