@@ -201,9 +201,13 @@ impl Database {
     /// # Ok::<(), fronddb::Error>(())
     /// ```
     ///
+    /// `WORKING@{TIME}` is the branch as it was then, of which the answer is the last commit, if it
+    /// had one.
+    ///
     /// # Errors
-    /// `BadValue` if the version names nothing; `UserWritesBlocked` if this one can only be read.
-    pub fn reset(&self, version: impl fmt::Display) -> Result<CommitId> {
+    /// `BadValue` if the version names nothing; `SnapshotTooOld` if the log doesn't reach the time;
+    /// `UserWritesBlocked` if this one can only be read.
+    pub fn reset(&self, version: impl fmt::Display) -> Result<Option<CommitId>> {
         Ok(self.inner.reset(Some(&version.to_string()), true)?)
     }
 
@@ -212,7 +216,8 @@ impl Database {
     /// # Errors
     /// As [`Database::reset`]; `IllegalOperation` if conflicts of a merge wait.
     pub fn reset_soft(&self, version: impl fmt::Display) -> Result<CommitId> {
-        Ok(self.inner.reset(Some(&version.to_string()), false)?)
+        let head = self.inner.reset(Some(&version.to_string()), false)?;
+        Ok(head.expect("a soft reset moves to a commit"))
     }
 
     /// Undoes the last change of this branch: a commit, a merge, a reset, a dropped collection.

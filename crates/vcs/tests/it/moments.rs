@@ -102,7 +102,10 @@ impl Run {
         match random.below(24) {
             0 => index(&database, name, document! { "n": 1_i32 }, false),
             1 => _ = database.drop_indexes(name, "n_1"),
-            2 => _ = database.rename_collection(name, random.choose(&COLLECTIONS), true),
+            2 => {
+                let to = *random.choose(&COLLECTIONS);
+                _ = database.rename_collection(name, to, true);
+            }
             3 => _ = database.drop_collection(name),
             4 => {
                 let rule = super::support::json("{'validator': {'n': {'$lt': 100}}}");
