@@ -10,9 +10,9 @@ const REFUSED: &[(&str, &str)] = &[
         "courtesy Courtesy let_others_go in_bits pace Pace Turn wait_for_room steady SteadyStore \
          trouble Troubles Pause rounds Rounds work Work born Born Births turnover intents Intents \
          claims Claims Manner Standing Beginning Footprint AsItIs own_writes OwnWrites reads \
-         move_snapshot Era Improvement opening spares settle weigh Told told Place",
+         move_snapshot Era Improvement opening spares settle weigh Told Place",
     ),
-    ("doc", "Place Met Found straight"),
+    ("doc", "Place Met Found"),
     (
         "store",
         "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
@@ -20,9 +20,9 @@ const REFUSED: &[(&str, &str)] = &[
          Collection Collected settle weigh Place Found",
     ),
     ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
-    ("query", "Told Offer Demand Noted noted together Places"),
-    ("db", "Gate Role Moment TreePlace PlainPlace Patience Told told Met Place Found"),
-    ("server", "Intake Hold Room Share Places patience Said said Heard Deed deed"),
+    ("query", "Told Offer Demand Noted"),
+    ("db", "Gate Role Moment TreePlace PlainPlace Patience Told Met Place Found"),
+    ("server", "Intake Hold Room Share Places patience Heard Deed"),
     ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];
 /// Who acts is a reader, a committer, a client, another transaction ... never one of these.

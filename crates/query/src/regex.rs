@@ -19,7 +19,7 @@ use quick_cache::sync::Cache;
 
 use crate::error::QueryError;
 use crate::memory::{Charge, RequestMemory};
-use around::{Arounds, Places};
+use around::{Arounds, Positions};
 use backtracking::Trying;
 pub(crate) use backtracking::{Failure, Groups};
 use linear::{Linear, Meaning};
@@ -78,7 +78,7 @@ impl Compiled {
     }
 
     /// Where matches begin, if automata tell.
-    fn places(&self, text: &str, memory: &RequestMemory) -> Option<Result<Places, Failure>> {
+    fn places(&self, text: &str, memory: &RequestMemory) -> Option<Result<Positions, Failure>> {
         self.arounds.as_ref().map(|arounds| arounds.places(text, memory))
     }
 

@@ -101,7 +101,7 @@ impl RouterOptions {
 /// Why a router can't run.
 #[derive(Debug, thiserror::Error)]
 pub enum RouterError {
-    /// It would be reached by other machines, and asks nobody to log in.
+    /// It would be reached by other machines, and asks for no login.
     #[error(
         "refused to listen on {address}: {resolved} is not a loopback address, and without \
          --router-key any client that reaches it could read and change everything"
@@ -235,7 +235,7 @@ impl Shared {
     }
 }
 
-/// Tells an operator what is wrong; nobody may listen.
+/// Tells an operator what is wrong, if one listens.
 fn complain(what: &str) {
     use std::io::Write;
     let _ = writeln!(io::stderr(), "{what}");

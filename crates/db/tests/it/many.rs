@@ -289,8 +289,8 @@ fn a_search_along_many_short_ranges_is_told_to_stop() {
     assert!(3 <= asked.load(Ordering::Relaxed), "{asked:?}");
 }
 
-/// How often `run` asks whether to go on. ChangeNote to stop at the last of them, it must fail with what
-/// it is told.
+/// How often `run` asks whether to go on. ChangeNote to stop at the last of them, it must fail with
+/// what it is told.
 fn asked<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) -> usize {
     let stopped_at = |last: usize| {
         let count = Arc::new(AtomicUsize::new(0));

@@ -51,7 +51,7 @@ impl Shared {
     }
 
     /// Folds `trees` as they were at a moment that was made of the log again ([`crate::past`]): the
-    /// results are durable, and nobody's bases.
+    /// results are durable, and no tree's bases.
     fn fold_past(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         let bases: Result<Vec<(TreeId, &Base)>, EngineError> =
             trees.iter().map(|tree| Ok((*tree, snapshot.generation(*tree)?.1))).collect();

@@ -1,6 +1,6 @@
 //! What the state that a log amounts to needs of the packs, for a store that doubts
 //! ([`frond_store::Maintenance::has_doubts`]): the bases that the log gave to trees, and what the
-//! newest values in the memtable lie in. Older values nobody reads any more.
+//! newest values in the memtable lie in. Older values aren't read any more.
 //!
 //! Chunks that the log brought are followed here; packs needn't have these.
 

@@ -1,8 +1,8 @@
 //! What transactions tell is read back, each once and in order, or is said to be gone.
 //!
 //! *Method*: numbered transactions, under options that flush often; readers that begin anywhere and
-//! stop anywhere; power cuts at random operations. ChangeNote must be every acknowledged number behind a
-//! reader's place, at most the one that was tried besides, and nothing twice.
+//! stop anywhere; power cuts at random operations. ChangeNote must be every acknowledged number
+//! behind a reader's place, at most the one that was tried besides, and nothing twice.
 
 use std::thread;
 use std::time::Duration;

@@ -76,13 +76,13 @@ enum Place {
     NotFound(usize),
 }
 
-/// Places of a text, a bit for each byte.
+/// Positions in a text, a bit for each byte.
 #[derive(Debug)]
-pub(super) struct Places(Vec<u64>);
+pub(super) struct Positions(Vec<u64>);
 
-impl Places {
-    fn new(count: usize) -> Places {
-        Places(vec![0; count.div_ceil(64)])
+impl Positions {
+    fn new(count: usize) -> Positions {
+        Positions(vec![0; count.div_ceil(64)])
     }
 
     fn add(&mut self, place: usize) {
@@ -127,15 +127,15 @@ impl Arounds {
     ///
     /// # Errors
     /// What the request is to fail with.
-    pub(super) fn places(&self, text: &str, memory: &RequestMemory) -> Result<Places, Failure> {
+    pub(super) fn places(&self, text: &str, memory: &RequestMemory) -> Result<Positions, Failure> {
         let bytes = self.programs.len() * (text.len() / 8 + 64);
         let _charge = memory.charge_of(bytes).map_err(Failure::Request)?;
-        let mut found: Vec<Places> = Vec::with_capacity(self.programs.len());
+        let mut found: Vec<Positions> = Vec::with_capacity(self.programs.len());
         for program in &self.programs {
             let places = program.run(text, &found, memory)?;
             found.push(places);
         }
-        Ok(found.pop().unwrap_or(Places(Vec::new())))
+        Ok(found.pop().unwrap_or(Positions(Vec::new())))
     }
 }
 
@@ -150,8 +150,13 @@ struct Possible {
 }
 
 impl Program {
-    fn run(&self, text: &str, found: &[Places], memory: &RequestMemory) -> Result<Places, Failure> {
-        let mut places = Places::new(text.len() + 1);
+    fn run(
+        &self,
+        text: &str,
+        found: &[Positions],
+        memory: &RequestMemory,
+    ) -> Result<Positions, Failure> {
+        let mut places = Positions::new(text.len() + 1);
         let mut letters = text.char_indices();
         let mut at = if self.direction == Direction::Forwards { 0 } else { text.len() };
         let (mut now, mut next) = (self.nothing(), self.nothing());
@@ -201,7 +206,7 @@ impl Program {
         possible: &mut Possible,
         (state, number): (usize, usize),
         (text, at): (&str, usize),
-        found: &[Places],
+        found: &[Positions],
     ) {
         possible.waiting.push(state);
         while let Some(state) = possible.waiting.pop() {
@@ -223,7 +228,7 @@ impl Program {
 }
 
 impl Place {
-    fn is_so(self, text: &[u8], at: usize, found: &[Places]) -> bool {
+    fn is_so(self, text: &[u8], at: usize, found: &[Positions]) -> bool {
         let is_word = |place: Option<usize>| {
             let byte = place.and_then(|place| text.get(place));
             byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')

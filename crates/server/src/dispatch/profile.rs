@@ -1,9 +1,9 @@
 //! What the log and the profiler tell of an operation that took long: the profiler a document with
 //! MongoDB's fields.
 //!
-//! Each statement of an update or delete, and each operation of a `bulkWrite`, is told of by itself,
-//! as MongoDB does: its plan, what it examined and changed. The time of a statement that came alone
-//! is that of its command; the others' commands are told to the log besides, as `$cmd`.
+//! Each statement of an update or delete, and each operation of a `bulkWrite`, is told of by
+//! itself, as MongoDB does: its plan, what it examined and changed. The time of a statement that
+//! came alone is that of its command; the others' commands are told to the log besides, as `$cmd`.
 
 mod operation;
 mod shape;

@@ -62,7 +62,7 @@ impl<'a> Ask<'a> {
         matches!(self.name, "commitTransaction" | "abortTransaction")
     }
 
-    /// The labels by which a driver knows what to do once nobody knows whether the line has acted.
+    /// The labels by which a driver knows what to do once it is unknown whether the line has acted.
     pub fn labels_when_lost(&self) -> &'static [&'static str] {
         if self.ends_transaction() {
             &["RetryableWriteError"]

@@ -91,7 +91,7 @@ pub(super) async fn forward_within(
             }
         };
         if wants_no_answer(message) {
-            // Nobody is to be told of what goes wrong.
+            // No client waits to hear what goes wrong.
             if upstream.send(message).await.is_ok() {
                 shared.pool.put(&leader, identity, upstream);
             }

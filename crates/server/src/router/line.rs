@@ -44,7 +44,7 @@ pub(super) struct Line {
 }
 
 /// What a member says of itself.
-struct Said {
+struct MemberAnswer {
     address: String,
     connection: Upstream,
     answer: DocumentBuf,
@@ -93,7 +93,7 @@ impl Line {
         })
     }
 
-    /// Who leads, once somebody does; `None` if nobody does until `end`.
+    /// The leader, once there is one; `None` if there is none until `end`.
     pub async fn leader(&self, end: Instant) -> Option<String> {
         let mut watched = self.leader.subscribe();
         let found = timeout_at(end, watched.wait_for(Option::is_some)).await;
@@ -178,7 +178,7 @@ impl Line {
         }
         let mut best: Option<(Vec<u8>, String)> = None;
         while let Some(said) = asked.join_next().await {
-            let Ok(Some(Said { address, connection, answer })) = said else { continue };
+            let Ok(Some(MemberAnswer { address, connection, answer })) = said else { continue };
             connections.insert(address.clone(), connection);
             if self.is_set {
                 self.note_members(answer.view());
@@ -213,16 +213,16 @@ async fn ask(
     address: String,
     kept: Option<Upstream>,
     tls: Option<&Arc<ClientConfig>>,
-) -> io::Result<Said> {
+) -> io::Result<MemberAnswer> {
     let hello = document! { "hello": 1_i32 };
     if let Some(mut connection) = kept
         && let Ok(answer) = connection.command("admin", hello.view()).await
     {
-        return Ok(Said { address, connection, answer });
+        return Ok(MemberAnswer { address, connection, answer });
     }
     let mut connection = Upstream::connect(&address, tls).await?;
     let answer = connection.command("admin", hello.view()).await?;
-    Ok(Said { address, connection, answer })
+    Ok(MemberAnswer { address, connection, answer })
 }
 
 #[cfg(test)]

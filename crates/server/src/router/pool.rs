@@ -1,4 +1,4 @@
-//! Idle connections to lines' servers, each for who has logged in on it.
+//! Idle connections to lines' servers, each for the user who has logged in on it.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::replica::key::ClusterKey;
 /// Idle connections that are kept for one server and one user: with more clients than that at once
 /// each of them still has its own, made anew.
 const IDLE_MAX: usize = 256;
-/// One that nobody used for so long is ended.
+/// One that was unused for so long is ended.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
 type Place = (String, Option<Identity>);
@@ -71,7 +71,7 @@ impl Pool {
         }
     }
 
-    /// Ends those that nobody used for long.
+    /// Ends those that were unused for long.
     pub fn sweep(&self) {
         let now = Instant::now();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! A client's connection: its messages one after the other, each with its answer.
 //!
 //! *Invariants*
-//! 1. With a router's key nothing reaches a line's server before somebody has logged in, but logins
+//! 1. With a router's key nothing reaches a line's server before a user has logged in, but logins
 //!    and what tells of the server itself. So a client is never taken for one on the server's own
 //!    machine, which may make the first user.
 //! 2. A message is forwarded once. When the client goes, so does the connection on which its

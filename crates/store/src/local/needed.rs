@@ -1,16 +1,17 @@
 //! Tells damage from what a crash left, once it is known what acknowledged writes need.
 //!
 //! Bytes in the newest part of an open pack that are no whole frame are a write that a crash tore,
-//! of which nobody was told, or one that was synced and became something else: a *doubt*
-//! ([`HoleOrigin::DamageOrCrash`]). The pack doesn't tell which. Who opens the store on top of a
+//! that was never acknowledged, or one that was synced and became something else: a *doubt*
+//! ([`HoleOrigin::DamageOrCrash`]). The pack doesn't tell which. What opens the store below a
 //! log does:
 //!
 //! 1. A record that is in force was written once all that it names in packs was synced, with all
 //!    that this refers to. So what of that isn't found was lost by damage.
 //! 2. Chunks in open packs are followed, and no others. What a manifest lists as sealed refers to
 //!    nothing beyond the lengths that the manifest records, and damage below these is no doubt.
-//! 3. A place that by its own word held a chunk that is lost is damage: set aside, told, and listed.
-//!    If none says so, its names are damaged, too: each of the places may have held the chunk.
+//! 3. A place that by its own word held a chunk that is lost is damage: set aside, told, and
+//!    listed. If none says so, its names are damaged, too: each of the places may have held the
+//!    chunk.
 
 use std::collections::HashSet;
 use std::sync::Arc;
