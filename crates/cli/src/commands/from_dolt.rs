@@ -2,7 +2,7 @@
 //!
 //! 1. Dolt itself serves the repository, read only ([`program`], [`connection`], [`repository`]).
 //! 2. Its commits are made again one by one, parents first, each from what it changed: rows become
-//!    documents ([`table`], [`column`]). What a commit didn't change isn't read.
+//!    documents ([`table`], [`column`](mod@column)). What a commit didn't change isn't read.
 //! 3. The copy says itself which commits it has ([`copy`]): however the import ended, it goes on
 //!    with the first that is missing, and later brings what Dolt has got since.
 

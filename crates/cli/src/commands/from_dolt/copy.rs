@@ -45,7 +45,7 @@ impl<'b> Copy<'b> {
     /// Finds what a database has of a copy.
     ///
     /// # Errors
-    /// As [`Backend::execute`]; [`Failure::Failed`] if it holds something else.
+    /// As `Backend::execute`; [`Failure::Failed`] if it holds something else.
     pub fn open(backend: &'b mut dyn Backend, database: &str) -> Result<Copy<'b>, Failure> {
         let working = format!("{database}@{WORKING}");
         let (database, known) = (database.to_owned(), HashMap::new());
@@ -100,7 +100,7 @@ impl<'b> Copy<'b> {
     /// Moves the working branch to the first parent of a commit that is made next.
     ///
     /// # Errors
-    /// As [`Backend::execute`]; [`Failure::Failed`] for a second commit without a parent.
+    /// As `Backend::execute`; [`Failure::Failed`] for a second commit without a parent.
     pub fn begin(&mut self, commit: &Commit) -> Result<(), Failure> {
         let Some(parent) = commit.parents.first() else {
             return match self.known.is_empty() {
@@ -152,7 +152,7 @@ impl<'b> Copy<'b> {
     /// Makes a collection for a table that may have no rows.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn create(&mut self, table: &str) -> Result<(), Failure> {
         let place = self.place().to_owned();
         self.backend.execute(&place, &document! { "create": table }).map(drop)
@@ -161,7 +161,7 @@ impl<'b> Copy<'b> {
     /// Drops a table's collection.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn drop_table(&mut self, table: &str) -> Result<(), Failure> {
         self.backend.execute(&self.working, &document! { "drop": table }).map(drop)
     }
@@ -169,7 +169,7 @@ impl<'b> Copy<'b> {
     /// Gives a table's collection another name.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), Failure> {
         let (from, to) = (format!("{}.{from}", self.working), format!("{}.{to}", self.working));
         let rename = document! { "renameCollection": from.as_str(), "to": to.as_str() };
@@ -179,7 +179,7 @@ impl<'b> Copy<'b> {
     /// Writes a table's documents in a mode; `fill` gives batches to what it is handed.
     ///
     /// # Errors
-    /// As [`Backend::execute`]; [`Failure::Failed`] if a document is refused.
+    /// As `Backend::execute`; [`Failure::Failed`] if a document is refused.
     pub fn write(
         &mut self,
         (table, mode): (&str, Mode),
@@ -200,7 +200,7 @@ impl<'b> Copy<'b> {
     /// Records what was written as the copy of a commit.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn commit(&mut self, commit: &Commit) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondCommit", Value::Int32(1));
@@ -227,7 +227,7 @@ impl<'b> Copy<'b> {
     /// Has a branch name the commit that Dolt's does. Returns why not, if it has gone its own way.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn set_branch(&mut self, branch: &str, hash: &str) -> Result<Option<String>, Failure> {
         let id = self.id_of(hash)?;
         let there = names(&self.run(&document! { "frondBranch": 1_i32 })?, "branches", "branch");
@@ -251,7 +251,7 @@ impl<'b> Copy<'b> {
     /// Has a tag name the commit that Dolt's does. Returns why not, if the name is taken.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn set_tag(&mut self, tag: &Name) -> Result<Option<String>, Failure> {
         let id = self.id_of(&tag.hash)?;
         let there = names(&self.run(&document! { "frondTag": 1_i32 })?, "tags", "tag");
@@ -276,7 +276,7 @@ impl<'b> Copy<'b> {
     /// Removes what only the copying needed, once branches have the commits.
     ///
     /// # Errors
-    /// As [`Backend::execute`].
+    /// As `Backend::execute`.
     pub fn end(mut self) -> Result<(), Failure> {
         let tags = names(&self.run(&document! { "frondTag": 1_i32 })?, "tags", "tag");
         for (tag, _) in tags.iter().filter(|(tag, _)| tag.starts_with(HELD)) {

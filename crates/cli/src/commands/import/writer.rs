@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
     /// Writes a batch; `lines` are its documents' lines.
     ///
     /// # Errors
-    /// As [`Backend::execute`](crate::backend::Backend); documents that are refused are counted.
+    /// As `Backend::execute`(crate::backend::Backend); documents that are refused are counted.
     pub fn write(
         &mut self,
         backend: &mut dyn Backend,
