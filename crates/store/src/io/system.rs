@@ -1,15 +1,13 @@
 //! The real machine.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::direct::Direct;
@@ -20,16 +18,17 @@ const LOCK_NAME: &str = "LOCK";
 /// gets past all users and roles.
 const OF_DIRECTORIES: u32 = 0o700;
 const OF_FILES: u32 = 0o600;
-const REPLACED: &str = "the data directory was removed or begun anew while this process had it: what lies there \
-                        now isn't its own";
+const REPLACED: &str = "the data directory was removed, moved or begun anew while this process had it: what lies \
+                        there now isn't its own";
 
 /// A directory of the operating system.
 ///
-/// Names are looked up in the directory that was opened, not by its path: once another directory
-/// has that path, its files are another process's. The directory itself is locked, too, since a
-/// lock's file may be taken for a stale one and removed; where the system can't lock directories,
-/// nothing is made, renamed or removed any more once the lock is another file.
+/// Before a name is used it is looked whether the directory is still the one that was opened: once
+/// another has its path, its files are another process's. The directory itself is locked, too,
+/// since a lock's file may be taken for a stale one and removed; where the system can't lock
+/// directories, no name is used any more once the lock is another file.
 pub struct SystemDisk {
+    path: PathBuf,
     directory: File,
     lock: Mutex<Option<Lock>>,
 }
@@ -57,29 +56,32 @@ impl SystemDisk {
             _ => {}
         }
         let directory = File::open(&path)?;
-        Ok(SystemDisk { directory, lock: Mutex::new(None) })
+        Ok(SystemDisk { path, directory, lock: Mutex::new(None) })
     }
 
     fn is_locked(&self) -> bool {
         self.lock.lock().expect("no panic while the lock is held").is_some()
     }
 
-    fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        let mode = Mode::from_raw_mode(OF_FILES as _);
-        let file = rustix::fs::openat(&self.directory, name, flags | OFlags::CLOEXEC, mode)?;
-        Ok(File::from(file))
-    }
-
-    /// Checks that the lock, if this process holds it, is the file that another would try to lock.
+    /// Checks that the path leads to the directory that was opened, and that the lock, if this
+    /// process holds it, is what another would try to lock.
     fn check_own(&self) -> io::Result<()> {
+        check_same(&self.directory, &self.path)?;
         let lock = self.lock.lock().expect("no panic while the lock is held");
-        let Some(lock) = lock.as_ref().filter(|lock| !lock.has_directory) else { return Ok(()) };
-        let held = rustix::fs::fstat(&lock.file)?;
-        match rustix::fs::statat(&self.directory, LOCK_NAME, AtFlags::empty()) {
-            Ok(there) if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino) => Ok(()),
-            Ok(_) | Err(Errno::NOENT) => Err(io::Error::other(REPLACED)),
-            Err(error) => Err(error.into()),
+        match lock.as_ref().filter(|lock| !lock.has_directory) {
+            Some(lock) => check_same(&lock.file, &self.path.join(LOCK_NAME)),
+            None => Ok(()),
         }
+    }
+}
+
+/// Checks that `path` leads to a file that is open.
+fn check_same(file: &File, path: &Path) -> io::Result<()> {
+    let held = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(there) if (there.dev(), there.ino()) == (held.dev(), held.ino()) => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Err(io::Error::other(REPLACED)),
     }
 }
 
@@ -90,39 +92,35 @@ fn may_not_write(error: &io::Error) -> bool {
 impl Disk for SystemDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         self.check_own()?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        Ok(Arc::new(SystemFile::new(self.open_file(name, flags)?)))
+        let path = self.path.join(name);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(OF_FILES);
+        let file = options.open(path)?;
+        Ok(Arc::new(SystemFile::new(file)))
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = match self.open_file(name, OFlags::RDWR) {
+        self.check_own()?;
+        let path = self.path.join(name);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
             // A backup on a read-only disk, or of another owner, can be read. A process that means
             // to write took the lock.
-            Err(error) if may_not_write(&error) && !self.is_locked() => {
-                self.open_file(name, OFlags::RDONLY)?
-            }
+            Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
             opened => opened?,
         };
         Ok(Arc::new(SystemFile::new(file)))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
+        self.check_own()?;
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.directory)? {
+        for entry in std::fs::read_dir(&self.path)? {
             let entry = entry?;
-            let is_file = match entry.file_type() {
-                FileType::Unknown => {
-                    let flags = AtFlags::SYMLINK_NOFOLLOW;
-                    let found = rustix::fs::statat(&self.directory, entry.file_name(), flags)?;
-                    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-                }
-                known => known == FileType::RegularFile,
-            };
-            if let Ok(name) = entry.file_name().to_str()
-                && is_file
+            if let Ok(name) = entry.file_name().into_string()
+                && entry.file_type()?.is_file()
                 && name != LOCK_NAME
             {
-                names.push(name.to_owned());
+                names.push(name);
             }
         }
         names.sort();
@@ -131,12 +129,12 @@ impl Disk for SystemDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.check_own()?;
-        Ok(rustix::fs::renameat(&self.directory, from, &self.directory, to)?)
+        std::fs::rename(self.path.join(from), self.path.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.check_own()?;
-        Ok(rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())?)
+        std::fs::remove_file(self.path.join(name))
     }
 
     fn space(&self) -> io::Result<Option<DiskSpace>> {
@@ -152,7 +150,10 @@ impl Disk for SystemDisk {
     }
 
     fn lock(&self) -> io::Result<()> {
-        let file = self.open_file(LOCK_NAME, OFlags::WRONLY | OFlags::CREATE)?;
+        let path = self.path.join(LOCK_NAME);
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(OF_FILES);
+        let file = options.open(path)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => io::Error::from(io::ErrorKind::WouldBlock),
             TryLockError::Error(error) => error,
@@ -259,9 +260,7 @@ impl Chance for SystemChance {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::OpenOptions;
     use std::os::unix::fs::PermissionsExt;
-    use std::path::PathBuf;
 
     use super::*;
 
@@ -284,7 +283,7 @@ mod tests {
             assert_eq!(done.expect_err("no disk").kind(), io::ErrorKind::InvalidInput);
         };
         let directory = File::open(path).expect("it is there");
-        let disk = SystemDisk { directory, lock: Mutex::new(None) };
+        let disk = SystemDisk { path: path.to_owned(), directory, lock: Mutex::new(None) };
         refused(disk.sync_directory());
         refused(disk.open("comm").expect("it is there").sync());
         // The name of a directory that is opened lies in the one above.
@@ -309,10 +308,10 @@ mod tests {
                 let file = new.create(name).expect("it is empty");
                 file.write_all_at(0, b"new").expect("written");
             }
-            // Moved, it is whole elsewhere.
-            assert_eq!(old.create("c").is_ok(), is_moved);
-            assert_eq!(old.rename("a", "b").is_ok(), is_moved);
-            assert_eq!(old.remove("b").is_ok(), is_moved);
+            let opened = old.open("b").map(drop);
+            for done in [old.create("c").map(drop), opened, old.rename("a", "b"), old.remove("b")] {
+                assert!(done.expect_err("another's").to_string().contains("begun anew"));
+            }
             assert_eq!(new.list().expect("read"), ["a", "b"]);
             assert_eq!(new.open("b").expect("it is there").bytes().expect("read"), 3);
             std::fs::remove_dir_all(&path).expect("removed");
