@@ -249,8 +249,8 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
     }
 }
 
-/// The bounds of the first part.
-fn first_bounds(pattern: &str, filter: &str) -> String {
+/// The plan where there is one index, of `pattern`, and it costs less than all documents.
+fn plan_by(pattern: &str, filter: &str) -> Plan {
     let indexes = [index(pattern)];
     let parsed = Filter::parse(json(filter).view()).expect(filter);
     let question = Question {
@@ -263,7 +263,12 @@ fn first_bounds(pattern: &str, filter: &str) -> String {
         is_by_id: true,
     };
     let mut cheap = |index: Option<usize>, _: &[Bounds]| if index.is_some() { 1 } else { 1000 };
-    match plan(question, &mut cheap) {
+    plan(question, &mut cheap)
+}
+
+/// The bounds of the first part.
+fn first_bounds(pattern: &str, filter: &str) -> String {
+    match plan_by(pattern, filter) {
         Plan::IndexScan(scan) => scan.fields[0].texts(false).join(" "),
         other => text_of(&other),
     }
@@ -383,19 +388,7 @@ fn bounds_are_told_as_mongodb_tells_them() {
         (r#"{"a": 1}"#, r#"{"a": null}"#, "a [null, null]"),
         (r#"{"a": 1}"#, r#"{"a": {"$regex": "^ab"}}"#, "a [\"ab\", \"ac\") [/^ab/, /^ab/]"),
     ] {
-        let indexes = [index(pattern)];
-        let parsed = Filter::parse(json(filter).view()).expect(filter);
-        let question = Question {
-            filter: &parsed,
-            sort: None,
-            limit: None,
-            skip: 0,
-            distinct: None,
-            indexes: &indexes,
-            is_by_id: true,
-        };
-        let mut cheap = |index: Option<usize>, _: &[Bounds]| if index.is_some() { 1 } else { 1000 };
-        let Plan::IndexScan(scan) = plan(question, &mut cheap) else {
+        let Plan::IndexScan(scan) = plan_by(pattern, filter) else {
             panic!("{pattern} should be used for {filter}");
         };
         let told =
