@@ -3,9 +3,10 @@
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
 //! rooms of a crate but for what is counted there ([`walls`]); files and functions stay short, and
 //! nothing in them was left open ([`lines`]); functions say when they fail, and no link is dead
-//! ([`documentation`]); what the pages for developers name is there ([`mentions`]); the book has
-//! every page ([`book`]); a `format` module that changed has its document changed with it
-//! ([`formats`]); COMPATIBILITY.md has the tables that the code has ([`compatibility`]).
+//! ([`documentation`]); lines of pages are short, too ([`prose`]); what the pages for developers name
+//! is there ([`mentions`]); the book has every page ([`book`]); a `format` module that changed has its
+//! document changed with it ([`formats`]); COMPATIBILITY.md has the tables that the code has
+//! ([`compatibility`]).
 
 mod book;
 mod compatibility;
@@ -18,6 +19,7 @@ mod imports;
 mod layers;
 mod lines;
 mod mentions;
+mod prose;
 mod walls;
 mod words;
 
@@ -29,7 +31,7 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask tidy | ci | long | book | bless | compatibility | figures | fuzz | mutants
+const USAGE: &str = "usage: cargo xtask tidy | ci | long | wrap | book | bless | compatibility | figures | fuzz | mutants
 
   tidy   checks layers, walls inside crates, file lengths, marks left in the code, documentation, links,
          format documents
@@ -40,6 +42,7 @@ const USAGE: &str = "usage: cargo xtask tidy | ci | long | book | bless | compat
          cuts, swaps of many clients, the history of their transactions, and small runs of the benchmarks
   long [MINUTES]  what is worth hours: the property and crash tests with twenty times as many seeds, kills,
          failing calls for so many minutes (60), power cuts, and each fuzzer for ten minutes
+  wrap   breaks the lines of pages that are too long
   book   the documentation as a book under target/book, by mdBook where it is installed
   bless  records the present hash of each format module in its document
   compatibility  writes the tables of COMPATIBILITY.md
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy(root),
         Some("ci") => ci(root),
         Some("long") => long(root, std::env::args().nth(2).as_deref().unwrap_or("60")),
+        Some("wrap") => prose::write(root),
         Some("book") => book::build(root),
         Some("bless") => formats::bless(root),
         Some("compatibility") => compatibility::write(root),
@@ -105,6 +109,7 @@ fn tidy(root: &Path) -> Result<(), String> {
     faults.extend(words::check(root)?);
     faults.extend(lines::check(root)?);
     faults.extend(documentation::check(root)?);
+    faults.extend(prose::check(root)?);
     faults.extend(mentions::check(root)?);
     faults.extend(book::check(root)?);
     faults.extend(formats::check(root)?);
