@@ -11,6 +11,8 @@ use std::process::Command;
 
 /// The list of pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
+/// Folders of docs/ whose pages are no part of the book.
+const APART: &[&str] = &["docs/decisions", "docs/notes"];
 /// Where the book is put together; docs/book.toml names it.
 const SOURCE: &str = "target/book/src";
 const BOOK: &str = "target/book/html/index.html";
@@ -27,8 +29,26 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     for page in crate::tracked(root, ".md")? {
-        if page.starts_with("docs") && page != Path::new(SUMMARY) && !seen.contains(&page) {
+        let is_apart = APART.iter().any(|folder| page.starts_with(folder));
+        let is_listed = is_apart || page == Path::new(SUMMARY) || seen.contains(&page);
+        if page.starts_with("docs") && !is_listed {
             faults.push(format!("{SUMMARY}: {} is missing", page.display()));
+        }
+        if is_apart && seen.contains(&page) {
+            faults.push(format!("{SUMMARY}: {} is no page for users", page.display()));
+        }
+    }
+    for folder in APART {
+        let list = Path::new(folder).join("README.md");
+        let text = crate::read(root, &list)?;
+        let listed: BTreeSet<PathBuf> = crate::documentation::links(&text)
+            .into_iter()
+            .map(|(_, target)| plain(&Path::new(folder).join(target)))
+            .collect();
+        for page in crate::tracked(root, ".md")? {
+            if page.starts_with(folder) && page != list && !listed.contains(&page) {
+                faults.push(format!("{}: {} is missing", list.display(), page.display()));
+            }
         }
     }
     Ok(faults)

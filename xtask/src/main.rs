@@ -3,10 +3,10 @@
 //! Checked by `tidy`: imports between crates go one way only ([`layers`]), and those between the
 //! rooms of a crate but for what is counted there ([`walls`]); files and functions stay short, and
 //! nothing in them was left open ([`lines`]); functions say when they fail, and no link is dead
-//! ([`documentation`]); lines of pages are short, too ([`prose`]); what the pages for developers name
-//! is there ([`mentions`]); the book has every page ([`book`]); a `format` module that changed has its
-//! document changed with it ([`formats`]); COMPATIBILITY.md has the tables that the code has
-//! ([`compatibility`]).
+//! ([`documentation`]); lines of pages are short, too ([`prose`]); what the pages for developers
+//! name is there ([`mentions`]); the book has every page ([`book`]); a `format` module that changed
+//! has its document changed with it ([`formats`]); COMPATIBILITY.md has the tables that the code
+//! has ([`compatibility`]).
 
 mod book;
 mod compatibility;

@@ -1,10 +1,10 @@
 //! Pages' lines end where code's do: `cargo xtask wrap` breaks longer ones, `tidy` refuses them.
 //!
-//! Only prose is broken: paragraphs, and items of lists with what belongs to them. Tables, headings,
-//! quotations, code and what has hard line breaks stay as they are. A block whose lines are all short
-//! enough isn't touched. Code within a line isn't broken, and no line begins with what would make a
-//! list, a heading or a table of it. SHORTCOMINGS.md has an item a line (a link that makes it longer
-//! may stand on a second one).
+//! Only prose is broken: paragraphs, and items of lists with what belongs to them. Tables,
+//! headings, quotations, code and what has hard line breaks stay as they are. A block whose lines
+//! are all short enough isn't touched. Code within a line isn't broken, and no line begins with
+//! what would make a list, a heading or a table of it. SHORTCOMINGS.md has an item a line, so that
+//! each says one thing; only a link may make it two.
 
 use std::path::Path;
 
@@ -13,6 +13,8 @@ const COLUMNS: usize = 100;
 const CODE_COLUMNS_MAX: usize = 70;
 /// mdBook's list of pages: each entry is a line.
 const LIST: &str = "docs/SUMMARY.md";
+/// The page with an item a line.
+const ITEMS: &str = "SHORTCOMINGS.md";
 
 /// Returns a line for each page that has lines to break.
 pub fn check(root: &Path) -> Result<Vec<String>, String> {
@@ -23,6 +25,15 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
         if let Some(position) = text.lines().zip(wrapped.lines()).position(|(a, b)| a != b) {
             let place = format!("{}:{}", path.display(), position + 1);
             faults.push(format!("{place}: more than {COLUMNS} columns: cargo xtask wrap"));
+        }
+        if path == Path::new(ITEMS) {
+            faults.extend(long_items(&text).into_iter().map(|position| {
+                format!(
+                    "{ITEMS}:{}: an item of more than a line: what is told besides belongs to \
+                         a page of docs/",
+                    position + 1
+                )
+            }));
         }
     }
     Ok(faults)
@@ -40,6 +51,13 @@ pub fn write(root: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Where an item goes on behind its first line, and not because of a link.
+fn long_items(page: &str) -> Vec<usize> {
+    let lines: Vec<&str> = page.lines().collect();
+    let goes_on = |at: &usize| lines[*at].starts_with("  ") && !lines[at - 1].contains('[');
+    (1..lines.len()).filter(goes_on).collect()
 }
 
 fn pages(root: &Path) -> Result<Vec<std::path::PathBuf>, String> {
@@ -217,6 +235,12 @@ mod tests {
         assert_eq!(wrapped(&broken), broken);
         let flat = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(flat(&broken), flat(&page));
+    }
+
+    #[test]
+    fn items_are_one_line() {
+        let page = "# A\n\n- one\n- two, with a [link to\n  a page](a.md)\n- three\n  and more\n";
+        assert_eq!(long_items(page), [6]);
     }
 
     #[test]
