@@ -13,6 +13,8 @@ const COLUMNS: usize = 100;
 const CODE_COLUMNS_MAX: usize = 70;
 /// mdBook's list of pages: each entry is a line.
 const LIST: &str = "docs/SUMMARY.md";
+/// What begins the lines by which `bless` knows the code of a format.
+const CODE: &str = "Code:";
 /// The page with an item a line.
 const ITEMS: &str = "SHORTCOMINGS.md";
 
@@ -70,7 +72,7 @@ fn pages(root: &Path) -> Result<Vec<std::path::PathBuf>, String> {
 fn wrapped(page: &str) -> String {
     let mut out = String::new();
     let mut block = Block::default();
-    let (mut fence, mut is_generated, mut after_blank) = (None, false, true);
+    let (mut fence, mut is_generated, mut is_code, mut after_blank) = (None, false, false, true);
     for line in page.lines() {
         let inner = line.trim_start();
         let mark = ["```", "~~~"].into_iter().find(|mark| inner.starts_with(mark));
@@ -82,7 +84,7 @@ fn wrapped(page: &str) -> String {
         }
         is_generated |= line.starts_with("<!-- table: ");
         let indent = line.len() - inner.len();
-        let is_code = after_blank && block.content_column(indent) + 4 <= indent;
+        is_code = (after_blank || is_code) && block.content_column(indent) + 4 <= indent;
         let stays = was_code || mark.is_some() || is_generated || is_code || is_mark_up(inner);
         if stays {
             block.flush(&mut out);
@@ -104,11 +106,12 @@ fn wrapped(page: &str) -> String {
     out
 }
 
-/// Whether a line is no prose: blank, a heading, a table's row, a quotation, HTML, or a rule.
+/// Whether a line is no prose: blank, a heading, a table's row, a quotation, HTML, a rule, or the
+/// name of a format's code.
 fn is_mark_up(line: &str) -> bool {
     let is_rule =
         3 <= line.len() && line.chars().all(|letter| ['-', '=', '*', '_'].contains(&letter));
-    line.is_empty() || is_rule || line.starts_with(['#', '|', '>', '<'])
+    line.is_empty() || is_rule || line.starts_with(['#', '|', '>', '<']) || line.starts_with(CODE)
 }
 
 /// How many columns the mark of a list's item takes, with the space behind it.
@@ -191,7 +194,10 @@ fn is_mark(word: &str) -> bool {
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut open = false;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
+    for word in text.split(' ') {
+        if word.is_empty() && !open {
+            continue;
+        }
         let joined = words.last().map_or(0, |last| last.chars().count()) + word.chars().count();
         match words.last_mut() {
             Some(last) if open && joined < CODE_COLUMNS_MAX => {
@@ -213,7 +219,7 @@ mod tests {
     fn what_is_short_or_no_prose_stays() {
         let long = "x ".repeat(60);
         let page = format!(
-            "# {long}\n| {long} |\n```\n{long}\n```\n\n    {long}\n> {long}\n\n- a\n\n      {long}\n\
+            "# {long}\n| {long} |\n```\n{long}\n```\n\n    {long}\n    {long}\n> {long}\n\n- a\n\n      {long}\n\
              <!-- table: a -->\n{long}\n<!-- end -->\nragged\nlines\n"
         );
         assert_eq!(wrapped(&page), page);
@@ -245,8 +251,8 @@ mod tests {
 
     #[test]
     fn no_line_begins_with_a_mark_and_no_code_is_broken() {
-        let page = format!("{} - c `d e` f\n", "b".repeat(98));
-        assert_eq!(wrapped(&page), format!("{} -\nc `d e` f\n", "b".repeat(98)));
+        let page = format!("{} - c `d  e` f\n", "b".repeat(98));
+        assert_eq!(wrapped(&page), format!("{} -\nc `d  e` f\n", "b".repeat(98)));
         let page = format!("{} `d e` f\n", "b".repeat(96));
         assert_eq!(wrapped(&page), format!("{}\n`d e` f\n", "b".repeat(96)));
     }
