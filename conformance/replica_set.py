@@ -86,7 +86,7 @@ STAGED_MEGABYTES = 18
 ATTEMPTS_MAX = 5
 INDEXED, INDEXED_LETTERS = 60_000, 1_000
 # What a member's log says.
-LETS_GO = "what a former leader has left half-staged goes"
+LETS_GO = "removed what a former leader left half-staged"
 DOUBTS, HAS_END = "the end of its log may be lost", "it has the end of its log again"
 # What clients follow, and what they are told last.
 COLLECTIONS = ["documents", "lists", "accounts"]
@@ -808,7 +808,7 @@ def await_recovery(set_, member, copies, votes=None):
         hello = member.hello()
         is_shown = hello and (hello["secondary"] or hello["isWritablePrimary"])
         has_vote = votes is None or said(set_, "has a vote") > votes
-        if is_shown and has_vote and said(set_, "it goes on behind entry") > copies:
+        if is_shown and has_vote and said(set_, "it continues after entry") > copies:
             return time.monotonic() - begun
         if time.monotonic() - begun > SECONDS_MAX:
             raise Wrong(f"{member.address} has not recovered: {hello}")
@@ -819,7 +819,7 @@ def lose_disks(set_):
     """One member after the other loses its data directory, and comes back with a new one."""
     for member in set_.members:
         set_.await_leader()
-        copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
+        copies, votes = said(set_, "it continues after entry"), said(set_, "has a vote")
         member.kill()
         shutil.rmtree(member.directory)
         member.start()
@@ -831,7 +831,7 @@ def stay_away(set_):
     """A member is away while more is written than the others keep for it."""
     leader, _, _ = set_.await_leader()
     member = next(it for it in set_.members if it is not leader)
-    copies = said(set_, "it goes on behind entry")
+    copies = said(set_, "it continues after entry")
     member.kill()
     with set_.client() as client:
         number = 0
@@ -971,7 +971,7 @@ def change_members(set_):
         reconfigure(set_, lambda members: [it for it in members if it["host"] != gone.address])
         set_.members.remove(gone)
         set_.former.append(gone)
-        await_said(set_, "is none of the set any more", len(set_.former))
+        await_said(set_, "is no longer in the set", len(set_.former))
         if is_down:
             gone.start()
         await_removed(gone)
@@ -1006,7 +1006,7 @@ def damage(set_):
     leader, _, _ = set_.await_leader()
     member = next(it for it in set_.members if it is not leader)
     path = os.path.join(member.directory, "quorum-log")
-    copies, votes = said(set_, "it goes on behind entry"), said(set_, "has a vote")
+    copies, votes = said(set_, "it continues after entry"), said(set_, "has a vote")
     # Damage of the last batch can't be told from one that a crash tore: several follow it.
     size = os.path.getsize(path)
     with set_.client() as client:

@@ -20,13 +20,13 @@ use crate::terminal::Terminal;
 /// Where the databases are: a data directory, opened by this process, or a running server.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
-    /// Data directory to open; where frond serve runs on it without logins, that server is asked
+    /// Data directory to open; if frond serve is running on it without logins, that server is asked
     #[arg(long, value_name = "DIR", default_value = "./frond-data", conflicts_with = "uri")]
     pub data: PathBuf,
 
     /// Running server to talk to instead: 127.0.0.1:27017, the path of its socket, or with a user
-    /// mongodb://USER:PASSWORD@HOST:PORT/DATABASE (FROND_PASSWORD, where it holds no password);
-    /// ?tls=true and tlsCAFile=FILE are known
+    /// mongodb://USER:PASSWORD@HOST:PORT/DATABASE (without a password, FROND_PASSWORD is used);
+    /// ?tls=true and tlsCAFile=FILE are understood
     #[arg(long, value_name = "HOST:PORT")]
     pub uri: Option<String>,
 }
@@ -100,7 +100,7 @@ impl Target {
         match self.connected()? {
             Some(server) => Ok(Box::new(server)),
             None => Err(Failure::Lost(format!(
-                "the server that had {} is gone, and another is waited for",
+                "the server that had {} is gone, waiting for another",
                 self.data.display()
             ))),
         }
@@ -135,11 +135,11 @@ pub struct Subject {
     #[arg(short, long)]
     collection: Option<String>,
 
-    /// Only the document with this _id (JSON, or else plain text)
+    /// Only the document with this _id (JSON or plain text)
     #[arg(long, value_name = "ID", requires = "collection")]
     id: Option<String>,
 
-    /// The same behind --, as git takes paths: a collection, or COLLECTION/ID
+    /// The same after --, like paths in git: a collection, or COLLECTION/ID
     #[arg(last = true, value_name = "COLLECTION/ID", conflicts_with = "collection")]
     path: Option<String>,
 }
@@ -168,7 +168,7 @@ impl Subject {
 /// How an answer is told.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Answer {
-    /// The answer as JSON
+    /// Print the answer as JSON
     #[arg(long)]
     json: bool,
 }
@@ -194,8 +194,8 @@ impl Answer {
 /// Who makes a commit.
 #[derive(Args, Clone, Debug)]
 pub struct Author {
-    /// Who made this version, as `NAME <MAIL>`; otherwise FROND_AUTHOR, or else the user that --uri
-    /// names, or your login name
+    /// Author of this version, as `NAME <MAIL>`; by default FROND_AUTHOR, the user in --uri, or
+    /// your login name, in this order
     #[arg(long, value_name = "AUTHOR")]
     author: Option<String>,
 }

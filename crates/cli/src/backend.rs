@@ -113,7 +113,7 @@ const STREAMING_CACHE_BYTES: u64 = 4 << 20;
 const STREAMING_INDEX_CACHE_BYTES: u64 = 2 << 20;
 
 /// What to do where a server runs on a data directory, for commands that have `--uri`.
-pub const USE_URI: &str = "talk to that with --uri HOST:PORT instead of --data";
+pub const USE_URI: &str = "connect to it with --uri HOST:PORT instead of --data";
 /// For those that need the directory for themselves.
 pub const STOP_IT: &str = "stop it first";
 
@@ -207,7 +207,8 @@ pub fn open_failure(directory: &Path, error: &Error, in_use: &str) -> Failure {
     let message = &error.message;
     if is_in_use(error) {
         return Failure::failed(format!(
-            "data directory {directory} is in use by another process: if a server runs on it, {in_use}"
+            "data directory {directory} is in use by another process: if a server runs on it, \
+             {in_use}"
         ));
     }
     // It names the directory, and what is wrong with it, itself.

@@ -24,7 +24,7 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
     // One that can't be looked into is reported when it is opened.
     let is_absent = |manifest| matches!(directory.join(manifest).try_exists(), Ok(false));
     match MANIFEST_NAMES.into_iter().all(is_absent) {
-        true => Err(Failure::failed(format!("{name} is no data directory of Frond"))),
+        true => Err(Failure::failed(format!("{name} is not a data directory of Frond"))),
         false => Ok(()),
     }
 }
@@ -43,7 +43,7 @@ pub fn check_usable(directory: &Path) -> Result<(), Failure> {
     match names.filter(|name| is_foreign(name)).min() {
         None => Ok(()),
         Some(file) => Err(Failure::failed(format!(
-            "{} is no data directory of Frond, and not empty (it holds {file}): name an empty or new \
+            "{} is not a data directory of Frond, and not empty (it holds {file}): name an empty or new \
              one with --data",
             directory.display()
         ))),
@@ -54,7 +54,10 @@ pub fn check_usable(directory: &Path) -> Result<(), Failure> {
 fn check_no_file(path: &Path) -> Result<(), Failure> {
     if path.exists() && !path.is_dir() {
         let name = path.display();
-        let message = format!("{name} is a file, no data directory: name a directory with --data");
+        let message = format!(
+            "{name} is a file, not a data directory: name a directory with \
+                               --data"
+        );
         return Err(Failure::failed(message));
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::notice::tell;
 
 /// The code of a full disk, and what to do then.
 const OUT_OF_DISK_SPACE: i64 = 14031;
-const FULL: &str = ": what was acknowledged before is there; make room and run the command again";
+const FULL: &str = ": what was acknowledged is kept; free some space and run the command again";
 
 /// The code where there is no such database, branch or version, and where to look for those there
 /// are.
@@ -25,7 +25,7 @@ const LOGIN: &str = "; a user is named by --uri mongodb://USER@HOST:PORT/ and FR
 /// What to add to an error of closing a data directory: what a full disk doesn't take away.
 pub fn when_full(error: &frond_db::Error) -> &'static str {
     if i64::from(error.code.number()) == OUT_OF_DISK_SPACE {
-        "; what was acknowledged is safe in the log: make room, the next start has it"
+        "; what was acknowledged is safe in the log: make room, and the next start will have it"
     } else {
         ""
     }

@@ -45,12 +45,12 @@ const EXAMPLES: &str = "\
 Examples:
   frond tour                                    see what it does, in a second
   frond serve                                   serve ./frond-data on 127.0.0.1:27017
-  frond shell shop                              mongosh there, with db.commit() and others
+  frond shell shop                              mongosh on it, with db.commit() and more
   frond import -d shop -c items items.jsonl     fill a collection
   frond commit shop -m 'first items'            record a version
   frond branch shop sale                        a branch: the database shop@sale
   frond diff shop main sale                     what differs
-  frond merge shop sale -m 'the sale begins'    bring it together
+  frond merge shop sale -m 'the sale begins'    bring it into main
 
 A database's name may carry a version: shop (the branch main), shop@sale (another branch), \
 shop@main~2 or shop@<commit> (read only).";
@@ -65,8 +65,7 @@ struct Cli {
     #[arg(help_heading = "Global options")]
     color: Colour,
 
-    /// Show long output as it comes; otherwise a terminal gets log, diff, show, history and blame
-    /// through PAGER, or less
+    /// Don't page: on a terminal log, diff, show, history and blame go through PAGER, or less
     #[arg(long, global = true, help_heading = "Global options")]
     no_pager: bool,
 
@@ -204,7 +203,7 @@ fn read_arguments() -> Result<Cli, Failure> {
         if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
             && let Some(origin) = configuration.origin_of(argument)
         {
-            tell(format_args!("\n  {argument} stands in {origin}"));
+            tell(format_args!("\n  {argument} comes from {origin}"));
         } else if is_of_mongod(&error) {
             tell(format_args!(
                 "\n  frond mongod takes mongod's options; here they are --listen and --data"

@@ -44,7 +44,7 @@ impl Pager {
         if !is_there(&command) {
             // A machine without less is no mistake of the user's.
             if named.is_ok() {
-                tell(format_args!("frond: PAGER names {command}, which is not there"));
+                tell(format_args!("frond: PAGER names {command}, which doesn't exist"));
             }
             return None;
         }

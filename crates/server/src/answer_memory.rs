@@ -18,8 +18,8 @@ use frond_query::Code;
 use crate::limits::{BATCH_BYTES_MAX, FREE_BYTES, ROOM_STEP_BYTES};
 use crate::operations::Operation;
 
-const TOO_MANY_WAIT: &str = "too many large answers wait for memory that clients hold who don't \
-                             read theirs: ask again later, or for smaller batches";
+const TOO_MANY_WAIT: &str = "too many large answers wait for memory, since clients don't read \
+                             theirs: ask again later, or for smaller batches";
 
 /// The memory of one answer.
 pub struct AnswerMemory<'a> {

@@ -55,8 +55,8 @@ pub enum ClientError {
 }
 
 /// What a console, metrics or remotes are served by.
-const NOT_HTTP: &str = "an HTTP server answers there; what is wanted is the address that drivers \
-                        use, that of frond serve --listen";
+const NOT_HTTP: &str = "an HTTP server answers there; use the address that drivers use, which is \
+                        that of frond serve --listen";
 
 fn payload(answer: &DocumentBuf) -> &[u8] {
     match answer.get("payload") {
@@ -136,7 +136,7 @@ impl Client {
             "saslStart": 1, "mechanism": mechanism.name(), "payload": first, "options": &options,
         };
         let answer = self.command(database, start.view())?;
-        let proof = login.prove(payload(&answer)).map_err(|_| wrong("its login is no SCRAM"))?;
+        let proof = login.prove(payload(&answer)).map_err(|_| wrong("its login isn't SCRAM"))?;
         let number = answer.get("conversationId").and_then(|id| id.as_integer()).unwrap_or(0);
         let message = Value::Binary(Binary { subtype: 0, bytes: proof.message.as_bytes() });
         let go_on = document! { "saslContinue": 1, "conversationId": number, "payload": message };
@@ -236,7 +236,7 @@ impl Client {
         let is_ended = error.kind() == io::ErrorKind::UnexpectedEof;
         let why = match &self.stream {
             Transport::Tcp(_) if is_ended && self.last_request_id == 1 => {
-                "it ended the connection: if it wants TLS, say so by mongodb://HOST:PORT/?tls=true"
+                "it ended the connection: if it requires TLS, use mongodb://HOST:PORT/?tls=true"
             }
             _ if is_ended => "it ended the connection",
             _ => return error,

@@ -150,7 +150,7 @@ fn check(directory: &Path, file: &Path) -> Result<bool, String> {
     };
     // To read a pipe is to wait for its writer.
     if !found.is_file() {
-        return Err(format!("{} is no file", file.display()));
+        return Err(format!("{} is not a file", file.display()));
     }
     let parent = fs::metadata(directory).map_err(|error| shown(directory, &error))?;
     if is_of_others(&parent) || is_of_others(&found) {

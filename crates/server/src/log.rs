@@ -312,7 +312,7 @@ pub fn notice(notice: Notice, message: &str) -> Event<'_> {
 
 /// What is wrong when the audit log can't be written.
 pub fn audit_failed() -> Event<'static> {
-    let message = "The audit log can't be written: what it would tell is refused until it can be";
+    let message = "The audit log can't be written: what it would record is refused until it can be";
     let (component, context) = (Component::Control, "audit");
     Event { severity: Severity::Error, component, id: 0, context, message }
 }

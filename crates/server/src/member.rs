@@ -202,7 +202,10 @@ impl Replica {
             }
             if std::mem::replace(&mut doubts, status.doubts) != status.doubts {
                 self.tell(match status.doubts {
-                    true => "the end of its log may be lost: its vote hardly counts until it knows",
+                    true => {
+                        "the end of its log may be lost: until it knows, its vote doesn't \
+                             decide an election"
+                    }
                     false => "it has the end of its log again",
                 });
             }
@@ -221,7 +224,7 @@ impl Replica {
             if led_term != 0 && !(leads && status.term.0 == led_term) {
                 self.change(server, Role::Deposed, &status);
                 server.frond.depose();
-                self.tell("it doesn't lead any more, and begins anew");
+                self.tell("it no longer leads, and restarts");
                 self.begin_anew(ANSWERS_WAIT);
                 return Ok(());
             }
@@ -287,7 +290,7 @@ impl Replica {
             log::leads(&server.log);
         }
         if before.is_member && !is_member {
-            self.tell("the replica set doesn't have this member any more");
+            self.tell("the replica set no longer has this member");
         }
         if before != standing {
             server.topology.send_modify(|counter| *counter += 1);

@@ -58,7 +58,7 @@ impl RemoteOpener {
     ) -> Result<WatchedRemote, Error> {
         check(url)?;
         let Some(open) = &self.0 else {
-            let message = "this process reaches no other places: frond serve does";
+            let message = "this process can't reach other places: frond serve can";
             return Err(Error::invalid(Code::CommandNotSupported, message));
         };
         let remote = open(url, database, token)?;
@@ -76,8 +76,9 @@ pub fn check(url: &str) -> Result<(), Error> {
     if matches!(scheme, Some("http" | "https" | "s3")) {
         return Ok(());
     }
-    let message = "a running server goes to http://, https:// and s3:// only, to no directories: use the \
-                   command line on a data directory that no server uses (frond fetch, pull, push)";
+    let message = "a running server connects to http://, https:// and s3:// only, not to \
+                   directories: use the command line on a data directory that no server is using \
+                   (frond fetch, pull, push)";
     Err(Error::invalid(Code::BadValue, message))
 }
 

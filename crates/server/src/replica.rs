@@ -197,8 +197,8 @@ impl Replica {
             Some(found) => found,
             None if frond.operation_time().0 != 0 => {
                 return Err(Error::bad_value(
-                    "it holds data that no other member has: a replica set begins with empty data \
-                     directories; import into it what another server has exported",
+                    "it holds data that no other member has: a replica set begins with empty \
+                     data directories; import what another server has exported",
                 ));
             }
             None => {
@@ -272,7 +272,7 @@ impl Replica {
 
     /// What this member has, for one that lacks it.
     fn offer(&self) -> Result<Offer, String> {
-        self.offers.get().ok_or("it has only begun")?()
+        self.offers.get().ok_or("it hasn't started yet")?()
     }
 
     /// Who it is, and who the others are.

@@ -69,7 +69,8 @@ pub enum TlsError {
     },
     /// The certificate's time is over, or hasn't come.
     #[error(
-        "{file}: the provided SSL certificate is expired or not yet valid: it is valid from {} to {}",
+        "{file}: the provided SSL certificate is expired or not yet valid: it is valid from {} \
+         to {}",
         Utc(*.valid.start()),
         Utc(*.valid.end())
     )]
@@ -140,13 +141,13 @@ impl Tls {
         let ends = self.served().ends?;
         let left = ends - now_seconds();
         let what = match left {
-            ..0 => "the server's certificate has expired: clients refuse it",
+            ..0 => "the server's certificate has expired: clients will refuse it",
             0..WARNED_SECONDS => "the server's certificate expires soon",
             _ => return None,
         };
         let file = name(&self.options.certificate_key_file);
         Some(format!(
-            "{what}: {file} is valid to {} (rotateCertificates takes a new one)",
+            "{what}: {file} is valid until {} (rotateCertificates reads a new one)",
             Utc(ends)
         ))
     }

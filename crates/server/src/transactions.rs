@@ -328,7 +328,7 @@ fn committed(number: i64) -> Error {
 fn unknown(number: i64) -> Error {
     let message = format!(
         "a write or sync of the log failed: whether the transaction with {{ txnNumber: {number} }} \
-         was committed is known when the server was started again. Send the commit again then."
+         was committed will be known once the server has been started again. Send the commit again then."
     );
     Error::unknown_outcome(message)
 }

@@ -79,7 +79,7 @@ fn check_free(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(found) if !found.file_type().is_socket() => {
-            let what = "there is a file that is no socket";
+            let what = "there is a file that isn't a socket";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
         Ok(_) => {}

@@ -98,7 +98,7 @@ impl NameServers {
 
     fn ask(&self, name: &str, kind: Kind) -> io::Result<Vec<u8>> {
         let question = question(name, kind).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is no name"))
+            io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is not a host name"))
         })?;
         let mut last = io::Error::other("there is no name server");
         for server in self.0.repeat(ROUNDS) {
@@ -134,7 +134,7 @@ fn ask_one(server: SocketAddr, question: &[u8], name: &str) -> io::Result<Vec<u8
         NO_SUCH_NAME => {
             Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no name {name}")))
         }
-        code => Err(io::Error::other(format!("the name server refuses {name} by code {code}"))),
+        code => Err(io::Error::other(format!("the name server refused {name} with code {code}"))),
     }
 }
 

@@ -38,12 +38,12 @@ pub fn resolve(uri: &str, names: &NameServers) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("{host}: {error}"));
     let members = names.services(&format!("{SERVICE}.{host}")).map_err(failed)?;
     if members.is_empty() {
-        return Err(Failure::failed(format!("{host}: the name system knows no members of it")));
+        return Err(Failure::failed(format!("{host}: DNS lists no members for it")));
     }
     let mut addresses = Vec::with_capacity(members.len());
     for (name, port) in &members {
         if !is_beside(name, host) {
-            let what = format!("{host}: the member {name} lies in another domain");
+            let what = format!("{host}: the member {name} is in another domain");
             return Err(Failure::failed(what));
         }
         addresses.push(format!("{name}:{port}"));
@@ -65,17 +65,13 @@ fn text_of(texts: &[String], host: &str) -> Result<String, Failure> {
     let [text] = texts else {
         return match texts.is_empty() {
             true => Ok(String::new()),
-            false => {
-                Err(Failure::failed(format!("{host}: the name system has several texts of it")))
-            }
+            false => Err(Failure::failed(format!("{host}: DNS has several TXT records for it"))),
         };
     };
     for option in text.split('&') {
         let name = option.split_once('=').map_or(option, |(name, _)| name);
         if !IN_TEXTS.contains(&name.to_ascii_lowercase().as_str()) {
-            return Err(Failure::failed(format!(
-                "{host}: its text has an option that isn't known"
-            )));
+            return Err(Failure::failed(format!("{host}: its TXT record has an unknown option")));
         }
     }
     Ok(text.clone())

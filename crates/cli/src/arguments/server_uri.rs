@@ -50,7 +50,8 @@ impl ServerUri {
         let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
         if let Some((scheme, _)) = rest.split_once("://") {
             return Err(Failure::Usage(format!(
-                "--uri: {scheme}:// is no database server's: HOST:PORT or mongodb://HOST:PORT is"
+                "--uri: {scheme}:// doesn't name a database server: use HOST:PORT or \
+                 mongodb://HOST:PORT"
             )));
         }
         // As a server tells where it listens.
@@ -155,7 +156,7 @@ fn wrong() -> Failure {
 }
 
 fn unknown(option: &str) -> Failure {
-    Failure::Usage(format!("--uri: the option {option} isn't known"))
+    Failure::Usage(format!("--uri: unknown option {option}"))
 }
 
 #[cfg(test)]

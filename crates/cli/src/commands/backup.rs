@@ -32,16 +32,16 @@ Examples:
   frond backup /mnt/backup                          the data directory ./frond-data
   frond backup s3://bucket/frond --from https://db.example.org:4224 --token-file token
                                                     a running server, while it serves
-  frond backup s3://bucket/frond --uri 127.0.0.1:27017 --token-file token    the same, found by the port of its drivers
+  frond backup s3://bucket/frond --uri 127.0.0.1:27017 --token-file token    the same, by the port that drivers use
   frond backup /mnt/backup --list
   frond backup /mnt/backup --verify                 read everything there
   frond backup /mnt/backup --remove 2026-11-02T03:00:00Z
 
-A backup holds everything at one moment: all databases with their branches, tags and changes that are \
-not committed, and what isn't versioned. Only what the place lacks is transferred. If a backup \
+A backup holds everything at one moment: all databases with their branches, tags and uncommitted \
+changes, and what isn't versioned. Only what the place lacks is transferred. If a backup \
 is interrupted, what has arrived stays: run it again, and it continues. `frond gc --place PLACE` frees the \
-space that only removed backups needed. `frond restore --backup PLACE --data DIR` makes a data directory of \
-the last one.
+space that only removed backups needed. `frond restore --backup PLACE --data DIR` restores \
+the newest one.
 
 What is already in the place is checked: each backup rereads a share of it (a sixteenth, 128 MB at least; all \
 of it with --reread-all), and the chunks that it relies on. Damaged chunks are transferred again. Exit codes:
@@ -64,21 +64,21 @@ pub struct Backup {
     #[arg(long, value_name = "URL")]
     from: Option<String>,
 
-    /// The same server, by the address that drivers use, HOST:PORT; it says where its remotes
+    /// The same server, by the address that drivers use, HOST:PORT; it answers where its remotes
     /// are served
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "list", "verify", "remove"])]
     uri: Option<String>,
 
-    /// The backup's name; otherwise the time
+    /// The backup's name; by default the current time
     #[arg(long)]
     name: Option<String>,
 
-    /// List the backups there instead
+    /// List the backups in the place instead
     #[arg(long, conflicts_with_all = ["name", "remove"])]
     list: bool,
 
-    /// Read everything there instead, and report which backups are intact; with --name only that
-    /// one
+    /// Read everything in the place instead, and report which backups are intact; with --name, only
+    /// that one
     #[arg(long, conflicts_with_all = ["list", "remove"])]
     verify: bool,
 
@@ -184,28 +184,30 @@ impl Backup {
         if !report.unread.is_empty() {
             let lost = counted(report.unread.len() as u64, "chunk");
             return Err(Failure::failed(format!(
-                "backup {name} is not whole: {lost} could not be read in what is backed up; the rest is \
-                 saved, and the next backup brings what can be read by then (frond fsck)"
+                "backup {name} is incomplete: {lost} could not be read; the rest is saved, and \
+                 the next backup adds what can be read by then (frond fsck)"
             )));
         }
         let mended = counted(report.mended, "chunk");
         if !report.gone.is_empty() {
             let gone = counted(report.gone.len() as u64, "chunk");
             return Err(Failure::failed(format!(
-                "backup {name} is whole, but {place} was damaged: {mended} transferred again, {gone} of \
-                 earlier backups gone; frond backup {place} --verify tells of which"
+                "backup {name} is complete, but {place} was damaged: {mended} transferred again, \
+                 {gone} of earlier backups lost; frond backup {place} --verify lists which"
             )));
         }
         if report.damages.iter().any(|damage| damage.may_hold_more) {
             return Err(Failure::failed(format!(
-                "backup {name} is whole, but {place} was damaged, and what earlier backups lack isn't \
-                 known: frond backup {place} --verify tells; if all are whole, frond gc --place {place} \
+                "backup {name} is complete, but {place} was damaged, and it isn't known what \
+                 earlier backups lack: frond backup {place} --verify reports it; if all are \
+                 intact, frond gc --place {place} \
                  removes what is damaged"
             )));
         }
         if !report.damages.is_empty() || report.mended > 0 {
             return Err(Failure::Warned(format!(
-                "{place} was damaged: {mended} transferred again, and all of it is intact now; check its disk"
+                "{place} was damaged: {mended} transferred again, and all of it is intact now; \
+                 check its disk"
             )));
         }
         Ok(())
@@ -275,10 +277,10 @@ fn verify(
     terminal.finish()?;
     let parts = report.parts.len();
     let advice = match damaged {
-        0 => "nothing is lost; the next backup, or frond gc --place, mends it",
+        0 => "nothing is lost; the next backup, or frond gc --place, repairs it",
         _ => {
-            "the next backup brings again what the data directory still has; frond restore --backup \
-             PLACE --partial --data NEWDIR has the rest of what is damaged"
+            "the next backup adds what the data directory still has; frond restore --backup \
+             PLACE --partial --data NEWDIR restores what can be read of a damaged one"
         }
     };
     let message = format!("{place} is damaged: {damaged} of {parts} not whole, {advice}");
@@ -323,8 +325,8 @@ fn remotes_of(uri: &str) -> Result<String, Failure> {
     }
     if port == "0" {
         return Err(Failure::failed(
-            "the server chose the port of its remotes itself: it told it when it started, and \
-             --from http://HOST:PORT takes it",
+            "the server chose the port of its remotes itself and printed it when it started: \
+             name it with --from http://HOST:PORT",
         ));
     }
     // One that listens everywhere is where it was asked.
@@ -480,7 +482,8 @@ pub fn restore_part(
     if request.collection.is_none() && !is_told {
         writeln!(
             terminal,
-            "not restored: its policies, remotes and reflog; a restore of the whole backup brings them"
+            "not restored: its policies, remotes and reflog; restoring the whole backup restores \
+             them"
         )?;
     }
     terminal.finish()?;

@@ -30,8 +30,8 @@ Examples:
   frond bisect shop v1..main --uri 127.0.0.1:27017 -- \\
       mongosh --quiet mongodb://127.0.0.1:27017/{encoded} check.js
 
-A command exits with 0 for a good version, with 125 if it can't tell, and with another code up to 127 \
-for a bad one; any other code ends the search. {} stands for the version as a database, {encoded} for the \
+The command must exit with 0 for a good version, with 125 if it can't tell, and with another code up to \
+127 for a bad one; any other code ends the search. {} stands for the version as a database, {encoded} for the \
 same in a connection string. With a filter, a version is bad if the number of matching documents differs \
 from that in the good one.";
 
@@ -56,7 +56,7 @@ pub struct Bisect {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// A version without the change, and behind .. one with it; otherwise the last commit
+    /// A version without the change, and after .. one with it; by default the last commit
     #[arg(value_name = "GOOD..BAD")]
     range: String,
 
@@ -68,11 +68,11 @@ pub struct Bisect {
     #[arg(short, long, value_name = "JSON", requires = "collection")]
     query: Option<String>,
 
-    /// Of merges, follow the first parent only
+    /// Follow only the first parent of merges
     #[arg(long)]
     first_parent: bool,
 
-    /// Test by this command's exit code
+    /// Test with this command's exit code
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 
@@ -108,7 +108,9 @@ impl Bisect {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let has_place = |word: &String| word.contains("{}") || word.contains("{encoded}");
         if !self.command.is_empty() && !self.command.iter().any(has_place) {
-            return Err(Failure::Usage("{} is missing in the command: the version".to_owned()));
+            return Err(Failure::Usage(
+                "the command lacks {}, which stands for the version".to_owned(),
+            ));
         }
         let mut backend = self.target.open()?;
         let commits = self.commits(&mut *backend)?;
@@ -166,7 +168,7 @@ impl Bisect {
         let [found] = left[..] else {
             let ids = left.iter().map(|position| short_id(commits.rows[*position].view()));
             return Err(Failure::failed(format!(
-                "the first bad commit is one of these, which can't be told: {}",
+                "the first bad commit is one of these, which could not be tested: {}",
                 ids.collect::<Vec<_>>().join(" ")
             )));
         };

@@ -29,10 +29,10 @@ pub struct Blame {
     /// Collection
     collection: String,
 
-    /// The document's _id (JSON, or else plain text)
+    /// The document's _id (JSON or plain text)
     id: String,
 
-    /// The answer as JSON
+    /// Print the answer as JSON
     #[arg(long)]
     json: bool,
 

@@ -16,16 +16,16 @@ Examples:
   frond branch shop                     list the branches: last commit, its date, ahead of main, behind
   frond branch shop sale                make one at the last commit
   frond branch shop old main~5          make one at an older version
-  frond branch shop old 'WORKING@{1 hour ago}'    with all that main held then, committed or not
+  frond branch shop old 'WORKING@{1 hour ago}'    what main held then, committed or not
   frond branch shop --delete sale       delete one that was merged
-  frond branch shop --delete sale -f    delete it in any case
+  frond branch shop --delete sale -f    delete it whatever its state
   frond branch shop main --protect      main only moves forward from now on
   frond branch shop main --close        main takes merges only, no direct writes
   frond branch shop try --expire 604800 may be removed in a week
-  frond branch shop --remove-expired    remove those whose time is over
+  frond branch shop --remove-expired    remove expired branches
 
-A branch is one small record, however large the database is. shop@sale then is a database that is \
-read and written like any other.";
+A branch is one small record, however large the database is. Its database, shop@sale, is read and \
+written like any other.";
 
 /// The code where there is no such database or branch.
 const NAMESPACE_NOT_FOUND: i64 = 26;
@@ -39,10 +39,10 @@ pub struct Branch {
     /// Database, or DATABASE@BRANCH to start from there
     database: String,
 
-    /// Branch to make; without it, the branches are listed
+    /// Branch to make; without it, branches are listed
     branch: Option<String>,
 
-    /// Version at which it starts: a branch, a commit's id, main~2; otherwise the last commit
+    /// Version at which it starts: a branch, a commit's id, main~2; by default the last commit
     #[arg(requires = "branch")]
     start: Option<String>,
 
@@ -50,31 +50,31 @@ pub struct Branch {
     #[arg(short, long, value_name = "BRANCH", conflicts_with = "branch")]
     delete: Option<String>,
 
-    /// Delete it though it was not merged, or has changes that were not committed
+    /// Delete it even if it isn't merged or has uncommitted changes
     #[arg(short, long, requires = "delete")]
     force: bool,
 
-    /// The branch only moves forward: no reset, amending, rebase, forced push or deletion
+    /// Let the branch only move forward: no reset, amend, rebase, forced push or deletion
     #[arg(long, requires = "branch", conflicts_with = "unprotect")]
     protect: bool,
 
-    /// Take the protection away
+    /// Remove the protection
     #[arg(long, requires = "branch")]
     unprotect: bool,
 
-    /// The branch takes no direct writes: it changes by merges and pulls
+    /// Refuse direct writes to the branch: it changes by merges and pulls only
     #[arg(long, requires = "branch", conflicts_with = "reopen")]
     close: bool,
 
-    /// The branch takes direct writes again
+    /// Accept direct writes to the branch again
     #[arg(long, requires = "branch")]
     reopen: bool,
 
-    /// The branch may be removed after so many seconds; 0: never
+    /// Allow the branch to be removed after this many seconds; 0: never
     #[arg(long, value_name = "SECONDS", requires = "branch")]
     expire: Option<u32>,
 
-    /// Remove the branches whose time is over
+    /// Remove expired branches
     #[arg(long, conflicts_with_all = ["branch", "delete"])]
     remove_expired: bool,
 

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   frond commit shop -m 'first items'
   frond commit shop@sale -m 'half price' --author 'Ada <ada@example.org>'
-  frond commit shop --amend                             put what changed into the last commit
+  frond commit shop --amend                             add what changed to the last commit
   frond commit shop --amend -m 'better words'
   frond commit shop -m 'census of 1990' --date 1990-07-01
   frond commit shop -m 'nightly' --uri 127.0.0.1:27017";
@@ -26,15 +26,15 @@ pub struct Commit {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Why: what this version is about
+    /// Message: what this version is about, and why
     #[arg(short, long, required_unless_present = "amend")]
     message: Option<String>,
 
-    /// Replace the last commit by one that has what changed since, too
+    /// Replace the last commit with one that also has what changed since
     #[arg(long)]
     amend: bool,
 
-    /// Commit though nothing changed
+    /// Commit even if nothing changed
     #[arg(long)]
     allow_empty: bool,
 

@@ -11,7 +11,7 @@ Examples:
   frond completions zsh > ~/.zfunc/_frond         with ~/.zfunc in fpath, before compinit
   frond completions fish > ~/.config/fish/completions/frond.fish";
 
-/// Print the script with which a shell completes commands and options
+/// Print a script with which a shell completes commands and options
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Completions {

@@ -18,18 +18,18 @@ Examples:
   frond conflicts shop
   frond conflicts shop --collection items --json";
 
-/// List what a merge could not decide: fields that both sides changed
+/// List the conflicts of a merge: fields that both sides changed
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Conflicts {
     /// Database, or DATABASE@BRANCH, whose merge waits
     database: String,
 
-    /// Only those of this collection
+    /// Only those in this collection
     #[arg(short, long)]
     collection: Option<String>,
 
-    /// The answer as JSON, with all three versions of each document
+    /// Print the answer as JSON, with all three versions of each document
     #[arg(long)]
     json: bool,
 

@@ -26,15 +26,15 @@ Examples:
   frond diff shop main~1 main              two versions
   frond diff shop main sale --stat         two branches, counted
   frond diff shop main...sale              what sale did since it parted from main
-  frond diff shop main@{yesterday} main    what a day brought, from commit to commit
-  frond diff shop 'WORKING@{1 hour ago}' WORKING      what an hour brought, committed or not
+  frond diff shop main@{yesterday} main    what changed in a day, commit to commit
+  frond diff shop 'WORKING@{1 hour ago}' WORKING      what changed in an hour, committed or not
   frond diff shop main sale -c items       only one collection
   frond diff shop -- items/17              only one document
-  frond diff shop main sale --json         one difference a line, for other programs
+  frond diff shop main sale --json         one difference per line, for other programs
 
 A version is a branch (its last commit), a tag, a commit's id or the first letters of one, HEAD, or any of \
 these followed by @{DATE}, ~2 or ^; WORKING is what is there now, \
-WORKING@{TIME} what was there then, NOTHING the empty database.";
+WORKING@{TIME} is what was there then, and NOTHING is the empty database.";
 
 /// Show how two versions differ
 #[derive(clap::Args)]
@@ -43,21 +43,21 @@ pub struct Diff {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Left side; otherwise the last commit. A..B is both sides, A...B is from where A and B parted
-    /// to B
+    /// Left side; by default the last commit. A..B names both sides, A...B goes from where A and B
+    /// parted to B
     from: Option<String>,
 
-    /// Right side; otherwise the branch as it is now
+    /// Right side; by default the branch as it is now
     to: Option<String>,
 
     #[command(flatten)]
     subject: Subject,
 
-    /// Only how many documents differ, a collection
+    /// Only count the documents that differ in each collection
     #[arg(long)]
     stat: bool,
 
-    /// One difference per line, as JSON
+    /// Print one difference per line, as JSON
     #[arg(long, conflicts_with_all = ["stat", "full"])]
     json: bool,
 

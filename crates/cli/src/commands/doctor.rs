@@ -29,14 +29,14 @@ const EXAMPLES: &str = "\
 Examples:
   frond doctor
   frond doctor --data /var/lib/frond
-  frond doctor --uri 127.0.0.1:27017          a server that runs: does it take writes?
+  frond doctor --uri 127.0.0.1:27017          a running server: does it take writes?
   frond doctor --uri 127.0.0.1:27017 --store-times 10 --store-gigabytes 1000
-                                              and what its bucket would cost a month
+                                              also: what would its bucket cost a month?
   frond doctor --store s3://bucket/prefix     can the store be relied on, and how fast is it?
   frond doctor --accept-clock                 the clock jumped, and is right now: trust it
   frond doctor --accept-clock --uri 127.0.0.1:27017
 
-The exit code is 1 if something is found that keeps Frond from working.";
+The exit code is 1 if anything keeps Frond from working.";
 
 /// Syncs of a small write that are timed.
 const SYNC_COUNT: usize = 20;
@@ -55,7 +55,7 @@ const MEMORY_BYTES_MIN: u64 = 256 << 20;
 /// Bytes that are worth a collection.
 const DEAD_BYTES_MIN: u64 = 64 << 20;
 
-/// Report how a data directory or a server is, and what to do next
+/// Report on the health of a data directory or a server, and what to do next
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
@@ -63,12 +63,13 @@ pub struct Doctor {
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
-    /// Running server to look at instead
+    /// Running server to examine instead
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["data", "store"])]
     uri: Option<String>,
 
-    /// Bucket to look at instead (s3://BUCKET/PREFIX): 32 writers race on conditional puts, replies
-    /// are lost, requests are timed; a store where two win, or that ignores conditions, is refused
+    /// Bucket to examine instead (s3://BUCKET/PREFIX): 32 writers race on conditional puts, replies
+    /// are dropped, requests are timed; a store where two writers win, or that ignores conditions,
+    /// fails
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     store: Option<String>,
 
@@ -80,7 +81,7 @@ pub struct Doctor {
     #[command(flatten)]
     plan: price::Plan,
 
-    /// One finding per line, as JSON
+    /// Print one finding per line, as JSON
     #[arg(long, conflicts_with = "accept_clock")]
     json: bool,
 }
@@ -207,7 +208,7 @@ impl Report<'_> {
                 let failure = open_failure(directory, &error, USE_URI).to_string();
                 if is_in_use(&error) {
                     self.finding("in use", "another process has the directory open")?;
-                    return self.advice("what it holds is told once that has ended");
+                    return self.advice("run this again once it has ended");
                 }
                 if directory.join(frond_db::set::MEMBER_FILE).exists() {
                     self.finding("in a set", "it is a replica set's member")?;
@@ -235,7 +236,7 @@ impl Report<'_> {
         );
         self.finding("packs", &what)?;
         if DEAD_BYTES_MIN.max(health.bytes_live) < dead {
-            self.advice(&format!("frond gc --data {} gives it back", directory.display()))?;
+            self.advice(&format!("frond gc --data {} frees it", directory.display()))?;
         }
         let segments = counted(health.log_segments, "segment");
         self.finding("log", &format!("{} in {segments}", bytes(health.bytes_log)))?;
@@ -247,7 +248,7 @@ impl Report<'_> {
         }
         for mended in &health.mended {
             self.finding("mended", mended)?;
-            self.advice("it is whole again; see to the disk")?;
+            self.advice("it is whole again; check the disk")?;
         }
         self.clock(&health.clock)
     }
@@ -265,7 +266,12 @@ impl Report<'_> {
             Ok(found) => found,
             Err(error) => {
                 let error = describe(&io::Error::from(error));
-                return self.problem("room", &error, "the file system doesn't tell its room");
+                return self.problem(
+                    "room",
+                    &error,
+                    "the file system doesn't report its free \
+                                                     space",
+                );
             }
         };
         let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -273,12 +279,15 @@ impl Report<'_> {
         let reserve = Reserve::Share.of(all);
         let what = format!("{} of {} free, {} held back", bytes(free), bytes(all), bytes(reserve));
         if free < reserve {
-            let advice = "only deletes, drops and frond gc go on: make room";
+            let advice = "only deletes, drops and frond gc work: free some space";
             return self.problem("room", &what, advice);
         }
         self.finding("room", &what)?;
         if free < reserve.saturating_mul(ROOM_LOW_TIMES) {
-            self.advice("that is soon gone: writes that grow are refused at what is held back")?;
+            self.advice(
+                "that won't last: once only the reserve is left, writes that grow the \
+                         data are refused",
+            )?;
         }
         Ok(())
     }
@@ -296,7 +305,7 @@ impl Report<'_> {
         let millis = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);
         self.finding("syncs", &format!("{}, at worst {}", millis(median), millis(worst)))?;
         if median.as_micros() < SYNC_MICROS_MIN {
-            self.advice("that is no disk's speed: does the file system ignore syncs?")?;
+            self.advice("no disk is that fast: does the file system ignore syncs?")?;
         }
         if SYNC_MILLIS_MAX < median.as_millis() {
             self.advice("each acknowledged write waits for one: use a faster disk, or j: false")?;
@@ -307,7 +316,7 @@ impl Report<'_> {
     fn memory(&mut self) -> Result<(), Failure> {
         let memory = MachineMemory::read();
         let (Some(most), Some(budget)) = (memory.bytes(), memory.budget_bytes()) else {
-            return self.finding("memory", "the system doesn't tell how much there is");
+            return self.finding("memory", "the system doesn't report how much there is");
         };
         let whose =
             if memory.group_bytes.is_some() { "the control group's" } else { "the machine's" };
@@ -315,7 +324,7 @@ impl Report<'_> {
             format!("{}, {whose}; a server without --memory takes {}", bytes(most), bytes(budget));
         self.finding("memory", &what)?;
         if most < MEMORY_BYTES_MIN {
-            self.advice("with so little, sorts and caches are mostly the disk's work")?;
+            self.advice("with so little, sorts and reads mostly go to the disk")?;
         }
         Ok(())
     }

@@ -15,18 +15,18 @@ const EXAMPLES: &str = concat!(
   frond erase shop people --id 7                     a document, in every version
   frond erase shop people --id 7 --field mail        a field of it
   frond erase shop people --field mail --field 'addresses.$[].street'   fields of all documents
-  frond erase shop people --id 7 --dry-run           tell what would happen
-  frond erase shop --commits                         which commits took the place of which
+  frond erase shop people --id 7 --dry-run           report what would happen
+  frond erase shop --commits                         which commits replaced which
 
 "#,
-    "Every commit that held it is made again without it and gets another id; branches, tags and \
-     changes that aren't committed follow, and an old id names the new commit. Undo, reflog and \
-     dropped databases of the name are forgotten. Then every pack is written again without what \
-     is dead. It can't be undone. Clones, backups and remotes have copies of their own: erase \
-     there, too, and push with force."
+    "Every commit that held the data is rewritten without it and gets another id; branches, tags \
+     and uncommitted changes follow, and an old id leads to the new commit. What could be undone, \
+     the reflog, and dropped databases of that name are forgotten. Then every pack is rewritten \
+     without garbage. This can't be undone. Clones, backups and remotes have copies of their own: \
+     erase there, too, and push with --force-with-lease."
 );
 
-/// Take a document or a field out of all history, for good
+/// Remove a document or a field from all of history, for good
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "frond erase [OPTIONS] <DATABASE> <COLLECTION>
@@ -39,23 +39,23 @@ pub struct Erase {
     #[arg(required_unless_present = "commits")]
     collection: Option<String>,
 
-    /// The document's _id as JSON, or as text; again for more
+    /// The document's _id (JSON or plain text); may be repeated
     #[arg(long, value_name = "ID")]
     id: Vec<String>,
 
-    /// A field, as $unset takes it; again for more. Otherwise whole documents
+    /// A field, as $unset takes it; may be repeated. By default, whole documents
     #[arg(long, value_name = "PATH")]
     field: Vec<String>,
 
-    /// Only tell what would happen
+    /// Only report what would happen
     #[arg(long)]
     dry_run: bool,
 
-    /// Don't ask; --json asks nothing, and wants this or --dry-run
+    /// Don't ask for confirmation; --json never asks, and needs this or --dry-run
     #[arg(short, long)]
     yes: bool,
 
-    /// List which commits took the place of which
+    /// List which commits replaced which
     #[arg(long, conflicts_with_all = ["collection", "id", "field", "dry_run"])]
     commits: bool,
 

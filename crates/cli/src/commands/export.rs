@@ -28,8 +28,8 @@ Examples:
   frond export -d shop -c items --query '{\"price\": {\"$gt\": 100}}'
 
 Relaxed JSON reads well, but an integer may come back with another width; --canonical keeps every type \
-exactly. In Parquet a field of several types is a column of JSON, but without --canonical numbers \
-become one type where none of them changes.";
+exactly. In Parquet a field with values of several types becomes a column of JSON; without --canonical, \
+numbers of several types become one type if that changes none of them.";
 
 /// The code of what can't be done with a view.
 const COMMAND_NOT_SUPPORTED_ON_VIEW: i64 = 166;
@@ -59,11 +59,11 @@ pub struct Export {
     #[arg(short, long)]
     collection: String,
 
-    /// File to write; otherwise standard output
+    /// File to write; by default standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// How to write the documents
+    /// Format of the output
     #[arg(long, value_enum, default_value = "json")]
     format: Format,
 
@@ -75,7 +75,7 @@ pub struct Export {
     #[arg(short, long, value_name = "JSON")]
     query: Option<String>,
 
-    /// Canonical extended JSON: every type exactly
+    /// Write canonical extended JSON, which keeps every type exactly
     #[arg(long)]
     canonical: bool,
 

@@ -33,11 +33,11 @@ const EXAMPLES: &str = "\
 Examples:
   frond follow mongodb://user:secret@db1,db2/shop?tls=true      into ./frond-data, as shop
   frond follow mongodb://localhost/shop --into prod@live --commit-every 15m
-  frond follow mongodb://localhost/shop --commit-every 10000    a version each 10,000 changes
-  frond follow mongodb://localhost/shop --once                  up to now, then end
+  frond follow mongodb://localhost/shop --commit-every 10000    a version every 10,000 changes
+  frond follow mongodb://localhost/shop --once                  up to now, then stop
   frond follow mongodb://localhost/shop --uri 127.0.0.1:27018   into a running server
 
-It goes on where it ended, however that was. The source must be a replica set of MongoDB 6.0 or \
+It continues where it stopped, however it stopped. The source must be a replica set of MongoDB 6.0 or \
 later, or frond serve; its user needs the role read on the database. Write to a \
 branch of the copy, not to the copy itself. Users, capped collections and time series aren't \
 copied.";
@@ -52,7 +52,7 @@ const SCHEMES: [&str; 2] = ["mongodb://", "mongodb+srv://"];
 /// When versions are recorded, if it isn't said.
 const HOURLY: [Every; 1] = [Every::Time(Duration::from_secs(3_600))];
 
-/// Keep a versioned copy of a database of MongoDB, as it changes
+/// Keep a versioned copy of a MongoDB database as it changes
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Follow {
@@ -60,20 +60,20 @@ pub struct Follow {
     /// it names a user without a password
     source: String,
 
-    /// Database that becomes the copy, DATABASE or DATABASE@BRANCH, if its name is another
+    /// The copy, DATABASE or DATABASE@BRANCH, if it has another name than the source
     #[arg(long, value_name = "DATABASE")]
     into: Option<String>,
 
-    /// Record a version after so much time (30s, 15m, 1h, 1d), if anything changed, or after so
+    /// Record a version after this much time (30s, 15m, 1h, 1d) if anything changed, or after this
     /// many changes; both may be given [default: 1h]
     #[arg(long, value_name = "TIME|CHANGES", value_parser = policy::parse)]
     commit_every: Vec<Every>,
 
-    /// End, with a version, when all is copied that the source has now
+    /// Stop, with a version, once everything that the source has now is copied
     #[arg(long)]
     once: bool,
 
-    /// Who the versions are by, instead of the source
+    /// Author of the versions, instead of the source
     #[arg(long, value_name = "AUTHOR")]
     author: Option<String>,
 

@@ -40,30 +40,30 @@ Examples:
   frond from-dolt ~/shop --uri 127.0.0.1:27017  into a running server
   frond from-dolt ~/shop --dolt-program /opt/dolt/bin/dolt
 
-A row's primary key becomes its document's _id. Run again, it goes on where it ended, and brings \
-what Dolt has got since. Views, triggers, procedures, indexes, foreign keys and what isn't \
-committed stay behind.";
+A row's primary key becomes its document's _id. Run again, it continues where it stopped, and imports \
+what is new in Dolt. Views, triggers, procedures, indexes, foreign keys and uncommitted changes are \
+left out.";
 
 /// Documents that are written, or removed, at once.
 const BATCH_DOCUMENTS: usize = 2_000;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Bring a repository of Dolt here, with its history
+/// Import a Dolt repository with its history
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FromDolt {
     /// Directory of the repository, the one that has .dolt in it
     directory: PathBuf,
 
-    /// Database that gets the history, if its name is another than the directory's
+    /// Database to import into, if it isn't to have the directory's name
     #[arg(long, value_name = "DATABASE")]
     into: Option<String>,
 
-    /// Only this branch, and tags of its commits; may be given several times
+    /// Only this branch, and tags of its commits; may be repeated
     #[arg(long, value_name = "BRANCH")]
     branch: Vec<String>,
 
-    /// Dolt's program, if it isn't on the PATH
+    /// Path of the program dolt, if it isn't on the PATH
     #[arg(long, value_name = "FILE", default_value = "dolt")]
     dolt_program: PathBuf,
 

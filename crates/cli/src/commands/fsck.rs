@@ -22,8 +22,8 @@ Examples:
 
 Reads every chunk from the disk and hashes it, looks for the parts that each references, and checks \
 the order and the counts of the trees. What is damaged is listed by file, and then by branch, collection \
-and _id. Nothing is changed, except that the log is replayed as by any \
-start. The exit code is 1 if anything is damaged.";
+and _id. Nothing is changed, except that the log is replayed, as \
+at any start. The exit code is 1 if anything is damaged.";
 
 /// Check a data directory for damage
 #[derive(clap::Args)]

@@ -15,8 +15,8 @@ Examples:
   frond gc                              a data directory that no server uses
   frond gc --uri 127.0.0.1:27017        a running server, while it serves
   frond gc --uri 127.0.0.1:27017 --rate 20    at most 20 MB a second
-  frond gc --undo-days 0                what was dropped can't be brought back any more
-  frond gc --place /backup/shop         a plain remote, or the place of backups; s3://BUCKET/PREFIX, too
+  frond gc --undo-days 0                what was dropped can no longer be brought back
+  frond gc --place /backup/shop         a plain remote or a place of backups; also s3://BUCKET/PREFIX
 
 Removes what no branch, tag, commit, cursor or transaction can reach. What was dropped, deleted or \
 replaced stays for 14 days, unless --undo-days says otherwise. History is packed so that versions of \
@@ -37,18 +37,18 @@ pub struct Gc {
     #[arg(long, conflicts_with = "quick")]
     purge: bool,
 
-    /// How many days what was dropped, deleted or replaced can still be brought back (frond undo)
+    /// For how many days what was dropped, deleted or replaced can be brought back (frond undo)
     #[arg(long, value_name = "DAYS", default_value_t = 14)]
     #[arg(value_parser = clap::value_parser!(i64).range(0..=36_500))]
     undo_days: i64,
 
-    /// Megabytes to read and write per second at most; otherwise as fast as possible
+    /// Megabytes to read and write per second at most; by default, as fast as possible
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     rate: Option<i64>,
 
-    /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: what
-    /// interrupted pushes left and removed backups needed is deleted. A push that runs at the same
-    /// time is refused at its end
+    /// Directory or s3://BUCKET/PREFIX of a plain remote or of backups, to collect instead: deletes
+    /// what interrupted pushes left behind and only removed backups needed. A push that runs at the
+    /// same time is refused at its end
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["quick", "rate", "uri"])]
     place: Option<String>,
 
@@ -112,7 +112,7 @@ impl Gc {
         writeln!(
             terminal,
             "kept so that it can be undone: {}{databases}, {} uncompressed, dropped or replaced in the \
-             last {}; it goes from {} to {}",
+             last {}; it is freed from {} to {}",
             counted(collections, "collection"),
             bytes(size),
             counted(self.undo_days.unsigned_abs(), "day"),
@@ -121,7 +121,7 @@ impl Gc {
         )?;
         writeln!(
             terminal,
-            "frond gc --undo-days 0 gives it back now; frond undo can't bring it back then"
+            "frond gc --undo-days 0 frees it now; frond undo can't bring it back after that"
         )?;
         Ok(())
     }

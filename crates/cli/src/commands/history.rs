@@ -17,9 +17,9 @@ const EXAMPLES: &str = "\
 Examples:
   frond history shop items 17             what each commit changed in the document, newest first
   frond history shop items 17 --full      with long values
-  frond history shop items lamp --json    one version a line, with the whole document";
+  frond history shop items lamp --json    one version per line, with the whole document";
 
-/// Show the versions that a document had, newest first
+/// Show the versions of a document, newest first
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct History {
@@ -29,7 +29,7 @@ pub struct History {
     /// Collection
     collection: String,
 
-    /// The document's _id (JSON, or else plain text)
+    /// The document's _id (JSON or plain text)
     id: String,
 
     /// At most this many versions
@@ -40,7 +40,7 @@ pub struct History {
     #[arg(long)]
     full: bool,
 
-    /// One version per line, as JSON
+    /// Print one version per line, as JSON
     #[arg(long)]
     json: bool,
 

@@ -44,11 +44,11 @@ Examples:
   frond import --dump ./dump --commit 'from MongoDB'    what mongodump wrote, indexes too
   mongodump --archive | frond import --dump -           the same without files
 
-JSON is one object after another (mostly one a line) or one array, plain or extended ({\"$oid\": ...}). Of \
-CSV the first line names the fields, address.city makes nested documents, and a cell that reads \
-as a number becomes one. The exit code is 1 if any document could not be imported.";
+JSON is one object after another (mostly one a line) or one array, plain or extended ({\"$oid\": ...}). In CSV \
+the first line names the fields, address.city makes nested documents, and a cell that reads as a \
+number becomes one. The exit code is 1 if any document could not be imported.";
 
-/// Fill a collection from JSON, CSV, TSV, BSON or Parquet, or databases from what mongodump wrote
+/// Import JSON, CSV, TSV, BSON or Parquet into a collection, or a dump of mongodump into databases
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(
@@ -59,21 +59,21 @@ pub struct Import {
     /// File to read; - or nothing reads standard input
     file: Option<PathBuf>,
 
-    /// Database, or DATABASE@BRANCH; with --dump what its only database is imported as, or which
-    /// of several
+    /// Database, or DATABASE@BRANCH; with --dump, the name for its only database, or which one of
+    /// several to import
     #[arg(short, long, value_name = "DATABASE", required_unless_present = "dump")]
     database: Option<String>,
 
-    /// Collection; with --dump only this one
+    /// Collection; with --dump, only this one
     #[arg(short, long, required_unless_present = "dump")]
     collection: Option<String>,
 
     /// Import what mongodump wrote: collections with their options, indexes and views. A directory,
-    /// or the file of mongodump --archive; - reads that from standard input
+    /// or the file of mongodump --archive; - reads such a file from standard input
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "format", "ignore_blanks"])]
     dump: Option<PathBuf>,
 
-    /// What the file holds
+    /// Format of the file
     #[arg(long, value_enum, default_value = "auto")]
     format: Format,
 
@@ -81,7 +81,7 @@ pub struct Import {
     #[arg(long, value_enum, default_value = "insert")]
     mode: Mode,
 
-    /// Drop the collection first, its indexes too
+    /// Drop the collection and its indexes first
     #[arg(long)]
     drop: bool,
 
@@ -94,11 +94,11 @@ pub struct Import {
     #[arg(long)]
     stop_on_error: bool,
 
-    /// CSV: leave fields out whose cell is empty; Parquet: those that are null
+    /// Leave out fields whose cell is empty (CSV), or that are null (Parquet)
     #[arg(long)]
     ignore_blanks: bool,
 
-    /// Record a version with this message when all is imported
+    /// Record a version with this message once everything is imported
     #[arg(long, value_name = "MESSAGE")]
     commit: Option<String>,
 

@@ -23,12 +23,12 @@ Examples:
   frond log shop
   frond log shop@sale --oneline -n 5
   frond log shop main..sale                    commits that sale has and main hasn't
-  frond log shop --graph                       with the lines of descent beside it
+  frond log shop --graph                       with the graph of commits beside it
   frond log shop -p -n 1                       with what changed; --stat counts it
   frond log shop --collection items            commits that changed the collection
   frond log shop -- items/17                   commits that changed one document
   frond log shop -5 main@{yesterday}           five, from where main was a day ago
-  frond log shop -S '\"lamp\"'                  commits that added or took away that string
+  frond log shop -S '\"lamp\"'                  commits that added or removed that string
   frond log shop --author ada --since '2 weeks ago'
 
 Dates are YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ, in UTC, yesterday, or '3 days ago'.";
@@ -40,71 +40,71 @@ pub struct Log {
     /// Database, or DATABASE@VERSION to begin there
     database: String,
 
-    /// Version to begin at, or FROM..TO: what TO has and FROM hasn't, or A...B: what only one of
+    /// Version to begin at, or FROM..TO: what TO has and FROM doesn't, or A...B: what only one of
     /// them has
     range: Option<String>,
 
-    /// One line per commit
+    /// Print one line per commit
     #[arg(long)]
     oneline: bool,
 
-    /// Draw the lines of descent; one line per commit
+    /// Draw the graph of commits; one line per commit
     #[arg(long, conflicts_with_all = ["json", "skip", "after"])]
     graph: bool,
 
-    /// With what each commit changed
+    /// Show what each commit changed
     #[arg(short, long, conflicts_with_all = ["json", "graph", "oneline"])]
     patch: bool,
 
-    /// With how many documents each commit changed in each collection
+    /// Count the documents that each commit changed in each collection
     #[arg(long, conflicts_with_all = ["json", "graph", "oneline", "patch"])]
     stat: bool,
 
-    /// With the branches and tags that name a commit; a terminal gets them anyway
+    /// Show the branches and tags of each commit, as on a terminal
     #[arg(long, conflicts_with = "json")]
     decorate: bool,
 
-    /// At most this many commits; -5 is -n 5
+    /// At most this many commits; -5 means -n 5
     #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
-    /// Pass over this many first
+    /// Skip this many first
     #[arg(long, value_name = "COUNT")]
     skip: Option<u32>,
 
-    /// Only what comes behind this commit: the next page
+    /// Only commits listed after this one: the next page
     #[arg(long, value_name = "COMMIT")]
     after: Option<String>,
 
     #[command(flatten)]
     subject: Subject,
 
-    /// Only commits whose author holds this text
+    /// Only commits whose author contains this text
     #[arg(long, value_name = "TEXT")]
     author: Option<String>,
 
-    /// Only commits whose message holds this text
+    /// Only commits whose message contains this text
     #[arg(long, value_name = "TEXT")]
     grep: Option<String>,
 
-    /// Only commits after which this text occurs more or less often than before in some document,
-    /// as its JSON stands: name, "lamp" with its quotes
+    /// Only commits that changed how often this text occurs in a document's JSON: name, or "lamp"
+    /// with its quotes
     #[arg(short = 'S', value_name = "TEXT")]
     changed_text: Option<String>,
 
-    /// Only commits made then or later
+    /// Only commits made at this time or later
     #[arg(long, value_name = "DATE")]
     since: Option<String>,
 
-    /// Only commits made then or before
+    /// Only commits made at this time or before
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
 
-    /// Of merges, follow the first parent only
+    /// Follow only the first parent of merges
     #[arg(long)]
     first_parent: bool,
 
-    /// The answer as JSON
+    /// Print the answer as JSON
     #[arg(long, conflicts_with = "oneline")]
     json: bool,
 
@@ -235,7 +235,7 @@ pub fn parse_date(text: &str) -> Result<i64, Failure> {
 fn written_date(text: &str) -> Result<WrittenDate, Failure> {
     WrittenDate::read(text, jiff::Timestamp::now().as_millisecond()).ok_or_else(|| {
         Failure::Usage(format!(
-            "{text} is no date: YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday or '3 days ago' is"
+            "{text} is not a date: use YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday or '3 days ago'"
         ))
     })
 }

@@ -12,7 +12,7 @@ use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  frond ls                      the databases, with their size on the disk
+  frond ls                      the databases, with their sizes on the disk
   frond ls shop                 the collections of shop, with the number of documents
   frond ls shop@main~2          as they were two commits ago
   frond ls 'shop@{1 hour ago}'  as they were an hour ago, committed or not
@@ -27,7 +27,7 @@ pub struct Ls {
     /// Database, or DATABASE@VERSION; without it the databases are listed
     database: Option<String>,
 
-    /// One line of JSON for each
+    /// Print one line of JSON for each
     #[arg(long)]
     json: bool,
 

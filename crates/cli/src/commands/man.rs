@@ -28,7 +28,7 @@ const EXAMPLES_MARK: &str = "Examples:";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Manual {
-    /// Directory for the pages; it is made where it is missing
+    /// Directory for the pages; it is made if it is missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

@@ -29,7 +29,7 @@ use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
 Examples:
-  frond mcp shop@agent/prices                       on ./frond-data; the branch is made from main
+  frond mcp shop@agent/prices                       on ./frond-data; makes the branch from main
   frond mcp shop@agent/prices --uri mongodb://agent:secret@127.0.0.1:27017/shop
   frond mcp shop --read-only                        nothing can be written
 
@@ -49,7 +49,7 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 
-/// Serve one branch to an agent, by the Model Context Protocol
+/// Serve one branch to an agent by the Model Context Protocol
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Mcp {
@@ -60,11 +60,11 @@ pub struct Mcp {
     #[arg(long)]
     read_only: bool,
 
-    /// Who the commits are by
+    /// Author of the commits
     #[arg(long, value_name = "AUTHOR", default_value = "agent")]
     author: String,
 
-    /// How long a call of a tool may take
+    /// How long a tool call may take
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     max_time: u32,
 
@@ -85,7 +85,7 @@ impl Mcp {
             VersionName::Default if self.read_only => (name.as_str(), None),
             VersionName::Default => {
                 return Err(Failure::Usage(
-                    "name the branch to work on, DATABASE@BRANCH, or take --read-only".to_owned(),
+                    "name the branch to work on, DATABASE@BRANCH, or use --read-only".to_owned(),
                 ));
             }
         };
@@ -93,7 +93,7 @@ impl Mcp {
         let default = default_branch(&mut *backend, name, branch, self.read_only)?;
         if !self.read_only && branch == Some(&default) {
             return Err(Failure::Usage(format!(
-                "{default} is what is merged into: name a branch of its own, {name}@agent/TASK"
+                "{default} is what branches are merged into: name another one, {name}@agent/TASK"
             )));
         }
         let bound = Bound {
@@ -165,7 +165,7 @@ impl Talk<'_> {
             Ok(request) => request,
             Err(message::Wrong::Json(why)) => return Some(error(Value::Null, PARSE_ERROR, &why)),
             Err(message::Wrong::Request) => {
-                return Some(error(Value::Null, INVALID_REQUEST, "this is no request"));
+                return Some(error(Value::Null, INVALID_REQUEST, "this is not a request"));
             }
         };
         let id = request.id()?;

@@ -17,15 +17,15 @@ const EXAMPLES: &str = "\
 Examples:
   frond merge shop sale -m 'the sale begins'
   frond merge shop@sale main              the other way: bring sale up to date
-  frond merge shop sale --squash -m 'sale'      as one commit of one parent
-  frond merge shop sale --on-conflict theirs    take their side where both changed the same
+  frond merge shop sale --squash -m 'sale'      as one commit with one parent
+  frond merge shop sale --on-conflict theirs    take their side where both changed something
   frond merge shop sale --rule items.stock=delta --rule items.tags=union
-  frond merge shop --continue             end it when all conflicts are resolved
+  frond merge shop --continue             finish it when all conflicts are resolved
   frond merge shop --abort                give it up
 
 Changes to different documents, and to different fields of one document, merge by themselves. The same \
 field changed on both sides is a conflict, which is kept until you decide: frond conflicts lists \
-them, frond resolve resolves one. Then the exit code is 1.";
+them, frond resolve resolves one. With conflicts, the exit code is 1.";
 
 /// Bring another version's changes into a branch
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub struct Merge {
     #[arg(short, long)]
     message: Option<String>,
 
-    /// Make a merge commit even where the branch could just move forward
+    /// Make a merge commit even if the branch could just move forward
     #[arg(long, requires = "merge_in")]
     no_ff: bool,
 
@@ -53,23 +53,23 @@ pub struct Merge {
     #[arg(long, requires = "merge_in", conflicts_with = "no_ff")]
     ff_only: bool,
 
-    /// Make a commit with one parent, with everything that the other side did
+    /// Make a commit with one parent and everything that the other side did
     #[arg(long, requires = "merge_in", conflicts_with_all = ["no_ff", "ff_only"])]
     squash: bool,
 
     #[command(flatten)]
     rules: Rules,
 
-    /// Don't merge while there are changes that are not committed; otherwise they become a commit
-    /// of their own first
+    /// Don't merge while there are uncommitted changes; by default they become a commit of their
+    /// own first
     #[arg(long)]
     refuse_dirty: bool,
 
-    /// End a merge whose conflicts are all resolved
+    /// Finish a merge whose conflicts are all resolved
     #[arg(long = "continue")]
     continue_: bool,
 
-    /// Abort the merge in progress; what was written since stays
+    /// Abort the merge in progress; what was written since it began stays
     #[arg(long, conflicts_with = "message")]
     abort: bool,
 
@@ -152,15 +152,15 @@ fn is_dirty(backend: &mut dyn Backend, database: &str) -> bool {
 /// How documents are merged, where not as usual.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Rules {
-    /// Take this side where both changed the same, instead of keeping conflicts
+    /// Take this side where both changed the same thing, instead of keeping a conflict
     #[arg(long, value_name = "SIDE", value_parser = ["ours", "theirs"])]
     on_conflict: Option<String>,
 
-    /// What merges by itself: fields (usual) or whole documents
+    /// What merges by itself: fields (the default) or whole documents
     #[arg(long, value_parser = ["field", "document"])]
     granularity: Option<String>,
 
-    /// What equal changes on both sides are: agreed (usual) or a conflict
+    /// What equal changes on both sides are: an agreement (the default) or a conflict
     #[arg(long, value_parser = ["agree", "conflict"])]
     equal_changes: Option<String>,
 
@@ -295,7 +295,7 @@ pub fn tell_conflicts(
 }
 
 fn tell_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
-    writeln!(terminal, "gave the merge up; what was written since stays")?;
+    writeln!(terminal, "gave up the merge; what was written since it began stays")?;
     tell_set_aside(terminal, answer.view(), "frond undo brings it back")
 }
 

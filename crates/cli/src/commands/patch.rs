@@ -32,28 +32,28 @@ use file::PatchWriter;
 const EXAMPLES: &str = "\
 Examples:
   frond format-patch shop HEAD -o prices.patch           what the last commit did
-  frond format-patch shop main..sale -m 'the sale'       what sale has that main hasn't, as one
+  frond format-patch shop main..sale -m 'the sale'       what sale has that main doesn't, as one
   frond format-patch shop v1 | frond apply store --data ../elsewhere/frond-data";
 
 /// The version that has nothing.
 const NOTHING: &str = "NOTHING";
 
-/// Write what a commit did, or the difference of two versions, as a patch
+/// Write what a commit changed, or how two versions differ, as a patch
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FormatPatch {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// A commit, compared with its (first) parent, or FROM..TO; otherwise the last commit
+    /// A commit, compared with its (first) parent, or FROM..TO; by default the last commit
     #[arg(value_name = "VERSION")]
     version: Option<String>,
 
-    /// Message of the commit that applying it makes; otherwise that of the (later) commit
+    /// Message of the commit that applying it makes; by default that of the (later) commit
     #[arg(short, long)]
     message: Option<String>,
 
-    /// File to write; otherwise standard output
+    /// File to write; by default standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 

@@ -16,12 +16,12 @@ Examples:
 
 const REVERT_EXAMPLES: &str = "\
 Examples:
-  frond revert shop HEAD                    take the last commit back, in public
+  frond revert shop HEAD                    undo the last commit by a new one
   frond revert shop main~3 -m 'prices as they were'
   frond revert shop v2 --parent 1           a merge
-  frond revert shop --abort                 give up one that met conflicts; or --continue";
+  frond revert shop --abort                 give up after conflicts; or --continue";
 
-/// Apply the changes of one commit to this branch
+/// Apply the changes of a commit to this branch
 #[derive(clap::Args)]
 #[command(after_help = PICK_EXAMPLES)]
 pub struct CherryPick {
@@ -29,7 +29,7 @@ pub struct CherryPick {
     pick: Pick,
 }
 
-/// Undo what one commit did, by a new commit
+/// Undo what a commit changed, by a new commit
 #[derive(clap::Args)]
 #[command(after_help = REVERT_EXAMPLES)]
 pub struct Revert {
@@ -47,7 +47,7 @@ struct Pick {
     #[arg(value_name = "VERSION", required_unless_present_any = ["continue_", "abort"])]
     version: Option<String>,
 
-    /// Of a merge: the parent that it is compared with, 1 being the branch it was merged into
+    /// For a merge: the parent to compare it with; 1 is the branch that was merged into
     #[arg(long, value_name = "NUMBER")]
     parent: Option<u32>,
 
@@ -55,16 +55,16 @@ struct Pick {
     #[arg(short, long)]
     message: Option<String>,
 
-    /// Don't begin while there are changes that are not committed; otherwise they become a commit
-    /// of their own first
+    /// Don't begin while there are uncommitted changes; by default they become a commit of their
+    /// own first
     #[arg(long)]
     refuse_dirty: bool,
 
-    /// End one whose conflicts are all resolved: as frond merge --continue
+    /// Finish one whose conflicts are all resolved, like frond merge --continue
     #[arg(long = "continue", conflicts_with_all = ["version", "abort"])]
     continue_: bool,
 
-    /// Abort one in progress: as frond merge --abort
+    /// Abort one in progress, like frond merge --abort
     #[arg(long, conflicts_with_all = ["version", "message"])]
     abort: bool,
 

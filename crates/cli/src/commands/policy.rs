@@ -11,8 +11,8 @@ use crate::terminal::Terminal;
 
 const EXAMPLES: &str = concat!(
     r#"Examples:
-  frond policy shop                                       tell it
-  frond policy shop --set '{"everySeconds": 3600}'        commit what changed, every hour
+  frond policy shop                                       show it
+  frond policy shop --set '{"everySeconds": 3600}'        commit what changed every hour
   frond policy shop --set '{"changedBytes": 10000000, "branches": ["main"], "author": "robot",
       "message": "{branch}: {changes} documents ({collections})",
       "thin": [{"olderThanSeconds": 86400, "keepEverySeconds": 3600}]}'
@@ -22,13 +22,13 @@ const EXAMPLES: &str = concat!(
   frond policy shop --remove
 
 "#,
-    "A server commits by itself what has changed, after everySeconds or about changedBytes of \
-     writes. Of automatic commits at a branch's end, thin keeps one in each keepEverySeconds. Rules \
-     are filters that the documents that a commit adds or changes (documents), or the rows of its \
-     $diff (changes), must pass."
+    "A server commits changes by itself, after everySeconds or about changedBytes of writes. thin \
+     keeps one automatic commit for each keepEverySeconds at the end of a branch. Rules are filters \
+     that a commit must pass: the documents that it adds or changes (documents), or the rows of its \
+     $diff (changes)."
 );
 
-/// Show or set when commits are made automatically, and which rules commits must pass
+/// Show or set when a database commits automatically, and which rules commits must pass
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("what").args(["set", "remove", "thin"]))]
@@ -40,7 +40,7 @@ pub struct Policy {
     #[arg(long, value_name = "JSON")]
     set: Option<String>,
 
-    /// Take the policy away
+    /// Remove the policy
     #[arg(long)]
     remove: bool,
 

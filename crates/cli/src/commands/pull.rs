@@ -21,7 +21,7 @@ Examples:
   frond pull shop
   frond pull shop@sale bob --branch main";
 
-/// Fetch, and merge the remote's branch into this one
+/// Fetch, and merge the remote's branch into a local one
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Pull {
@@ -32,7 +32,7 @@ pub struct Pull {
     #[arg(default_value = ORIGIN)]
     remote: String,
 
-    /// Branch there; otherwise the one of the same name
+    /// Branch of the remote; by default the one of the same name
     #[arg(long)]
     branch: Option<String>,
 

@@ -34,19 +34,19 @@ pub struct Push {
     #[arg(default_value = ORIGIN)]
     remote: String,
 
-    /// Branch there; otherwise the one of the same name
+    /// Branch of the remote; by default the one of the same name
     #[arg(long)]
     branch: Option<String>,
 
-    /// Move the branch there though commits are lost, if it is where it was last seen
+    /// Move the remote's branch even if that loses commits, if it is where it was last seen
     #[arg(long)]
     force_with_lease: bool,
 
-    /// Send tags, too
+    /// Also send tags
     #[arg(long)]
     tags: bool,
 
-    /// Push every branch that has a commit, each to the one of its name
+    /// Push every branch that has a commit, each to the branch of the same name
     #[arg(long, conflicts_with = "branch")]
     all: bool,
 

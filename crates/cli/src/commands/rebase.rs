@@ -16,11 +16,11 @@ Examples:
   frond rebase shop@sale main      sale's commits on top of main, for a straight history
 
   frond rebase shop@sale --continue   when the conflicts of a commit are resolved
-  frond rebase shop@sale --skip       leave the commit out that conflicts
-  frond rebase shop@sale --abort      give it up
+  frond rebase shop@sale --skip       leave out the commit that conflicts
+  frond rebase shop@sale --abort      give up
 
-A commit that conflicts stops it (exit code 1): frond conflicts lists what, frond resolve decides it. The \
-branch moves when all is done. frond undo takes a rebase back.";
+A commit that conflicts stops the rebase (exit code 1): frond conflicts lists the conflicts, frond resolve \
+resolves them. The branch moves when everything is done. frond undo undoes a rebase.";
 
 /// Replay a branch's own commits on top of another version
 #[derive(clap::Args)]
@@ -36,15 +36,15 @@ pub struct Rebase {
     #[arg(value_name = "VERSION")]
     onto: Option<String>,
 
-    /// Go on: the conflicts of the commit in progress are resolved
+    /// Continue: the conflicts of the current commit are resolved
     #[arg(long = "continue")]
     continue_: bool,
 
-    /// Continue without the commit in conflict
+    /// Continue without the commit that conflicts
     #[arg(long)]
     skip: bool,
 
-    /// Give up; what was written since stays
+    /// Give up; what was written since it began stays
     #[arg(long)]
     abort: bool,
 

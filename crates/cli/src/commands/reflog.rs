@@ -16,10 +16,11 @@ Examples:
   frond reflog shop --branch old    a branch that may be gone
   frond reflog shop --all
   frond reflog shop --dropped       databases that were dropped and can come back
-  frond reflog shop --expire 2026-10-01              forget what is older: it can't be undone then
+  frond reflog shop --expire 2026-10-01              forget what is older, which then can't be undone
   frond reflog shop --dropped --expire 2026-10-01    the same for dropped databases
 
-What the reflog remembers is kept: frond gc gives its space back only when it was forgotten. The number in front names a change: frond undo shop --change NUMBER takes it back.";
+What the reflog remembers stays on the disk: frond gc frees it only once it is forgotten. The number in \
+front names a change: frond undo shop --change NUMBER undoes it.";
 
 /// Show what moved a branch: commits, merges, resets, drops
 #[derive(clap::Args)]
@@ -28,15 +29,15 @@ pub struct Reflog {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Branch or tag, also one that is gone
+    /// Branch or tag, even one that is gone
     #[arg(short, long, conflicts_with_all = ["all", "dropped"])]
     branch: Option<String>,
 
-    /// Of all branches
+    /// Show all branches
     #[arg(long, conflicts_with = "dropped")]
     all: bool,
 
-    /// Databases that were dropped
+    /// Show databases that were dropped
     #[arg(long)]
     dropped: bool,
 
@@ -44,11 +45,11 @@ pub struct Reflog {
     #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
 
-    /// Forget what was remembered before this date, so that its space can be given back
+    /// Forget records older than this date, so that their space can be freed
     #[arg(long, value_name = "DATE")]
     expire: Option<String>,
 
-    /// The answer as JSON
+    /// Print the answer as JSON
     #[arg(long)]
     json: bool,
 

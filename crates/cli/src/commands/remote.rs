@@ -27,8 +27,8 @@ const REMOTE_EXAMPLES: &str = "\
 Examples:
   frond remote shop                                list them
   frond remote shop add origin /backup/shop        a plain directory: packs and refs, no server
-  frond remote shop add bob /home/bob/frond-data   another data directory, its database shop
-  frond remote shop add eve /srv/data#store        its database store
+  frond remote shop add bob /home/bob/frond-data   the database shop of another data directory
+  frond remote shop add eve /srv/data#store        the same with its database store
   frond remote shop add live https://db.example.org:4224/shop      a running server
   frond remote shop add cloud s3://bucket/shop     a bucket (AWS_ACCESS_KEY_ID and so on)
   frond remote shop remove bob";
@@ -68,7 +68,7 @@ impl Data {
     }
 }
 
-/// List, add or remove other places of a database
+/// List, add or remove a database's remotes
 #[derive(Args)]
 #[command(after_help = REMOTE_EXAMPLES, subcommand_required = false)]
 pub struct Remotes {
@@ -78,7 +78,7 @@ pub struct Remotes {
     #[command(subcommand)]
     command: Option<RemoteCommand>,
 
-    /// As JSON: each on a line
+    /// Print one line of JSON for each remote
     #[arg(long, global = true)]
     json: bool,
 
@@ -149,7 +149,7 @@ impl Remotes {
     }
 }
 
-/// Make a database that is a copy of one elsewhere, with its history
+/// Copy a database from elsewhere, with its history
 #[derive(Args)]
 #[command(after_help = CLONE_EXAMPLES)]
 pub struct Clone {
@@ -198,7 +198,7 @@ impl Clone {
     }
 }
 
-/// Download a remote's commits, without changing any branch here
+/// Download a remote's commits without changing any local branch
 #[derive(Args)]
 #[command(after_help = FETCH_EXAMPLES)]
 pub struct Fetch {
@@ -209,11 +209,11 @@ pub struct Fetch {
     #[arg(default_value = ORIGIN)]
     remote: String,
 
-    /// Fetch COMMITS commits of each branch, also older ones than a shallow clone has
+    /// Fetch COMMITS commits of each branch, even older ones than a shallow clone has
     #[arg(long, value_name = "COMMITS", value_parser = clap::value_parser!(u64).range(1..))]
     depth: Option<u64>,
 
-    /// Bring all that a shallow clone had left out
+    /// Fetch everything that a shallow clone left out
     #[arg(long, conflicts_with = "depth")]
     unshallow: bool,
 

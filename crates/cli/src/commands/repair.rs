@@ -48,12 +48,12 @@ pub struct Repair {
     #[arg(value_name = "DIR", conflicts_with = "data")]
     directory: Option<PathBuf>,
 
-    /// The same directory, by the option that other commands have
+    /// The same directory, as an option like that of other commands
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
-    /// Where intact copies are: a place of backups or a remote, as frond backup and frond clone
-    /// take it; may be given again
+    /// Where intact copies are: a place of backups or a remote, as for frond backup and frond
+    /// clone; may be repeated
     #[arg(long, value_name = "PLACE", required = true)]
     from: Vec<String>,
 
@@ -99,7 +99,7 @@ impl Repair {
             terminal.finish()?;
             let places = counted(report.damages.len() as u64, "place");
             return Err(Failure::Warned(format!(
-                "{shown} was damaged in {places}, and is whole again; see to its disk"
+                "{shown} was damaged in {places}, and is whole again; check its disk"
             )));
         }
         terminal.finish()?;

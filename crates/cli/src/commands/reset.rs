@@ -11,12 +11,12 @@ use crate::terminal::{Style, Terminal};
 
 const EXAMPLES: &str = "\
 Examples:
-  frond reset shop --hard           throw away what was not committed
+  frond reset shop --hard           throw away uncommitted changes
   frond reset shop main~1           undo the last commit, keep its changes as uncommitted
   frond reset shop main~1 --hard    undo the last commit and its changes
-  frond reset shop 'WORKING@{2026-11-20T10:00:03Z}' --hard    all as it was then, committed or not
+  frond reset shop 'WORKING@{2026-11-20T10:00:03Z}' --hard    everything as it was then, committed or not
 
-Versions stay in the store when no branch has them any more: shop@<commit> still reads them.";
+Versions that no branch has any more can still be read, as shop@<commit>.";
 
 /// Move a branch to another version
 #[derive(clap::Args)]
@@ -25,11 +25,11 @@ pub struct Reset {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Version to move to; otherwise the branch's last commit
+    /// Version to move to; by default the branch's last commit
     #[arg(value_name = "VERSION")]
     to: Option<String>,
 
-    /// Make the working state that version's too: changes that were not committed are lost
+    /// Reset the working state, too: uncommitted changes are lost
     #[arg(long, conflicts_with = "soft")]
     hard: bool,
 

@@ -21,7 +21,7 @@ Examples:
 
 frond conflicts shop lists the conflicts with their ids.";
 
-/// Decide one conflict of a merge in progress
+/// Resolve a conflict of a merge in progress
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(
@@ -37,19 +37,19 @@ pub struct Resolve {
     /// The conflict's id
     id: Option<String>,
 
-    /// All of this collection
+    /// All conflicts of this collection
     #[arg(short, long)]
     collection: Option<String>,
 
-    /// All that wait
+    /// All conflicts
     #[arg(long)]
     all: bool,
 
-    /// Keep what this branch has
+    /// Keep this branch's value
     #[arg(long)]
     ours: bool,
 
-    /// Take what the other side has
+    /// Take the other side's value
     #[arg(long)]
     theirs: bool,
 
@@ -57,7 +57,7 @@ pub struct Resolve {
     #[arg(long, value_name = "JSON")]
     value: Option<String>,
 
-    /// Change the document as it is now by this update
+    /// Apply this update to the document as it is now
     #[arg(long, value_name = "JSON")]
     update: Option<String>,
 
@@ -88,7 +88,11 @@ impl Resolve {
             0 => {
                 let hint = format!("frond merge {} --continue", self.database);
                 let hint = terminal.paint(Style::Accent, hint);
-                writeln!(terminal, "resolved: no conflicts are left; end the merge with  {hint}")?;
+                writeln!(
+                    terminal,
+                    "resolved: no conflicts are left; finish the merge with  \
+                                    {hint}"
+                )?;
             }
             left => writeln!(terminal, "resolved: {} left", counted(left, "conflict"))?,
         }

@@ -14,20 +14,20 @@ use crate::terminal::Terminal;
 
 const EXAMPLES: &str = "\
 Examples:
-  frond restore shop items                      as the last commit has it
+  frond restore shop items                      as it was in the last commit
   frond restore shop items --from v1            as it was in an older version
   frond restore shop items --id 17 --from main~3
   frond restore shop items --from sale          a collection of another branch
   frond restore shop items --from 'WORKING@{1 hour ago}'        as it was then, committed or not
-  frond restore --backup /mnt/backup --data ./restored          everything, from the last backup
+  frond restore --backup /mnt/backup --data ./restored          everything, from the newest backup
   frond restore --backup s3://bucket/frond --name MOMENT --data ./restored
   frond restore --backup /mnt/backup --database shop --data ./frond-data          one database of it
   frond restore --backup /mnt/backup --database shop --collection items --data ./other
 
-The branch stays where it is: what was restored is a change to be committed. frond undo takes the \
-restoring of a collection back.";
+The branch stays where it is: what was restored is an uncommitted change. frond undo undoes the \
+restoring of a collection.";
 
-/// Restore a collection or a document as another version has it, or a data directory from a backup
+/// Restore a collection or a document from another version, or a data directory from a backup
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "frond restore [OPTIONS] <DATABASE> <COLLECTION>
@@ -41,35 +41,35 @@ pub struct Restore {
     #[arg(required_unless_present = "backup")]
     collection: Option<String>,
 
-    /// Version to take it from; otherwise the last commit
+    /// Version to take it from; by default the last commit
     #[arg(long, value_name = "VERSION")]
     from: Option<String>,
 
-    /// Only the document with this _id (JSON, or else plain text)
+    /// Only the document with this _id (JSON or plain text)
     #[arg(long, value_name = "ID")]
     id: Option<String>,
 
-    /// Directory or s3://BUCKET/PREFIX with backups: makes --data, which is empty or holds what an
-    /// interrupted restore left, the data directory that was backed up last
+    /// Directory or s3://BUCKET/PREFIX with backups: restores the newest one into --data, which
+    /// must be empty or hold what an interrupted restore left
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["database", "collection", "uri"])]
     backup: Option<String>,
 
-    /// Which backup; otherwise the last
+    /// Which backup; by default the newest
     #[arg(long, requires = "backup")]
     name: Option<String>,
 
-    /// Only this database of the backup, with its branches, tags and commits: into --data, which
-    /// may hold others
+    /// Restore only this database of the backup, with its branches, tags and commits, into --data,
+    /// which may hold others
     #[arg(long = "database", value_name = "DATABASE", requires = "backup")]
     of_database: Option<String>,
 
-    /// Of it only this collection's documents and indexes, as the default branch had them (or with
-    /// --database DATABASE@BRANCH another one): into the default branch
+    /// Restore only this collection's documents and indexes, as the default branch had them (or
+    /// another one, with --database DATABASE@BRANCH), into the default branch
     #[arg(long = "collection", value_name = "COLLECTION", requires = "of_database")]
     of_collection: Option<String>,
 
-    /// If something of the backup can't be read, restore the rest, as --database does in any case.
-    /// The exit code is 1 nevertheless
+    /// If part of the backup can't be read, restore the rest, as --database always does. The exit
+    /// code is 1 all the same
     #[arg(long, requires = "backup")]
     partial: bool,
 

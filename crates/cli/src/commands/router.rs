@@ -23,56 +23,56 @@ says otherwise, and a branch may lie on another line than its database:
   db.getSiblingDB('config').lines.insertOne({_id: 'eu', uri: 'mongodb://c:27018'})
   db.getSiblingDB('config').databases.insertOne({_id: 'shop', line: 'eu'})
   db.getSiblingDB('config').databases.insertOne({_id: 'shop@sale', line: 'eu'})
-All routers read that each second, so place a database before anything is written to it.";
+Routers read these collections every second. Place a database before anything is written to it.";
 
-/// Send each database's commands to the server or replica set that leads it, by one address
+/// Serve several servers and replica sets through one address
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Router {
-    /// Line of all databases that no other is named for, which also keeps the table of lines:
+    /// Line that has all databases that aren't placed on another, and the table of lines:
     /// mongodb://HOST:PORT,.../?replicaSet=NAME&tls=true
     #[arg(long, value_name = "URI")]
     default: String,
 
-    /// Address to listen on, beyond loopback with --router-key only; port 0 takes any free one
+    /// Address to listen on; beyond loopback only with --router-key. Port 0 takes any free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
     listen: String,
 
-    /// File of a key that the lines' servers know too (frond serve --router-key): clients log in,
-    /// and each line's servers say what a user may do there. 32 letters or more, readable by its
-    /// owner alone
+    /// File with the key that the lines' servers have, too (frond serve --router-key): clients log
+    /// in, and each line's servers decide what a user may do there. At least 32 characters,
+    /// readable by its owner only
     #[arg(long, value_name = "FILE")]
     router_key: Option<PathBuf>,
 
-    /// User by whom the router reads the table of lines, with --router-key: DATABASE.NAME, who
-    /// needs the role clusterMonitor
+    /// User as whom the router reads the table of lines, with --router-key: DATABASE.NAME, with the
+    /// role clusterMonitor
     #[arg(long, value_name = "USER", default_value = "admin.router", value_parser = parse_user)]
     router_user: Identity,
 
-    /// Listen beyond loopback without --router-key: any client that reaches the address can then do
-    /// everything that lines without --auth let it
+    /// Listen beyond loopback without --router-key: any client that reaches the address can do
+    /// whatever lines without --auth allow
     #[arg(long, conflicts_with = "router_key")]
     insecure_no_auth: bool,
 
-    /// File of the router's certificate, those up to its authority's, and its key (PEM): clients
-    /// must connect by TLS then
+    /// File with the router's certificate, its chain and its key (PEM): clients must then connect
+    /// with TLS
     #[arg(long, value_name = "FILE")]
     tls_certificate_key_file: Option<PathBuf>,
 
-    /// File of the authorities (PEM) of which clients must have a certificate
+    /// File with the authorities (PEM) that must have signed clients' certificates
     #[arg(long, value_name = "FILE", requires = "tls_certificate_key_file")]
     tls_ca_file: Option<PathBuf>,
 
-    /// File of the authorities (PEM) from which certificates of lines with tls=true must come;
-    /// without it those that the system trusts
+    /// File with the authorities (PEM) that must have signed the certificates of lines with
+    /// tls=true; by default those that the system trusts
     #[arg(long, value_name = "FILE")]
     line_ca_file: Option<PathBuf>,
 
-    /// File of a certificate and its key (PEM) to show to such lines
+    /// File with a certificate and its key (PEM) to present to such lines
     #[arg(long, value_name = "FILE")]
     line_certificate_key_file: Option<PathBuf>,
 
-    /// Connections at one time; more are closed as they come
+    /// How many connections may be open at once; more are closed as they come
     #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX as u64,
           value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_LIMIT as u64))]
     max_connections: u64,
@@ -125,5 +125,5 @@ impl Router {
 }
 
 fn parse_user(text: &str) -> Result<Identity, String> {
-    Identity::parse(text).ok_or_else(|| "not a user, as admin.router is".to_owned())
+    Identity::parse(text).ok_or_else(|| "not a user, such as admin.router".to_owned())
 }

@@ -20,12 +20,12 @@ const SHOWN_MAX: usize = 20;
 const EXAMPLES: &str = "\
 Examples:
   frond salvage --data ./frond-data --to ./saved
-  frond fsck --data ./saved                         what was made is whole
+  frond fsck --data ./saved                         check the new directory
 
-Reads every chunk of a damaged directory, whatever its manifest and indexes say, and its log, and writes a \
-new directory with all that can be read: commits that are whole, with their ids; of each branch every document \
-of its working state, with indexes built anew. Lost documents are listed. The damaged directory is only read: \
-keep it, a later version may be able to read more of it. Temporarily needs twice the space of the data.
+Reads every chunk of a damaged directory, whatever its manifest and indexes say, and its log, and writes everything that can be read to \
+a new directory: complete commits, with their ids, and every document of each branch's working state, \
+with indexes built anew. Lost documents are listed. The damaged directory is only read: keep it, since a \
+later version may be able to read more of it. This temporarily needs twice the space of the data.
 
   0   everything is there
   1   something is lost, or nothing could be saved; the output says what";
@@ -38,7 +38,7 @@ pub struct Salvage {
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
-    /// Directory to make
+    /// New directory to write to
     #[arg(long, value_name = "NEWDIR")]
     to: PathBuf,
 

@@ -45,32 +45,31 @@ Examples:
   frond serve
   frond serve --data /var/lib/frond --listen 127.0.0.1:27018
   frond serve --config /etc/frond.conf             a file with mongod's names
-  frond serve --auth --listen 0.0.0.0:27017        make the first user from this machine
-  frond serve --remote-listen 127.0.0.1:4224       databases can be cloned and pushed to, too:
+  frond serve --auth --listen 0.0.0.0:27017        create the first user from this machine
+  frond serve --remote-listen 127.0.0.1:4224       also serve clones and pushes:
                                                    frond clone http://127.0.0.1:4224/shop shop
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \\
       --remote-tls-cert cert.pem --remote-tls-key key.pem
   frond serve --store s3://bucket/prefix           packs live in the bucket, the disk keeps the log
                                                    and 10 GB of what is read
-  frond mongod --port 27017 --dbpath data          by mongod's options: for what starts a mongod
+  frond mongod --port 27017 --dbpath data          with mongod's options
 
-Each option may also be given by the environment (FROND_LISTEN for --listen) or by the file that \
---config names; the command line goes before the environment, and that before the file.
+Each option may also be set in the environment (FROND_LISTEN for --listen) or in the file that --config \
+names; the command line takes precedence over the environment, and that over the file.
 
-A file of tokens holds one a line, of 16 letters or more, and what it allows: read (clone, fetch), write \
-(push, too) or nothing (everything, backups too).
+A file of tokens has one per line, of at least 16 characters, followed by what it allows: read (clone, \
+fetch), write (also push) or nothing (everything, backups included).
 
-Without --auth any client that reaches the server may do everything, so only loopback addresses \
-(127.0.0.1, [::1], localhost) are listened on then. SIGINT (Ctrl-C) and SIGTERM stop the server: \
-commands that run are answered first. After a crash or a power cut, start it again: what was acknowledged is \
-there.";
+Without --auth any client that reaches the server may do everything, so it listens on loopback addresses \
+(127.0.0.1, [::1], localhost) only. SIGINT (Ctrl-C) and SIGTERM stop the server once it has answered the \
+commands that are running. After a crash or a power cut, start it again: everything acknowledged is there.";
 
 /// Serve a data directory to MongoDB's drivers, mongosh and Compass
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Serve {
-    /// File of settings in YAML with mongod's names (net.port, storage.dbPath, ...); frond.NAME for
-    /// what mongod has no name for. Keys that aren't known are refused
+    /// Settings file in YAML with mongod's names (net.port, storage.dbPath, ...), and frond.NAME
+    /// for options that mongod lacks. Unknown keys are refused
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -82,47 +81,45 @@ pub struct Serve {
     #[arg(skip)]
     pub as_mongod: bool,
 
-    /// Data directory; made where it is missing
+    /// Data directory; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "./frond-data")]
     data: PathBuf,
 
     #[command(flatten)]
     network: NetworkArguments,
 
-    /// Ask clients for a user and a password, and let each do what its roles allow. While there are
-    /// no users, a client on this machine may make the first one, on the database admin, and
-    /// nothing else
+    /// Have clients log in, and let each do what its roles allow. While there are no users, a
+    /// client on this machine may create the first one, on the database admin, and nothing else
     #[arg(long)]
     auth: bool,
 
-    /// File of a key that routers know (frond router --router-key): 32 letters or more, readable by
-    /// its owner alone. Who knows it may log in as any user of this server
+    /// File with a key that routers have (frond router --router-key): at least 32 characters,
+    /// readable by its owner only. Whatever has the key may log in as any user of this server
     #[arg(long, value_name = "FILE", requires = "auth")]
     router_key: Option<PathBuf>,
 
-    /// Listen beyond loopback without --auth: any client that reaches the address can then read,
-    /// change and drop everything
+    /// Listen beyond loopback without --auth: any client that reaches the address can read, change
+    /// and drop everything
     #[arg(long, conflicts_with = "auth")]
     insecure_no_auth: bool,
 
-    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce). Otherwise it runs
-    /// in processes of its own
+    /// Refuse clients' JavaScript ($where, $function, $accumulator, mapReduce), which otherwise
+    /// runs in processes of its own
     #[arg(long)]
     noscripting: bool,
 
-    /// Address by which clients reach the server, if it is another than where it listens: drivers
-    /// connect to what the server says
+    /// Address that drivers are told to connect to, if it isn't the one that the server listens on
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
 
-    /// Name of the replica set: `replicaSet` in clients' URIs. The server is its only member unless
-    /// --members says otherwise
+    /// Name of the replica set, which is `replicaSet` in clients' URIs. The server is its only
+    /// member unless --members names others
     #[arg(long, value_name = "NAME", default_value = "rs0")]
     replica_set: String,
 
-    /// All members of the replica set, three to seven, by the addresses by which clients and they
-    /// themselves reach them, separated by commas; the same list for each. Which one this is
-    /// --advertise says, or --listen. All begin with empty data directories
+    /// All members of the replica set, three to seven, separated by commas: the addresses at which
+    /// clients and other members reach them. Each member gets the same list, and finds itself in it
+    /// by --advertise or --listen. All begin with empty data directories
     #[arg(
         long,
         value_name = "HOST:PORT,...",
@@ -132,13 +129,13 @@ pub struct Serve {
     )]
     members: Vec<String>,
 
-    /// File of the secret key that the members share: 32 letters or more, readable by its owner
-    /// alone. What members tell one another is encrypted by it
+    /// File with the secret key that the members share, with which their traffic is encrypted: at
+    /// least 32 characters, readable by its owner only
     #[arg(long, value_name = "FILE", requires = "members")]
     cluster_key: Option<PathBuf>,
 
-    /// Keep so much of the set's log for a member that is away: bytes, or a number with KB, MB or
-    /// GB. One that lacks more gets a copy of what the leader has
+    /// How much of the set's log to keep for a member that is away: bytes, or a number with KB, MB
+    /// or GB. A member that lacks more gets a copy of the leader's data
     #[arg(
         long,
         value_name = "SIZE",
@@ -151,33 +148,34 @@ pub struct Serve {
     #[command(flatten)]
     store: store::StoreArguments,
 
-    /// Largest document that clients may store, in bytes, from 16 MiB (MongoDB's, which all drivers
-    /// know) to what a message holds
+    /// Size in bytes of the largest document that clients may store, from 16 MiB (MongoDB's limit,
+    /// which all drivers know) to what fits in a message
     #[arg(long, value_name = "BYTES", default_value_t = DOCUMENT_BYTES_MAX as u64,
           value_parser = clap::value_parser!(u64).range(
               DOCUMENT_BYTES_MAX as u64..=DOCUMENT_BYTES_LIMIT as u64))]
     max_document_bytes: u64,
 
-    /// Address on which databases can be cloned, fetched, pushed to and, with a token, backed up
-    /// over HTTP; beyond loopback with tokens only
+    /// Address at which databases can be cloned, fetched, pushed to and, with a token, backed up
+    /// over HTTP; beyond loopback only with tokens
     #[arg(long, value_name = "HOST:PORT")]
     remote_listen: Option<String>,
 
-    /// File of tokens, one per line, each with what it allows: read, write, or nothing for all
+    /// File of tokens, one per line, each followed by what it allows: read, write, or nothing for
+    /// everything
     #[arg(long, value_name = "FILE", requires = "remote_listen")]
     remote_token_file: Option<PathBuf>,
 
-    /// Name by which clients reach that address, besides those of loopback; may be given several
-    /// times. Without tokens, or with such names, requests that name another host are refused
+    /// Name by which clients reach that address, besides loopback names; may be repeated. Without
+    /// tokens, or with such names, requests that name another host are refused
     #[arg(long, value_name = "HOST", requires = "remote_listen")]
     remote_host: Vec<String>,
 
-    /// Refuse pushes while the data directory has so many megabytes or more, so that clients that
+    /// Refuse pushes while the data directory has this many megabytes or more, so that clients that
     /// may push can't fill the disk
     #[arg(long, value_name = "MB", requires = "remote_listen")]
     remote_disk_max: Option<u64>,
 
-    /// File of certificates (PEM): remotes are served over HTTPS then
+    /// File of certificates (PEM), with which remotes are served over HTTPS
     #[arg(long, value_name = "FILE", requires = "remote_listen", requires = "remote_tls_key")]
     remote_tls_cert: Option<PathBuf>,
 
@@ -185,8 +183,8 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "remote_tls_cert")]
     remote_tls_key: Option<PathBuf>,
 
-    /// File of places and tokens, one pair per line (https://HOST/DATABASE TOKEN): what this server
-    /// sends to where it fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
+    /// File of places and tokens, one pair per line (https://HOST/DATABASE TOKEN), for where this
+    /// server fetches from and pushes to (frondFetch, frondPull, frondPush, frondClone)
     #[arg(long, value_name = "FILE")]
     place_token_file: Option<PathBuf>,
 
@@ -198,68 +196,70 @@ pub struct Serve {
     #[arg(long)]
     no_hooks: bool,
 
-    /// Let clients ask for faults by configureFailPoint: for tests of applications and drivers only
+    /// Let clients inject faults with configureFailPoint: only for tests of applications and
+    /// drivers
     #[arg(long)]
     enable_test_commands: bool,
 
-    /// Parameter of mongod, as NAME=VALUE: enableTestCommands, as above, and what setParameter
-    /// changes, ttlMonitorSleepSecs, minSnapshotHistoryWindowInSeconds and requireApiVersion
+    /// Parameter of mongod, as NAME=VALUE: enableTestCommands, as above, or one that the command
+    /// setParameter changes: ttlMonitorSleepSecs, minSnapshotHistoryWindowInSeconds,
+    /// requireApiVersion
     #[arg(long = "setParameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     set_parameter: Vec<Parameter>,
 
-    /// File that the log is appended to, a line of JSON an event; without it standard error.
-    /// SIGUSR1, or the command logRotate, renames it and begins another
+    /// File to append the log to, one line of JSON per event; by default standard error. SIGUSR1,
+    /// or the command logRotate, renames it and begins another
     #[arg(long, value_name = "FILE")]
     log_path: Option<PathBuf>,
 
-    /// File that the audit log is appended to: a line of JSON for each login, refusal, and change
-    /// of users, roles, collections, indexes, branches and the server
+    /// File to append the audit log to: a line of JSON for each login, refusal, and change of
+    /// users, roles, collections, indexes, branches or the server
     #[arg(long, value_name = "FILE")]
     audit_path: Option<PathBuf>,
 
-    /// Events that the audit log records, as a query on them: '{"atype": "authenticate"}'
+    /// Which events the audit log records, as a query on them: '{"atype": "authenticate"}'
     #[arg(long, value_name = "JSON", requires = "audit_path", value_parser = parse_filter)]
     audit_filter: Option<DocumentBuf>,
 
-    /// Memory that the server takes: bytes, or a number with KB, MB or GB; at least 16MB. Without
-    /// it five eighths of the machine's, or of what its control group allows where that is less; of
-    /// it caches take 136 MB, recent writes up to 256 MB, a stage 100 MB and all stages 1 GB at
-    /// most
+    /// Memory budget of the server: bytes, or a number with KB, MB or GB; at least 16MB. By default
+    /// five eighths of the machine's memory, or of what the control group allows if that is less,
+    /// of which caches take 136 MB, recent writes up to 256 MB, one stage 100 MB and all stages 1
+    /// GB at most
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     memory: Option<u64>,
 
-    /// Megabytes of decompressed data kept in memory, instead of 128 or of a part of --memory
+    /// Megabytes of decompressed data to keep in memory, instead of 128 or a share of --memory
     #[arg(long, value_name = "MB")]
     cache: Option<u64>,
 
-    /// On how many cores one query may run that reads much, while no other needs them: a group, a
-    /// sort, a count by a filter [default: all]
+    /// How many cores a query that reads a lot (a group, a sort, a count by a filter) may use while
+    /// nothing else needs them [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     query_cores: Option<usize>,
 
-    /// Disk that temporary files of all sorts and groups may take together, in megabytes [default:
-    /// 10240]
+    /// Megabytes of disk that the temporary files of all sorts and groups may take together
+    /// [default: 10240]
     #[arg(long, value_name = "MB")]
     temporary_disk_max: Option<u64>,
 
-    /// Disk that is kept for giving space back: with less free, only deletes, drops and frond gc go
-    /// on. Bytes, or a number with KB, MB or GB; 0 for none [default: a fiftieth of the disk, at
-    /// least 64MB (of a small disk an eighth), at most 1GB]
+    /// Disk space to hold in reserve: with less free, only what frees space goes on (deletes,
+    /// drops, frond gc). Bytes, or a number with KB, MB or GB; 0 for none [default: a fiftieth of
+    /// the disk, at least 64MB (an eighth of a small disk), at most 1GB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
 
-    /// When the log is kept, so that change streams can resume and any moment be read
+    /// When to keep the log, so that change streams can resume and any moment can be read
     /// (shop@{TIME}): from when a stream is first opened, which costs nothing until then; always,
-    /// so that one can also begin before that; or off, and there are none
+    /// so that a stream can also begin before that; or never, and streams are refused
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Changes::WhenWatched)]
     changes: Changes,
 
-    /// Keep so much of the log for them at most: bytes, or a number with KB, MB or GB, and a tenth
-    /// of the disk at most
+    /// How much of the log to keep for that at most: bytes, or a number with KB, MB or GB, and
+    /// never more than a tenth of the disk
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "2GB")]
     changes_bytes: u64,
 
-    /// For how many hours it is kept at most, and how long after it was last read
+    /// For how many hours to keep it, and to go on keeping it after it was last read
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
     changes_hours: u64,
 }
@@ -278,14 +278,14 @@ const MEMORY_BYTES_LITTLE: u64 = 2 << 30;
 /// How long a server waits for a data directory that a command, or one that ends, still has.
 const SERVER_WAIT: Duration = Duration::from_secs(3);
 /// What to do where another server runs on the data directory.
-const SERVED: &str = "it serves already; another server needs another --data";
+const SERVED: &str = "a server is running on it; another one needs another --data";
 
 /// Refuses an address that another process listens on, before anything is made on the disk.
 fn check_free(listen: &str) -> Result<(), Failure> {
     match TcpListener::bind(listen) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Failure::failed(format!(
-            "can't listen on {listen}: another process does (a mongod, or another frond serve?): name \
-             another port, or 0 for one that is free"
+            "can't listen on {listen}: another process does (a mongod, or another frond serve?): \
+             name another port, or 0 for any free one"
         ))),
         // Anything else is told by the listener.
         _ => Ok(()),

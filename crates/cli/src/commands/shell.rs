@@ -34,39 +34,39 @@ const EXAMPLES: &str = "\
 Examples:
   frond shell                              the server on 127.0.0.1:27017
   frond shell shop@sale --uri 127.0.0.1:27117
-  frond shell shop --eval 'db.log(5)'      print that, and end
+  frond shell shop --eval 'db.log(5)'      print that, and exit
   frond shell -- --tls --tlsCAFile ca.pem  with options of mongosh
   frond shell --print-script > frond.mongosh.js    then, in mongosh: load(\"frond.mongosh.js\")
 
 In the shell: db.status(), db.commit(\"first items\"), db.log(), db.branch(\"sale\"), use shop@sale, \
 db.branches(), db.diff(\"sale\"), db.merge(\"sale\"), db.undo(); db.frondHelp() lists them all.";
 
-/// Start mongosh on a running server, with db.commit(), db.diff(), db.merge() and others
+/// Start mongosh on a running server, with db.commit(), db.diff(), db.merge() and more
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Shell {
     /// Database to begin with, or DATABASE@VERSION; otherwise what the URI names, or test
     database: Option<String>,
 
-    /// The server, as HOST:PORT or as any connection string that mongosh takes; with a user and
-    /// FROND_PASSWORD it needs no password, and with a password mongosh's options for the
-    /// connection have no effect
+    /// The server, as HOST:PORT or as any connection string that mongosh takes. With a user,
+    /// FROND_PASSWORD may hold the password; with a password, mongosh's options for the connection
+    /// have no effect
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:27017")]
     uri: String,
 
-    /// Run this and end; may be given several times, the value of the last one is printed
+    /// Run this and exit; may be repeated, and the value of the last one is printed
     #[arg(long, value_name = "JAVASCRIPT")]
     eval: Vec<String>,
 
-    /// Run this file and end
+    /// Run this file and exit
     #[arg(short, long, value_name = "FILE")]
     file: Vec<String>,
 
-    /// Print the script that makes the methods, for load() in mongosh
+    /// Print the script that defines the methods, for load() in mongosh
     #[arg(long, exclusive = true)]
     print_script: bool,
 
-    /// Options of mongosh, behind --
+    /// Options of mongosh, after --
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<String>,
 }
@@ -141,7 +141,7 @@ impl Shell {
         let told = client.command("admin", document! { "buildInfo": 1_i32 }.view());
         match told {
             Ok(told) if told.get("frond").is_none() => {
-                Err(Failure::failed(format!("what answers at {address} is no Frond")))
+                Err(Failure::failed(format!("the server at {address} isn't Frond")))
             }
             _ => Ok(()),
         }

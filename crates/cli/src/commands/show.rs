@@ -23,11 +23,11 @@ pub struct Show {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Version to show; otherwise the last commit
+    /// Version to show; by default the last commit
     #[arg(value_name = "VERSION")]
     version: Option<String>,
 
-    /// Only how many documents it changed in each collection
+    /// Only count the documents that it changed in each collection
     #[arg(long)]
     stat: bool,
 
@@ -35,7 +35,7 @@ pub struct Show {
     #[arg(long)]
     full: bool,
 
-    /// The answer as JSON: the commit, and counts per collection
+    /// Print the answer as JSON: the commit, and counts per collection
     #[arg(long, conflicts_with_all = ["stat", "full"])]
     json: bool,
 

@@ -15,7 +15,7 @@ const ID_COLUMNS: usize = 80;
 const EXAMPLES: &str = "\
 Examples:
   frond status shop
-  frond status shop --documents 20    with the documents that changed, 20 a collection at most
+  frond status shop --documents 20    with the documents that changed, at most 20 per collection
   frond status shop@sale --uri 127.0.0.1:27017";
 
 /// Show what changed on a branch since its last commit
@@ -25,11 +25,11 @@ pub struct Status {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Name the documents that changed, at most so many a collection
+    /// Name the documents that changed, at most this many per collection
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     documents: u32,
 
-    /// The answer as JSON
+    /// Print the answer as JSON
     #[arg(long)]
     json: bool,
 
@@ -111,7 +111,7 @@ impl Status {
         let (why, hint) = if count > 0 {
             ("List them with", format!("frond conflicts {}", self.database))
         } else {
-            ("All resolved: end it with", format!("frond merge {} --continue", self.database))
+            ("All resolved: finish it with", format!("frond merge {} --continue", self.database))
         };
         writeln!(terminal, "{why}  {}", terminal.paint(Style::Accent, hint))?;
         let hint = format!("frond merge {} --abort", self.database);

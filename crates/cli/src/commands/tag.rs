@@ -16,7 +16,7 @@ Examples:
   frond tag shop v1 main~3 -m 'as sold'   an older one, with a message
   frond tag shop --delete v1
 
-shop@v1 then is a database that can be read.";
+Then shop@v1 is a database that can be read.";
 
 /// List, make or remove tags: names of versions
 #[derive(clap::Args)]
@@ -28,15 +28,15 @@ pub struct Tag {
     /// Tag to make; without it, the tags are listed
     tag: Option<String>,
 
-    /// Version that it names; otherwise the last commit
+    /// Version that it names; by default the last commit
     #[arg(value_name = "VERSION")]
     version: Option<String>,
 
-    /// Message: makes it an annotated tag, which also records its author
+    /// Message, which makes it an annotated tag with an author
     #[arg(short, long, requires = "tag")]
     message: Option<String>,
 
-    /// Move the tag if it is there
+    /// Move the tag if it exists
     #[arg(short, long, requires = "tag")]
     force: bool,
 

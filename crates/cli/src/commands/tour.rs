@@ -33,12 +33,12 @@ Examples:
   frond tour
   frond tour --keep ./frond-data && frond serve --data ./frond-data";
 
-/// Show what Frond does in a second: import, branch, diff, merge, a conflict, and what each step
-/// cost
+/// Show what Frond does, in a second: import, branch, diff, merge, a conflict, and the cost of each
+/// step
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Tour {
-    /// Directory to leave the database in (missing or empty); otherwise a temporary one
+    /// Directory to keep the database in (missing or empty); by default a temporary one
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ const TOKEN_VARIABLE: &str = "FROND_REMOTE_TOKEN";
 /// How to talk to a running server.
 #[derive(Args, Clone, Debug)]
 pub struct Connection {
-    /// File that holds the token for an http(s):// remote; otherwise FROND_REMOTE_TOKEN
+    /// File with the token for an http(s):// remote; by default FROND_REMOTE_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 

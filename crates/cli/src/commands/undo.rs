@@ -16,17 +16,17 @@ const EXAMPLES: &str = "\
 Examples:
   frond undo shop                       the last commit, merge, reset or dropped collection
   frond undo shop                       again: the one before it
-  frond undo shop --change 48123        a change that frond reflog names; also an undoing
+  frond undo shop --change 48123        a change that frond reflog names; even an undo
   frond undo shop --branch sale         bring a deleted branch back, or a tag that was moved or deleted
-  frond undo shop                       of a dropped database: bring it back
+  frond undo shop                       if shop was dropped: bring it back
   frond undo shop2 --dropped shop       under another name
-  frond undo shop --user agent --since '2 hours ago'    all that agent committed since then
+  frond undo shop --user agent --since '2 hours ago'    everything that agent committed since then
 
-A commit that is undone leaves its changes as not committed; what a merge or a reset replaced comes \
-back as it was. Nothing is lost: an undoing can be undone.
+Undoing a commit leaves its changes uncommitted; what a merge or a reset replaced comes back as it was. \
+Nothing is lost: an undo can be undone.
 
-With --user each of the author's commits is reverted, the newest first, by a commit of its own. What others \
-changed since is a conflict: when that is resolved, the same command goes on.";
+With --user each of the author's commits is reverted, newest first, by a commit of its own. What others \
+have changed since is a conflict: once it is resolved, the same command continues.";
 
 /// Undo a commit, merge or reset; restore what was dropped
 #[derive(clap::Args)]
@@ -35,24 +35,24 @@ pub struct Undo {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Branch or tag, also one that was deleted
+    /// Branch or tag, even one that was deleted
     #[arg(short, long)]
     branch: Option<String>,
 
-    /// The change to take back, by its number in the reflog
+    /// The change to undo, by its number in the reflog
     #[arg(long, value_name = "NUMBER")]
     change: Option<i64>,
 
-    /// Bring the database that was dropped under this name back, as DATABASE
+    /// Bring back the database that was dropped under this name, as DATABASE
     #[arg(long, value_name = "NAME", conflicts_with_all = ["branch", "change"])]
     dropped: Option<String>,
 
-    /// Revert what this author committed, by name, by mail, or by both, as the log shows them
+    /// Revert what this author committed: a name, a mail address, or both, as the log shows them
     #[arg(long, value_name = "NAME", requires = "since")]
     #[arg(conflicts_with_all = ["branch", "change", "dropped"])]
     user: Option<String>,
 
-    /// Since when: YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday, 3 days ago
+    /// Only commits since then: YYYY-MM-DD, YYYY-MM-DDTHH:MM:SSZ, yesterday, 3 days ago
     #[arg(long, value_name = "TIME", requires = "user")]
     since: Option<String>,
 

@@ -56,9 +56,7 @@ impl<R: Read> Archive<R> {
         let read = reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic);
         read.map_err(|error| Failure::file("archive", &error))?;
         if magic != MAGIC {
-            return Err(Failure::failed(
-                "this is no archive of mongodump: mongodump --archive makes one",
-            ));
+            return Err(Failure::failed("this is not an archive made by mongodump --archive"));
         }
         let checksums = HashMap::new();
         let mut archive = Archive { reader, block: None, checksums, number: 0 };
@@ -143,7 +141,7 @@ impl<R: Read> Archive<R> {
 
     fn header(&self, bytes: Vec<u8>) -> Result<DocumentBuf, Failure> {
         DocumentBuf::validated(bytes.into())
-            .map_err(|error| damaged(&format!("a header is no document: {error}")))
+            .map_err(|error| damaged(&format!("a header is not a document: {error}")))
     }
 
     /// The bytes of a document, or nothing where a terminator stands.

@@ -49,7 +49,7 @@ impl<R: Read> BsonSource<R> {
         let length: [u8; 4] = bytes[..].try_into().map_err(|_| cut())?;
         let length = usize::try_from(i32::from_le_bytes(length)).unwrap_or(0);
         let wrong = || {
-            let what = format!("document {line}: {length} can't be its length: this is no BSON");
+            let what = format!("document {line}: {length} can't be its length: this is not BSON");
             Failure::failed(what)
         };
         if length < DOCUMENT_BYTES_MIN {

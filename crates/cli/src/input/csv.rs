@@ -114,7 +114,7 @@ impl Place {
             }
             (Place::Start, 0xef | 0xbb | 0xbf) => Place::Start,
             (_, b',' | b'\n' | b'\r') => Place::Before,
-            (Place::Quote, _) => return Err("a quoted cell goes on behind its quotes"),
+            (Place::Quote, _) => return Err("text follows the closing quote of a cell"),
             (Place::Plain, b'"') => return Err("a quote within a cell that isn't quoted"),
             _ => Place::Plain,
         })

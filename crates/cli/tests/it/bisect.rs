@@ -63,6 +63,8 @@ fn a_command_says_by_its_exit_code() {
     assert!(told.contains("is one of these"), "{told}");
     assert!(run("exit 200").fails(1).contains("exit status: 200"));
     assert!(run("exit 0").fails(1).contains("isn't bad"));
-    assert!(bisect(&directory, &["main~9", "--", "true"]).fails(2).contains("{} is missing"));
+    assert!(
+        bisect(&directory, &["main~9", "--", "true"]).fails(2).contains("the command lacks {}")
+    );
     bisect(&directory, &["main~9", "--", "./not-there", "{}"]).fails(1);
 }

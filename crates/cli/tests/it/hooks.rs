@@ -150,7 +150,7 @@ fn a_hook_that_is_no_file_refuses() {
     fs::remove_file(hooks.join("pre-commit")).unwrap();
     fs::create_dir(hooks.join("pre-commit.url")).unwrap();
     let error = frond(&directory, "commit shop -m second").fails(1);
-    assert!(error.contains("pre-commit.url is no file"), "{error}");
+    assert!(error.contains("pre-commit.url is not a file"), "{error}");
     fs::remove_dir(hooks.join("pre-commit.url")).unwrap();
     frond(&directory, "commit shop -m second").ok();
 }

@@ -258,7 +258,7 @@ fn a_directory_of_something_else_is_left_alone() {
     let documents = directory.file("things.jsonl", "{\"_id\": 1}\n");
     for line in ["log shop", "status shop", "fsck", "doctor", "gc", "export -d shop -c things"] {
         let error = frond(&directory, &format!("{line} --data .")).fails(1);
-        assert!(error.contains(". is no data directory of Frond"), "{line}: {error}");
+        assert!(error.contains(". is not a data directory of Frond"), "{line}: {error}");
     }
     let import = format!("import -d shop -c things {documents} --data .");
     for line in [&import, "serve --listen 127.0.0.1:0 --data ."] {

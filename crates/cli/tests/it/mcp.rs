@@ -277,7 +277,7 @@ fn a_server_that_is_started_again_finds_its_data_free() {
 fn a_branchs_name_is_read_as_a_databases_is() {
     let directory = shop();
     let refused = frond(&directory, "mcp shop@ma%69n").fails(2);
-    assert!(refused.contains("main is what is merged into"), "{refused}");
+    assert!(refused.contains("main is what branches are merged into"), "{refused}");
     let mut session = Session::start(&directory, "shop@x%2541");
     session.ok("insert", r#"{"collection": "items", "documents": [{"_id": 9}]}"#);
     session.ok("commit", r#"{"message": "one more"}"#);

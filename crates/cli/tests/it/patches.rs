@@ -149,15 +149,15 @@ fn what_is_no_whole_patch_is_refused() {
         kept.map(|(_, line)| format!("{line}\n")).collect::<String>()
     };
     let wrong = [
-        (String::new(), "isn't whole"),
-        ("{}\n".to_owned(), "no patch"),
+        (String::new(), "is incomplete"),
+        ("{}\n".to_owned(), "not a patch"),
         ("nonsense\n".to_owned(), "line 1"),
-        (without(0), "no patch"),
-        (without(1), "isn't whole"),
-        (without(lines.len() - 1), "isn't whole"),
+        (without(0), "not a patch"),
+        (without(1), "is incomplete"),
+        (without(lines.len() - 1), "is incomplete"),
         (patch.replace("{\"frondPatch\":{\"$numberInt\":\"1\"}", "{\"frondPatch\":2"), "version 2"),
         (patch.replace("\"kind\":\"document\"", "\"kind\":\"planet\""), "planet"),
-        (patch.replace("\"change\":\"modified\"", "\"change\":\"added\""), "isn't whole"),
+        (patch.replace("\"change\":\"modified\"", "\"change\":\"added\""), "is incomplete"),
         (format!("{patch}{{}}\n"), "follows the end"),
         (patch.replace("sofa", "sofi"), "was changed"),
         (patch.replace("Bob", "Rob"), "was changed"),

@@ -45,7 +45,7 @@ fn what_others_changed_since_is_decided_and_the_same_command_goes_on() {
     let undo = "undo shop --user agent --since yesterday";
     let ran = frond(&directory, undo);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.out.contains("and then this command again"), "{ran:?}");
+    assert!(ran.out.contains("and then run this command again"), "{ran:?}");
     frond(&directory, "resolve shop --all --ours").ok();
     frond(&directory, "merge shop --continue --author ada").ok();
     frond(&directory, undo).ok();

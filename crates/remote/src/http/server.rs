@@ -63,7 +63,7 @@ pub enum ServeError {
     #[error("{0}: {1}")]
     Listen(String, std::io::Error),
     /// Any client could reach everything.
-    #[error("{0} is no loopback address: to listen there, say with tokens who may do what")]
+    #[error("{0} is not a loopback address: to listen there, name a file of tokens")]
     Open(SocketAddr),
     /// Certificates or key are of no use.
     #[error("{0}")]

@@ -77,7 +77,7 @@ impl Resource {
                 Ok(Resource::Namespace { database, collection, branch })
             }
             _ => refuse(
-                "a resource is {db, collection}, perhaps with branch, or {cluster: true}, or \
+                "a resource is {db, collection}, optionally with branch, or {cluster: true}, or \
                  {anyResource: true}",
             ),
         }

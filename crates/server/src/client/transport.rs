@@ -125,11 +125,11 @@ fn explain(error: io::Error) -> io::Error {
     };
     let text = match why {
         CertificateError::UnknownIssuer => {
-            "its certificate comes from no authority that is trusted: tlsCAFile=FILE names one"
+            "its certificate isn't from an authority that is trusted: name one with tlsCAFile=FILE"
                 .to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate's time is over".to_owned()
+            "its certificate has expired".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "its certificate is for another name".to_owned()

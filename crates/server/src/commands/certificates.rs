@@ -27,7 +27,7 @@ pub fn rotate(request: &Request<'_>) -> Answer {
         component: Component::Network,
         id: 0,
         context: &context,
-        message: "the certificates were read again",
+        message: "the certificates were reread",
     };
     request.server.log.write(&event, |attributes| {
         if let Some(message) = message {

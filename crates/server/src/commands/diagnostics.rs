@@ -108,7 +108,7 @@ pub fn log_rotate(request: &Request<'_>) -> Answer {
     if is_done {
         return Ok(DocumentBuilder::new());
     }
-    let message = "the log goes to no file: start the server with --log-path, or --audit-path";
+    let message = "there is no log file: start the server with --log-path or --audit-path";
     Err(Error::invalid(Code::IllegalOperation, message))
 }
 

@@ -103,7 +103,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let section = sections().find(is_asked).ok_or_else(|| {
         let names: Vec<String> = sections().map(|section| section.command).collect();
         let hint = suggestion::did_you_mean(asked, names.iter().map(String::as_str));
-        let message = format!("'{asked}' is none of Frond's own commands{hint}");
+        let message = format!("'{asked}' is not one of Frond's own commands{hint}");
         Error::invalid(Code::CommandNotFound, message)
     })?;
     answer.append("command", Value::String(&section.command)).begin_array("usage");
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_section_is_read() {
-        let text = "Do\n\n    {frondDo: 1,\n     [a: int]}\n    {frondDo: 2}\n\nDoes it\nwell. Ever.\n\nMore.\n\n## Else";
+        let text = "Do\n\n    {frondDo: 1,\n     [a: int]}\n    {frondDo: 2}\n\nDoes it\nwell. \
+                    Ever.\n\nMore.\n\n## Else";
         let section = Section::read(text);
         assert_eq!(section.command, "frondDo");
         assert_eq!(section.usage, ["{frondDo: 1, [a: int]}", "{frondDo: 2}"]);

@@ -13,7 +13,8 @@ use crate::request::{Answer, Request};
 pub fn fsync(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     if fields.boolean("lock")? {
-        let message = "fsync with lock is not supported by Frond: back up with frond backup, while writers go on";
+        let message = "fsync with lock is not supported by Frond: use frond backup, during which \
+                       writers continue";
         return Err(Error::invalid(Code::CommandNotSupported, message));
     }
     fields.ignore(&["async", "fsyncLockAcquisitionTimeoutMillis"]);
@@ -59,7 +60,8 @@ pub fn re_index(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     request.no_fields()?;
     let message = format!(
-        "reIndex is only allowed on a standalone mongod instance. Cannot reIndex '{}' while replication is active",
+        "reIndex is only allowed on a standalone mongod instance. Cannot reIndex '{}' while \
+         replication is active",
         request.namespace(collection)
     );
     Err(Error::invalid(Code::IllegalOperation, message))

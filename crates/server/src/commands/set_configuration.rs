@@ -113,8 +113,8 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message));
     };
     if forced {
-        let message = "BSON field 'replSetReconfig.force' is not supported by Frond: a majority of \
-                       the members decides which there are";
+        let message = "BSON field 'replSetReconfig.force' is not supported by Frond: a majority \
+                       of the members decides who the members are";
         return Err(Error::invalid(Code::CommandNotSupported, message));
     }
     if !server.is_primary() {
@@ -160,7 +160,8 @@ fn parse(config: Document<'_>, set: &str) -> Result<Members, Error> {
     fields.finish()?;
     if name != set {
         let message = format!(
-            "New and old configurations differ in replica set name; old was {set}, and new is {name}"
+            "New and old configurations differ in replica set name; old was {set}, and new is \
+             {name}"
         );
         return Err(Error::invalid(Code::NewReplicaSetConfigurationIncompatible, message));
     }
@@ -214,7 +215,7 @@ fn parse_member(member: Value<'_>) -> Result<Host, Error> {
         }
         None if !address.is_empty() => format!("{address}:27017"),
         _ => {
-            let message = format!("host field value '{address}' is no HOST:PORT");
+            let message = format!("host field value '{address}' is not HOST:PORT");
             return Err(Error::invalid(Code::FailedToParse, message));
         }
     };
@@ -239,7 +240,8 @@ fn check(members: &Members) -> Result<(), Error> {
         }
         if !addresses.insert(&host.address) {
             return invalid(format!(
-                "Found two member configurations with same host field, members.{position}.host == {}",
+                "Found two member configurations with same host field, members.{position}.host \
+                 == {}",
                 host.address
             ));
         }
@@ -267,7 +269,7 @@ fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
         ));
     }
     if new.all.len() < MEMBERS_MIN {
-        let message = format!("a replica set keeps {MEMBERS_MIN} members at least");
+        let message = format!("a replica set has at least {MEMBERS_MIN} members");
         return Err(Error::invalid(Code::InvalidReplicaSetConfig, message));
     }
     for host in &new.all {
@@ -282,7 +284,7 @@ fn check_step(old: &Members, new: &Members, set: &str) -> Result<(), Error> {
         }
         if old.all.iter().any(|it| it.id == host.id && it.address != host.address) {
             return incompatible(format!(
-                "a member keeps its host: remove {} first, and add {} with another _id",
+                "a member keeps its host: first remove {}, then add {} with another _id",
                 host.id, host.address
             ));
         }

@@ -77,8 +77,7 @@ pub fn read_options(fields: &mut Fields<'_>) -> Result<WriteOptions, Error> {
 }
 
 fn statement_id(id: i64) -> Result<i32, Error> {
-    i32::try_from(id)
-        .map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a number of 32 bits"))
+    i32::try_from(id).map_err(|_| Error::invalid(Code::BadValue, "stmtId must be a 32-bit integer"))
 }
 
 /// Checks that each of `count` statements has a name of its own: otherwise one would count as done

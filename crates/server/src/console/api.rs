@@ -117,7 +117,7 @@ async fn read(
             return Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
         }
     };
-    let no_text = (StatusCode::BAD_REQUEST, "the body is no JSON object");
+    let no_text = (StatusCode::BAD_REQUEST, "the body isn't a JSON object");
     let body = std::str::from_utf8(&body).map_err(|_| no_text)?;
     match extended_json::parse(body) {
         Ok(document) => Ok((document, held)),
@@ -232,7 +232,7 @@ async fn command(
         asked.get("db").and_then(|name| name.as_str().map(str::to_owned)),
         asked.get("command").and_then(|command| command.as_document()).map(|it| it.to_buf()),
     ) else {
-        return text(StatusCode::BAD_REQUEST, "{db, command} is taken");
+        return text(StatusCode::BAD_REQUEST, "{db, command} is expected");
     };
     drop((asked, held));
     let name = command.iter().next().map_or("", |(name, _)| name).to_owned();

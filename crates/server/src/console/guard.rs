@@ -40,7 +40,8 @@ impl Guard {
             return Ok(());
         }
         let why = format!(
-            "the console isn't known as {:?}: use a loopback address, or name it with --console-host",
+            "the console doesn't answer as {:?}: use a loopback address, or name it with \
+             --console-host",
             host.unwrap_or_default()
         );
         Err((StatusCode::MISDIRECTED_REQUEST, why))
@@ -76,7 +77,7 @@ impl Guard {
         if !kind.eq_ignore_ascii_case("application/json") {
             return Err((
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "application/json is taken".to_owned(),
+                "application/json is expected".to_owned(),
             ));
         }
         Ok(())

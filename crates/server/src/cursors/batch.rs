@@ -26,7 +26,7 @@ const ELEMENT_BYTES_MAX: usize = 16;
 const ANSWER_BYTES_MARGIN: usize = COMMAND_BYTES_MARGIN as usize;
 const ANSWER_BYTES_MAX: usize = REPLY_BYTES_MAX - ANSWER_BYTES_MARGIN;
 
-const NO_MEMORY_TO_KEEP: &str = "open cursors keep all the documents that may be kept: close some, or ask \
+const NO_MEMORY_TO_KEEP: &str = "open cursors keep as many documents as are allowed: close some, or ask \
                                  for batches with fewer documents";
 
 /// Where a cursor's documents come from.

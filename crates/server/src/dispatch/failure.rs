@@ -54,7 +54,7 @@ pub(super) fn guarded(
     // nothing half done can be seen afterwards.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         server.usage.count_failure(Failed::Panic);
-        let message = "the command met a defect of Frond: see the server's standard error";
+        let message = "the command met a defect in Frond: see the server's standard error";
         Err(Error::internal(message).into())
     });
     let mut answer = result.unwrap_or_else(|failure| {

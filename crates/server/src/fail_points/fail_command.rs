@@ -108,7 +108,7 @@ pub fn read_code(fields: &mut Fields<'_>, name: &str) -> Result<Option<Code>, Er
     let Some(number) = fields.integer(name)?.filter(|number| *number != 0) else { return Ok(None) };
     match i32::try_from(number) {
         Ok(number) if number > 0 => Ok(Some(Code::of(number))),
-        _ => Err(Error::invalid(Code::BadValue, format!("{name} {number} is no error's code"))),
+        _ => Err(Error::invalid(Code::BadValue, format!("{name} {number} isn't an error's code"))),
     }
 }
 

@@ -54,7 +54,7 @@ pub fn run(
     }
     let said = child.stderr.take().map(listen);
     let Some(status) = wait(&mut child, time_max) else {
-        return Err(format!("it took longer than {} s, and was ended", time_max.as_secs_f32()));
+        return Err(format!("it took longer than {} s, and was stopped", time_max.as_secs_f32()));
     };
     if status.success() {
         return Ok(());

@@ -16,7 +16,7 @@ pub(crate) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener,
     let failed = |source| ServerError::Listen { address: listen.to_owned(), source };
     let failed_to_resolve = |error: io::Error| match error.kind() {
         io::ErrorKind::InvalidInput => {
-            let what = "it isn't HOST:PORT, as 127.0.0.1:27017 is";
+            let what = "it isn't HOST:PORT, such as 127.0.0.1:27017";
             failed(io::Error::new(error.kind(), what))
         }
         _ => failed(error),

@@ -33,8 +33,8 @@ pub enum ServerError {
     },
     /// The console could be reached from other machines.
     #[error(
-        "refused to serve the console on {address}: {resolved} is not a loopback address, which takes \
-         --auth and --tls-mode: passwords and data would travel in the open"
+        "refused to serve the console on {address}: {resolved} is not a loopback address, which \
+         needs --auth and --tls-mode: otherwise passwords and data would travel unencrypted"
     )]
     OpenConsole {
         /// As given.

@@ -53,7 +53,7 @@ pub fn offer(replica: &Replica, server: &Shared) -> Result<Offer, String> {
     let _cutting = lock(&replica.cutting);
     let (status, own) = (running.status(), replica.identity().id);
     let held = status.held.iter().find(|(id, _)| *id == own);
-    let (_, held) = held.ok_or("it doesn't lead any more")?;
+    let (_, held) = held.ok_or("it no longer leads")?;
     let readable = (*held).min(status.committed).max(log.before());
     let beginning = applied(&**log, readable, image.moment())
         .and_then(|before| log.behind(before))
@@ -112,7 +112,8 @@ fn copy_from(
     let before = image.incoming.beginning.before.0;
     match note(replica, machine, &image.incoming, goes_on) {
         Ok(()) => replica.tell(&format!(
-            "{chunks} chunks of {bytes} bytes came from {address}; it goes on behind entry {before}"
+            "{chunks} chunks of {bytes} bytes came from {address}; it continues after entry \
+             {before}"
         )),
         Err(error) => replica.tell(&format!("the copy from {address} can't be noted: {error}")),
     }

@@ -48,9 +48,9 @@ fn unstage_left(replica: &Replica, server: &Shared) {
     match server.frond.unstage_left() {
         Ok(0) => {}
         Ok(count) => {
-            replica.tell(&format!("what a former leader has left half-staged goes: {count} chunks"))
+            replica.tell(&format!("removed what a former leader left half-staged: {count} chunks"))
         }
-        Err(error) => replica.tell(&format!("what was left half-staged stays: {error}")),
+        Err(error) => replica.tell(&format!("what was left half-staged can't be removed: {error}")),
     }
 }
 

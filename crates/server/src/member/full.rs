@@ -47,9 +47,9 @@ impl FullDisk {
         if !status.configuration.voters.iter().copied().any(has_room) {
             return;
         }
-        replica.tell("its disk is full: a member that has room is to lead");
+        replica.tell("its disk is full: it hands over to a member that has space");
         if let Err(why) = replica.step_down_for(has_room) {
-            replica.tell(&format!("its disk is full, and it leads on: {why}"));
+            replica.tell(&format!("its disk is full, but it goes on leading: {why}"));
         }
     }
 }

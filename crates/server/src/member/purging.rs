@@ -30,7 +30,7 @@ pub fn purge_if_wanted(replica: &Replica, running: &Running, server: &Shared, lo
     match purge(replica, running, server, log, purges.wanted) {
         Ok(()) => {
             let seconds = begun.elapsed().as_secs_f32();
-            replica.tell(&format!("what was erased is gone from this member: {seconds:.1} s"));
+            replica.tell(&format!("what was erased is gone from this member ({seconds:.1} s)"));
         }
         Err(error) => replica.tell(&format!("what was erased is still on this member: {error}")),
     }

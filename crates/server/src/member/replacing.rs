@@ -36,7 +36,7 @@ pub fn step_to_configuration(replica: &Replica, status: &Status) {
         Ok(_) => replica.tell(&match change {
             Change::AddLearner(id) => format!("{id} is new in the set"),
             Change::Promote(id) => format!("{id} has a vote"),
-            Change::Remove(id) => format!("{id} is none of the set any more"),
+            Change::Remove(id) => format!("{id} is no longer in the set"),
         }),
         // It looks again.
         Err(NotDone::Refused(Refused::NotReady | Refused::ChangeUnderWay)) => {}

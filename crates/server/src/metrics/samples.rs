@@ -30,7 +30,7 @@ fn write_server(text: &mut Text, server: &Shared) {
     text.family(
         "frond_info",
         Gauge,
-        "The server's version, and the MongoDB version that it is like.",
+        "The server's version, and the MongoDB version that it offers.",
     );
     let labels = [("version", FROND_VERSION), ("mongodb_version", MONGODB_VERSION)];
     text.sample("frond_info", &labels, 1);
@@ -38,7 +38,7 @@ fn write_server(text: &mut Text, server: &Shared) {
     text.one(
         "frond_ready",
         Gauge,
-        "1 where clients may be sent to: it takes writes and doesn't stop.",
+        "1 if clients may be sent here: it takes writes and isn't stopping.",
         ready,
     );
     let draining = u8::from(server.drain.is_begun());
@@ -63,15 +63,20 @@ fn write_process(text: &mut Text, server: &Shared) {
     );
     if let Some(counts) = ProcessCounts::read() {
         let seconds = (counts.user_micros + counts.system_micros) as f64 / 1e6;
-        text.one("process_cpu_seconds_total", Counter, "Time on processors.", seconds);
+        text.one("process_cpu_seconds_total", Counter, "Processor time used.", seconds);
         text.one("process_threads", Gauge, "Threads.", counts.threads);
     }
     if let Some((resident, addressed)) = machine_memory::resident_and_virtual_bytes() {
-        text.one("process_resident_memory_bytes", Gauge, "Memory that the process has.", resident);
+        text.one(
+            "process_resident_memory_bytes",
+            Gauge,
+            "Resident memory of the process.",
+            resident,
+        );
         text.one(
             "process_virtual_memory_bytes",
             Gauge,
-            "Addresses that the process has.",
+            "Virtual memory of the process.",
             addressed,
         );
     }
@@ -86,13 +91,13 @@ fn write_clients(text: &mut Text, server: &Shared) {
         (
             "frond_connections_max",
             Gauge,
-            "Connections that there may be.",
+            "Connections that are allowed.",
             server.connections_max as u64,
         ),
         (
             "frond_connections_accepted_total",
             Counter,
-            "Connections that were taken.",
+            "Connections that were accepted.",
             u64::from(made.unsigned_abs()),
         ),
         (
@@ -105,23 +110,23 @@ fn write_clients(text: &mut Text, server: &Shared) {
         (
             "frond_clients_waiting_for_thread",
             Gauge,
-            "Clients that wait for a thread.",
+            "Clients that are waiting for a thread.",
             waiting as u64,
         ),
         (
             "frond_operations_running",
             Gauge,
-            "Commands that run.",
+            "Commands that are running.",
             server.operations.list().len() as u64,
         ),
         ("frond_cursors", Gauge, "Open cursors.", cursors.open as u64),
-        ("frond_cursors_pinned", Gauge, "Cursors that a command reads.", cursors.pinned as u64),
         (
-            "frond_cursors_timed_out_total",
-            Counter,
-            "Cursors that no client read for long.",
-            cursors.timed_out,
+            "frond_cursors_pinned",
+            Gauge,
+            "Cursors that a command is reading.",
+            cursors.pinned as u64,
         ),
+        ("frond_cursors_timed_out_total", Counter, "Cursors that timed out.", cursors.timed_out),
     ] {
         text.one(name, kind, help, count);
     }
@@ -130,21 +135,33 @@ fn write_clients(text: &mut Text, server: &Shared) {
 fn write_sessions(text: &mut Text, server: &Shared) {
     let sessions = server.sessions.counts();
     for (name, kind, help, count) in [
-        ("frond_sessions", Gauge, "Sessions that are known.", sessions.sessions as u64),
+        ("frond_sessions", Gauge, "Sessions that are open.", sessions.sessions as u64),
         (
             "frond_transactions_open",
             Gauge,
             "Transactions of several commands that are open.",
             sessions.open as u64,
         ),
-        ("frond_transactions_started_total", Counter, "Those that were begun.", sessions.started),
+        (
+            "frond_transactions_started_total",
+            Counter,
+            "Transactions of several commands that \
+                                                       were begun.",
+            sessions.started,
+        ),
         (
             "frond_transactions_committed_total",
             Counter,
-            "Those that were committed.",
+            "Transactions of several commands that were committed.",
             sessions.committed,
         ),
-        ("frond_transactions_aborted_total", Counter, "Those that were aborted.", sessions.aborted),
+        (
+            "frond_transactions_aborted_total",
+            Counter,
+            "Transactions of several commands that \
+                                                       were aborted.",
+            sessions.aborted,
+        ),
     ] {
         text.one(name, kind, help, count);
     }
@@ -153,11 +170,11 @@ fn write_sessions(text: &mut Text, server: &Shared) {
 fn write_network(text: &mut Text, server: &Shared) {
     let traffic = server.usage.traffic();
     let requests = "frond_network_requests_total";
-    text.one(requests, Counter, "Messages of clients.", traffic.requests);
+    text.one(requests, Counter, "Messages from clients.", traffic.requests);
     for (name, help, bytes_in, bytes_out) in [
         (
             "frond_network_bytes_total",
-            "Bytes of messages, not compressed.",
+            "Bytes of messages, decompressed.",
             traffic.bytes_in,
             traffic.bytes_out,
         ),
@@ -223,14 +240,19 @@ fn write_engine(text: &mut Text, server: &Shared) {
         (
             "frond_engine_key_lock_waits_total",
             Counter,
-            "Waits for another's transaction.",
+            "Waits for another transaction.",
             engine.key_lock_waits,
         ),
-        ("frond_engine_waiting", Gauge, "Transactions that wait for another.", engine.waiting),
+        (
+            "frond_engine_waiting",
+            Gauge,
+            "Transactions that are waiting for another.",
+            engine.waiting,
+        ),
         (
             "frond_engine_deadlocks_total",
             Counter,
-            "Transactions that lost since they waited for each other.",
+            "Transactions aborted in a deadlock.",
             engine.deadlocks,
         ),
         ("frond_engine_log_syncs_total", Counter, "Syncs of the log.", engine.log_syncs),
@@ -249,7 +271,7 @@ fn write_engine(text: &mut Text, server: &Shared) {
         (
             "frond_engine_scrubbed_bytes_total",
             Counter,
-            "Bytes read again to find damage.",
+            "Bytes reread to find damage.",
             engine.scrubbed_bytes,
         ),
         ("frond_engine_damages", Gauge, "Places that are damaged now.", engine.damages),
@@ -290,8 +312,8 @@ fn write_store(text: &mut Text, server: &Shared) {
     let Some(room) = server.frond.engine().room() else { return };
     for (name, help, bytes) in [
         ("frond_disk_bytes", "The disk's size.", room.disk),
-        ("frond_disk_free_bytes", "What is free on the disk.", room.free),
-        ("frond_disk_reserve_bytes", "What is kept for giving space back.", room.reserve),
+        ("frond_disk_free_bytes", "Free space on the disk.", room.free),
+        ("frond_disk_reserve_bytes", "Disk space held in reserve.", room.reserve),
     ] {
         text.one(name, Gauge, help, bytes);
     }
@@ -320,7 +342,7 @@ fn write_tier(text: &mut Text, server: &Shared) {
         text.sample(name, &[("kind", kind)], count);
     }
     let name = "frond_store_request_bytes_total";
-    text.family(name, Counter, "Bytes of packs that went to the store, and came from there.");
+    text.family(name, Counter, "Bytes of packs sent to the store, and fetched from it.");
     text.sample(name, &[("direction", "put")], requests.bytes_put);
     text.sample(name, &[("direction", "got")], requests.bytes_got);
     let name = "frond_store_waiting_bytes";
@@ -335,7 +357,7 @@ fn write_tier(text: &mut Text, server: &Shared) {
     text.one(
         name,
         Gauge,
-        "Since when the store takes no packs, in seconds since 1970; 0: it does.",
+        "Since when the store has taken no packs, in seconds since 1970; 0 if it takes them.",
         since,
     );
 }
@@ -350,7 +372,7 @@ fn write_memory(text: &mut Text, server: &Shared) {
             "Memory of what cursors keep.",
             server.kept_documents.held() as u64,
         ),
-        ("frond_writes_bytes", "Memory of writes that run.", writes),
+        ("frond_writes_bytes", "Memory of running writes.", writes),
         ("frond_stages_bytes", "Memory of stages.", server.frond.stages_memory_bytes() as u64),
         ("frond_temporary_disk_bytes", "Temporary files.", server.frond.temporary_disk_bytes()),
     ] {

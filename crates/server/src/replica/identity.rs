@@ -85,7 +85,7 @@ impl Identity {
         };
         let members = lines.map(|line| line.strip_prefix("member ").and_then(member));
         let members: Option<Vec<_>> = members.collect();
-        let members = members.ok_or("a line is no member")?;
+        let members = members.ok_or("a line isn't a member")?;
         Ok(Identity { set: set.to_owned(), address, id, members })
     }
 

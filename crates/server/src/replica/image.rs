@@ -125,7 +125,7 @@ impl<'a> RemoteImage<'a> {
         };
         let chunks = frame::decode_all("the image", &answer, CHUNKS_BYTES_MAX)?;
         match chunks.is_empty() || names.len() < chunks.len() {
-            true => Err(Error::unavailable("a chunk of the image isn't to be had")),
+            true => Err(Error::unavailable("a chunk of the image is missing")),
             false => Ok(chunks),
         }
     }

@@ -44,7 +44,7 @@ impl Incoming {
     pub fn install(machine: &Machine, own: &Identity) -> Result<(), Error> {
         let Some(text) = identity::read_file(machine, FILE_NAME)? else { return Ok(()) };
         let incoming = Incoming::parse(&text)
-            .ok_or_else(|| StoreError::damaged(FILE_NAME, 0, "a line isn't as it should be"))?;
+            .ok_or_else(|| StoreError::damaged(FILE_NAME, 0, "a line is malformed"))?;
         if let Some(going_on) = incoming.going_on(machine, own)? {
             frond_vcs::remote::install_copy(machine, incoming.root)?;
             if let GoingOn::Replaced(ballot) = going_on {

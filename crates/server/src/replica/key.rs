@@ -31,9 +31,10 @@ impl ClusterKey {
     pub fn parse(text: &str) -> Result<ClusterKey, String> {
         let key: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
         match key.len() {
-            ..KEY_BYTES_MIN => Err("a cluster key has 32 letters or more: openssl rand -base64 48"),
+            ..KEY_BYTES_MIN => Err("a cluster key has at least 32 characters: openssl rand \
+                                    -base64 48"),
             KEY_BYTES_MIN..=KEY_BYTES_MAX => return Ok(ClusterKey(key)),
-            _ => Err("a cluster key has at most 1024 letters"),
+            _ => Err("a cluster key has at most 1024 characters"),
         }
         .map_err(str::to_owned)
     }
@@ -62,7 +63,7 @@ fn check_permissions(path: &Path) -> Result<(), String> {
     let metadata = fs::metadata(path).map_err(|error| format!("{shown}: {error}"))?;
     match metadata.permissions().mode() & 0o077 {
         0 => Ok(()),
-        _ => Err(format!("{shown}: others may read it: chmod 600 {shown}")),
+        _ => Err(format!("{shown}: other users can read it: chmod 600 {shown}")),
     }
 }
 

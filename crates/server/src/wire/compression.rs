@@ -163,7 +163,7 @@ fn inflate_zlib(compressed: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         .decompress_vec(compressed, out, FlushDecompress::Finish)
         .map_err(|error| error.to_string())?;
     if status != Status::StreamEnd || inflater.total_in() != compressed.len() as u64 {
-        return Err("more comes out than was announced, or the data don't end well".to_owned());
+        return Err("more comes out than was announced, or the data is cut off".to_owned());
     }
     Ok(())
 }

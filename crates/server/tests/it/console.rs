@@ -379,7 +379,7 @@ fn every_command_of_one_that_only_reads() {
             let body = auth_matrix::body(command.name).replacen(command.name, name, 1);
             let database = if command.admin_only { "admin" } else { "shop" };
             let is_refused =
-                |body: &str| served.run("", database, body).contains("this console only reads");
+                |body: &str| served.run("", database, body).contains("this console is read only");
             let with = |fields: &str| format!("{}, {fields}}}", &body[..body.len() - 1]);
             for fields in [
                 session.to_owned(),

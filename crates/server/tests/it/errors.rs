@@ -18,7 +18,7 @@ fn refusals() {
         (r#"{"atlasVersion": 1}"#, 59, "no such command: 'atlasVersion'"),
         (r#"{"getFreeMonitoringStatus": 1}"#, 59, "no such command"),
         (r#"{"frondComit": 1}"#, 59, "'frondComit'; did you mean 'frondCommit'?"),
-        (r#"{"frondHelp": "comit"}"#, 59, "none of Frond's own commands; did you mean"),
+        (r#"{"frondHelp": "comit"}"#, 59, "not one of Frond's own commands; did you mean"),
         (
             r#"{"find": "c", "foo": 1}"#,
             40415,

@@ -97,8 +97,8 @@ fn our_own_client_speaks_it() {
     ping("localhost", Some(own.clone())).expect("it is trusted");
     ping("127.0.0.1", Some(own.clone())).expect("by its address, too");
     for (file, expected) in [
-        (Some(other), "no authority that is trusted"),
-        (None, "no authority that is trusted"),
+        (Some(other), "isn't from an authority that is trusted"),
+        (None, "isn't from an authority that is trusted"),
         (Some(secured.directory.file("missing.pem")), "no such file"),
     ] {
         let error = ping("localhost", file).expect_err("it isn't trusted").to_string();

@@ -59,16 +59,16 @@ impl FromStr for Prices {
 /// How a month is reckoned.
 #[derive(clap::Args)]
 pub struct Plan {
-    /// With --uri of a server with --store: what its bucket costs, in dollars for a million
+    /// With --uri of a server that has a --store: prices of its bucket, in dollars for a million
     /// requests, for a gigabyte a month and for a gigabyte read
     #[arg(long, value_name = "PRICES", default_value = "put=5,get=0.4,gigabyte=0.023,out=0")]
     store_prices: Prices,
 
-    /// Reckon as if so many times as much were written and read
+    /// Estimate for this many times as many writes and reads
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "uri")]
     store_times: f64,
 
-    /// Reckon as if so many gigabytes lay in the bucket
+    /// Estimate for this many gigabytes in the bucket
     #[arg(long, value_name = "NUMBER", requires = "uri")]
     store_gigabytes: Option<f64>,
 }

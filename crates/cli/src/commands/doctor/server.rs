@@ -44,7 +44,10 @@ impl Report<'_> {
         if health.get("ok") == Some(Value::Boolean(true)) {
             let name = text(set, "setName");
             let what = match set.get("isWritablePrimary") {
-                Some(Value::Boolean(false)) => format!("by the primary of set {name}, not by this"),
+                Some(Value::Boolean(false)) => format!(
+                    "by the primary of set {name}, not by \
+                                                        this member"
+                ),
                 _ => "taken".to_owned(),
             };
             return self.finding("writes", &what);
@@ -66,7 +69,7 @@ impl Report<'_> {
         if disk.get("refusesGrowth") == Some(Value::Boolean(true)) {
             let (free, reserve) = (number(disk, "bytesFree"), number(disk, "bytesReserve"));
             let what = format!("{} free, {} held back", bytes(free), bytes(reserve));
-            self.problem("room", &what, "only deletes, drops and frond gc go on: make room")?;
+            self.problem("room", &what, "only deletes, drops and frond gc work: free some space")?;
         }
         Ok(())
     }
@@ -81,7 +84,7 @@ impl Report<'_> {
         let (work, message) = (text(last.view(), "work"), text(last.view(), "message"));
         let what = format!("{failures} failures, the last of a {work}: {message}");
         self.finding("background", &what)?;
-        self.advice("what failed is tried again; if it goes on, frond doctor --data tells more")
+        self.advice("what failed is retried; if it keeps failing, frond doctor --data reports more")
     }
 }
 

@@ -35,7 +35,7 @@ pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<()
     }
     writeln!(
         terminal,
-        "lost replies: {}, {} of puts that were done; what became of each was found out",
+        "lost replies: {}, {} of puts that were done; the outcome of each was found out",
         report.replies_lost, report.lost_were_done
     )?;
     writeln!(terminal, "{:<20}{:>10}{:>10}", "milliseconds", "p50", "p99")?;
@@ -44,7 +44,7 @@ pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<()
         let (p50, p99) = (millis(latency.p50), millis(latency.p99));
         writeln!(terminal, "{:<20}{p50:>10.1}{p99:>10.1}", latency.what)?;
     }
-    writeln!(terminal, "one won each, as it must: the store can be relied on")?;
+    writeln!(terminal, "each had one winner, as it must: the store can be relied on")?;
     Ok(())
 }
 

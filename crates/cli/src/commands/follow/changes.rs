@@ -109,7 +109,7 @@ impl Changes {
         });
         written.map_err(|error| match error {
             WriteError::Refused(message) => {
-                Failure::failed(format!("the copy can't have what the source has: {message}"))
+                Failure::failed(format!("the copy can't hold what the source has: {message}"))
             }
             WriteError::Failed(failure) => failure,
         })?;

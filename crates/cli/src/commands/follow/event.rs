@@ -66,7 +66,7 @@ impl Event {
     /// [`Failure::Failed`] if it lacks what every event has.
     pub fn read(event: Document<'_>) -> Result<Event, Failure> {
         let name = text_of(event, "operationType");
-        let wrong = || Failure::failed(format!("the source told a {name} that isn't whole"));
+        let wrong = || Failure::failed(format!("the source sent an incomplete {name}"));
         let part = |name: &str| event.get(name).and_then(|part| part.as_document());
         let token = part("_id").ok_or_else(wrong)?.to_buf();
         let Some(Value::Timestamp(time)) = event.get("clusterTime") else { return Err(wrong()) };

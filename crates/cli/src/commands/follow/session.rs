@@ -142,8 +142,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         for listed in self.source.collections(None)? {
             if listed.kind == "view" {
                 if let Some(refused) = self.target.create(&listed.name, listed.options.view())? {
-                    self.told
-                        .left_out(&listed.name, &format!("a view that isn't taken: {refused}"));
+                    self.told.left_out(&listed.name, &format!("a view that is refused: {refused}"));
                 }
             } else if let Some(why) = why_left_out(&listed) {
                 self.left_out.insert(listed.name.clone());
@@ -532,7 +531,7 @@ fn why_left_out(listed: &Listed) -> Option<&'static str> {
         return Some("a time series");
     }
     let is_capped = listed.options.get("capped").is_some_and(|capped| capped.is_truthy());
-    is_capped.then_some("capped: what it pushes out isn't told")
+    is_capped.then_some("capped: what it evicts isn't reported")
 }
 
 /// A batch, as what is to be written.

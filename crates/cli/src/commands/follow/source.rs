@@ -223,7 +223,7 @@ impl Source {
         self.position = match (token, token_of(cursor)) {
             (Some(token), _) => token.clone(),
             (None, Some(token)) => token,
-            (None, None) => return Err(Failure::failed("the source tells no resume token")),
+            (None, None) => return Err(Failure::failed("the source sends no resume token")),
         };
         Ok(self.position.clone())
     }
@@ -318,7 +318,9 @@ fn check(address: &str, hello: Document<'_>, set: Option<&str>) -> Result<(), Fa
     }
     let version = hello.get("maxWireVersion").and_then(|version| version.as_integer());
     match version.unwrap_or(0) < WIRE_VERSION_MIN {
-        true => refuse("is older than MongoDB 6.0, which tells too little".to_owned()),
+        true => {
+            refuse("is older than MongoDB 6.0, whose change streams report too little".to_owned())
+        }
         false => Ok(()),
     }
 }

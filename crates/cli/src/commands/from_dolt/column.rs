@@ -57,7 +57,7 @@ impl Column {
     pub fn of(table: &str, name: &str, sql_type: &str, key: &str) -> Result<Column, Failure> {
         let Some(kind) = Kind::of(sql_type) else {
             return Err(Failure::failed(format!(
-                "the column {table}.{name} is of the type {sql_type}, which no BSON type is for"
+                "the column {table}.{name} has the type {sql_type}, for which there is no BSON type"
             )));
         };
         Ok(Column { name: name.to_owned(), is_key: key == "PRI", kind })

@@ -106,7 +106,8 @@ impl<'b> Copy<'b> {
             return match self.known.is_empty() {
                 true => Ok(()),
                 false => Err(Failure::failed(format!(
-                    "commit {} has no parent, as the first commit: one database has one beginning",
+                    "commit {} has no parent, like the first commit: a database has only one \
+                     beginning",
                     commit.hash
                 ))),
             };

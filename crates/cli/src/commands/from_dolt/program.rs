@@ -49,7 +49,7 @@ impl Program {
     /// [`Failure::Failed`] if there is no such program or repository.
     pub fn start(program: &Path, directory: &Path) -> Result<Program, Failure> {
         if !directory.join(".dolt").is_dir() {
-            let what = format!("{} is no Dolt repository: it has no .dolt", directory.display());
+            let what = format!("{} is not a Dolt repository: it has no .dolt", directory.display());
             return Err(Failure::failed(what));
         }
         let failed = |error| Failure::file(&program.display().to_string(), &error);

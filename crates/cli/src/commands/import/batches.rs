@@ -108,7 +108,7 @@ fn check_size(parsed: Parsed) -> Result<Parsed, String> {
         let bytes = document.as_bytes().len();
         if bytes > DOCUMENT_BYTES_MAX {
             let max = DOCUMENT_BYTES_MAX;
-            return Err(format!("document of {bytes} bytes, at most {max} are taken"));
+            return Err(format!("document of {bytes} bytes; at most {max} are accepted"));
         }
     }
     Ok(parsed)

@@ -65,7 +65,7 @@ impl Progress {
             if count <= PROBLEMS_TOLD_MAX {
                 tell(format_args!("line {line}: {}", crate::output::plain(what)));
             } else if count == PROBLEMS_TOLD_MAX + 1 {
-                tell(format_args!("more documents failed; they are counted, not told"));
+                tell(format_args!("more documents failed; they are counted, but not listed"));
             }
         });
     }

@@ -27,7 +27,7 @@ pub enum Mode {
     Insert,
     /// Replace them; insert the others
     Upsert,
-    /// As upsert, and remove the documents that the file doesn't hold
+    /// Like upsert, and remove the documents that the file doesn't have
     ReplaceAll,
 }
 
@@ -121,8 +121,7 @@ impl<'a> Writer<'a> {
                     statement_lines.push(*line);
                 }
                 None if self.mode == Mode::ReplaceAll => {
-                    let what = "a document without _id can't be told from others: \
-                                --mode replace-all needs an _id in each";
+                    let what = "--mode replace-all needs an _id in each document";
                     self.failed(*line, what, progress);
                 }
                 None => {
@@ -295,7 +294,7 @@ fn held(text: Text) -> Result<DocumentBuf, String> {
     let document = extended_json::parse(&whole).map_err(|error| error.to_string())?;
     let (bytes, max) = (document.as_bytes().len(), DOCUMENT_BYTES_MAX);
     match bytes > max {
-        true => Err(format!("document of {bytes} bytes, at most {max} are taken")),
+        true => Err(format!("document of {bytes} bytes; at most {max} are accepted")),
         false => Ok(document),
     }
 }

@@ -24,11 +24,11 @@ Examples:
   frond apply shop prices.patch
   frond apply shop@review prices.patch --author 'Ada <ada@example.org>'
   frond format-patch shop main..sale --uri 127.0.0.1:27017 | frond apply shop
-  frond apply shop prices.patch --check          only tell whether it is a whole patch
+  frond apply shop prices.patch --check          only check that the patch is complete
 
-What the patch changes and the branch has otherwise is a conflict: it waits as that of a merge does, the \
-exit code is 1, and frond conflicts lists it. What differs elsewhere doesn't matter. The commit is the \
-author's who made the change, unless --author says otherwise.";
+Where the branch differs from what the patch expects there is a conflict, which waits to be resolved as \
+a merge's does: the exit code is 1, and frond conflicts lists it. Other differences don't matter. The \
+commit's author is the one who made the change, unless --author names another.";
 
 /// Changes that are written together: so many, and so many bytes.
 const BATCH_DOCUMENTS: usize = 1_000;
@@ -46,11 +46,11 @@ pub struct Apply {
     /// File that frond format-patch wrote; - or nothing reads standard input
     file: Option<PathBuf>,
 
-    /// The commit's message; otherwise the patch's
+    /// The commit's message; by default the patch's
     #[arg(short, long)]
     message: Option<String>,
 
-    /// Only read the patch through, and tell what it is
+    /// Only read the patch, and report what it holds
     #[arg(long, conflicts_with = "json")]
     check: bool,
 

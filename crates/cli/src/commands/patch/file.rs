@@ -129,7 +129,7 @@ impl Patch {
             Ok(())
         })?;
         let Some((count, told)) = told.filter(|(count, _)| *count == rows) else {
-            return Err(Failure::failed("the patch isn't whole: its end is missing"));
+            return Err(Failure::failed("the patch is incomplete: its end is missing"));
         };
         if told != checksum.finalize().to_hex().as_str() {
             return Err(Failure::failed(format!(
@@ -194,7 +194,7 @@ fn row_of(number: u64, line: DocumentBuf) -> Result<DocumentBuf, Failure> {
     match line.get(ROW) {
         Some(Value::Binary(row)) => DocumentBuf::validated(row.bytes.to_vec().into())
             .map_err(|error| wrong(number, &error.to_string())),
-        Some(_) => Err(wrong(number, "a row as BSON is no binary")),
+        Some(_) => Err(wrong(number, "a row's BSON is not a binary")),
         None => Ok(line),
     }
 }
@@ -205,7 +205,7 @@ fn check_head(head: &DocumentBuf) -> Result<(), Failure> {
         Some(version) => {
             return Err(wrong(1, &format!("version {version}, this build reads {VERSION}")));
         }
-        None => return Err(wrong(1, "this is no patch of frond format-patch")),
+        None => return Err(wrong(1, "this is not a patch by frond format-patch")),
     }
     match text_of(head.view(), "message") {
         "" => Err(wrong(1, "its message is missing")),
@@ -234,14 +234,14 @@ fn check(number: u64, row: &DocumentBuf) -> Result<(), Failure> {
             };
             fits && view.get("_id").is_some() && id("before") && id("after")
         }
-        other => return Err(wrong(number, &format!("a change of a {other:?} is not known"))),
+        other => return Err(wrong(number, &format!("unknown kind of change: {other:?}"))),
     };
     // A collection's name never begins the path of another namespace.
     let name = text_of(view, "collection");
     let is_named = !name.is_empty() && !name.starts_with("system.");
     match is_whole && is_named && array_of(view, "changes").iter().all(is_change) {
         true => Ok(()),
-        false => Err(wrong(number, "the change isn't whole")),
+        false => Err(wrong(number, "the change is incomplete")),
     }
 }
 

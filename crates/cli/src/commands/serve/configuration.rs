@@ -182,7 +182,7 @@ fn of_environment(
         }
         let Some(flag) = flags.iter().find(|flag| variable_of(&flag.name) == variable) else {
             let what =
-                format!("the environment has {variable}, which is no setting of frond serve");
+                format!("the environment has {variable}, which is not a setting of frond serve");
             return Err(Failure::Usage(what));
         };
         let new = |value| Setting {
@@ -193,7 +193,7 @@ fn of_environment(
         };
         if !flag.takes_value {
             let is_given = boolean(&value.to_string_lossy()).ok_or_else(|| {
-                Failure::Usage(format!("the environment has {variable}: it is true or false"))
+                Failure::Usage(format!("the environment has {variable}: it must be true or false"))
             })?;
             settings.push(new(Given::Switch(is_given)));
         } else if let Some(list) = value.to_str().filter(|_| flag.is_list) {

@@ -21,24 +21,24 @@ const BIND: &str = "127.0.0.1";
 /// mongod's.
 const DATA: &str = "/data/db";
 const HELP: &str = "\
-Serve a data directory as mongod is started: frond serve by mongod's options
+Serve a data directory with mongod's options
 
 Usage: frond mongod [OPTIONS]
 
 Options:
   --port PORT             port to listen on [default: 27017]
-  --bind_ip ADDRESS,...   an address, and perhaps the path of a Unix socket [default: 127.0.0.1]
+  --bind_ip ADDRESS,...   an address, and optionally a Unix socket's path [default: 127.0.0.1]
   --dbpath DIR            data directory [default: /data/db]
   --replSet NAME          name of the replica set, whose only member the server is [default: rs0]
-  --auth, --noauth        clients log in, or don't
-  --keyFile FILE          as --auth; what the file has isn't used, since there is one member
-  --noscripting           clients' JavaScript is refused
-  --logpath FILE          file that the log is appended to, instead of standard output
-  --config FILE, -f FILE  file of settings in YAML
+  --auth, --noauth        whether clients have to log in
+  --keyFile FILE          like --auth; the key isn't used, since there is one member
+  --noscripting           refuse clients' JavaScript
+  --logpath FILE          file to append the log to, instead of standard output
+  --config FILE, -f FILE  settings file in YAML
   --setParameter NAME=VALUE
                           enableTestCommands, ttlMonitorSleepSecs, requireApiVersion,
                           minSnapshotHistoryWindowInSeconds
-  --version               the version of MongoDB that is offered, and Frond's own
+  --version               print MongoDB's version that Frond offers, and its own
 
 Without effect: --storageEngine wiredTiger, --logappend, --quiet.
 All other options of mongod are refused. A link to frond that is called mongod is this command.
@@ -192,7 +192,8 @@ mod tests {
                 "frond serve --data /tmp/x --listen 127.0.0.1:4",
             ),
             (
-                "--replSet=testset --keyFile /proc/self/stat --bind_ip ::1,/tmp/m.sock --logpath l --logappend",
+                "--replSet=testset --keyFile /proc/self/stat --bind_ip ::1,/tmp/m.sock --logpath \
+                 l --logappend",
                 "frond serve --data /data/db --listen [::1]:27017 --listen unix:/tmp/m.sock \
                  --replica-set testset --log-path l --auth",
             ),

@@ -11,55 +11,54 @@ use crate::failure::Failure;
 /// How the server talks with its clients.
 #[derive(clap::Args)]
 pub struct NetworkArguments {
-    /// Address to listen on, beyond loopback with --auth only; port 0 takes any free one. unix:PATH
-    /// for a socket of the Unix domain beside it
+    /// Address to listen on; beyond loopback only with --auth. Port 0 takes any free one. Given as
+    /// well, unix:PATH is a Unix socket to listen on
     #[arg(long, value_name = "HOST:PORT", default_value = ADDRESS_DEFAULT)]
     listen: Vec<String>,
 
-    /// Permissions of that socket's file, in octal: users who may write may connect
+    /// Permissions of that socket's file, in octal: users who may write to it may connect
     #[arg(long, value_name = "MODE", default_value = "0700", value_parser = parse_permissions)]
     unix_socket_permissions: u32,
 
-    /// Address of a second listener, for the server's operators: /metrics (Prometheus' text
-    /// format), /live and /ready. Any client that reaches it may ask: it names no data and no
-    /// clients
+    /// Address of a second listener for operators: /metrics (Prometheus' text format), /live and
+    /// /ready. It needs no login, and exposes no data and no clients' names
     #[arg(long, value_name = "HOST:PORT")]
     pub metrics_listen: Option<String>,
 
-    /// Address on which to serve the console, pages for a browser (127.0.0.1:27080, say); beyond
-    /// loopback with --auth and --tls-mode only
+    /// Address at which to serve the console, pages for a browser (127.0.0.1:27080, say); beyond
+    /// loopback only with --auth and --tls-mode
     #[arg(long, value_name = "HOST:PORT")]
     pub console: Option<String>,
 
-    /// Name by which browsers reach the console, besides those of loopback; may be given several
-    /// times. Requests that name another host are refused
+    /// Name by which browsers reach the console, besides loopback names; may be repeated. Requests
+    /// that name another host are refused
     #[arg(long, value_name = "HOST", requires = "console")]
     console_host: Vec<String>,
 
-    /// Have the console read only, whichever user has logged in
+    /// Make the console read only, whichever user logs in
     #[arg(long, requires = "console")]
     console_read_only: bool,
 
-    /// Connections at one time; more are closed as they come
+    /// How many connections may be open at once; more are closed as they come
     #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX as u64,
           value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_LIMIT as u64))]
     max_connections: u64,
 
-    /// How messages may be compressed where a client asks for it, separated by commas: snappy,
-    /// zstd, zlib; or disabled
+    /// How messages may be compressed if a client asks for it, separated by commas: snappy, zstd,
+    /// zlib; or disabled
     #[arg(long, value_name = "NAMES", default_value = "snappy,zstd,zlib",
           value_parser = parse_compressors)]
     network_compressors: Compressors,
 
-    /// Who may connect how: with TLS, without, or either
+    /// Whether clients connect with TLS, without it, or either way
     #[arg(long, value_name = "MODE", value_enum, default_value_t = Mode::Disabled)]
     tls_mode: Mode,
 
-    /// File of the server's certificate, those up to its authority's, and its key (PEM)
+    /// File with the server's certificate, its chain and its key (PEM)
     #[arg(long, value_name = "FILE")]
     tls_certificate_key_file: Option<PathBuf>,
 
-    /// File of the authorities (PEM) of which clients must have a certificate
+    /// File with the authorities (PEM) that must have signed clients' certificates
     #[arg(long, value_name = "FILE", requires = "tls_certificate_key_file")]
     tls_ca_file: Option<PathBuf>,
 
@@ -179,7 +178,7 @@ const NEEDS_FILE: &str = "--tls-mode needs --tls-certificate-key-file";
 
 fn parse_permissions(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
-    mode.ok_or_else(|| "not permissions in octal, as 0700 are".to_owned())
+    mode.ok_or_else(|| "not permissions in octal, such as 0700".to_owned())
 }
 
 fn parse_compressors(text: &str) -> Result<Compressors, String> {

@@ -33,6 +33,6 @@ pub(super) fn begin_anew() {
         io::ErrorKind::NotFound => again(Path::new("/proc/self/exe")),
         _ => error,
     };
-    tell(format_args!("frond: can't begin anew: {error}"));
+    tell(format_args!("frond: can't restart: {error}"));
     std::process::exit(1);
 }

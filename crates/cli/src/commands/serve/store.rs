@@ -17,11 +17,11 @@ const SEND_EVERY: Duration = Duration::from_secs(60);
 #[derive(clap::Args)]
 pub struct StoreArguments {
     /// Bucket in which packs live (s3://BUCKET/PREFIX); the data directory keeps the log, new packs
-    /// and what was read of late. Always the same one, once a directory has begun with it
+    /// and a cache of what is read. A directory keeps the store that it began with
     #[arg(long, value_name = "URL", conflicts_with = "members")]
     store: Option<String>,
 
-    /// Disk for what was read of the store's packs: bytes, or a number with KB, MB or GB
+    /// Disk space for what is read from the store: bytes, or a number with KB, MB or GB
     #[arg(
         long,
         value_name = "SIZE",
@@ -31,22 +31,21 @@ pub struct StoreArguments {
     )]
     store_cache: u64,
 
-    /// Let an empty data directory begin with what the store holds, where another directory wrote
-    /// it: that one can write no more, and what it acknowledged in its last minute may be in it
-    /// alone, unless --store-log is bucket
+    /// Let an empty data directory take over a store that another directory wrote: that one can
+    /// then write no more, and what it acknowledged in its last minute may be lost, unless
+    /// --store-log is bucket
     #[arg(long, requires = "store")]
     store_take_over: bool,
 
-    /// Where what is acknowledged lies: on the disk (local), with which it is lost, or in the
-    /// store (bucket), where each acknowledged write waits for a request. From local to bucket, not
-    /// back
+    /// Where the log lies: on the disk (local), with which acknowledged writes are lost, or in the
+    /// store (bucket), where each write waits for a request. It can be changed from local to
+    /// bucket, not back
     #[arg(long, value_name = "PLACE", value_parser = ["local", "bucket"], default_value = "local",
           requires = "store")]
     store_log: String,
 
-    /// With the log in the store, writes wait so many milliseconds for others while some are on
-    /// their way there: at most a thousand requests a second, divided by this, unless the store
-    /// answers sooner
+    /// With the log in the store, for how many milliseconds writes wait for others while some are
+    /// on their way there; 20 means at most 50 requests a second
     #[arg(long, value_name = "MS", default_value_t = 20, requires = "store")]
     store_linger: u64,
 }

@@ -41,7 +41,7 @@ pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
     };
     let seconds = |range: RangeInclusive<u64>| {
         let seconds = value.parse().ok().filter(|seconds| range.contains(seconds));
-        seconds.ok_or_else(|| format!("it is {} to {} seconds", range.start(), range.end()))
+        seconds.ok_or_else(|| format!("it must be {} to {} seconds", range.start(), range.end()))
     };
     match name {
         "enableTestCommands" => flag().map(Parameter::TestCommands),

@@ -61,7 +61,7 @@ impl Undo {
                     if !self.as_json.tell(terminal, &answer)? {
                         writeln!(terminal, "taking back {id}: {}", plain(message))?;
                         merge::tell_conflicts(terminal, &self.database, &answer)?;
-                        writeln!(terminal, "and then this command again: it goes on")?;
+                        writeln!(terminal, "and then run this command again: it continues")?;
                     }
                     terminal.finish()?;
                     backend.close()?;

@@ -118,11 +118,11 @@ fn a_quote_where_none_may_be_is_told() {
         source.collect::<Result<Vec<Record>, Failure>>().map(|records| records.len())
     };
     for (text, before, place) in [
-        ("a,b\n1,2\n3,\"x\"y\n", 1, "line 3, column 6: a quoted cell goes on"),
-        ("a,b\n1,\"x\" \n", 0, "line 2, column 6: a quoted cell goes on"),
+        ("a,b\n1,2\n3,\"x\"y\n", 1, "line 3, column 6: text follows the closing quote"),
+        ("a,b\n1,\"x\" \n", 0, "line 2, column 6: text follows the closing quote"),
         ("a,b\r\n1,äö\"y\r\n", 0, "line 2, column 5: a quote within a cell"),
         ("a,b\n1, \"x, y\"\n", 0, "line 2, column 4: a quote within a cell"),
-        ("a,b\n\"1\n2\",\"\"\"\n\"0", 0, "line 4, column 2: a quoted cell goes on"),
+        ("a,b\n\"1\n2\",\"\"\"\n\"0", 0, "line 4, column 2: text follows the closing quote"),
     ] {
         let source = CsvSource::open(text.as_bytes(), Cells::Csv, Blanks::Kept).unwrap();
         let records: Vec<Result<Record, Failure>> = source.collect();
@@ -133,7 +133,7 @@ fn a_quote_where_none_may_be_is_told() {
     }
     let header = CsvSource::open("\"a\"b\n".as_bytes(), Cells::Csv, Blanks::Kept);
     let error = header.err().expect("refused").to_string();
-    assert!(error.contains("line 1, column 4: a quoted cell goes on"), "{error}");
+    assert!(error.contains("line 1, column 4: text follows the closing quote"), "{error}");
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn append_plain(
             Value::String(&text)
         }
         (Field::Decimal(number), _) => Value::Decimal128(decimal_of(number)?),
-        (other, _) => number_or_date(other).ok_or("a value of a kind that is not known")?,
+        (other, _) => number_or_date(other).ok_or("a value of an unknown kind")?,
     };
     document.append(name, value);
     Ok(())

@@ -89,7 +89,7 @@ fn shape(field: &Type, noted: &Noted<'_>, path: &mut Vec<String>) -> Result<Shap
                     let (key, value) = (repeated(key, noted, path)?, repeated(value, noted, path)?);
                     Ok(Shape::Map { by_text, key: Box::new(key), value: Box::new(value) })
                 }
-                _ => Err(format!("column {}: this is no map", path.join("."))),
+                _ => Err(format!("column {}: this is not a map", path.join("."))),
             }
         }
         _ => Ok(Shape::Group(fields_of(field, noted, path)?)),

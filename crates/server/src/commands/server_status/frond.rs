@@ -166,5 +166,6 @@ pub const FAULT_ADVICE: &str = "reads go on, writes are refused; which of the tr
      open the data directory again by itself)";
 
 /// What to do where packs can't be sent.
-const STORE_ADVICE: &str = "writes go on until as many new packs are on the disk as may be, reads of what isn't on the \
-     disk fail: see that the store answers (frond doctor --store); what waits is sent by itself then";
+const STORE_ADVICE: &str = "writes continue until too many new packs are on the disk, reads of \
+                            what isn't on the disk fail: check that the store answers (frond \
+                            doctor --store); what waits is then sent by itself";

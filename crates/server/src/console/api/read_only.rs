@@ -84,7 +84,7 @@ pub(super) fn allows(command: Document<'_>) -> bool {
 /// What is answered instead.
 pub(super) fn refusal(name: &str) -> String {
     let message =
-        format!("{name} may change something: this console only reads (--console-read-only)");
+        format!("{name} may change something: this console is read only (--console-read-only)");
     let answer = error_document(&Error::invalid(Code::IllegalOperation, message));
     let mut text = String::new();
     extended_json::write(answer.view(), Form::Canonical, &mut text);

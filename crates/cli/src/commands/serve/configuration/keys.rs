@@ -70,7 +70,7 @@ const KEYS: &[(&str, Meaning)] = &[
     ("storage.journal.enabled", Only(&["true"], ALWAYS)),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Gigabytes("cache")),
     ("systemLog.destination", Only(&["file"], FILE_ONLY)),
-    ("systemLog.logAppend", Only(&["true"], "a log is appended to, never begun anew")),
+    ("systemLog.logAppend", Only(&["true"], "the log is always appended to")),
     ("systemLog.logRotate", Only(&["rename"], "a rotated log is renamed")),
     ("systemLog.path", Of("log-path")),
     ("systemLog.quiet", Only(&["false"], "there is one level")),
@@ -175,7 +175,7 @@ fn given(
             match (means(text, on), means(text, off)) {
                 (true, _) => one(flag, Given::Switch(true)),
                 (_, true) => one(flag, Given::Switch(false)),
-                _ => Err(format!("it is {on} or {off}")),
+                _ => Err(format!("it must be {on} or {off}")),
             }
         }
         Some(Only(values, why)) => {
@@ -223,12 +223,12 @@ fn own(name: &str, value: &Value, flags: &[Flag]) -> Result<Vec<(String, Given)>
         return Err(format!("its name is {key}"));
     }
     if !flag.takes_value {
-        let is_on = boolean(text(value)?).ok_or("it is true or false")?;
+        let is_on = boolean(text(value)?).ok_or("it must be true or false")?;
         return Ok(vec![(flag.name.clone(), Given::Switch(is_on))]);
     }
     let values = match value {
         Value::List(values) if flag.is_list => values.as_slice(),
-        Value::List(_) => return Err("one value, no list".to_owned()),
+        Value::List(_) => return Err("one value, not a list".to_owned()),
         Value::Text(text) => std::slice::from_ref(text),
         Value::Nothing => &[],
     };
@@ -238,7 +238,7 @@ fn own(name: &str, value: &Value, flags: &[Flag]) -> Result<Vec<(String, Given)>
 fn text(value: &Value) -> Result<&str, String> {
     match value {
         Value::Text(text) => Ok(text),
-        Value::List(_) => Err("one value, no list".to_owned()),
+        Value::List(_) => Err("one value, not a list".to_owned()),
         Value::Nothing => Err("it has no value".to_owned()),
     }
 }
@@ -259,7 +259,7 @@ struct Addresses {
 impl Addresses {
     fn take(&mut self, key: &str, line: usize, text: &str) -> Result<(), String> {
         self.line.get_or_insert(line);
-        let boolean = || boolean(text).ok_or_else(|| "it is true or false".to_owned());
+        let boolean = || boolean(text).ok_or_else(|| "it must be true or false".to_owned());
         match key {
             "net.bindIp" if text.contains(',') => {
                 return Err(

@@ -50,9 +50,10 @@ fn the_last_source_holds() {
 
 #[test]
 fn variables_that_nobody_knows_are_refused() {
-    for (environment, named) in
-        [("FROND_AUHT=1", "FROND_AUHT"), ("FROND_AUTH=perhaps", "FROND_AUTH: it is true or false")]
-    {
+    for (environment, named) in [
+        ("FROND_AUHT=1", "FROND_AUHT"),
+        ("FROND_AUTH=perhaps", "FROND_AUTH: it must be true or false"),
+    ] {
         let read = Configuration::read(words("frond serve"), variables(environment));
         let Err(Failure::Usage(what)) = read else { panic!("{environment} was taken") };
         assert!(what.contains(named), "{what}");
@@ -69,7 +70,8 @@ fn keys_of_mongod_are_read() {
         ("net: {bindIpAll: true, ipv6: true}", "--listen=[::]:27017"),
         (
             "net: {unixDomainSocket: {pathPrefix: /run/, filePermissions: 0700}}",
-            "--unix-socket-permissions=0700 --listen=127.0.0.1:27017 --listen=unix:/run/mongodb-27017.sock",
+            "--unix-socket-permissions=0700 --listen=127.0.0.1:27017 \
+             --listen=unix:/run/mongodb-27017.sock",
         ),
         ("net: {unixDomainSocket: {enabled: false, pathPrefix: /run}}", "--listen=127.0.0.1:27017"),
         ("security: {authorization: enabled}", "--auth"),
@@ -109,13 +111,13 @@ fn keys_that_nobody_knows_and_what_frond_has_not_are_refused_by_name() {
         ("processManagement: {pidFilePath: x}", "not supported"),
         ("systemLog: {destination: syslog, path: x}", "systemLog.destination: not supported"),
         ("systemLog: {destination: file}", "it needs systemLog.path"),
-        ("systemLog: {path: x, logAppend: false}", "not supported: a log is appended to"),
+        ("systemLog: {path: x, logAppend: false}", "not supported: the log is always appended to"),
         ("security: {authorization: maybe}", "it is enabled or disabled"),
         ("net: {port: 99999}", "net.port: not a port"),
         ("net: {bindIp: 'localhost,192.0.2.1'}", "net.bindIp: one address"),
         ("net: {bindIp: a, bindIpAll: true}", "exclude each other"),
         ("net: {port:}", "net.port: it has no value"),
-        ("storage: {dbPath: [a]}", "storage.dbPath: one value, no list"),
+        ("storage: {dbPath: [a]}", "storage.dbPath: one value, not a list"),
         (
             "security: {keyFile: k}",
             "security.keyFile: not supported: the replica set has one member",

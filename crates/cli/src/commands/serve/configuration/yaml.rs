@@ -109,10 +109,10 @@ impl Reader<'_> {
                     self.mapping(&format!("{key}."), depth + 1)?;
                     continue;
                 }
-                _ => return Err((line, format!("{key}: no value that is read"))),
+                _ => return Err((line, format!("{key}: a kind of value that isn't supported"))),
             };
             if self.entries.iter().any(|entry| entry.key == key) {
-                return Err((line, format!("{key} stands twice")));
+                return Err((line, format!("{key} appears twice")));
             }
             self.entries.push(Entry { key, line, value });
         }
