@@ -246,6 +246,12 @@ def span(lines):
             insert = lambda: other.copied.insert_one({"_id": 2}, session=session)
             refused(263, ["eu", "bank_set", "set"], insert)
             session.abort_transaction()
+        # What no driver does: one number begun twice.
+        begin = {"insert": "copied", "documents": [{"_id": 3}], "lsid": {"id": bson.Binary(os.urandom(16), 4)},
+                 "txnNumber": bson.Int64(1), "startTransaction": True, "autocommit": False}
+        connection = Raw(lines.routers[0].address)
+        check(connection.command("bank_eu", begin)["ok"] == 1)
+        check(connection.command("bank_set", begin).get("code") == 263)
         for bank in BANKS:
             check(client[bank].copied.count_documents({}) == 0, bank)
         branches(lines, client)
@@ -262,7 +268,29 @@ def branches(lines, client):
         check({it["_id"] for it in eu["shop@sale"].items.find()} == {"before", "of eu"})
         check({it["_id"] for it in client["shop@sale"].items.find()} == {"before", "of eu"})
     check([it["_id"] for it in client.shop.items.find()] == ["of the default line"])
-    refused(20, ["eu", "default"], lambda: client.shop.command("frondMerge", "sale", branch="sale"))
+    there = {"before", "of eu"}
+    for name in ["shop@sale~0", "shop@sale@{now}", "shop@sale@{now}~0"]:
+        found = {it["_id"] for it in client[name].items.find()}
+        check(found == (there if "~" not in name else {"before"}), name, found)
+    for command in [
+        {"frondMerge": 1, "merge_in": "sale"},
+        {"doltMerge": 1, "merge_in": "sale~0"},
+        {"dumboDiff": 1, "to": "sale@{now}"},
+        {"frondLog": 1, "range": "main..sale"},
+        {"frondBranch": 1, "branch": "other", "start": "sale^"},
+        {"frondCommit": 1, "message": "x", "merges": ["sale"]},
+        {"aggregate": 1, "pipeline": [{"$diff": {"from": "main", "to": "sale"}}], "cursor": {}},
+        {"aggregate": 1, "pipeline": [{"$unionWith": {"coll": "x", "pipeline": [{"$log": {"range": "sale"}}]}}], "cursor": {}},
+    ]:
+        refused(20, ["eu", "default"], lambda: client.shop.command(command))
+    lookup = [{"$lookup": {"from": {"db": "bank_eu", "coll": "items"}, "pipeline": [], "as": "x"}}]
+    for command in [
+        {"create": "seen", "viewOn": "items", "pipeline": lookup},
+        {"collMod": "seen", "viewOn": "items", "pipeline": lookup},
+        {"explain": {"aggregate": "items", "pipeline": lookup, "cursor": {}}},
+        {"mapReduce": "items", "map": "function() {}", "reduce": "function() {}", "out": {"replace": "x", "db": "bank_eu"}},
+    ]:
+        refused(20, ["eu", "default"], lambda: client.shop.command(command))
 
 
 class Raw:

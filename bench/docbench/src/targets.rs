@@ -44,7 +44,8 @@ pub struct Known {
 /// All targets that need no address, in the order of tables.
 pub const KNOWN: &[Known] = &[
     Known { name: "frond", title: "Frond, its server, MongoDB's wire", program: "frond" },
-    Known { name: "frond-plain", title: "the same without a driver", program: "frond" },
+    Known { name: "frond-plain", title: "its server without a driver", program: "frond" },
+    Known { name: "frond-secured", title: "its server with TLS and users", program: "frond" },
     Known { name: "frond-embedded", title: "Frond, embedded (frond-db)", program: "" },
     Known { name: "postgres", title: "PostgreSQL, documents as JSONB", program: "initdb" },
     Known { name: "mariadb", title: "MariaDB, InnoDB, documents as JSON", program: "mariadbd" },
@@ -104,6 +105,12 @@ fn start_known(
         "frond-plain" => {
             let (server, uri) = managed::frond::start(places, settings)?;
             let uri = format!("{}{uri}", mongo::PLAIN);
+            mongo(name, &uri, Some(server), Durability::Synced, settings)
+        }
+        #[cfg(feature = "mongo")]
+        "frond-secured" => {
+            let (mut server, uri) = managed::frond::start_secured(places, settings)?;
+            let uri = mongo::with_user(&uri, &mut server)?;
             mongo(name, &uri, Some(server), Durability::Synced, settings)
         }
         #[cfg(feature = "mongo")]

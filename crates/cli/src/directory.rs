@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-use frond_vcs::remote::{MANIFEST_NAMES, is_data_directory};
+use frond_vcs::foreign_file;
+use frond_vcs::remote::MANIFEST_NAMES;
 
 use crate::failure::Failure;
 
@@ -35,12 +36,7 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
 /// One of the files that are there.
 pub fn check_usable(directory: &Path) -> Result<(), Failure> {
     check_no_file(directory)?;
-    if is_data_directory(directory) {
-        return Ok(());
-    }
-    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    match names.filter(|name| is_foreign(name)).min() {
+    match foreign_file(directory) {
         None => Ok(()),
         Some(file) => Err(Failure::failed(format!(
             "{} is not a data directory of Frond, and not empty (it holds {file}): name an empty or new \
@@ -61,42 +57,4 @@ fn check_no_file(path: &Path) -> Result<(), Failure> {
         return Err(Failure::failed(message));
     }
     Ok(())
-}
-
-fn is_foreign(name: &str) -> bool {
-    let is_ours = name == "LOCK"
-        || name == "RESERVE"
-        || name.starts_with("MANIFEST")
-        || name.starts_with("COPIES")
-        || name.starts_with("DEPOT")
-        || name == "EXTENTS"
-        || name.ends_with(".index")
-        || name.ends_with(".pack")
-        || name.starts_with("log-")
-        || name.starts_with("spare-log-");
-    !is_ours && name != "lost+found" && !name.starts_with('.')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_cut_off_beginning_leaves_is_not_foreign() {
-        for (name, expected) in [
-            ("LOCK", false),
-            ("MANIFEST.new", false),
-            ("MANIFEST.copy.new", false),
-            ("COPIES.new", false),
-            ("00000000.pack", false),
-            ("log-0000000001", false),
-            ("spare-log-0000000001", false),
-            ("lost+found", false),
-            (".DS_Store", false),
-            ("letter.txt", true),
-            ("log", true),
-        ] {
-            assert_eq!(is_foreign(name), expected, "{name}");
-        }
-    }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
-use frond_store::{ChunkStore, GcReport};
+use frond_store::{ChunkStore, GcReport, Headroom};
 use frond_tree::{Tree, TreeFormat};
 
 use crate::background::errors::Failure;
@@ -92,6 +92,7 @@ impl Engine {
         store: Arc<dyn ChunkStore>,
         options: EngineOptions,
     ) -> Result<Engine, EngineError> {
+        let _opening = Headroom::Opening.enter();
         Engine::start(recovery::open(machine, store, options)?)
     }
 
@@ -126,6 +127,7 @@ impl Engine {
         let changes = ChangeRetention { begins, ..options.changes };
         let options = EngineOptions { changes, ..options };
         let store = Engine::open_store(machine, options)?;
+        let _opening = Headroom::Opening.enter();
         let mut shared = recovery::open(machine, store, options)?;
         let beside_max = order.slots().map(SlotOrder::groups_max);
         shared.order = Some(order);

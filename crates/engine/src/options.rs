@@ -80,6 +80,14 @@ pub enum RetentionBegins {
 }
 
 impl ChangeRetention {
+    /// What an earlier opening kept stays until one that has limits: for those who open a directory
+    /// for a moment.
+    pub const AS_FOUND: ChangeRetention =
+        ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: u64::MAX, bytes: u64::MAX };
+    /// Once somebody follows, for a day, and 2 GB at most.
+    pub const OF_A_DAY: ChangeRetention =
+        ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 24 * 3600, bytes: 2 << 30 };
+
     /// Whether anything may be kept.
     pub fn is_on(self) -> bool {
         self.seconds > 0 && self.bytes > 0
@@ -103,7 +111,7 @@ impl Default for EngineOptions {
             snapshots_bytes_max: 1 << 30,
             writes_bytes_max: WRITES_BYTES_MAX,
             fold_threads: 2,
-            changes: ChangeRetention::default(),
+            changes: ChangeRetention::AS_FOUND,
             reserve: Reserve::default(),
         }
     }

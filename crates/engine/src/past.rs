@@ -344,7 +344,13 @@ impl<'a> Past<'a> {
         let enough = options.memtable_bytes_max.saturating_mul(MEMTABLES_AT_ONCE);
         let max = options.snapshots_bytes_max;
         let opened = Follower::open(disk, kept.segment, end.segment, kept.horizon)?;
-        let Some(mut follower) = opened else { return Ok(upto) };
+        let Some(mut follower) = opened else {
+            // Only the segment in which the log ends may not be there yet.
+            return match kept.segment < end.segment {
+                true => Err(damaged(kept.segment, LogOffset(0), "it is missing").into()),
+                false => Ok(upto),
+            };
+        };
         while let Next::Record(sequence, payload) =
             follower.next(disk, (end.segment, end.offset))?
         {

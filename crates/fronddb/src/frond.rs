@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frond_db::{Durability, FrondOptions, ReclaimOptions};
+use frond_db::{ChangeRetention, Durability, FrondOptions, ReclaimOptions};
 use frond_vcs::Reclaimed;
 
 use crate::{Database, Result};
@@ -81,8 +81,9 @@ impl Frond {
     /// # Errors
     /// As there.
     pub fn open_with(directory: impl AsRef<Path>, options: Options) -> Result<Frond> {
-        let engine =
+        let mut engine =
             options.memory_bytes.map_or_else(FrondOptions::default, FrondOptions::for_memory);
+        engine.engine.changes = ChangeRetention::OF_A_DAY;
         let inner = frond_vcs::open(directory.as_ref(), engine)?;
         let Options { author, durability, .. } = options;
         Ok(Frond { inner, settings: Arc::new(Settings { author, durability }) })

@@ -255,6 +255,16 @@ fn set_parameters(shared: &Shared, parameters: &BeginningParameters) {
         shared.snapshot_window.set_seconds(seconds);
     }
     shared.require_api_version.set(parameters.requires_api_version);
+    let log = &shared.log;
+    if let Some(level) = parameters.log_level {
+        log.verbosity.begin_at(level);
+    }
+    if let Some(millis) = parameters.slow_millis {
+        log.set_slow_millis(millis.into());
+    }
+    if let Some(rate) = parameters.slow_sample_rate {
+        log.set_sample_rate(rate);
+    }
 }
 
 fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLog, ServerError> {

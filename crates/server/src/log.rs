@@ -7,6 +7,7 @@
 //! ([`slow`]).
 
 mod slow;
+mod verbosity;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,6 +21,7 @@ use std::time::Duration;
 use frond_db::Notice;
 use frond_doc::{DocumentBuilder, Value, extended_json};
 
+use self::verbosity::Verbosity;
 use crate::chance::is_by_chance;
 use crate::log_file::LogFile;
 pub use slow::{SlowOperation, append_failure, shortened};
@@ -108,6 +110,7 @@ pub struct Log {
     slow_millis: AtomicI64,
     /// The bits of an `f64`.
     sample_rate: AtomicU64,
+    pub(crate) verbosity: Verbosity,
     state: Mutex<State>,
 }
 
@@ -167,6 +170,7 @@ impl Log {
             now_millis: Box::new(now_millis),
             slow_millis: AtomicI64::new(SLOW_MILLIS),
             sample_rate: AtomicU64::new(1.0_f64.to_bits()),
+            verbosity: Verbosity::default(),
             state: Mutex::new(state),
         }
     }
@@ -217,8 +221,17 @@ impl Log {
         self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
     }
 
-    /// Whether an operation that took so long is slow, and one of those that are told of.
+    /// As many milliseconds an operation takes at least that may be told of.
+    pub fn told_millis(&self) -> i64 {
+        if self.verbosity.tells_all_operations() { 0 } else { self.slow_millis() }
+    }
+
+    /// Whether an operation that took so long is told of: all are, or it is slow, and one of those
+    /// that are chosen.
     pub fn tells_of(&self, time: Duration) -> bool {
+        if self.verbosity.tells_all_operations() {
+            return true;
+        }
         let slow_millis = u128::try_from(self.slow_millis()).unwrap_or(0);
         slow_millis <= time.as_millis() && is_by_chance(self.sample_rate())
     }

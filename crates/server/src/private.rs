@@ -10,17 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use frond_db::{ChangeRetention, Code, FrondOptions, RetentionBegins};
+use frond_db::{ChangeRetention, Code, FrondOptions};
 
 use crate::announced::Announced;
 use crate::listener::{Server, ServerError, ServerOptions, Stopper};
 use crate::log::LogOutput;
 use crate::machine_memory::MachineMemory;
 use crate::remote_opener::RemoteOpener;
-
-/// What is kept for change streams, once one is opened: as `frond serve` does.
-const CHANGES: ChangeRetention =
-    ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 24 * 3600, bytes: 2 << 30 };
 
 /// How a directory is served.
 #[derive(Default)]
@@ -118,7 +114,7 @@ fn storage(options: &PrivateOptions) -> FrondOptions {
     if let Some(bytes) = options.cache_bytes {
         storage.engine.cache_bytes = bytes;
     }
-    storage.engine.changes = CHANGES;
+    storage.engine.changes = ChangeRetention::OF_A_DAY;
     storage
 }
 

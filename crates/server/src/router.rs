@@ -18,6 +18,7 @@ mod frames;
 mod gather;
 mod line;
 pub mod login;
+mod named;
 mod own;
 mod pins;
 mod pool;

@@ -11,7 +11,7 @@
 //! | flushes; a collection | an eighth |
 //! | records of the log that give space back | a sixteenth (`engine::growth`) |
 //! | essential: what publishes, and flushes that make room for such records | a 32nd |
-//! | manifests | nothing |
+//! | manifests; the opening of a directory | nothing |
 //!
 //! All but the first are parts of [`last_part`]: of no more than a file can hold back for the case
 //! that others fill the disk.
@@ -31,7 +31,7 @@ pub fn last_part(reserve_bytes: u64) -> u64 {
 }
 
 /// What a thread is at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Headroom {
     /// Anything that can be put off.
     #[default]
@@ -43,6 +43,9 @@ pub enum Headroom {
     Collection,
     /// What everything else that gives space back waits for.
     Essential,
+    /// The opening of a directory, before which nothing gives space back: what another reserve, or
+    /// none, let be written must be replayed.
+    Opening,
 }
 
 thread_local! {
@@ -54,6 +57,12 @@ impl Headroom {
     #[must_use]
     pub fn enter(self) -> Entered {
         Entered(AT.replace(self))
+    }
+
+    /// As [`Headroom::enter`], unless the thread is at what may fill more.
+    #[must_use]
+    pub fn enter_at_least(self) -> Entered {
+        AT.get().max(self).enter()
     }
 
     /// What this thread is at.
@@ -79,6 +88,7 @@ impl Headroom {
             Headroom::FoldForCollection => last_part(reserve_bytes) / 4,
             Headroom::Collection => last_part(reserve_bytes) / 8,
             Headroom::Essential => last_part(reserve_bytes) / 32,
+            Headroom::Opening => 0,
         }
     }
 }
@@ -106,6 +116,13 @@ mod tests {
         let collection = Headroom::Collection.enter();
         check(800);
         let essential = Headroom::Essential.enter();
+        check(200);
+        let opening = Headroom::Opening.enter();
+        check(0);
+        let publishing = Headroom::Essential.enter_at_least();
+        check(0);
+        drop(publishing);
+        drop(opening);
         check(200);
         drop(essential);
         check(800);

@@ -55,6 +55,7 @@ mod layer;
 pub mod remote;
 
 mod doctor;
+mod foreign;
 mod fsck;
 mod open;
 mod reclaim;
@@ -66,6 +67,7 @@ pub use diff::rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use doctor::{Health, health};
 pub use document_history::{DocumentHistory, DocumentVersion};
 pub use erase::{EraseRequest, Erased, Replaced};
+pub use foreign::foreign_file;
 pub use frond_db::inside::CommitId;
 pub use frond_db::inside::merge_rules::{
     EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,

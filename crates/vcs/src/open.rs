@@ -10,14 +10,17 @@ use frond_engine::order::Order;
 use frond_store::home::Slots;
 use frond_store::io::Machine;
 
+use crate::foreign;
 use crate::layer::Layer;
 use crate::policy::automatic;
 
 /// Opens `directory`, making it where it is missing.
 ///
 /// # Errors
-/// If it can't be made, another process has it open, or what it holds can't be read.
+/// `BadValue` if it is no data directory, and holds other files; if it can't be made, another
+/// process has it open, or what it holds can't be read.
 pub fn open(directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
+    foreign::refuse(directory)?;
     open_on(&open_machine(directory)?, options)
 }
 
@@ -42,6 +45,7 @@ pub fn open_in_set(
     order: Arc<dyn Order>,
     prepare: &dyn Fn(&Machine) -> Result<(), Error>,
 ) -> Result<(Frond, Machine), Error> {
+    foreign::refuse(directory)?;
     let machine = open_machine(directory)?;
     prepare(&machine)?;
     let frond = Frond::open_in_set(&machine, options, Layer, order)?;

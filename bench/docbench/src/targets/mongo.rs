@@ -27,12 +27,15 @@ use crate::machine;
 use crate::query::{Answer, Change, CollectionSpec, IndexSpec, Query};
 use crate::target::{About, Capabilities, Durability, Encoded, Failure, Session, Target};
 use crate::targets::managed::Server;
+use crate::targets::managed::frond::{PASSWORD, USER};
 use crate::targets::{Settings, mongo_form};
 
 const DATABASE: &str = "docbench";
 const PATIENCE: Duration = Duration::from_secs(20);
 /// MongoDB's WriteConflict.
 const WRITE_CONFLICT: i32 = 112;
+/// MongoDB's Unauthorized.
+const UNAUTHORIZED: i32 = 13;
 
 /// What an address begins with whose sessions do without a driver.
 pub const PLAIN: &str = "plain+";
@@ -66,6 +69,28 @@ impl Driver {
         let database = self.client.database(database);
         self.runtime.block_on(async { database.run_command(command).await })
     }
+}
+
+/// Makes the first user of the server at `uri`, unless an earlier start did; answers the address by
+/// which it logs in.
+pub fn with_user(uri: &str, server: &mut Server) -> Result<String, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(Failure::other)?;
+    let anonymous = runtime.block_on(async { ClientOptions::parse(uri).await });
+    let mut options = anonymous.map_err(Failure::other)?;
+    options.server_selection_timeout = Some(Duration::from_secs(1));
+    let anonymous = Driver::connect(options)?;
+    let user = doc! { "createUser": USER, "pwd": PASSWORD, "roles": ["root"] };
+    server.ready(|| match anonymous.command("admin", user.clone()) {
+        Err(error) if !is_unauthorized(&error) => Err(Failure::other(error)),
+        _ => Ok(()),
+    })?;
+    let password = PASSWORD.replace(' ', "%20");
+    Ok(uri.replacen("://", &format!("://{USER}:{password}@"), 1))
+}
+
+/// Whether the server wants a user first: it has one.
+fn is_unauthorized(error: &Error) -> bool {
+    matches!(&*error.kind, ErrorKind::Command(command) if command.code == UNAUTHORIZED)
 }
 
 impl Mongo {

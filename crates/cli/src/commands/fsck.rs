@@ -56,6 +56,9 @@ impl Fsck {
         told.append("whole", Value::Boolean(report.damages.is_empty()));
         told.append("chunks", count_value(report.chunks));
         append_texts(&mut told, "damages", &report.damages);
+        if let Some(lost) = &report.lost {
+            told.append("lost", Value::Document(salvage::described(lost).build().view()));
+        }
         if self.as_json.tell(terminal, &told.build())? {
             return if report.damages.is_empty() { Ok(()) } else { Err(Failure::Told) };
         }

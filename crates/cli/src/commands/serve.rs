@@ -31,7 +31,7 @@ use crate::backend::{open_failure, open_when_free, refuse_huge_pages};
 use crate::commands::serve::network::NetworkArguments;
 use crate::commands::serve::process::{allow_open_files, own_program};
 use crate::commands::serve::values::{
-    Parameter, parse_filter, parse_memory, parse_parameter, parse_size,
+    Parameter, parse_filter, parse_memory, parse_parameter, parse_rate, parse_size,
 };
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
@@ -120,13 +120,7 @@ pub struct Serve {
     /// All members of the replica set, three to seven, separated by commas: the addresses at which
     /// clients and other members reach them. Each member gets the same list, and finds itself in it
     /// by --advertise or --listen. All begin with empty data directories
-    #[arg(
-        long,
-        value_name = "HOST:PORT,...",
-        value_delimiter = ',',
-        requires = "cluster_key",
-        conflicts_with = "remote_listen"
-    )]
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', requires = "cluster_key")]
     members: Vec<String>,
 
     /// File with the secret key that the members share, with which their traffic is encrypted: at
@@ -203,9 +197,17 @@ pub struct Serve {
 
     /// Parameter of mongod, as NAME=VALUE: enableTestCommands, as above, or one that the command
     /// setParameter changes: ttlMonitorSleepSecs, minSnapshotHistoryWindowInSeconds,
-    /// requireApiVersion
+    /// requireApiVersion, logLevel (from 1 on the log has every operation)
     #[arg(long = "setParameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     set_parameter: Vec<Parameter>,
+
+    /// Milliseconds from which on an operation is slow, and is logged; 100 by default
+    #[arg(long, value_name = "MILLISECONDS")]
+    slow_ms: Option<u32>,
+
+    /// Part of the slow operations that is logged, from 0 to 1; all by default
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    slow_sample_rate: Option<f64>,
 
     /// File to append the log to, one line of JSON per event; by default standard error. SIGUSR1,
     /// or the command logRotate, renames it and begins another
@@ -442,7 +444,8 @@ impl Serve {
         let store_bytes_max =
             self.remote_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         let (listen, hosts) = (listen.clone(), self.remote_host.clone());
-        let options = ServeOptions { listen, tokens, hosts, store_bytes_max, tls };
+        let refuses_pushes = !self.members.is_empty();
+        let options = ServeOptions { listen, tokens, hosts, store_bytes_max, refuses_pushes, tls };
         let started = RemoteServer::start(frond.clone(), &options);
         started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))
     }

@@ -1,6 +1,9 @@
 //! Goal: the commands of versions do on a data directory what their help says.
 //! Method: a small shop, taken from its first commit to a merge with a conflict.
 
+use frond_db::{ChangeRetention, Durability, FrondOptions, RetentionBegins};
+use frond_doc::document;
+
 use crate::{Directory, frond, frond_with, run_words};
 
 /// A shop with two items and one commit.
@@ -395,4 +398,32 @@ fn errors_say_where_to_look() {
     let words = ["ls", "--uri", "http://127.0.0.1:27017"].map(str::to_owned);
     let error = run_words(&directory, &words, "").fails(2);
     assert!(error.contains("http:// doesn't name a database server"), "{error}");
+}
+
+#[test]
+fn commands_leave_the_log_that_moments_are_read_from() {
+    let directory = Directory::new();
+    let open = || {
+        let (seconds, bytes) = (3_600, 1 << 30);
+        let mut options = FrondOptions::default();
+        options.engine.changes =
+            ChangeRetention { begins: RetentionBegins::AtOnce, seconds, bytes };
+        frond_vcs::open(&directory.path().join("kept"), options).unwrap()
+    };
+    let opened = open();
+    let insert = |id: i32| {
+        let shop = opened.database("shop").unwrap();
+        shop.insert("items", &[document! { "_id": id }], true, Durability::Synced).unwrap();
+        opened.operation_time().0
+    };
+    let (then, _) = (insert(1), insert(2));
+    drop(opened);
+    for line in ["log shop", "commit shop -m all", "fsck", "gc", "backup backups", "status shop"] {
+        frond(&directory, &format!("{line} --data kept")).ok();
+        frond_with(&directory, "import -d shop -c more --data kept", "{\"a\":1}").ok();
+    }
+    let name = format!("shop@{{Timestamp({},{})}}", then >> 32, then as u32);
+    let opened = open();
+    let items = opened.database(&name).unwrap().count("items", &Default::default());
+    assert_eq!(items.unwrap(), 1);
 }

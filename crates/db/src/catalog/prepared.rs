@@ -5,9 +5,9 @@
 //! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which
 //!    documents were written in between the memtables tell; if part of it was flushed, both moments
 //!    are folded and compared. What changes of an index lies beside its tree, and goes into it when
-//!    there is much of it. Of many documents the entries that go are taken away first, part by
-//!    part, then those that come are brought: so memory is bounded, and a key may pass from one to
-//!    another. A round has to do what was written during the one before, so they become shorter,
+//!    there is much of it. Many documents are filed part by part, so that memory is bounded; for a
+//!    unique index the entries that go are taken away first, then those that come are brought, so
+//!    that a key may pass from one document to another. A round has to do what was written during the one before, so they become shorter,
 //!    until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
 //!    ([`Throttle`]), twice as much each time, and in a long one again and again ([`Pace`]), there
@@ -53,6 +53,10 @@ const WRITES_BY_KEY_MAX: usize = 100_000;
 /// With more entries than this beside the trees, those go into them: the rest is written with the
 /// latch closed.
 const ENTRIES_BESIDE_MAX: usize = 1_024;
+/// While a round files part by part, so many entries, and so many bytes of them, wait beside the
+/// trees at most: the more go into a tree at once, the fewer times each of its leaves is written.
+const ENTRIES_GATHERED_MAX: usize = 1 << 16;
+const BYTES_GATHERED_MAX: u64 = 16 << 20;
 /// Documents that changed are filed together up to so many, and so many bytes of them.
 const PART_COUNT_MAX: usize = 4_096;
 const PART_BYTES_MAX: u64 = 8 << 20;
@@ -70,6 +74,8 @@ pub(crate) struct Prepared<'a> {
     uuid: [u8; 16],
     documents: Documents,
     indexes: Vec<Growing>,
+    /// What lies over the trees, keys and values.
+    bytes_beside: u64,
     /// Whether the trees are durable.
     is_synced: bool,
 }
@@ -210,7 +216,17 @@ impl<'a> Prepared<'a> {
         }
         notice("built");
         let (uuid, documents) = (collection.uuid, Documents::Whole(documents));
-        Ok(Prepared { database, name, interrupt, uuid, documents, indexes, is_synced: false })
+        let (bytes_beside, is_synced) = (0, false);
+        Ok(Prepared {
+            database,
+            name,
+            interrupt,
+            uuid,
+            documents,
+            indexes,
+            bytes_beside,
+            is_synced,
+        })
     }
 
     /// Brings indexes to what `snapshot` shows; tells how many documents had to be looked at.
@@ -282,8 +298,11 @@ impl<'a> Prepared<'a> {
             return Ok(count);
         };
         drop((part, next, first));
+        // Elsewhere the document's `_id` is part of each key, and no two documents meet.
+        let is_unique = self.indexes.iter().any(|growing| growing.spec.unique);
+        let steps: &[Step] = if is_unique { &[Step::Free, Step::Bring] } else { &[Step::Whole] };
         let mut count = 0;
-        for step in [Step::Free, Step::Bring] {
+        for &step in steps {
             count = 0;
             let mut left = changes();
             loop {
@@ -293,7 +312,11 @@ impl<'a> Prepared<'a> {
                 }
                 count += part.len() as u64;
                 self.file(part, step)?;
-                self.sink()?;
+                if self.count_beside() > ENTRIES_GATHERED_MAX
+                    || self.bytes_beside > BYTES_GATHERED_MAX
+                {
+                    self.sink()?;
+                }
                 self.interrupt.check()?;
                 filed_part();
             }
@@ -318,17 +341,23 @@ impl<'a> Prepared<'a> {
         }
         assert_eq!(edited.len(), self.indexes.len(), "each index has its edits");
         for (growing, edited) in self.indexes.iter_mut().zip(edited) {
+            let bytes = |(key, value): (&Bytes, &Option<Value>)| {
+                key.len() as u64 + value.as_ref().map_or(0, Value::bytes)
+            };
+            self.bytes_beside += edited.iter().map(bytes).sum::<u64>();
             growing.over.extend(edited);
         }
         Ok(())
     }
 
-    /// Puts what lies beside the trees into them, if that is much.
+    /// How many entries lie beside the trees.
+    fn count_beside(&self) -> usize {
+        self.indexes.iter().map(|growing| growing.over.len()).sum()
+    }
+
+    /// Puts what lies beside the trees into them.
     fn sink(&mut self) -> Result<(), Error> {
-        let beside: usize = self.indexes.iter().map(|growing| growing.over.len()).sum();
-        if beside <= ENTRIES_BESIDE_MAX {
-            return Ok(());
-        }
+        self.bytes_beside = 0;
         let changed = self.indexes.iter_mut().map(|growing| {
             let over = std::mem::take(&mut growing.over);
             (growing.tree, changed_entries::as_edits(over))
@@ -345,7 +374,9 @@ impl<'a> Prepared<'a> {
     /// Puts what lies beside the trees into them, if that is much, and makes them durable: neither
     /// is left to the transaction that publishes them.
     fn lower(&mut self) -> Result<(), Error> {
-        self.sink()?;
+        if self.count_beside() > ENTRIES_BESIDE_MAX {
+            self.sink()?;
+        }
         if !self.is_synced {
             self.database.frond().engine().store().sync()?;
             self.is_synced = true;

@@ -225,8 +225,8 @@ fn check_output(database: &Database, name: Option<&str>, stages: Array<'_>) -> R
 }
 
 /// The documents of a collection that are looked for, for stages. Large ones come `lazily` if who
-/// gets them reads references, which must be of the request's own repository: they may be stored
-/// there again.
+/// gets them reads references, which must be of the request's own repository, where they may be
+/// stored again, and of its own moment, which keeps them.
 fn stream(
     database: &Database,
     reader: &Reader<'static>,
@@ -240,7 +240,8 @@ fn stream(
     let is_hinted = search.hint.is_some();
     let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
     let reads_all = search.limit.is_none() || order.pattern().is_some();
-    let is_own = database.repository_name() == context.database.repository_name();
+    let is_own = database.repository_name() == context.database.repository_name()
+        && (!database.is_past() || database.name() == context.database.name());
     let lazily = lazily.filter(|_| is_own && context.large.is_met());
     if let Some(series) = Catalog::of(reader, database).series_of_buckets(collection)? {
         let name = name::of_buckets(collection).unwrap_or(collection);
@@ -300,6 +301,7 @@ fn stream_view(
     }
     let context = Stages {
         database: database.clone(),
+        reader: reader.clone(),
         view_depth: context.view_depth + 1,
         ..context.clone()
     };
@@ -409,6 +411,17 @@ impl Stages {
     }
 }
 
+impl Stages {
+    /// What a database that a stage names is read by: as all else here, unless it is named at a
+    /// moment of its own.
+    fn reader_of(&self, database: &Database) -> Reader<'static> {
+        match database.is_past() {
+            true => database.reader(),
+            false => self.reader.clone(),
+        }
+    }
+}
+
 impl Collections for Stages {
     fn find(
         &self,
@@ -423,7 +436,8 @@ impl Collections for Stages {
                 // A caller that looks for documents by a value reads it in those that are found.
                 let lazily = Lazily::new(&self.large, !self.stores);
                 let lazily = Some(lazily.asking(&filter.asked_by_elements()));
-                let found = stream(&database, &self.reader, collection, search, lazily, self)?;
+                let reader = self.reader_of(&database);
+                let found = stream(&database, &reader, collection, search, lazily, self)?;
                 Ok(found.input.into_documents())
             })
             .map_err(|error| self.put_aside.keep(error))
@@ -437,11 +451,12 @@ impl Collections for Stages {
         variables: &Variables,
     ) -> Result<Documents<'static>, QueryError> {
         let found = named_database(&self.database, database).and_then(|database| {
-            let found = Catalog::of(&self.reader, &database).collection(collection)?;
+            let reader = self.reader_of(&database);
+            let found = Catalog::of(&reader, &database).collection(collection)?;
             let path = geo_path(found.as_deref(), &near, &database.namespace(collection))?;
             let filter = near.filter(&path, variables);
             let search = Search::of(&filter, None);
-            let places = stream(&database, &self.reader, collection, search, None, self)?.input;
+            let places = stream(&database, &reader, collection, search, None, self)?.input;
             Ok(near.run(&path, places.into_documents(), &self.resources))
         });
         found.map_err(|error| self.put_aside.keep(error))

@@ -14,6 +14,9 @@
 //! | `Timestamp(1764583203, 7)` | when the write with that `operationTime` was acknowledged |
 //! | `commit by TIME` | none: the last commit by then, as in a revision |
 //!
+//! While the clock is behind what it said before, seconds name nothing: writes go on in the order
+//! that it had reached.
+//!
 //! A date behind a tag or a commit, or before steps (`~2`), is a commit's, as in a revision: there
 //! is no working state to be read.
 
@@ -34,6 +37,8 @@ use crate::refs::{branch_ref, repository, tag};
 use crate::system::DEFAULT_BRANCH;
 
 const MILLIS_PER_SECOND: i64 = 1_000;
+/// Clocks of a set's members differ by less.
+const SKEW_SECONDS_MAX: i64 = 1;
 
 /// A version's name that names a moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -175,7 +180,16 @@ fn written(frond: &Frond, time: &str) -> Result<Option<Sequence>, Error> {
         return Ok(None);
     }
     let now_millis = frond.time_millis();
-    let Some(date) = WrittenDate::read(time, now_millis) else {
+    let reached = i64::try_from(frond.engine().visible().0 >> 32).unwrap_or(i64::MAX);
+    let behind = reached - now_millis.div_euclid(MILLIS_PER_SECOND);
+    if SKEW_SECONDS_MAX < behind {
+        return refuse(&format!(
+            "the clock is {behind} seconds behind what it said before, so what was written since \
+             is later than any second that it names: ask for @{{now}}, or by operationTime"
+        ));
+    }
+    let date = WrittenDate::read(time, now_millis);
+    let Some(date) = date.filter(|_| !time.trim_start().starts_with('-')) else {
         return refuse(
             "in the braces stands a date (2026-11-20, 2026-11-20T10:00:03Z, yesterday, \
              3.days.ago), a Timestamp(SECONDS, N), or commit by and a date",
@@ -191,7 +205,8 @@ fn written(frond: &Frond, time: &str) -> Result<Option<Sequence>, Error> {
     }
     let second = date.first_millis.div_euclid(MILLIS_PER_SECOND);
     // A day begins before anything that its first second has.
-    let end = if is_second || is_relative { second + 1 } else { second };
+    let is_day = !is_second && !is_relative && !time.contains(':');
+    let end = if is_day { second } else { second + 1 };
     if now_millis.div_euclid(MILLIS_PER_SECOND) < end {
         return refuse(
             "that second isn't over, and more may be written in it: ask for @{now}, or by \
@@ -234,7 +249,7 @@ fn gone(
             let made = date(commit.timestamp_millis);
             message.push_str(&format!(
                 ". The last commit by then is {short} of {made}: read {database}@{short}, or \
-                 @{{commit by ...}} instead of @{{...}}"
+                 @{{commit by ...}} instead of @{{...}} (drivers take @{{commit-by-...}})"
             ));
         }
         None => message.push_str(". There is no commit by then"),

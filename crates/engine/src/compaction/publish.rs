@@ -148,7 +148,7 @@ impl Shared {
         horizon: Sequence,
         segment: SegmentNumber,
     ) -> Result<(), EngineError> {
-        let _essential = Headroom::Essential.enter();
+        let _essential = Headroom::Essential.enter_at_least();
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut newest = horizon;

@@ -1,7 +1,9 @@
 //! One call at a time: what each promises, by example.
 
 use bytes::Bytes;
-use frond_engine::{Durability, Engine, EngineError, Sequence, TreeId};
+use frond_engine::{
+    ChangeRetention, Durability, Engine, EngineError, EngineOptions, Sequence, TreeId,
+};
 use frond_store::memory::MemoryStore;
 use frond_store::{Chunk, ChunkKind};
 use frond_testkit::SimDisk;
@@ -256,7 +258,8 @@ fn many_relaxed_bytes_are_written_before_their_time() {
 
 #[test]
 fn a_log_that_may_not_be_kept_is_not() {
-    let engine = open(&SimDisk::new(34), quiet()).unwrap();
+    let options = EngineOptions { changes: ChangeRetention::default(), ..quiet() };
+    let engine = open(&SimDisk::new(34), options).unwrap();
     assert!(!engine.keep_changes().unwrap());
 }
 

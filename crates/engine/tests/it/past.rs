@@ -245,3 +245,45 @@ fn what_the_log_does_not_reach_is_refused() {
     assert_met("moments that were read", exact, 300);
     assert_met("moments that were refused", refused, 300);
 }
+
+#[test]
+fn a_segment_that_is_gone_makes_no_moment_older() {
+    let (mut exact, mut told) = (0, 0);
+    for_seeds(10, |mut random| {
+        let changes =
+            ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 1 << 20, bytes: 1 << 30 };
+        let mut run = Run::new(&mut random, changes);
+        for _ in 0..60 {
+            run.step(&mut random);
+        }
+        run.engine.close().unwrap();
+        run.disk = run.disk.crash();
+        let disk = machine(&run.disk, &run.clock, 0).disk;
+        let mut segments = disk.list().unwrap();
+        segments.retain(|name| name.starts_with("log-"));
+        segments.sort();
+        // That in which the log ends is missed by the opening.
+        segments.pop();
+        if segments.is_empty() {
+            return;
+        }
+        disk.remove(random.choose::<String>(&segments)).unwrap();
+        let opened = Engine::open(&machine(&run.disk, &run.clock, random.next()), run.options);
+        let Ok(engine) = opened else {
+            told += 1;
+            return;
+        };
+        run.engine = engine;
+        for (moment, expected) in &run.moments {
+            match run.engine.past_at(*moment, &|| true) {
+                Ok(snapshot) => {
+                    assert!(run.world(&snapshot).unwrap() == *expected, "{moment:?} is another");
+                    exact += 1;
+                }
+                Err(_) => told += 1,
+            }
+        }
+    });
+    assert_met("moments that were read", exact, 100);
+    assert_met("moments that were refused", told, 100);
+}

@@ -52,6 +52,8 @@ pub struct ServeOptions {
     /// write can't fill the disk. What a refused push sent before is garbage, for the next
     /// collection.
     pub store_bytes_max: Option<u64>,
+    /// Whether all pushes are refused: a member of a replica set can't take one alone.
+    pub refuses_pushes: bool,
     /// Files of certificates and of their key, in PEM; without them there is no TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
 }

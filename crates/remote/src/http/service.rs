@@ -43,6 +43,7 @@ pub(crate) struct Service {
     heavy: Semaphore,
     /// With so many bytes in packs nothing more is taken.
     store_bytes_max: Option<u64>,
+    refuses_pushes: bool,
 }
 
 /// What a request asks for.
@@ -160,6 +161,7 @@ impl Service {
             intake: BodyBudget::default(),
             heavy: Semaphore::new(HEAVY_MAX),
             store_bytes_max: options.store_bytes_max,
+            refuses_pushes: options.refuses_pushes,
         }
     }
 
@@ -211,6 +213,10 @@ impl Service {
                 true => "a backup needs a token: start the server with --remote-token-file",
                 false => "the token doesn't allow that",
             };
+            return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));
+        }
+        if self.refuses_pushes && task.needs() == Allowed::Write {
+            let message = "a member of a replica set takes no pushes: the others would lack them";
             return Err(Refusal::new(StatusCode::FORBIDDEN, ErrorKind::Invalid, message));
         }
         let lease = match &task {

@@ -45,6 +45,24 @@ fn push(database: &Repository, remote: &dyn Remote) -> Result<u64, Error> {
 }
 
 #[test]
+fn a_member_of_a_set_gives_and_takes_no_push() {
+    let (frond, _) = origin(33);
+    let options = ServeOptions {
+        listen: "127.0.0.1:0".to_owned(),
+        refuses_pushes: true,
+        ..ServeOptions::default()
+    };
+    let member = RemoteServer::start(frond.clone(), &options).expect("a free port");
+    let there = new(34);
+    let clone = shop(&there);
+    clone.clone_from("x", &remote(&member), &mut quiet()).expect("it may be read");
+    insert(&clone, &[thing(5_000, 1)]);
+    clone.commit("more", "me").expect("a commit");
+    let error = push(&clone, &remote(&member)).expect_err("a push changes one member alone");
+    assert!(error.message.contains("takes no pushes"), "{error:?}");
+}
+
+#[test]
 fn a_full_server_takes_no_push_and_still_gives() {
     let (frond, main) = origin(31);
     let stored = frond.counters().1.bytes_stored;

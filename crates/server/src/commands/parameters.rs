@@ -16,6 +16,10 @@ const REQUIRE_API_VERSION: &str = "requireApiVersion";
 /// For how long a moment can be read again.
 const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
+/// How much the log tells, by component, and of what has no level of its own.
+const COMPONENT_LEVELS: &str = "logComponentVerbosity";
+const LEVEL: &str = "logLevel";
+
 /// How often documents expire.
 const EXPIRE_INTERVAL: &str = "ttlMonitorSleepSecs";
 
@@ -52,8 +56,14 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
             .append("version", Value::String("8.0"))
             .end();
     }),
-    ("logLevel", |answer, _| {
-        answer.append("logLevel", Value::Int32(0));
+    (COMPONENT_LEVELS, |answer, server| {
+        answer.begin_document(COMPONENT_LEVELS);
+        server.log.verbosity.append(answer);
+        answer.end();
+    }),
+    (LEVEL, |answer, server| {
+        let level = i32::try_from(server.log.verbosity.default_level()).unwrap_or(0);
+        answer.append(LEVEL, Value::Int32(level));
     }),
     (SNAPSHOT_WINDOW, |answer, server| {
         let seconds = server.snapshot_window.get().as_secs();
@@ -145,6 +155,14 @@ fn change(server: &Shared, name: &str, wanted: Value<'_>) -> Result<bool, Error>
         REQUIRE_API_VERSION => server.require_api_version.set(wanted.is_truthy()),
         SNAPSHOT_WINDOW => set_snapshot_window(server, wanted)?,
         EXPIRE_INTERVAL => set_expire_interval(server, wanted)?,
+        LEVEL => server.log.verbosity.set_default_level(wanted)?,
+        COMPONENT_LEVELS => match wanted.as_document() {
+            Some(levels) => server.log.verbosity.set(levels)?,
+            None => {
+                let message = format!("{COMPONENT_LEVELS} must be a document");
+                return Err(Error::invalid(Code::TypeMismatch, message));
+            }
+        },
         _ => return Ok(false),
     }
     Ok(true)

@@ -40,7 +40,7 @@ pub(super) fn statements_from(
             .any(|(database, _)| tells_all(database)),
         _ => tells_all(&operation.database),
     };
-    let millis = if is_told_whole { 0 } else { server.log.slow_millis() };
+    let millis = if is_told_whole { 0 } else { server.log.told_millis() };
     Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 

@@ -137,6 +137,12 @@ pub struct BeginningParameters {
     pub snapshot_window_seconds: Option<u64>,
     /// `requireApiVersion`.
     pub requires_api_version: bool,
+    /// `logLevel`, from 0 to 5.
+    pub log_level: Option<i32>,
+    /// What takes as many milliseconds is slow.
+    pub slow_millis: Option<u32>,
+    /// Of so many slow operations, between none (0.0) and all (1.0), is told.
+    pub slow_sample_rate: Option<f64>,
 }
 
 impl ServerOptions {

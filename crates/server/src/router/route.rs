@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_doc::{Array, Document, Value};
+use frond_doc::{Document, Value};
 use frond_query::Code;
 
 use super::ask::Ask;
 use super::line::Line;
+use super::named;
 use super::table::Table;
 use crate::wire::Message;
 
@@ -157,9 +158,7 @@ pub(super) fn way(ask: &Ask<'_>, message: &[u8], table: &Table) -> Result<Way, E
         "bulkWrite" => of_bulk_write(ask, message, table)?,
         _ => table.line_of(ask.database)?,
     };
-    if ask.name.starts_with("frond") {
-        check_branches(ask, table, line)?;
-    }
+    named::check(ask, table, line)?;
     Ok(Way::Line(Arc::clone(line)))
 }
 
@@ -188,41 +187,8 @@ fn of_aggregate(ask: &Ask<'_>, table: &Table) -> Result<Way, Error> {
             return Ok(Way::Each(Each::Rows));
         }
     }
-    check_pipeline(pipeline, ask.database, line, table)?;
+    named::check(ask, table, line)?;
     Ok(Way::Line(Arc::clone(line)))
-}
-
-/// Refuses stages that read or write another line's collections.
-fn check_pipeline(
-    pipeline: Array<'_>,
-    database: &str,
-    line: &Arc<Line>,
-    table: &Table,
-) -> Result<(), Error> {
-    for (stage, value) in pipeline.iter().filter_map(|stage| stage.as_document()?.iter().next()) {
-        let Some(options) = value.as_document() else { continue };
-        let place = match stage {
-            "$out" | "$unionWith" => Some(options),
-            "$merge" => options.get("into").and_then(|into| into.as_document()),
-            "$lookup" | "$graphLookup" => options.get("from").and_then(|from| from.as_document()),
-            "$facet" => {
-                for (_, part) in options.iter() {
-                    if let Some(part) = part.as_array() {
-                        check_pipeline(part, database, line, table)?;
-                    }
-                }
-                None
-            }
-            _ => None,
-        };
-        if let Some(other) = place.and_then(|place| place.get("db")?.as_str()) {
-            table.check_same(stage, (database, line), other)?;
-        }
-        if let Some(inner) = options.get("pipeline").and_then(|inner| inner.as_array()) {
-            check_pipeline(inner, database, line, table)?;
-        }
-    }
-    Ok(())
 }
 
 /// It is sent to `admin`, and names both places in full.
@@ -261,33 +227,4 @@ fn of_bulk_write<'t>(
         }
     }
     first.map_or_else(|| table.line_of(ask.database), |(_, line)| Ok(line))
-}
-
-/// Refuses commands of versions that name a branch of which this line has an old copy at best.
-fn check_branches(ask: &Ask<'_>, table: &Table, line: &Arc<Line>) -> Result<(), Error> {
-    let database = ask.database.split('@').next().unwrap_or_default();
-    for branch in table.branches_of(database) {
-        let is_named = ask.body.iter().any(|(name, value)| {
-            !name.starts_with('$') && value.as_str().is_some_and(|text| text == branch)
-        });
-        if is_named {
-            let other = format!("{database}@{branch}");
-            table.check_same(ask.name, (ask.database, line), &other)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_known_is_sorted() {
-        assert!(KNOWN.is_sorted_by_key(|(name, _)| *name));
-        assert!(matches!(known("hello"), Some(Known::Own(Own::Hello))));
-        assert!(matches!(known("updateUser"), Some(Known::Each(Each::Users))));
-        assert!(known("find").is_none());
-        assert!(OF_SERVERS.is_sorted());
-    }
 }

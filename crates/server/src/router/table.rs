@@ -90,7 +90,8 @@ impl Table {
         }
         let branch = match &parsed.version {
             VersionName::Named(version) => {
-                let branch = version.split(['~', '^']).next().unwrap_or_default();
+                let moment = version.find("@{").unwrap_or(version.len());
+                let branch = version[..moment].split(['~', '^']).next().unwrap_or_default();
                 self.databases.get(&format!("{}@{branch}", parsed.name))
             }
             VersionName::Default => None,

@@ -143,10 +143,6 @@ impl Talk {
         else {
             return Ok(false);
         };
-        if ask.begins_transaction() {
-            self.shared.pins.begin(session, number, line);
-            return Ok(true);
-        }
         match self.shared.pins.line(session, number) {
             Some(began) if began != line => {
                 let message = format!(
@@ -156,7 +152,12 @@ impl Talk {
                 );
                 Err(Error::invalid(Code::OperationNotSupportedInTransaction, message).into())
             }
-            _ => Ok(true),
+            _ => {
+                if ask.begins_transaction() {
+                    self.shared.pins.begin(session, number, line);
+                }
+                Ok(true)
+            }
         }
     }
 

@@ -99,6 +99,7 @@ fn parameters_begin_as_the_server_was_told() {
         expire_seconds: Some(7),
         snapshot_window_seconds: Some(11),
         requires_api_version: true,
+        ..BeginningParameters::default()
     };
     let options = ServerOptions { parameters, ..ServerOptions::default() };
     let server = Running::with(&SimDisk::new(1), options);

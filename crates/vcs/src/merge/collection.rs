@@ -2,8 +2,9 @@
 //!
 //! 1. A side that is as the base was gives way to the other as a whole: nothing below is read.
 //! 2. Options and each index, by name, are merged as values: what one side changed counts, equal
-//!    changes agree. Anything else, as a collection that one side dropped and the other changed, is
-//!    a conflict of the schema: it is decided as the caller was told to, or told.
+//!    changes agree. Anything else, as a collection that one side dropped and the other changed, or
+//!    that both made with other collations, is a conflict of the schema: it is decided as the caller
+//!    was told to, or told.
 //! 3. Documents: the trees' differences from the base are interleaved; what both sides changed is
 //!    merged field by field, or as the rules say.
 //! 4. What the validator or a unique index won't have is held back ([`hold_back`]).
@@ -18,7 +19,7 @@ use frond_db::inside::changed_entries::{self, Duplicate, Refused};
 use frond_db::inside::large::{read_document, value_of};
 use frond_db::inside::merge_rules::{DocumentRules, MergeRules, MergeSide};
 use frond_db::inside::{CatalogEntry, Error, INDEXES_MAX, IndexSpec, lie_alike};
-use frond_doc::{DocumentBuf, DocumentBuilder, Value};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::expression::Variables;
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Change, Edit, MergeConflict, Tree, TreeError, TreeFormat, Value as TreeValue};
@@ -123,8 +124,12 @@ impl CollectionMerge<'_> {
             return Ok(MergedCollection::whole(self.theirs, schema));
         }
         let alike = self.ours.zip(self.theirs).filter(|(ours, theirs)| {
-            // Under other keys, documents of the two have nothing to do with each other.
+            // Under other keys, documents of the two have nothing to do with each other; by another
+            // collation, what is one `_id` here may be two there.
+            let collation =
+                |entry: &CatalogEntry| entry.options.get("collation").map(ValueBuf::from);
             lie_alike(ours.series().as_ref(), theirs.series().as_ref())
+                && collation(ours) == collation(theirs)
         });
         let alike = match alike {
             Some((ours, theirs)) if self.are_points_moved(ours, theirs)? => None,

@@ -340,6 +340,51 @@ fn ids_are_unique_by_their_collation_after_a_merge() {
 }
 
 #[test]
+fn collections_that_compare_otherwise_are_not_mixed() {
+    let folding = document! { "locale": "en", "strength": 2 };
+    let options = |collated| match collated {
+        true => document! { "collation": &folding },
+        false => document! {},
+    };
+    let ids = |ids: &[&str]| -> Vec<DocumentBuf> {
+        ids.iter().map(|id| document! { "_id": *id }).collect()
+    };
+    for (ours_is_collated, had_before) in [(true, true), (false, true), (true, false)] {
+        for takes_theirs in [true, false] {
+            let (_frond, main, side) = two_branches();
+            main.create_collection("words", options(ours_is_collated).view()).unwrap();
+            insert(&main, "words", &ids(&["a"]));
+            if had_before {
+                main.commit("words", "").unwrap();
+                merge(&side, "main").unwrap();
+                side.drop_collection("words").unwrap();
+            }
+            side.create_collection("words", options(!ours_is_collated).view()).unwrap();
+            insert(&side, "words", &ids(&["a"]));
+            let plain = if ours_is_collated { &side } else { &main };
+            insert(plain, "words", &ids(&["A"]));
+            insert(&main, "words", &ids(&["ours"]));
+            main.commit("ours", "").unwrap();
+            side.commit("theirs", "").unwrap();
+            assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
+            let conflicts = main.conflicts(None).unwrap();
+            let kinds: Vec<_> = conflicts.iter().map(|conflict| conflict.kind).collect();
+            assert_eq!(kinds, [ConflictKind::Collection]);
+            let choice = if takes_theirs { Resolution::Theirs } else { Resolution::Ours };
+            main.resolve_conflict(&conflicts[0].id, &choice).unwrap();
+            main.merge_continue(None, None).unwrap();
+            let is_collated = ours_is_collated != takes_theirs;
+            let report = main.insert("words", &ids(&["A"]), true, Durability::Relaxed).unwrap();
+            assert_eq!(report.errors.len(), 1, "it is there, or what is its equal");
+            let others = main.insert("words", &ids(&["Aa", "aA"]), false, Durability::Relaxed);
+            assert_eq!(others.unwrap().errors.is_empty(), !is_collated);
+            let found = find(&main, "words", Some(document! { "_id": "a" }), None);
+            assert_eq!(found.len(), 1);
+        }
+    }
+}
+
+#[test]
 fn long_documents_merge_field_by_field_too() {
     let (frond, main, side) = two_branches();
     let long = |count: usize| "long ".repeat(count);

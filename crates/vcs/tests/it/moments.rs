@@ -317,6 +317,27 @@ fn what_is_not_kept_tells_since_when_all_is_and_which_commit_is_there() {
 }
 
 #[test]
+fn a_clock_that_was_ahead_names_no_second_until_it_catches_up() {
+    let (frond, clock, second) = two_things(kept(3_600, 64 << 20));
+    clock.step(3_600 * 1_000_000);
+    insert(&shop(&frond, ""), "things", &[document! { "_id": 4_i32 }]);
+    clock.step(-3_600 * 1_000_000);
+    insert(&shop(&frond, ""), "things", &[document! { "_id": 5_i32 }]);
+    clock.step(5_000_000);
+    for asked in [at(second + 31), at(second + 10), "{1 second ago}".to_owned()] {
+        let error = refusal(&frond, &asked);
+        assert_eq!(error.code, Code::BadValue);
+        assert!(error.message.contains("behind"), "{}", error.message);
+    }
+    assert_eq!(ids(&shop(&frond, "main@{now}")), [1, 2, 3, 4, 5]);
+    let last = frond.operation_time().0;
+    let last = format!("{{Timestamp({},{})}}", last >> 32, last as u32);
+    assert_eq!(ids(&shop(&frond, &last)), [1, 2, 3, 4, 5]);
+    clock.step(3_600 * 1_000_000);
+    assert_eq!(ids(&shop(&frond, &at(second + 10))), [1, 2]);
+}
+
+#[test]
 fn a_moment_is_only_read() {
     let (frond, _, second) = two_things(kept(3_600, 64 << 20));
     let past = shop(&frond, &at(second + 10));
@@ -333,6 +354,38 @@ fn a_moment_is_only_read() {
     refused(past.create_branch("new", None).err());
     refused(past.restore_collection("things", None).err());
     assert_eq!(ids(&shop(&frond, "")), [1, 2, 3]);
+}
+
+#[test]
+fn stages_that_name_a_moment_read_it() {
+    let (frond, _, second) = two_things(kept(3_600, 64 << 20));
+    let main = shop(&frond, "");
+    let text = "large ".repeat(100_000);
+    put(&main, "things", &document! { "_id": 1_i32, "text": text.as_str() }).unwrap();
+    let then = format!("shop@{}", at(second + 10));
+    let from = super::support::json(&format!("{{'db': '{then}', 'coll': 'things'}}"));
+    let view = super::support::json(&format!(
+        "{{'viewOn': 'things', 'pipeline': [{{'$unionWith': {}}}]}}",
+        super::support::text(&from)
+    ));
+    main.create_collection("both", view.view()).unwrap();
+    let ids = |database: &Repository, collection: &str, stages: &str| -> Vec<i32> {
+        let stages = stages.replace("FROM", &super::support::text(&from));
+        let rows = super::support::aggregate(database, Some(collection), &stages).unwrap();
+        rows.iter().filter_map(|it| it.get("_id")?.as_integer()?.try_into().ok()).collect()
+    };
+    assert_eq!(ids(&main, "things", "[{'$unionWith': FROM}]"), [1, 2, 3, 1, 2]);
+    let joined = "{'$lookup': {'from': FROM, 'localField': '_id', 'foreignField': '_id', \
+         'as': 'then'}}, {'$match': {'then': []}}";
+    assert_eq!(ids(&main, "things", &format!("[{joined}]")), [3]);
+    let past = shop(&frond, &at(second));
+    assert_eq!(ids(&past, "things", "[{'$unionWith': FROM}]"), [1, 1, 2]);
+    assert_eq!(ids(&main, "both", "[]"), [1, 2, 3, 1, 2]);
+    // What it was then, not the text that it has now.
+    let types = "[{'$match': {'_id': 1}}, {'$group': {'_id': {'$type': '$text'}}}, \
+        {'$sort': {'_id': 1}}]";
+    let rows = super::support::aggregate(&main, Some("both"), types);
+    assert_eq!(rows.unwrap(), [document! { "_id": "missing" }, document! { "_id": "string" }]);
 }
 
 #[test]

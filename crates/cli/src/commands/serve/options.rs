@@ -101,7 +101,12 @@ impl Serve {
 
     /// Whether clients may ask for faults, and what other parameters begin with: the last holds.
     fn parameters(&self) -> (bool, BeginningParameters) {
-        let (mut has_test_commands, mut begin) = (false, BeginningParameters::default());
+        let mut has_test_commands = false;
+        let mut begin = BeginningParameters {
+            slow_millis: self.slow_ms,
+            slow_sample_rate: self.slow_sample_rate,
+            ..BeginningParameters::default()
+        };
         for parameter in &self.set_parameter {
             match *parameter {
                 Parameter::TestCommands(is_on) => has_test_commands = is_on,
@@ -110,6 +115,7 @@ impl Serve {
                     begin.snapshot_window_seconds = Some(seconds);
                 }
                 Parameter::RequiresApiVersion(is_on) => begin.requires_api_version = is_on,
+                Parameter::LogLevel(level) => begin.log_level = Some(level),
             }
         }
         (self.enable_test_commands || has_test_commands, begin)

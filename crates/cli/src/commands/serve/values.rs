@@ -27,6 +27,8 @@ pub(super) enum Parameter {
     SnapshotWindowSeconds(u64),
     /// `requireApiVersion`
     RequiresApiVersion(bool),
+    /// `logLevel`
+    LogLevel(i32),
 }
 
 /// Reads a parameter.
@@ -53,11 +55,21 @@ pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
         "minSnapshotHistoryWindowInSeconds" => {
             seconds(0..=SNAPSHOT_WINDOW_MAX).map(Parameter::SnapshotWindowSeconds)
         }
+        "logLevel" => {
+            let level = value.parse().ok().filter(|level| (0..=5).contains(level));
+            level.map(Parameter::LogLevel).ok_or_else(|| "it must be 0 to 5".to_owned())
+        }
         _ => Err(format!(
-            "there is no parameter {name}, only enableTestCommands, \
+            "there is no parameter {name}, only enableTestCommands, logLevel, \
              minSnapshotHistoryWindowInSeconds, requireApiVersion and ttlMonitorSleepSecs"
         )),
     }
+}
+
+/// Reads a part of all, from 0 to 1.
+pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (0.0..=1.0).contains(rate));
+    rate.ok_or_else(|| "it must be between 0 and 1".to_owned())
 }
 
 /// Reads a query, in MongoDB's extended JSON.
@@ -98,6 +110,8 @@ mod tests {
             ("minSnapshotHistoryWindowInSeconds=0", Some(Parameter::SnapshotWindowSeconds(0))),
             ("minSnapshotHistoryWindowInSeconds=-1", None),
             ("enableTestCommands=yes", None),
+            ("logLevel=1", Some(Parameter::LogLevel(1))),
+            ("logLevel=6", None),
             ("ttlMonitorEnabled=1", None),
             ("ttlMonitorSleepSecs", None),
         ] {

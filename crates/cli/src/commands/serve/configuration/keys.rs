@@ -16,18 +16,24 @@ enum Meaning {
     Gigabytes(&'static str),
     /// This flag if the value is the first word, its absence if it is the second.
     Switch(&'static str, &'static str, &'static str),
+    /// Whatever the value is, nothing changes.
+    Moot,
+    /// The start value of this parameter.
+    Parameter(&'static str),
     /// One of these values changes nothing; others are refused for this reason.
     Only(&'static [&'static str], &'static str),
     /// Where the server listens: read together.
     Address,
 }
 
-use Meaning::{Address, Flag as Of, Gigabytes, Only, Switch};
+use Meaning::{Address, Flag as Of, Gigabytes, Moot, Only, Parameter, Switch};
 
 const FILE_ONLY: &str = "the log goes to a file or to standard error";
 const NO_FORK: &str =
     "frond serve stays in the foreground: have systemd or another supervisor run it";
 const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
+const BY_DATABASE: &str =
+    "db.setProfilingLevel() turns the profiler on for one database, and takes its filter";
 const ALWAYS: &str = "it can't be turned off";
 
 /// All keys, sorted.
@@ -53,9 +59,14 @@ const KEYS: &[(&str, Meaning)] = &[
     ("net.unixDomainSocket.filePermissions", Of("unix-socket-permissions")),
     ("net.unixDomainSocket.pathPrefix", Address),
     ("net.wireObjectCheck", Only(&["true"], ALWAYS)),
+    ("operationProfiling.filter", Only(&[], BY_DATABASE)),
+    ("operationProfiling.mode", Only(&["off"], BY_DATABASE)),
+    ("operationProfiling.slowOpSampleRate", Of("slow-sample-rate")),
+    ("operationProfiling.slowOpThresholdMs", Of("slow-ms")),
     ("processManagement.fork", Only(&["false"], NO_FORK)),
     ("processManagement.pidFilePath", Only(&[], NO_FORK)),
-    ("processManagement.timeZoneInfo", Only(&[], "time zones are built in")),
+    // Time zones are built in.
+    ("processManagement.timeZoneInfo", Moot),
     ("replication.oplogSizeMB", Only(&[], "there is no oplog")),
     ("replication.replSetName", Of("replica-set")),
     ("security.authorization", Switch("auth", "enabled", "disabled")),
@@ -66,7 +77,7 @@ const KEYS: &[(&str, Meaning)] = &[
     ("sharding.clusterRole", Only(&[], ONE_MEMBER)),
     ("storage.dbPath", Of("data")),
     ("storage.directoryPerDB", Only(&["false"], "all databases lie in one store")),
-    ("storage.engine", Only(&[], "there is one engine")),
+    ("storage.engine", Only(&["wiredTiger"], "there is one engine")),
     ("storage.journal.enabled", Only(&["true"], ALWAYS)),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Gigabytes("cache")),
     ("systemLog.destination", Only(&["file"], FILE_ONLY)),
@@ -76,7 +87,7 @@ const KEYS: &[(&str, Meaning)] = &[
     ("systemLog.quiet", Only(&["false"], "there is one level")),
     ("systemLog.timeStampFormat", Only(&["iso8601-utc"], "times are in UTC")),
     ("systemLog.traceAllExceptions", Only(&["false"], "there is one level")),
-    ("systemLog.verbosity", Only(&["0"], "there is one level")),
+    ("systemLog.verbosity", Parameter("logLevel")),
 ];
 
 /// Sections of mongod's files: each may be there and empty.
@@ -102,7 +113,7 @@ const ADDRESS_FLAG: &str = "listen";
 pub fn key_of(flag: &str) -> String {
     let known = KEYS.iter().find(|(_, meaning)| match meaning {
         Of(name) | Gigabytes(name) | Switch(name, ..) => *name == flag,
-        Only(..) | Address => false,
+        Only(..) | Address | Moot | Parameter(_) => false,
     });
     known.map_or_else(|| format!("{OWN}{}", camel(flag)), |(key, _)| (*key).to_owned())
 }
@@ -184,6 +195,10 @@ fn given(
                 true => Ok(Vec::new()),
                 false => Err(format!("not supported: {why}")),
             }
+        }
+        Some(Moot) => Ok(Vec::new()),
+        Some(Parameter(name)) => {
+            one(PARAMETER_FLAG, Given::Text(format!("{name}={}", text(value)?).into()))
         }
         Some(Address) => {
             addresses.take(key, entry.line, text(value)?)?;

@@ -85,6 +85,15 @@ fn keys_of_mongod_are_read() {
             "--audit-path=a --audit-filter={\"result\": 0}",
         ),
         ("processManagement: {fork: false}\nnet: {wireObjectCheck: yes}", ""),
+        ("systemLog: {verbosity: 1}", "--setParameter=logLevel=1"),
+        (
+            "operationProfiling: {mode: off, slowOpThresholdMs: 20, slowOpSampleRate: 0.5}",
+            "--slow-ms=20 --slow-sample-rate=0.5",
+        ),
+        (
+            "processManagement: {timeZoneInfo: /usr/share/zoneinfo}\nstorage: {engine: wiredTiger}",
+            "",
+        ),
         (
             "frond: {memory: 1GB, remoteHost: [a, b]}",
             "--memory=1GB --remote-host=a --remote-host=b",
