@@ -270,6 +270,21 @@ mod tests {
         assert_eq!(index.lost().map(|(hash, _)| *hash).collect::<Vec<_>>(), [hash(2)]);
     }
 
+    #[test]
+    fn what_was_put_elsewhere_meanwhile_is_not_set_aside() {
+        let place = |offset| FrameOffset { offset, bytes: 10 };
+        let at = |offset| {
+            let (pack, place) = (PackNumber(1), place(offset));
+            Location { pack, place, refers: false, position: None }
+        };
+        let damage = |offset| FrameDamage { at: at(offset), what: String::new() };
+        let mut index = Index::default();
+        index.insert_open(hash(1), at(90));
+        assert!(!index.set_aside(hash(1), damage(16)) && index.is_at(hash(1), &at(90)));
+        assert!(index.aside().is_empty() && index.damage(hash(1)).is_none());
+        assert!(index.set_aside(hash(1), damage(90)) && !index.is_at(hash(1), &at(90)));
+    }
+
     /// The first copy that a pack holds was damaged, the second is in force.
     #[test]
     fn a_copy_of_which_a_pack_held_another_is_found() {

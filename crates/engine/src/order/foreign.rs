@@ -233,6 +233,22 @@ mod tests {
         Record { writes: vec![(TreeId(2), entries.collect())], ..Record::default() }
     }
 
+    /// Members can't keep it before they have the record.
+    #[test]
+    fn what_leads_to_a_chunk_that_the_record_brings_is_told() {
+        let store = MemoryStore::new();
+        let own = Chunk::new(ChunkKind::Blob, &[], b"brought");
+        let above = Chunk::new(ChunkKind::Blob, &[own.hash()], b"above");
+        let apart = Chunk::new(ChunkKind::Blob, &[], b"apart");
+        store.put_many(&[own.clone(), above.clone(), apart.clone()]).unwrap();
+        for (root, expected) in [(apart, false), (above, true)] {
+            let record = Record { chunks: vec![own.clone()], ..naming(&[root]) };
+            let mut walk = ForeignWalk::new(&record, &*store, &MembersHave::default()).unwrap();
+            while walk.gather(usize::MAX).unwrap() {}
+            assert_eq!(walk.reaches_own, expected);
+        }
+    }
+
     #[test]
     fn all_of_a_piece_is_below_its_tops() {
         for_seeds(200, |mut random| {

@@ -68,3 +68,61 @@ impl UnpublishedBases {
         self.logged.lock().expect(NO_PANIC)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use frond_testkit::SimDisk;
+    use frond_tree::{Entry, Tree, Value};
+
+    use crate::{Durability, Engine, EngineOptions, TreeId};
+
+    fn open(disk: &SimDisk) -> Engine {
+        let options = EngineOptions { fold_threads: 0, ..EngineOptions::default() };
+        Engine::open(&disk.machine(), options).expect("it opens")
+    }
+
+    /// A tree that is nothing but its base.
+    fn tree_of(engine: &Engine, count: u8) -> TreeId {
+        let tree = engine.reserve_tree_id();
+        let mut entries = (0..count)
+            .map(|key| Ok(Entry { key: Bytes::from(vec![key]), value: Value::inline("v") }));
+        let base = Tree::build(&**engine.store(), engine.local_format(), &mut entries);
+        let mut transaction = engine.begin();
+        transaction.set_base(tree, base.expect("built")).expect("set");
+        transaction.commit(Durability::Synced).expect("committed");
+        tree
+    }
+
+    /// No memtable knows of a tree that got a base, or was dropped, and nothing else.
+    #[test]
+    fn what_one_flush_did_not_publish_the_next_one_does() {
+        for fails in [false, true] {
+            let disk = SimDisk::new(1);
+            let engine = open(&disk);
+            let dropped = tree_of(&engine, 2);
+            engine.checkpoint().expect("there is room");
+            let made = tree_of(&engine, 3);
+            let mut transaction = engine.begin();
+            transaction.drop_tree(dropped).expect("it is there");
+            transaction.commit(Durability::Synced).expect("committed");
+            let (disk, engine) = if fails {
+                disk.fill_after(0);
+                assert!(engine.flush().expect_err("the disk is full").is_full());
+                disk.make_room();
+                (disk, engine)
+            } else {
+                drop(engine);
+                let after = disk.kill();
+                let engine = open(&after);
+                (after, engine)
+            };
+            engine.flush().expect("there is room");
+            drop(engine);
+            let engine = open(&disk.kill());
+            let snapshot = engine.snapshot();
+            assert_eq!(snapshot.count(made).expect("it is there"), 3, "a flush fails: {fails}");
+            assert!(snapshot.count(dropped).is_err(), "a flush fails: {fails}");
+        }
+    }
+}

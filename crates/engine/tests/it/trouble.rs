@@ -177,6 +177,23 @@ fn a_sync_that_a_full_disk_refuses_is_told_and_made_up_for() {
     assert_eq!(restarted.snapshot().get(tree, &key(1)).unwrap(), Some(value));
 }
 
+/// Whether or not anything is written meanwhile.
+#[test]
+fn a_flush_that_a_full_disk_refuses_is_tried_until_there_is_room() {
+    let disk = SimDisk::new(6);
+    let engine = open(&disk, EngineOptions { memtable_bytes_max: 48_000, ..quiet() }).unwrap();
+    let trees = make_trees(&engine, 1).unwrap();
+    // Enough for the log, and not for the tree besides.
+    disk.fill_after(90_000);
+    put(&engine, &trees, &(0..500).collect::<Vec<_>>(), &mut Random::new(6));
+    wait_until("the failure is told", || {
+        engine.last_failure().is_some_and(|failure| failure.work == "flush")
+    });
+    disk.make_room();
+    wait_until("rest", || engine.is_at_rest().unwrap());
+    engine.check().unwrap();
+}
+
 /// Whichever step of it fails: what is said is what the directory is, or the store takes nothing
 /// more, since it is unknown what its manifest says.
 #[test]

@@ -56,6 +56,20 @@ fn keys_written_since_a_snapshot_are_those_that_were() {
 }
 
 #[test]
+fn a_transaction_moves_over_no_change_of_what_it_wants_unchanged() {
+    let engine = open(&SimDisk::new(1), quiet()).unwrap();
+    let tree = make_trees(&engine, 1).unwrap()[0];
+    for (written, expected) in [("other", true), ("wanted", false)] {
+        let mut transaction = engine.begin_as(LockMode::Interactive);
+        transaction.validate(tree, Bytes::from("wanted"));
+        let mut other = engine.begin();
+        put(&mut other, tree, written, "x");
+        other.commit(Durability::Relaxed).unwrap();
+        assert_eq!(transaction.refresh_snapshot().unwrap(), expected, "{written} was written");
+    }
+}
+
+#[test]
 fn a_tree_that_was_replaced_is_not_known() {
     let engine = open(&SimDisk::new(1), quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];

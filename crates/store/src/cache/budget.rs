@@ -132,6 +132,8 @@ mod tests {
         budget.set_closed(false);
         drop(taken);
         assert_eq!(budget.own_bytes(), 0);
-        assert!(budget.take(100).is_some());
+        let all = budget.take(100);
+        assert!(all.is_some());
+        assert_eq!(budget.own_bytes(), 100, "the cache shares nothing of it");
     }
 }

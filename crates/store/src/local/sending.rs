@@ -174,3 +174,19 @@ impl Drop for Ending<'_> {
         self.0.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else a thread would send again and again, and each attempt asks the tier.
+    #[test]
+    fn what_is_wanted_once_is_done_once() {
+        let sending = Sending::default();
+        assert!(!sending.want(), "there is no thread");
+        assert!(sending.wait_until_wanted(Duration::ZERO));
+        assert!(!sending.state().is_wanted);
+        sending.stop();
+        assert!(!sending.wait_until_wanted(Duration::ZERO));
+    }
+}

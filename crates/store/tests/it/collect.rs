@@ -535,6 +535,21 @@ fn history_is_packed_without_being_asked() {
     assert!(store.verify(&mut |_| ()).unwrap().is_empty());
 }
 
+/// They are read at random: in a frame with others each would cost decompressing all.
+#[test]
+fn roots_themselves_belong_to_the_working_state() {
+    let disk = SimDisk::new(0);
+    let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
+    let mut alike = Random::new(1).bytes(4000);
+    let one = blob(&alike);
+    alike[2000] ^= 1;
+    let chunks = [one, blob(&alike)];
+    store.put_many_for(Lifetime::Lasting, &chunks).unwrap();
+    collect_with(&*store, &hashes(&chunks), GcOptions { live_percent_min: 101, ..THOROUGH })
+        .unwrap();
+    assert!(pack_bytes(&disk) > 8000, "a frame of both takes half of that");
+}
+
 /// Packed, 60 versions take little more than one of each node.
 #[test]
 fn versions_of_the_same_nodes_are_packed_together() {

@@ -130,6 +130,32 @@ fn a_directory_keeps_little_of_what_it_holds() {
     });
 }
 
+/// A store removes what it finds and doesn't know.
+#[test]
+fn a_store_sees_packs_and_none_of_the_files_that_lead_to_them() {
+    let depot = SimDepot::new(1);
+    let node = Node::new(1, &depot);
+    let store = node.open().unwrap();
+    let chunks: Vec<Chunk> = (0..60u8).map(|byte| crate::blob(&[byte; 900])).collect();
+    store.put_many(&chunks).unwrap();
+    let root = above(&chunks);
+    store.put_many(std::slice::from_ref(&root)).unwrap();
+    swap(&store, root.hash()).unwrap();
+    drop(store);
+    let machine = node.machine().unwrap();
+    node.disk.set_contents("DEPOT.new", b"");
+    let (below, seen) = (node.disk.list().unwrap(), machine.disk.list().unwrap());
+    for own in ["DEPOT", "DEPOT.new", "EXTENTS"] {
+        assert!(below.iter().any(|name| name == own), "{below:?}");
+    }
+    assert!(below.iter().any(|name| name.ends_with(".index")), "{below:?}");
+    let hidden: Vec<&String> = below.iter().filter(|name| !seen.contains(name)).collect();
+    let is_own =
+        |name: &str| name.starts_with("DEPOT") || name == "EXTENTS" || name.ends_with(".index");
+    assert!(hidden.iter().all(|name| is_own(name)), "{hidden:?}");
+    assert!(!seen.iter().any(|name| is_own(name)), "{seen:?}");
+}
+
 #[test]
 fn a_collection_that_moves_all_keeps_little_on_the_disk() {
     let mut random = Random::fresh();

@@ -9,6 +9,16 @@ use frond_testkit::SimDisk;
 use frond_testkit::random::for_seeds;
 
 #[test]
+fn the_lock_is_that_of_the_disk_below() {
+    let below: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+    let disk = ScratchDisk::over(&below).unwrap();
+    disk.lock().unwrap();
+    assert!(below.lock().is_err());
+    disk.unlock();
+    below.lock().unwrap();
+}
+
+#[test]
 fn what_is_written_is_read_and_nothing_reaches_the_disk_below() {
     for_seeds(100, |mut random| {
         let below = SimDisk::new(random.next());

@@ -263,6 +263,20 @@ fn a_statement_is_foreseen_where_it_was_and_runs_again_ahead() {
     engine.check().expect("every invariant holds");
 }
 
+/// A key that another holds isn't worth a wait for what is undone.
+#[test]
+fn what_is_foreseen_leaves_no_wait_behind() {
+    let engine = Engine::open(&SimDisk::new(1).machine(), EngineOptions::default()).expect("opens");
+    let mut one = engine.begin_as(LockMode::Interactive);
+    let mut two = engine.begin_as(LockMode::Interactive);
+    write(&mut one, "one", 1).expect("no other has it");
+    let foreseen = two.foresee(|two| write(two, "one", 2));
+    assert!(matches!(foreseen, Err(EngineError::Conflict { .. })));
+    assert!(two.blocked().is_none());
+    write(&mut two, "two", 2).expect("it goes on");
+    two.commit(Durability::Synced).expect("nothing is in its way");
+}
+
 #[test]
 fn a_transaction_that_saw_what_is_refused_neither_goes_on_nor_commits() {
     for moves in [false, true] {

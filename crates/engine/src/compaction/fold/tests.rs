@@ -92,7 +92,10 @@ fn a_base_beyond_the_horizon_is_published_only_once_the_log_reaches_it() {
         shared.fold(&shared.snapshot(), &[FIRST]).unwrap();
         assert!(shared.flush_sealed().unwrap());
         shared.check().unwrap();
+        let beyond = shared.publisher().beyond.clone();
+        assert!(beyond.contains_key(&FIRST));
         let restarted = open(&disk.crash());
+        assert_eq!(restarted.publisher().beyond, beyond, "no moment by itself, then as before");
         assert_eq!(read_both(&restarted), both("new"), "not half of the relaxed transaction");
         restarted.check().unwrap();
     }

@@ -143,6 +143,23 @@ fn a_cleared_memtable_keeps_no_payload() {
     assert!(memtable.trees().is_empty());
 }
 
+/// A count looks at entries without a lock, and one of them may be refused meanwhile.
+#[test]
+fn what_was_counted_of_a_refused_entry_is_kept_of_no_other() {
+    let memtable = Memtable::default();
+    for (sequence, key) in [(1, "a"), (2, "b")] {
+        insert(&memtable, TREE, sequence, vec![(Bytes::from(key), Some(Value::inline("v")))]);
+    }
+    let count = || memtable.count(TREE, &Bounds::all(), window(0, 9), None, usize::MAX);
+    let mut unknown = count().unknown;
+    unknown.truncate(1);
+    unknown[0].entry.stored.note_replaces(true);
+    memtable.remove(Sequence(1));
+    memtable.note_replaces(TREE, &unknown);
+    let counted = count();
+    assert_eq!((counted.unknown.len(), counted.change), (1, 0), "of b nothing is known");
+}
+
 #[test]
 fn what_entries_change_is_asked_for_once_and_adds_up_within_any_window() {
     let memtable = Memtable::default();

@@ -309,3 +309,69 @@ fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
     }
     world.check();
 }
+
+impl World {
+    fn write(&mut self, number: usize, value: Option<&'static str>) {
+        self.edits.push((key(number), value.map(Value::inline)));
+    }
+
+    fn lay(&mut self, edit: &VersionEdit) {
+        self.base = self.base.improved(edit).expect("it wins something");
+        self.check();
+    }
+
+    fn run(&self, after: u64, upto: u64) -> Arc<Run> {
+        let times = (Sequence(after), Sequence(upto));
+        let mut entries = self.edits(times.0, times.1).into_iter().map(Ok);
+        let run = Run::build(&*self.store, self.base.tree.format, times, &mut entries);
+        Arc::new(run.unwrap().expect("something was written"))
+    }
+
+    /// A step that folds all runs of now; what it makes is laid over the base of later.
+    fn begun_step(&self) -> VersionEdit {
+        let upto = self.base.folded_to;
+        let tree = self.apply(&self.base.runs, &Bounds::all());
+        let (progress, whole_to) = self.base.progress.stepped(upto, None, 0);
+        VersionEdit::Stepped { from: self.base.tree.root, tree, upto, whole_to, progress }
+    }
+
+    fn assert_count(&self, expected: i64) {
+        let all = Bounds::all();
+        let below = self.base.tree.count_range(&*self.store, &all).unwrap() as i64;
+        assert_eq!(below + self.base.run_change(&self.store, &all).unwrap(), expected);
+    }
+}
+
+/// A key of the merged run had no value below it, and has one in the tree of the step.
+#[test]
+fn what_a_run_counts_is_forgotten_where_a_step_had_a_part_of_it() {
+    let mut world = World::new();
+    world.write(1, Some("v"));
+    world.write(2, Some("v"));
+    world.lay(&VersionEdit::Flushed(world.run(0, 1)));
+    let step = world.begun_step();
+    world.lay(&VersionEdit::Flushed(world.run(1, 2)));
+    let into = world.run(0, 2);
+    world.lay(&VersionEdit::Merged { runs: world.base.runs.clone(), into });
+    world.assert_count(2);
+    world.lay(&step);
+    world.assert_count(2);
+}
+
+/// A version commit folded further than the step, and came to the tree that the step began with.
+#[test]
+fn what_runs_count_is_forgotten_where_a_tree_was_newer_than_a_step() {
+    let mut world = World::new();
+    let empty = *world.base.tree;
+    world.write(1, Some("v"));
+    world.lay(&VersionEdit::Flushed(world.run(0, 1)));
+    let step = world.begun_step();
+    world.write(1, None);
+    world.write(1, Some("w"));
+    world.write(2, Some("w"));
+    world.lay(&VersionEdit::Flushed(world.run(1, 4)));
+    world.lay(&VersionEdit::Folded { tree: empty, upto: Sequence(2) });
+    world.assert_count(2);
+    world.lay(&step);
+    world.assert_count(2);
+}
