@@ -15,7 +15,7 @@ use crate::refs::{branch_ref, history, moment, policy, repository};
 use crate::retry::RetryableWrite;
 use crate::schema::{CatalogEpoch, KnownDatabase};
 use crate::system;
-use crate::transact::Outcome;
+use crate::transact::{Deferred, Outcome};
 use crate::transaction::{IsSame, Transaction, not_in_transaction};
 
 /// A database at a version: the working state of a branch (read and written) or a commit (read
@@ -34,6 +34,8 @@ pub struct Database {
     known: Option<Arc<KnownDatabase>>,
     /// Ends a write's wait for others.
     interrupt: Interrupt,
+    /// Takes what writes need not wait for.
+    deferred: Option<Arc<Deferred>>,
 }
 
 /// What the requests on a database belong to.
@@ -111,6 +113,7 @@ impl Database {
             context,
             known: None,
             interrupt: Interrupt::default(),
+            deferred: None,
         })
     }
 
@@ -140,6 +143,7 @@ impl Database {
             context: Context::At(snapshot),
             known: None,
             interrupt: Interrupt::default(),
+            deferred: None,
         })
     }
 
@@ -161,6 +165,7 @@ impl Database {
             context,
             known: Some(known),
             interrupt: Interrupt::default(),
+            deferred: None,
         }
     }
 
@@ -199,6 +204,22 @@ impl Database {
     /// The same, whose writes wait for those of others only as long as `interrupt` lets them.
     pub fn interruptible(self, interrupt: Interrupt) -> Database {
         Database { interrupt, ..self }
+    }
+
+    /// The same, whose inserts, updates and deletes aren't awaited: nothing that they answer may be
+    /// told before `deferred` has been.
+    pub fn deferring(&self, deferred: &Arc<Deferred>) -> Database {
+        Database { deferred: Some(Arc::clone(deferred)), ..self.clone() }
+    }
+
+    /// The same, whose writes are awaited.
+    pub(crate) fn awaiting(&self) -> Database {
+        Database { deferred: None, ..self.clone() }
+    }
+
+    /// What takes its writes, if they aren't awaited.
+    pub(crate) fn deferred(&self) -> Option<&Arc<Deferred>> {
+        self.deferred.as_ref()
     }
 
     /// What tells those who wait, and what is evaluated for them, to stop.
@@ -483,8 +504,8 @@ impl Database {
                 })
             }
             _ => {
-                let interrupt = &self.interrupt;
-                self.frond.transact_statement(scope, durability, interrupt, |own, moment| {
+                let waits = (&self.interrupt, self.deferred.as_deref());
+                self.frond.transact_statement(scope, durability, waits, |own, moment| {
                     self.directly(own, &mut bytes, &mut |own| body(own, moment))
                 })
             }

@@ -84,4 +84,5 @@ pub use read_point::ReadPoint;
 pub use retry::{RetryKey, RetryableWrite};
 pub use schema::{IndexFilter, QueryShape};
 pub use time::ClockState;
+pub use transact::Deferred;
 pub use transaction::Transaction;

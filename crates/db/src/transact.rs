@@ -15,9 +15,12 @@
 //! 4. A conflict over whole trees, or over what it was found by, has no queue: it runs again after
 //!    a short wait that grows.
 //! 5. After [`ATTEMPTS_MAX`] the conflict is the caller's.
+//! 6. The transactions of a request that has several may share a sync: [`deferred`].
 //!
 //! *Latches* ([`crate::contention`]) are taken for each attempt, before its transaction begins, and
 //! kept until it has ended.
+
+mod deferred;
 
 use std::time::Duration;
 
@@ -31,6 +34,8 @@ use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::schema::CatalogEpoch;
 use crate::system;
+
+pub use deferred::Deferred;
 
 const ATTEMPTS_MAX: u32 = 2_000;
 /// Attempts after which a snapshot that expired under one is told.
@@ -109,6 +114,8 @@ struct Terms<'a> {
     /// Ends the wait for others.
     interrupt: &'a Interrupt,
     sight: Sight,
+    /// Takes what isn't to be awaited.
+    deferred: Option<&'a Deferred>,
 }
 
 /// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need
@@ -122,13 +129,17 @@ fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<
 
 /// Ends a transaction that has written nothing, once what it rests on is visible.
 fn end(transaction: Transaction, interrupt: &Interrupt) -> Result<(), Error> {
-    match transaction.end_while(&|| interrupt.check().is_ok()) {
-        Err(error @ EngineError::Interrupted) => {
-            interrupt.check()?;
-            Err(error.into())
-        }
-        ended => ended.map_err(Error::from),
+    outcome(transaction.end_while(&|| interrupt.check().is_ok()), interrupt)
+}
+
+/// What came of a commit or a wait that `interrupt` may have ended.
+fn outcome<T>(done: Result<T, EngineError>, interrupt: &Interrupt) -> Result<T, Error> {
+    match &done {
+        Err(EngineError::Interrupted) => interrupt.check()?,
+        Err(EngineError::Unawaited) => interrupt.check().map_err(Error::with_unknown_outcome)?,
+        _ => {}
     }
+    done.map_err(Error::from)
 }
 
 impl Frond {
@@ -162,7 +173,7 @@ impl Frond {
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let (interrupt, sight) = (&Interrupt::default(), Sight::Visible);
-        let terms = Terms { scope, more, mode, durability, interrupt, sight };
+        let terms = Terms { scope, more, mode, durability, interrupt, sight, deferred: None };
         self.attempt(&terms, |transaction, _| body(transaction))
     }
 
@@ -178,21 +189,22 @@ impl Frond {
         body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let (more, sight) = (&[][..], Sight::Visible);
-        self.attempt(&Terms { scope, more, mode, durability, interrupt, sight }, body)
+        let terms = Terms { scope, more, mode, durability, interrupt, sight, deferred: None };
+        self.attempt(&terms, body)
     }
 
     /// As `transact_noted`, for the statement of a write: what `body` comes to must rest on the
     /// transaction alone, and nothing of it may be known to others before this returns. Attempts
-    /// may see what is in line.
+    /// may see what is in line. With `deferred`, it may only be known once that was awaited.
     pub(crate) fn transact_statement<T>(
         &self,
         scope: Scope,
         durability: Durability,
-        interrupt: &Interrupt,
+        (interrupt, deferred): (&Interrupt, Option<&Deferred>),
         body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         let (more, mode, sight) = (&[][..], LatchMode::Writer, Sight::Ahead);
-        self.attempt(&Terms { scope, more, mode, durability, interrupt, sight }, body)
+        self.attempt(&Terms { scope, more, mode, durability, interrupt, sight, deferred }, body)
     }
 
     /// Waits until it is known what becomes of all that has its place in the log.
@@ -217,7 +229,7 @@ impl Frond {
 
     /// Not generic: it would be compiled for each of its callers.
     fn attempt_until_done(&self, terms: &Terms<'_>, body: Body<'_>) -> Result<(), Error> {
-        let Terms { scope, mode, durability, interrupt, sight, .. } = *terms;
+        let Terms { scope, mode, interrupt, sight, deferred, .. } = *terms;
         let contention = self.contention();
         let in_order = |stripe: fn(&Scope) -> usize| {
             let mut stripes: Vec<usize> = terms.more.iter().chain([&scope]).map(stripe).collect();
@@ -234,14 +246,22 @@ impl Frond {
             }
             let latches = contention.latches(&databases, &stripes, mode, attempt);
             let moment = self.catalog_cache().moment();
-            let mut transaction = self.begin_attempt(kept.take(), attempt, sight)?;
+            if mode != LatchMode::Writer {
+                // A deferred writer has let go of its latch when it had its place.
+                self.await_line(interrupt)?;
+            }
+            let is_first = attempt == 0 && deferred.is_none();
+            let mut transaction = self.begin_attempt(kept.take(), is_first, sight)?;
             let mut key_count = 0;
             let result = match body(&mut transaction, moment) {
                 Ok(Outcome::Commit(())) => {
                     key_count = transaction.written_count();
-                    self.commit(transaction, durability, interrupt)
+                    self.commit_by(transaction, terms)
                 }
-                Ok(Outcome::Discard(())) => end(transaction, interrupt),
+                Ok(Outcome::Discard(())) => match deferred {
+                    Some(deferred) => deferred.add(transaction.end_unawaited(), interrupt),
+                    None => end(transaction, interrupt),
+                },
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
                     // A transaction that waits for a key mustn't hold memory that others wait for.
@@ -286,7 +306,7 @@ impl Frond {
     fn begin_attempt(
         &self,
         kept: Option<Transaction>,
-        attempt: u32,
+        is_first: bool,
         sight: Sight,
     ) -> Result<Transaction, Error> {
         Ok(match (kept, sight) {
@@ -298,13 +318,26 @@ impl Frond {
                 transaction.restart_ahead();
                 transaction
             }
-            (None, _) if attempt == 0 => self.engine().begin(),
+            (None, _) if is_first => self.engine().begin(),
             (None, Sight::Visible) => self.engine().begin_as(LockMode::Locking),
             (None, Sight::Ahead) => self.engine().begin_ahead(),
         })
     }
 
-    /// Commits a transaction: the one place where that happens.
+    /// Commits an attempt's transaction, or leaves it to be awaited.
+    fn commit_by(&self, transaction: Transaction, terms: &Terms<'_>) -> Result<(), Error> {
+        let Terms { durability, interrupt, .. } = *terms;
+        match terms.deferred {
+            Some(deferred) if !system::changes_catalog(&transaction) => {
+                let goes_on = || interrupt.check().is_ok();
+                let placed = transaction.commit_unawaited(durability, &goes_on);
+                deferred.add(outcome(placed, interrupt)?, interrupt)
+            }
+            _ => self.commit(transaction, durability, interrupt),
+        }
+    }
+
+    /// Commits a transaction: the one place where that happens, but for what is deferred.
     pub(crate) fn commit(
         &self,
         transaction: Transaction,
@@ -319,17 +352,7 @@ impl Frond {
             Some(_) => transaction.commit_while(durability, &goes_on),
             None => transaction.commit_unless_told(durability, &goes_on),
         };
-        match committed {
-            Err(error @ EngineError::Interrupted) => {
-                interrupt.check()?;
-                Err(error.into())
-            }
-            Err(error @ EngineError::Unawaited) => {
-                interrupt.check().map_err(Error::with_unknown_outcome)?;
-                Err(error.into())
-            }
-            committed => committed.map(drop).map_err(Error::from),
-        }
+        outcome(committed, interrupt).map(drop)
     }
 
     /// How long to wait after a lost attempt: the winner becomes visible once its sync is done, and

@@ -58,7 +58,7 @@ use crate::log::writer::PendingRecord;
 use crate::overlay::memtable::Memtable;
 use crate::queue::conflicts::{ConflictSet, TransactionStart};
 use crate::queue::group::{Call, Group, Insertion, Outcome};
-use crate::queue::patience::Patience;
+use crate::queue::patience::{ForLog, Patience};
 use crate::queue::queued_reads::Ahead;
 use crate::queue::{Lead, Queue};
 use crate::shared::Shared;
@@ -113,7 +113,7 @@ impl Shared {
         &self,
         beginning: TransactionStart<'_>,
         Prepared { record, conflict_set, payloads, .. }: Prepared,
-        (durability, awaits): (Durability, &dyn Fn() -> bool),
+        (durability, awaits): (Durability, ForLog<'_>),
         held_locks: &mut HeldLocks,
         watch: &mut Stopwatch,
     ) -> Result<Sequence, EngineError> {
@@ -129,15 +129,21 @@ impl Shared {
             self.line_up(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
         if let Some(member) = member {
             let is_led = self.call_leader(&queue);
-            let lead = if is_led { None } else { queue.take_lead() };
+            let is_left = matches!(awaits, ForLog::Never);
+            let lead = if is_led || is_left { None } else { queue.take_lead() };
             drop(queue);
             drop(record);
             watch.lap(Stage::Queue);
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
+            let ForLog::While(goes_on) = awaits else {
+                // The next that waits leads, or else the thread that syncs now and then.
+                self.signals.want_sync();
+                return Ok(sequence);
+            };
             if is_led {
-                return self.await_outcome(member, sequence, durability, awaits);
+                return self.await_outcome(member, sequence, durability, goes_on);
             }
             self.go_with_group(member, lead, sequence, durability, watch)?;
         } else {

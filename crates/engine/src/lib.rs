@@ -74,4 +74,4 @@ pub use snapshot::cursor::EntryCursor;
 pub use space::{DiskRoom, Reserve};
 pub use statistics::Histogram;
 pub use transaction::held_locks::{LockMode, Wait};
-pub use transaction::{Durability, Savepoint, Statement, Transaction};
+pub use transaction::{Durability, Savepoint, Statement, Transaction, Unawaited};

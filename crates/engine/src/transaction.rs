@@ -21,7 +21,7 @@ pub use crate::log::TRANSACTION_BYTES_MAX;
 use crate::log::kept::Term;
 use crate::overlay::run::DELETION_FLAG;
 use crate::queue::conflicts::TransactionStart;
-use crate::queue::patience::Patience;
+use crate::queue::patience::{ForLog, Patience};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
@@ -408,7 +408,7 @@ impl Transaction {
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
-        self.commit_as(durability, goes_on, &|| true)
+        self.commit_as(durability, goes_on, ForLog::While(&|| true))
     }
 
     /// As [`Transaction::commit_while`], for a caller that may also be told to end while it waits
@@ -421,23 +421,65 @@ impl Transaction {
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
-        self.commit_as(durability, goes_on, goes_on)
+        self.commit_as(durability, goes_on, ForLog::While(goes_on))
     }
 
-    /// Commits; `goes_on` is asked before it has its place, and `awaits` then.
+    /// Gives the transaction its place in the log, and leaves it to its caller to ask later what
+    /// became of it ([`Unawaited::wait`]): so that many, one after the other, share a sync. Until
+    /// then nothing of it may be told, and only a transaction that begins ahead sees it.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit_while`] before it has its place.
+    pub fn commit_unawaited(
+        mut self,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Unawaited, EngineError> {
+        let is_empty = self.own.is_empty();
+        let sequence = self.commit_in_place(durability, goes_on, ForLog::Never)?;
+        Ok(self.unawaited((!is_empty).then_some((sequence, durability))))
+    }
+
+    /// Ends a transaction that has written nothing, for a caller that waits later until what it
+    /// could read may be told.
+    pub fn end_unawaited(self) -> Unawaited {
+        self.unawaited(None)
+    }
+
+    fn unawaited(mut self, place: Option<(Sequence, Durability)>) -> Unawaited {
+        self.give_up_writes();
+        self.held_locks.release(&self.shared);
+        Unawaited { transaction: self, place }
+    }
+
+    /// Commits; `goes_on` is asked before it has its place, and `for_log` says what then.
     fn commit_as(
         mut self,
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
-        awaits: &dyn Fn() -> bool,
+        for_log: ForLog<'_>,
+    ) -> Result<Sequence, EngineError> {
+        self.commit_in_place(durability, goes_on, for_log)
+    }
+
+    fn commit_in_place(
+        &mut self,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
+        for_log: ForLog<'_>,
     ) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
             // What it read may have made it large.
-            return Err(self.end().err().unwrap_or(error));
+            self.held_locks.release(&self.shared);
+            let shown = self.shared.await_shown(&self.open.snapshot, &|| true);
+            return Err(shown.err().unwrap_or(error));
         }
         if self.own.is_empty() {
             let seen = self.open.snapshot.sequence();
             self.held_locks.release(&self.shared);
+            if matches!(for_log, ForLog::Never) {
+                return Ok(seen);
+            }
             self.shared.await_shown(&self.open.snapshot, goes_on)?;
             if durability == Durability::Synced {
                 // A transaction that found nothing to change relies on what was there.
@@ -457,7 +499,7 @@ impl Transaction {
             ahead: self.open.snapshot.as_ahead(),
             term: self.term,
         };
-        let patience = Patience { for_room: goes_on, for_log: awaits };
+        let patience = Patience { for_room: goes_on, for_log };
         self.shared.commit(beginning, own, durability, &mut self.held_locks, patience)
     }
 
@@ -481,6 +523,34 @@ impl Transaction {
             return Err(EngineError::TooLarge { bytes, max: TRANSACTION_BYTES_MAX });
         }
         Ok(())
+    }
+}
+
+/// A transaction that has its place in the log, or has written nothing, and whose outcome isn't
+/// known yet. Dropped without a wait, it becomes durable with what is behind it.
+#[must_use = "nothing of it may be told before it is awaited"]
+pub struct Unawaited {
+    /// Protects what was put for it.
+    transaction: Transaction,
+    /// Its place, and how durable it shall be.
+    place: Option<(Sequence, Durability)>,
+}
+
+impl Unawaited {
+    /// Waits until the transaction is visible and as durable as asked; or, if it has written
+    /// nothing, until what it could read is visible.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit_unless_told`] once it has its place, or as
+    /// [`Transaction::end_while`].
+    pub fn wait(self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
+        let Unawaited { transaction, place } = self;
+        match place {
+            Some((sequence, durability)) => {
+                transaction.shared.look_while(sequence, durability, goes_on)
+            }
+            None => transaction.end_while(goes_on),
+        }
     }
 }
 

@@ -6,10 +6,13 @@
 //! 2. A statement that concerns many documents, where it belongs to no transaction of several
 //!    requests, ends the transaction before it and is run in parts ([`crate::collection::parts`]).
 //! 3. A statement that fails is reported; with `ordered` it is the last one.
-//! 4. Of a write that may be sent again, what was done the first time is answered and not done
+//! 4. Where a request takes several transactions, they share a sync ([`Deferred`]): only its end
+//!    waits. What is run in parts waits before, since it looks for what is visible.
+//! 5. Of a write that may be sent again, what was done the first time is answered and not done
 //!    again ([`crate::retry`]); what is done now is remembered in the same transaction.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
@@ -22,7 +25,7 @@ use crate::error::Error;
 use crate::name;
 use crate::retry::{Memory, StatementDone};
 use crate::schema::CatalogEpoch;
-use crate::transact::Outcome;
+use crate::transact::{Deferred, Outcome};
 use crate::work::{Statement, StatementOutcome};
 
 /// A transaction of a large request holds at most so many documents or statements.
@@ -143,7 +146,28 @@ impl Statements<'_> {
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
         run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
-        let Statements { database, collection, options } = *self;
+        let deferred = self.database.deferred();
+        let own = deferred.is_none().then(Arc::<Deferred>::default);
+        let deferring = own.as_ref().map(|own| self.database.deferring(own));
+        let deferring = deferring.as_ref().unwrap_or(self.database);
+        let report = self.run_batches(deferring, count, prepare, run, run_in_parts);
+        match own {
+            Some(own) => own.wait(self.database.interrupt()).and(report),
+            None => report,
+        }
+    }
+
+    /// As [`Statements::run_on_many`]; where there are several transactions they are `deferring`'s.
+    fn run_batches<S>(
+        &self,
+        deferring: &Database,
+        count: usize,
+        prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+        run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
+    ) -> Result<BatchReport, Error> {
+        let Statements { collection, options, .. } = *self;
+        let mut database = self.database;
         let branch = database.writable_branch()?;
         name::check_collection(database.repository_name(), collection)?;
         let scope = Scope::collection(database.repository_name(), branch, collection);
@@ -154,6 +178,9 @@ impl Statements<'_> {
             if batch.is_empty() {
                 batch = VecDeque::from(prepare(begun));
                 assert!(!batch.is_empty(), "a transaction has a statement");
+            }
+            if begun + batch.len() < count {
+                database = deferring;
             }
             let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {
                 let positions = begun..begun + batch.len();
@@ -181,15 +208,10 @@ impl Statements<'_> {
             if done.is_many
                 && let Some(Ok(statement)) = batch.pop_front()
             {
-                let noted = Statement::begin();
-                let done = run_in_parts(&statement);
-                if let Some(noted) = noted {
-                    noted.end(begun, || outcome_of(done.as_ref()));
+                if let Some(deferred) = database.deferred() {
+                    deferred.wait(database.interrupt())?;
                 }
-                match done {
-                    Ok(done) => report.add(begun, &done),
-                    Err(error) => report.errors.push(WriteError::of_document(begun, error)?),
-                }
+                run_alone(begun, &statement, &mut report, &run_in_parts)?;
                 begun += 1;
             }
         }
@@ -277,6 +299,25 @@ impl Statements<'_> {
             }
         }
     }
+}
+
+/// Runs the statement at `position` in parts, and reports what it did.
+fn run_alone<S>(
+    position: usize,
+    statement: &S,
+    report: &mut BatchReport,
+    run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
+) -> Result<(), Error> {
+    let noted = Statement::begin();
+    let done = run_in_parts(statement);
+    if let Some(noted) = noted {
+        noted.end(position, || outcome_of(done.as_ref()));
+    }
+    match done {
+        Ok(done) => report.add(position, &done),
+        Err(error) => report.errors.push(WriteError::of_document(position, error)?),
+    }
+    Ok(())
 }
 
 fn outcome_of(done: Result<&StatementDone, &Error>) -> Result<StatementOutcome, Error> {

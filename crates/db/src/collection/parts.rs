@@ -116,6 +116,8 @@ pub(crate) fn write_once<T>(
     durability: Durability,
     write: impl Fn(&mut CollectionWriter<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
+    // The next part is looked for among what is visible.
+    let database = &database.awaiting();
     let branch = database.writable_branch()?;
     let scope = Scope::collection(database.repository_name(), branch, collection);
     let body = |transaction: &mut Transaction, moment: Option<CatalogEpoch>| {

@@ -17,23 +17,23 @@ use frond_testkit::SimDisk;
 use crate::support::*;
 
 /// Long enough for an answer that waits for nothing.
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 /// Long enough for most answers that wrongly wait for nothing.
-const SHORT: Duration = Duration::from_millis(50);
+pub const SHORT: Duration = Duration::from_millis(50);
 
 /// Syncs wait while it is closed.
 #[derive(Default)]
-struct Gate {
+pub struct Gate {
     is_closed: Mutex<bool>,
     opened: Condvar,
 }
 
 impl Gate {
-    fn close(&self) {
+    pub fn close(&self) {
         *self.is_closed.lock().expect("no panic") = true;
     }
 
-    fn open(&self) {
+    pub fn open(&self) {
         *self.is_closed.lock().expect("no panic") = false;
         self.opened.notify_all();
     }
@@ -45,7 +45,7 @@ impl Gate {
 }
 
 /// Opens it at the end, also of a test that fails: the database has to close.
-struct Keeper(Arc<Gate>);
+pub struct Keeper(pub Arc<Gate>);
 
 impl Drop for Keeper {
     fn drop(&mut self) {
@@ -109,7 +109,7 @@ impl DiskFile for GatedFile {
     }
 }
 
-fn open_gated() -> (Frond, Keeper) {
+pub fn open_gated() -> (Frond, Keeper) {
     let (machine, gate) = (SimDisk::new(1).machine(), Arc::new(Gate::default()));
     let disk = Arc::new(GatedDisk(Arc::clone(&machine.disk), Arc::clone(&gate)));
     let frond = frond_vcs::open_on(&Machine { disk, ..machine }, FrondOptions::default());
@@ -171,7 +171,7 @@ struct Case {
     at_once: bool,
 }
 
-fn answered<T: Send + 'static>(answer: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+pub fn answered<T: Send + 'static>(answer: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
     let (sender, receiver) = channel();
     thread::spawn(move || sender.send(answer()));
     receiver

@@ -13,6 +13,7 @@ mod constants;
 mod counts;
 mod crud;
 mod damaged;
+mod deferred;
 mod divided;
 mod durability;
 mod equivalence;

@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
 use crate::queue::Queue;
+use crate::queue::group::ASKED_EVERY;
 use crate::shared::Shared;
 use crate::slow::Stopwatch;
 use crate::transaction::Durability;
@@ -17,6 +18,19 @@ impl Shared {
         &self,
         sequence: Sequence,
         durability: Durability,
+    ) -> Result<(), EngineError> {
+        self.look_while(sequence, durability, &|| true)
+    }
+
+    /// As `look`; where the log lies in a bucket, as long as `goes_on` says so.
+    ///
+    /// # Errors
+    /// What became of it; [`EngineError::Unawaited`] if `goes_on` says no before that is known.
+    pub(crate) fn look_while(
+        &self,
+        sequence: Sequence,
+        durability: Durability,
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<(), EngineError> {
         let mut queue = self.queue();
         loop {
@@ -31,7 +45,14 @@ impl Shared {
                 return Ok(());
             }
             queue.check_known()?;
-            queue = self.lead_or_wait(queue);
+            if queue.beside_max.is_none() {
+                queue = self.lead_or_wait(queue);
+                continue;
+            }
+            queue = self.commits.wait_at_most(queue, ASKED_EVERY);
+            if !goes_on() {
+                return Err(EngineError::Unawaited);
+            }
         }
     }
 

@@ -5,11 +5,22 @@
 pub(crate) struct Patience<'a> {
     /// For room in memory: nothing is written else.
     pub for_room: &'a dyn Fn() -> bool,
-    /// For a bucket that has the log: what becomes of it is unknown else.
-    pub for_log: &'a dyn Fn() -> bool,
+    /// Until it is as durable as asked.
+    pub for_log: ForLog<'a>,
+}
+
+/// Whether a commit that has its place in the log waits until it is as durable as asked.
+#[derive(Clone, Copy)]
+pub(crate) enum ForLog<'a> {
+    /// It does, but for a bucket that has the log only as long as this says so: what becomes of it
+    /// is unknown else.
+    While(&'a dyn Fn() -> bool),
+    /// It doesn't: its caller asks later what became of it.
+    Never,
 }
 
 impl Patience<'_> {
     /// Waits for everything.
-    pub const ENDLESS: Patience<'static> = Patience { for_room: &|| true, for_log: &|| true };
+    pub const ENDLESS: Patience<'static> =
+        Patience { for_room: &|| true, for_log: ForLog::While(&|| true) };
 }

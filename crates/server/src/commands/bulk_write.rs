@@ -3,11 +3,17 @@
 //! 1. All operations are read first: a wrong one refuses the command before anything is written.
 //! 2. Neighbours of one kind on one collection run together, as the command of that kind would run
 //!    them: that is one transaction of the engine, and one sync, instead of one each.
-//! 3. Each operation is answered by its position, as a document of a cursor.
+//! 3. No group waits for its sync: the command waits once, for all ([`Deferred`]), before anything
+//!    of it is told.
+//! 4. Each operation is answered by its position, as a document of a cursor.
+
+use std::sync::Arc;
 
 use frond_db::retry::StatementIds;
 use frond_db::work;
-use frond_db::{Database, DeleteStatement, Error, StatementCounts, UpdateStatement, WriteError};
+use frond_db::{
+    Database, Deferred, DeleteStatement, Error, StatementCounts, UpdateStatement, WriteError,
+};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::{Code, text};
 
@@ -75,66 +81,87 @@ pub fn run(request: &Request<'_>) -> Answer {
         .iter()
         .map(|operation| read_operation(operation.view(), namespaces.len(), &variables))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut outcome = Outcome::default();
-    let mut begun = 0;
-    for group in operations.chunk_by(|left, right| left.runs_with(right)) {
-        let errors = run_group(request, &namespaces, begun, group, &options, &mut outcome)?;
-        if errors > 0 && options.is_ordered {
-            break;
-        }
-        begun += group.len();
-    }
-    answer(request, outcome, errors_only, size)
+    let command = Command { request, namespaces, options, deferred: Arc::default() };
+    let outcome = command.run(&operations);
+    // Also where an operation failed: what it met may not be durable yet.
+    command.deferred.wait(&request.operation.interrupt())?;
+    answer(request, outcome?, errors_only, size)
 }
 
-/// Runs neighbours of one kind on one collection, the first of which stands at `begun`; returns how
-/// many failed.
-fn run_group(
-    request: &Request<'_>,
-    namespaces: &[(String, String)],
-    begun: usize,
-    group: &[Operation],
-    options: &write::WriteOptions,
-    outcome: &mut Outcome,
-) -> Result<usize, Error> {
-    let Some((database, collection)) = group.first().and_then(|it| namespaces.get(it.namespace))
-    else {
-        return Ok(0);
-    };
-    let statements = match &options.statements {
-        StatementIds::From(first) => {
-            let begun = i32::try_from(begun).unwrap_or(i32::MAX);
-            StatementIds::From(first.saturating_add(begun))
+/// What all operations have in common.
+struct Command<'a> {
+    request: &'a Request<'a>,
+    namespaces: Vec<(String, String)>,
+    options: write::WriteOptions,
+    /// Their transactions, until they are awaited.
+    deferred: Arc<Deferred>,
+}
+
+impl Command<'_> {
+    fn run(&self, operations: &[Operation]) -> Result<Outcome, Error> {
+        let mut outcome = Outcome::default();
+        let mut begun = 0;
+        for group in operations.chunk_by(|left, right| left.runs_with(right)) {
+            let errors = self.run_group(begun, group, &mut outcome)?;
+            if errors > 0 && self.options.is_ordered {
+                break;
+            }
+            begun += group.len();
         }
-        StatementIds::Listed(ids) => {
-            StatementIds::Listed(ids.get(begun..).unwrap_or_default().to_vec())
-        }
-    };
-    work::begin_group(begun);
-    let done = open(request, database, collection, statements)
-        .and_then(|database| group_in(request, &database, collection, group, options.is_ordered));
-    let (mut results, retried) = match done {
-        Ok(done) => done,
-        // A view or a version that can't be written: each operation fails by itself.
-        Err(error) if error.is_of_statement() => {
-            let failing = if options.is_ordered { 1 } else { group.len() };
-            let failed = |position| OperationResult { position, done: Err(error.clone()) };
-            ((0..failing).map(failed).collect(), Vec::new())
-        }
-        Err(error) => return Err(error),
-    };
-    results.sort_by_key(|result| result.position);
-    let mut errors = 0;
-    for result in &mut results {
-        if let (Some(operation), Ok(done)) = (group.get(result.position), &result.done) {
-            outcome.add(&operation.write, done);
-        }
-        errors += usize::from(result.done.is_err());
-        result.position += begun;
+        Ok(outcome)
     }
-    outcome.results.append(&mut results);
-    outcome.retried.extend(retried);
-    Ok(errors)
+
+    /// Runs neighbours of one kind on one collection, the first of which stands at `begun`; returns
+    /// how many failed.
+    fn run_group(
+        &self,
+        begun: usize,
+        group: &[Operation],
+        outcome: &mut Outcome,
+    ) -> Result<usize, Error> {
+        let Command { request, namespaces, options, deferred } = self;
+        let Some((database, collection)) =
+            group.first().and_then(|it| namespaces.get(it.namespace))
+        else {
+            return Ok(0);
+        };
+        let statements = match &options.statements {
+            StatementIds::From(first) => {
+                let begun = i32::try_from(begun).unwrap_or(i32::MAX);
+                StatementIds::From(first.saturating_add(begun))
+            }
+            StatementIds::Listed(ids) => {
+                StatementIds::Listed(ids.get(begun..).unwrap_or_default().to_vec())
+            }
+        };
+        work::begin_group(begun);
+        let done = open(request, database, collection, statements).and_then(|database| {
+            let database = database.deferring(deferred);
+            group_in(request, &database, collection, group, options.is_ordered)
+        });
+        let (mut results, retried) = match done {
+            Ok(done) => done,
+            // A view or a version that can't be written: each operation fails by itself.
+            Err(error) if error.is_of_statement() => {
+                let failing = if options.is_ordered { 1 } else { group.len() };
+                let failed = |position| OperationResult { position, done: Err(error.clone()) };
+                ((0..failing).map(failed).collect(), Vec::new())
+            }
+            Err(error) => return Err(error),
+        };
+        results.sort_by_key(|result| result.position);
+        let mut errors = 0;
+        for result in &mut results {
+            if let (Some(operation), Ok(done)) = (group.get(result.position), &result.done) {
+                outcome.add(&operation.write, done);
+            }
+            errors += usize::from(result.done.is_err());
+            result.position += begun;
+        }
+        outcome.results.append(&mut results);
+        outcome.retried.extend(retried);
+        Ok(errors)
+    }
 }
 
 fn open(

@@ -1,0 +1,61 @@
+//! Writes of one request that share a sync.
+//!
+//! A request that writes in several transactions, one after the other, need not wait for each: its
+//! answer goes out when the last is durable, and the log keeps their order. So each is given its
+//! place in the log and left there ([`Unawaited`]), and the next begins ahead of what is visible,
+//! where it sees those before it.
+//!
+//! *Invariants*: 1. Nothing that such a transaction came to may be told before
+//! [`Deferred::wait`] has said yes; the request that fails in between waits, too. 2. What changes
+//! the catalog is awaited at once, and with it all before it: others look for what it made. 3. What
+//! replaces whole trees waits for the line before it begins (`Frond::attempt_until_done`): these
+//! transactions hold their latches until they have their place only.
+//!
+//! *Surprising*: where the disk is full, or a sync fails, the request learns it at its end: what
+//! its earlier transactions became isn't told then, as where one transaction of several fails.
+
+use std::sync::{Mutex, PoisonError};
+
+use frond_engine::Unawaited;
+
+use super::outcome;
+use crate::error::Error;
+use crate::interrupt::Interrupt;
+
+/// So many are awaited together: until then they keep what others may conflict with.
+const UNAWAITED_MAX: usize = 4_096;
+
+/// The transactions of one request that aren't awaited yet.
+#[derive(Default)]
+pub struct Deferred {
+    unawaited: Mutex<Vec<Unawaited>>,
+}
+
+impl Deferred {
+    /// Adds one; waits for all if they are many.
+    pub(super) fn add(&self, transaction: Unawaited, interrupt: &Interrupt) -> Result<(), Error> {
+        let mut unawaited = self.unawaited.lock().unwrap_or_else(PoisonError::into_inner);
+        unawaited.push(transaction);
+        let are_many = UNAWAITED_MAX <= unawaited.len();
+        drop(unawaited);
+        if are_many { self.wait(interrupt) } else { Ok(()) }
+    }
+
+    /// Waits until all are as durable as asked, and what they could read is visible.
+    ///
+    /// # Errors
+    /// The first error: a full disk refused one, or a sync failed and what became of it is unknown;
+    /// what `interrupt` says, where the log lies in a bucket.
+    pub fn wait(&self, interrupt: &Interrupt) -> Result<(), Error> {
+        let mut unawaited = self.unawaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = std::mem::take(&mut *unawaited);
+        drop(unawaited);
+        let goes_on = || interrupt.check().is_ok();
+        let mut awaited = Ok(());
+        // Each is asked, also after an error: a refusal is kept until its transaction learns of it.
+        for transaction in all {
+            awaited = awaited.and(outcome(transaction.wait(&goes_on), interrupt));
+        }
+        awaited
+    }
+}
