@@ -23,6 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bson import Int64
 from pymongo import ASCENDING, MongoClient
 from pymongo.errors import OperationFailure
 
@@ -50,7 +51,7 @@ class Server:
         self.client.admin.command("ping")
 
     def bytes(self):
-        return sum(file.stat().st_size for file in (self.home / "data").rglob("*") if file.is_file())
+        return sum(file.stat().st_size for file in (self.home / "data").glob("*.pack"))
 
     def close(self):
         self.client.close()
@@ -260,37 +261,99 @@ def application(program):
         server.close()
 
 
+def temperatures(count):
+    """A regular series: each source tells each second a temperature with two decimals, which drifts."""
+    chance = random.Random(7)
+    values = [2000 + chance.randrange(500) for _ in range(SOURCES)]
+    for number in range(count):
+        source = number % SOURCES
+        values[source] += chance.randrange(-10, 11)
+        yield {
+            "at": START + datetime.timedelta(seconds=number // SOURCES),
+            "sensor": {"id": f"s{source:03}", "room": source % 7},
+            "temperature": values[source] / 100,
+        }
+
+
+def events(count):
+    """Irregular events with texts and a status: what a web server notes."""
+    chance = random.Random(7)
+    at = START
+    paths = [f"/shop/{word}" for word in "cart item search login logout pay help image style script".split()]
+    for _ in range(count):
+        at += datetime.timedelta(milliseconds=chance.randrange(40))
+        source = chance.randrange(SOURCES)
+        yield {
+            "at": at,
+            "sensor": {"id": f"s{source:03}", "room": source % 7},
+            "method": chance.choices(["GET", "POST", "PUT"], [8, 3, 1])[0],
+            "path": f"{chance.choice(paths)}/{chance.randrange(5000)}",
+            "status": chance.choices([200, 204, 304, 404, 500], [80, 5, 10, 4, 1])[0],
+            "ms": round(chance.lognormvariate(3, 1), 1),
+            "user": f"user-{chance.randrange(100_000):06}",
+        }
+
+
+def counters(count):
+    """Counters as 32 and 64 bits, which rise, and a level."""
+    chance = random.Random(7)
+    packets, octets = [0] * SOURCES, [chance.randrange(1 << 40) for _ in range(SOURCES)]
+    for number in range(count):
+        source = number % SOURCES
+        packets[source] += chance.randrange(500)
+        octets[source] += chance.randrange(300_000)
+        yield {
+            "at": START + datetime.timedelta(seconds=10 * (number // SOURCES), milliseconds=chance.randrange(30)),
+            "sensor": {"id": f"s{source:03}", "room": source % 7},
+            "packets": packets[source],
+            "octets": Int64(octets[source]),
+            "open": chance.randrange(64),
+        }
+
+
+def median_ms(question, times=15):
+    """The answer, and how long it takes."""
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        answer = question()
+        taken.append(time.perf_counter() - begun)
+    return answer, sorted(taken)[times // 2] * 1000
+
+
 def measure(program, count):
-    """Bytes a point on the disk, once committed and collected; and how long the dashboard's questions take."""
-    for kind in ["plain", "plain and an index", "time series"]:
+    """Bytes a point in packs, once committed, and once collected; and how long the dashboard's questions take."""
+    kinds = [temperatures, events, counters]
+    for make, kind in [(make, kind) for make in kinds for kind in ["plain", "time series"]]:
         server = Server(program)
         try:
             database = server.client["plant"]
             options = {"timeseries": OPTIONS} if kind == "time series" else {}
             readings = database.create_collection("readings", **options)
-            if kind == "plain and an index":
-                readings.create_index([("sensor", ASCENDING), ("at", ASCENDING)])
-            begun, batch = time.time(), []
-            for point in points(count, 7):
+            seconds, batch = 0, []
+            for number, point in enumerate(make(count), 1):
                 batch.append(point)
-                if len(batch) == 10_000:
+                if len(batch) == 10_000 or number == count:
+                    begun = time.time()
                     readings.insert_many(batch, ordered=False)
+                    seconds += time.time() - begun
                     batch = []
-            seconds = time.time() - begun
+            begun = time.time()
             database.command("frondCommit", 1, message="readings")
+            commit = time.time() - begun
+            committed = server.bytes()
             server.client.admin.command("frondGc", 1)
-            size = server.bytes()
-            begun = time.time()
-            end = START + datetime.timedelta(minutes=count // SOURCES)
-            hour = {"$gte": end - datetime.timedelta(hours=1)}
-            one = len(list(readings.find({"sensor": {"id": "s007", "room": 0}, "at": hour})))
-            of_one = time.time() - begun
-            begun = time.time()
-            every = readings.count_documents({"at": hour})
-            of_all = time.time() - begun
+            collected = server.bytes()
+            last = readings.find_one(sort=[("at", -1)])["at"]
+            hour = {"$gte": last - datetime.timedelta(minutes=10)}
+            source = {"id": "s007", "room": 0}
+            one, of_one = median_ms(lambda: len(list(readings.find({"sensor": source, "at": hour}))))
+            every, of_all = median_ms(lambda: readings.count_documents({"at": hour}))
             print(
-                f"{kind}: {size / count:.1f} bytes a point, inserted in {seconds:.0f} s;"
-                f" an hour of one source ({one}) {of_one * 1000:.1f} ms, of all ({every}) {of_all * 1000:.1f} ms"
+                f"{make.__name__}, {kind}: {committed / count:.1f} bytes a point when committed, {collected / count:.1f}"
+                f" when collected; inserted in {seconds:.1f} s, committed in {commit:.1f} s; ten minutes of one source"
+                f" ({one}) {of_one:.1f} ms, of all ({every}) {of_all:.1f} ms",
+                flush=True,
             )
         finally:
             server.close()

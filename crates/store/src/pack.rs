@@ -5,6 +5,7 @@
 //! scanned when the store is opened.
 
 pub(crate) mod codec;
+mod columns;
 pub(crate) mod format;
 pub(crate) mod frames;
 mod lz4;

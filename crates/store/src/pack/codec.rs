@@ -6,6 +6,9 @@
 //! letters, level 3 costs twice the processor time of level 1. So commits take level 1, and LZ4
 //! where it doesn't pay.
 //!
+//! Leaves of like documents may be stored by columns first ([`columns`]), which are then compressed
+//! as any bytes where that pays.
+//!
 //! *Hostile bytes*: a frame's header says how long its content is, and that is bounded before it
 //! gets here. Content is decompressed into exactly so many bytes, in one piece, so that neither
 //! codec allocates by the compressed bytes' own word.
@@ -18,9 +21,11 @@ use lz4_flex::block::compress_into;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
+use super::columns;
 use super::lz4::{self, SlotTable};
 use crate::Lifetime;
 use crate::chunk::{Chunk, HASH_BYTES};
+use crate::field::u32_at;
 
 /// Compression must save one part in sixteen, or the frame is stored raw and costs reads nothing.
 const SAVING_DIVISOR: usize = 16;
@@ -38,6 +43,13 @@ const MEDIUM_BYTES_MIN: usize = 8 << 10;
 const NAMES_SHARE: usize = 4;
 /// zstd's level for groups of chunks, which are made once, in the background.
 const LEVEL_GROUP: i32 = 9;
+/// Shorter columns of chunks that are written on the way are left as they are: what compressing
+/// them wins, names mostly, doesn't pay for the tables.
+const COLUMNS_BYTES_MIN: usize = 768;
+/// Where a frame's columns begin if they are as they were written: behind their codec.
+const OFFSET_COLUMNS_BYTES: usize = size_of::<u8>();
+/// And if they are compressed: behind their length.
+const OFFSET_COMPRESSED_COLUMNS: usize = OFFSET_COLUMNS_BYTES + size_of::<u32>();
 
 /// How a frame's chunks are stored. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,17 +58,21 @@ pub(crate) enum Codec {
     Raw = 0,
     Lz4 = 1,
     Zstd = 2,
+    Columns = 3,
 }
 
 impl Codec {
     pub(crate) fn from_byte(byte: u8) -> Option<Codec> {
-        [Codec::Raw, Codec::Lz4, Codec::Zstd].into_iter().find(|codec| *codec as u8 == byte)
+        let all = [Codec::Raw, Codec::Lz4, Codec::Zstd, Codec::Columns];
+        all.into_iter().find(|codec| *codec as u8 == byte)
     }
 }
 
 /// How hard to compress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effort {
+    /// LZ4, never columns: for what is gone after the next fold.
+    Brief,
     /// LZ4: for what is soon rewritten.
     Light,
     /// zstd for one chunk that stays.
@@ -87,7 +103,8 @@ impl Effort {
 impl From<Lifetime> for Effort {
     fn from(lifetime: Lifetime) -> Effort {
         match lifetime {
-            Lifetime::Brief | Lifetime::Working | Lifetime::Loaded => Effort::Light,
+            Lifetime::Brief => Effort::Brief,
+            Lifetime::Working | Lifetime::Loaded => Effort::Light,
             Lifetime::Lasting => Effort::Medium,
         }
     }
@@ -109,13 +126,54 @@ pub(crate) fn compressed_bytes_max(bytes: usize) -> usize {
 /// ([`compressed_bytes_max`]). Returns how long it has become. `None` if that doesn't pay.
 pub(crate) fn compress(effort: Effort, content: &[u8], out: &mut [u8]) -> Option<(Codec, usize)> {
     let (codec, bytes) = match effort {
-        Effort::Light => (Codec::Lz4, compress_lz4(content, out)?),
+        Effort::Brief | Effort::Light => (Codec::Lz4, compress_lz4(content, out)?),
         Effort::Medium => (Codec::Zstd, compress_zstd(LEVEL_CHUNK, content, out)?),
         Effort::Firm => (Codec::Zstd, compress_zstd(LEVEL_FIRM, content, out)?),
         Effort::Strong => (Codec::Zstd, compress_zstd(LEVEL_GROUP, content, out)?),
     };
     let pays = bytes + content.len() / SAVING_DIVISOR < content.len();
     pays.then_some((codec, bytes))
+}
+
+/// What a frame stores of `chunks` by columns: their codec, their length if they are compressed,
+/// and they. `None` if that can't pay.
+pub(crate) fn compress_columns(effort: Effort, chunks: &[&Chunk]) -> Option<Vec<u8>> {
+    let parts: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk.encoded()[..]).collect();
+    let columns = columns::encode(&parts)?;
+    let is_tried = match effort {
+        Effort::Brief => return None,
+        Effort::Light | Effort::Medium => COLUMNS_BYTES_MIN <= columns.len(),
+        Effort::Firm | Effort::Strong => true,
+    };
+    let mut out = vec![0; OFFSET_COMPRESSED_COLUMNS + compressed_bytes_max(columns.len())];
+    if is_tried
+        && let Some((codec, bytes)) =
+            compress(effort, &columns, &mut out[OFFSET_COMPRESSED_COLUMNS..])
+    {
+        out[0] = codec as u8;
+        let columns_bytes = u32::try_from(columns.len()).ok()?.to_le_bytes();
+        out[OFFSET_COLUMNS_BYTES..OFFSET_COMPRESSED_COLUMNS].copy_from_slice(&columns_bytes);
+        out.truncate(OFFSET_COMPRESSED_COLUMNS + bytes);
+        return Some(out);
+    }
+    out.clear();
+    out.push(Codec::Raw as u8);
+    out.extend_from_slice(&columns);
+    Some(out)
+}
+
+fn decompress_columns(stored: &[u8], bytes: usize) -> Option<Vec<u8>> {
+    let codec = Codec::from_byte(*stored.first()?)?;
+    if codec == Codec::Raw {
+        return columns::decode(&stored[OFFSET_COLUMNS_BYTES..], bytes);
+    }
+    // Columns are stored only where they are shorter than what they stand for.
+    let columns_bytes = u32_at(stored, OFFSET_COLUMNS_BYTES)? as usize;
+    if codec == Codec::Columns || bytes < columns_bytes {
+        return None;
+    }
+    let columns = decompress(codec, stored.get(OFFSET_COMPRESSED_COLUMNS..)?, columns_bytes)?;
+    columns::decode(&columns, bytes)
 }
 
 fn compress_lz4(content: &[u8], out: &mut [u8]) -> Option<usize> {
@@ -146,6 +204,7 @@ pub(crate) fn decompress(codec: Codec, stored: &[u8], bytes: usize) -> Option<Ve
             let count = lz4_flex::block::decompress_into(stored, &mut content).ok()?;
             (count == bytes).then_some(content)
         }
+        Codec::Columns => decompress_columns(stored, bytes),
         Codec::Zstd => {
             let announced = get_frame_content_size(stored).ok()??;
             if announced != bytes as u64 {

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::codec::{Codec, Effort, compress, compressed_bytes_max};
+use super::codec::{Codec, Effort, compress, compress_columns, compressed_bytes_max};
 use super::format::{FRAME_HEADER_BYTES, FrameHead, MAX_FRAME_CHUNKS, TABLE_ENTRY_BYTES};
-use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash};
+use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, ChunkKind};
 
 /// Where so many attempts were in vain, only one in `TRIED_AFTERWARDS` is made: chunks that are put
 /// together are mostly of one tree. On 8 KB of random letters LZ4 takes 10 to 16 µs and saves 4 %,
@@ -18,6 +18,9 @@ const TRIED_AFTERWARDS: usize = 8;
 /// Single chunks of which zstd saves less than such a part get LZ4: history is packed once more
 /// later.
 const ZSTD_SAVING_DIVISOR: usize = 2;
+/// Columns that take at most such a part of their content are taken without asking what the bytes
+/// would compress to: that is hardly less.
+const COLUMNS_SURE_DIVISOR: usize = 8;
 
 /// Whether a way to compress is worth trying.
 #[derive(Clone, Copy, Default)]
@@ -46,6 +49,7 @@ pub(crate) struct Frames {
     /// Of chunks that refer to none, and of the others.
     lz4: [Luck; 2],
     zstd: Luck,
+    columns: Luck,
 }
 
 /// One of them.
@@ -103,27 +107,8 @@ impl Frames {
         let start = self.end;
         let stored_start = start + FRAME_HEADER_BYTES + chunks.len() * TABLE_ENTRY_BYTES;
         self.grow_to(stored_start + compressed_bytes_max(content.len()));
-        let mut effort = effort.worth(chunks);
-        if effort == Effort::Medium && !self.zstd.is_tried() {
-            self.zstd.note(false);
-            effort = Effort::Light;
-        }
-        let lz4 = &mut self.lz4[usize::from(chunks[0].reference_count() > 0)];
-        let is_tried = effort != Effort::Light || lz4.is_tried();
-        let out = &mut self.buffer[stored_start..];
-        let compressed = if is_tried { compress(effort, content, out) } else { None };
-        match (effort, compressed) {
-            (Effort::Light, compressed) => lz4.note(compressed.is_some()),
-            (Effort::Medium, Some((_, bytes))) => {
-                self.zstd.note(bytes <= content.len() / ZSTD_SAVING_DIVISOR);
-            }
-            (Effort::Medium, None) => self.zstd.note(false),
-            (Effort::Firm | Effort::Strong, _) => {}
-        }
-        let (codec, stored_bytes) = compressed.unwrap_or_else(|| {
-            self.buffer[stored_start..stored_start + content.len()].copy_from_slice(content);
-            (Codec::Raw, content.len())
-        });
+        let (codec, stored_bytes) =
+            self.compress(effort.worth(chunks), chunks, content, stored_start);
         self.end = stored_start + stored_bytes;
         let frame = &mut self.buffer[start..self.end];
         FrameHead { codec, uncompressed, chunks }.write(frame);
@@ -135,6 +120,83 @@ impl Frames {
         );
         self.frames
             .push(NewFrame { bytes: start..self.end, chunks: first_chunk..self.chunks.len() });
+    }
+
+    /// Puts `content`, which `chunks` are, at `start` of the buffer, in the way that is shortest.
+    /// Returns which, and how long it has become.
+    fn compress(
+        &mut self,
+        effort: Effort,
+        chunks: &[&Chunk],
+        content: &[u8],
+        start: usize,
+    ) -> (Codec, usize) {
+        let columns = self.by_columns(effort, chunks);
+        if let Some(columns) = &columns
+            && columns.len() <= content.len() / COLUMNS_SURE_DIVISOR
+        {
+            return self.take_columns(columns, start);
+        }
+        let refers = chunks[0].reference_count() > 0;
+        let (codec, bytes) = self.by_bytes(effort, content, start, refers);
+        let Some(columns) = columns else { return (codec, bytes) };
+        if bytes <= columns.len() {
+            self.columns.note(false);
+            return (codec, bytes);
+        }
+        self.take_columns(&columns, start)
+    }
+
+    fn take_columns(&mut self, columns: &[u8], start: usize) -> (Codec, usize) {
+        self.columns.note(true);
+        self.buffer[start..start + columns.len()].copy_from_slice(columns);
+        (Codec::Columns, columns.len())
+    }
+
+    /// What a frame of `chunks` would store by columns, if that is worth trying.
+    fn by_columns(&mut self, effort: Effort, chunks: &[&Chunk]) -> Option<Vec<u8>> {
+        let may_be_leaf =
+            |chunk: &&Chunk| chunk.kind() == ChunkKind::MapNode && chunk.reference_count() == 0;
+        if effort == Effort::Brief || !chunks.iter().any(may_be_leaf) {
+            return None;
+        }
+        // What is compressed in the background is compressed as well as can be.
+        if effort != Effort::Strong && !self.columns.is_tried() {
+            self.columns.note(false);
+            return None;
+        }
+        compress_columns(effort, chunks)
+    }
+
+    /// Compresses `content` as bytes, or copies it, to `start` of the buffer.
+    fn by_bytes(
+        &mut self,
+        mut effort: Effort,
+        content: &[u8],
+        start: usize,
+        refers: bool,
+    ) -> (Codec, usize) {
+        if effort == Effort::Medium && !self.zstd.is_tried() {
+            self.zstd.note(false);
+            effort = Effort::Light;
+        }
+        let is_light = matches!(effort, Effort::Brief | Effort::Light);
+        let lz4 = &mut self.lz4[usize::from(refers)];
+        let is_tried = !is_light || lz4.is_tried();
+        let out = &mut self.buffer[start..];
+        let compressed = if is_tried { compress(effort, content, out) } else { None };
+        match (effort, compressed) {
+            (Effort::Brief | Effort::Light, compressed) => lz4.note(compressed.is_some()),
+            (Effort::Medium, Some((_, bytes))) => {
+                self.zstd.note(bytes <= content.len() / ZSTD_SAVING_DIVISOR);
+            }
+            (Effort::Medium, None) => self.zstd.note(false),
+            (Effort::Firm | Effort::Strong, _) => {}
+        }
+        compressed.unwrap_or_else(|| {
+            self.buffer[start..start + content.len()].copy_from_slice(content);
+            (Codec::Raw, content.len())
+        })
     }
 
     /// Adds a frame that lay in another pack, as it is. It holds `chunk` alone.
@@ -206,8 +268,8 @@ mod tests {
 
     /// How many frames have which codec after `count` chunks of some letters, and that all can be
     /// read.
-    fn codecs(effort: Effort, letters: u32, count: u32) -> [usize; 3] {
-        let (mut frames, mut codecs) = (Frames::default(), [0; 3]);
+    fn codecs(effort: Effort, letters: u32, count: u32) -> [usize; 4] {
+        let (mut frames, mut codecs) = (Frames::default(), [0; 4]);
         let chunks: Vec<Chunk> = (0..count).map(|seed| content(seed * 2, letters)).collect();
         chunks.iter().for_each(|chunk| frames.push(effort, &[chunk]));
         for (frame, chunk) in frames.frames().iter().zip(&chunks) {
@@ -222,11 +284,11 @@ mod tests {
     #[test]
     fn what_is_in_vain_is_tried_less() {
         // Two letters: zstd makes an eighth of them. Thirty: a third less, and LZ4 nothing.
-        assert_eq!(codecs(Effort::Medium, 2, 40), [0, 0, 40]);
+        assert_eq!(codecs(Effort::Medium, 2, 40), [0, 0, 40, 0]);
         let found = codecs(Effort::Medium, 30, 40);
-        assert_eq!(found, [32, 0, 8], "raw, LZ4, zstd");
-        assert_eq!(codecs(Effort::Light, 30, 40), [40, 0, 0]);
-        assert_eq!(codecs(Effort::Firm, 30, 40), [0, 0, 40]);
+        assert_eq!(found, [32, 0, 8, 0], "raw, LZ4, zstd");
+        assert_eq!(codecs(Effort::Light, 30, 40), [40, 0, 0, 0]);
+        assert_eq!(codecs(Effort::Firm, 30, 40), [0, 0, 40, 0]);
     }
 
     #[test]

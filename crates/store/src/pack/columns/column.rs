@@ -1,0 +1,111 @@
+//! A column of any kind: while it is gathered, and once it was read.
+
+use super::cursor::Reader;
+use super::strings::Strings;
+use super::{doubles, numbers, strings};
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Numbers,
+    Doubles,
+    Strings,
+}
+
+/// A column that is gathered.
+pub(super) enum Column<'a> {
+    Numbers(Vec<i64>),
+    Doubles(Vec<u64>),
+    Strings(Vec<&'a [u8]>),
+}
+
+/// A column that was read. What asks for another kind than it has gets zeros or nothing.
+pub(super) enum Read<'a> {
+    Numbers(Vec<i64>),
+    Doubles(Vec<u64>),
+    Strings(Strings<'a>),
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn new(kind: Kind, count: usize) -> Column<'a> {
+        match kind {
+            Kind::Numbers => Column::Numbers(Vec::with_capacity(count)),
+            Kind::Doubles => Column::Doubles(Vec::with_capacity(count)),
+            Kind::Strings => Column::Strings(Vec::with_capacity(count)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Column::Numbers(numbers) => numbers.len(),
+            Column::Doubles(bits) => bits.len(),
+            Column::Strings(strings) => strings.len(),
+        }
+    }
+
+    pub(super) fn truncate(&mut self, count: usize) {
+        match self {
+            Column::Numbers(numbers) => numbers.truncate(count),
+            Column::Doubles(bits) => bits.truncate(count),
+            Column::Strings(strings) => strings.truncate(count),
+        }
+    }
+
+    pub(super) fn push_number(&mut self, number: i64) {
+        if let Column::Numbers(numbers) = self {
+            numbers.push(number);
+        }
+    }
+
+    pub(super) fn push_bits(&mut self, double: u64) {
+        if let Column::Doubles(bits) = self {
+            bits.push(double);
+        }
+    }
+
+    pub(super) fn push_string(&mut self, string: &'a [u8]) {
+        if let Column::Strings(strings) = self {
+            strings.push(string);
+        }
+    }
+
+    pub(super) fn number(&self, row: usize) -> i64 {
+        if let Column::Numbers(numbers) = self { numbers[row] } else { 0 }
+    }
+
+    pub(super) fn string(&self, row: usize) -> &'a [u8] {
+        if let Column::Strings(strings) = self { strings[row] } else { &[] }
+    }
+
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Column::Numbers(numbers) => numbers::write(out, numbers),
+            Column::Doubles(bits) => doubles::write(out, bits),
+            Column::Strings(strings) => strings::write(out, strings),
+        }
+    }
+}
+
+impl<'a> Read<'a> {
+    pub(super) fn read(kind: Kind, reader: &mut Reader<'a>, count: usize) -> Option<Read<'a>> {
+        Some(match kind {
+            Kind::Numbers => Read::Numbers(numbers::read(reader, count)?),
+            Kind::Doubles => Read::Doubles(doubles::read(reader, count)?),
+            Kind::Strings => Read::Strings(Strings::read(reader, count)?),
+        })
+    }
+
+    pub(super) fn number(&self, row: usize) -> i64 {
+        if let Read::Numbers(numbers) = self { numbers[row] } else { 0 }
+    }
+
+    pub(super) fn double_bits(&self, row: usize) -> u64 {
+        if let Read::Doubles(bits) = self { bits[row] } else { 0 }
+    }
+
+    pub(super) fn append_string(&self, row: usize, out: &mut Vec<u8>) {
+        if let Read::Strings(strings) = self {
+            strings.append(row, out);
+        }
+    }
+}

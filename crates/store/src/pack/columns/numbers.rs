@@ -1,0 +1,396 @@
+//! A column of whole numbers: whichever of these takes the fewest bytes.
+//!
+//! - *Frame of reference*: the numbers, or what each adds to the one before, or what that adds to
+//!   the step before (delta of delta: nothing is left of a regular clock), as multiples of their
+//!   greatest common divisor above a base, in as many bits as the largest needs. A few outliers
+//!   are listed beside, so that one gap in a clock doesn't widen all steps (PFOR; Zukowski et al.,
+//!   "Super-scalar RAM-CPU cache compression", 2006).
+//! - *Dictionary*: the different numbers, and for each place which one.
+//!
+//! Arithmetic wraps, so that every column of 64-bit numbers has a form. Layout: docs/format/columns.md.
+
+use super::bit_packing::{pack, packed_bytes, unpack, width};
+use super::cursor::{Reader, signed_bytes, write_signed, write_varint};
+
+// How a column begins. Stored: never renumber.
+const ORDER_BITS: u8 = 0b11;
+const ORDER_DICTIONARY: u8 = 3;
+const HAS_DIVISOR: u8 = 1 << 2;
+const HAS_OUTLIERS: u8 = 1 << 3;
+const IS_CONSTANT: u8 = 1 << 4;
+
+/// Below this width outliers and dictionaries win too little for the search.
+const WIDTH_SEARCHED_MIN: u32 = 3;
+/// One number in so many may be an outlier, and at most `OUTLIERS_MAX`.
+const OUTLIERS_SHARE: usize = 8;
+const OUTLIERS_MAX: usize = 12;
+/// One number in so many may be new in a dictionary.
+const DICTIONARY_SHARE: usize = 2;
+const SAMPLE_COUNT: usize = 24;
+
+/// How numbers are packed above a base.
+struct Packing {
+    base: i64,
+    divisor: u64,
+    width: u32,
+    /// The positions of those that aren't.
+    outliers: Vec<usize>,
+    bytes: usize,
+}
+
+/// Appends the column of `numbers`.
+pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64]) {
+    let Some(first) = numbers.first() else { return };
+    if numbers.iter().all(|number| number == first) {
+        out.push(IS_CONSTANT);
+        write_signed(out, *first);
+        return;
+    }
+    let steps = steps(numbers);
+    let steps_of_steps = self::steps(&steps);
+    let orders = [numbers, &steps, &steps_of_steps];
+    // The search for outliers is dear, so only what may be the cheapest is looked at: without them,
+    // and if most numbers are near each other and some aren't.
+    let least = |bits: fn(&[i64]) -> u32| (0..3).min_by_key(|order| bits(orders[*order]));
+    let (narrow, near) = (least(range_width), least(spread));
+    let likely = narrow.into_iter().chain(near.filter(|near| Some(*near) != narrow));
+    let packings = likely.map(|order| (order, Packing::of(orders[order])));
+    let firsts = |order: usize| orders[..order].iter().map(|residues| signed_bytes(residues[0]));
+    let cheapest =
+        packings.min_by_key(|(order, packing)| packing.bytes + firsts(*order).sum::<usize>());
+    let Some((order, packing)) = cheapest else { return };
+    if WIDTH_SEARCHED_MIN <= packing.width
+        && let Some(dictionary) = dictionary(numbers)
+        && dictionary.len() < packing.bytes
+    {
+        out.extend_from_slice(&dictionary);
+        return;
+    }
+    let mode = out.len();
+    out.push(order as u8);
+    orders[..order].iter().for_each(|residues| write_signed(out, residues[0]));
+    let flags = packing.write(out, orders[order]);
+    out[mode] |= flags;
+}
+
+/// What each number adds to the one before.
+fn steps(numbers: &[i64]) -> Vec<i64> {
+    numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect()
+}
+
+/// How many bits the greatest needs above the least; the most if there are no numbers.
+fn range_width(numbers: &[i64]) -> u32 {
+    let (Some(least), Some(most)) = (numbers.iter().min(), numbers.iter().max()) else {
+        return u32::MAX;
+    };
+    width(most.wrapping_sub(*least) as u64)
+}
+
+/// About how many bits the numbers need above the first, in all, so that an outlier counts once;
+/// the most if there are none.
+fn spread(numbers: &[i64]) -> u32 {
+    let Some(first) = numbers.first() else { return u32::MAX };
+    let above = |number: &i64| {
+        let above = number.wrapping_sub(*first);
+        width((above << 1 ^ above >> 63) as u64)
+    };
+    numbers.iter().map(above).sum()
+}
+
+/// Reads the column of `count` numbers.
+pub(super) fn read(reader: &mut Reader<'_>, count: usize) -> Option<Vec<i64>> {
+    let mut numbers = Vec::with_capacity(count);
+    if count == 0 {
+        return Some(numbers);
+    }
+    let mode = reader.byte()?;
+    if mode & !(ORDER_BITS | HAS_DIVISOR | HAS_OUTLIERS | IS_CONSTANT) != 0 {
+        return None;
+    }
+    if mode & ORDER_BITS == ORDER_DICTIONARY {
+        read_dictionary(reader, mode, count, &mut numbers)?;
+        return Some(numbers);
+    }
+    let order = usize::from(mode & ORDER_BITS);
+    if count <= order {
+        return None;
+    }
+    let mut firsts = [0; 2];
+    for first in &mut firsts[..order] {
+        *first = reader.signed()?;
+    }
+    read_packed(reader, mode, count - order, &mut numbers)?;
+    for first in firsts[..order].iter().rev() {
+        sum_up(&mut numbers, *first);
+    }
+    Some(numbers)
+}
+
+/// Makes of `first` and steps the numbers that they lead to.
+fn sum_up(steps: &mut Vec<i64>, first: i64) {
+    let mut sum = first;
+    for step in &mut *steps {
+        let next = sum.wrapping_add(*step);
+        *step = sum;
+        sum = next;
+    }
+    steps.push(sum);
+}
+
+impl Packing {
+    /// The one of the fewest bytes for `numbers`, of which there is one at least.
+    fn of(numbers: &[i64]) -> Packing {
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        for number in numbers {
+            least = least.min(*number);
+            most = most.max(*number);
+        }
+        let all = width(most.wrapping_sub(least) as u64);
+        let (least, most) = if WIDTH_SEARCHED_MIN <= all && OUTLIERS_SHARE <= numbers.len() {
+            without_outliers(numbers, all)
+        } else {
+            (least, most)
+        };
+        let is_inside = |number: i64| least <= number && number <= most;
+        let above = |number: i64| number.wrapping_sub(least) as u64;
+        let mut divisor = 0;
+        for number in numbers.iter().filter(|number| is_inside(**number)) {
+            divisor = greatest_common_divisor(divisor, above(*number));
+            if divisor == 1 {
+                break;
+            }
+        }
+        let divisor = divisor.max(1);
+        let width = width(above(most) / divisor);
+        let outside = numbers.iter().enumerate().filter(|(_, number)| !is_inside(**number));
+        let (mut outliers, mut outlier_bytes) = (Vec::new(), 0);
+        for (position, number) in outside {
+            outliers.push(position);
+            outlier_bytes += 1 + signed_bytes(*number);
+        }
+        let head = 1 + signed_bytes(least) + usize::from(width > 0);
+        let bytes = head + outlier_bytes + (numbers.len() * width as usize).div_ceil(8);
+        Packing { base: least, divisor, width, outliers, bytes }
+    }
+
+    /// Appends `numbers`, whose packing this is; returns what the column's first byte says of it.
+    fn write(&self, out: &mut Vec<u8>, numbers: &[i64]) -> u8 {
+        let mut flags = 0;
+        write_signed(out, self.base);
+        if self.outliers.is_empty() && self.width == 0 {
+            return IS_CONSTANT;
+        }
+        if self.divisor > 1 {
+            flags |= HAS_DIVISOR;
+            write_varint(out, self.divisor);
+        }
+        if !self.outliers.is_empty() {
+            flags |= HAS_OUTLIERS;
+            write_varint(out, self.outliers.len() as u64);
+            let mut next = 0;
+            for position in &self.outliers {
+                write_varint(out, (position - next) as u64);
+                write_signed(out, numbers[*position]);
+                next = position + 1;
+            }
+        }
+        out.push(self.width as u8);
+        let mut outliers = self.outliers.iter().copied().peekable();
+        let packed = numbers.iter().enumerate().map(|(position, number)| {
+            if outliers.next_if_eq(&position).is_some() {
+                return 0;
+            }
+            number.wrapping_sub(self.base) as u64 / self.divisor
+        });
+        pack(out, self.width, packed);
+        flags
+    }
+}
+
+/// The least and the most of `numbers`, which need `all` bits, without those that make the others
+/// wide.
+fn without_outliers(numbers: &[i64], all: u32) -> (i64, i64) {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    let last = sorted.len() - 1;
+    // A place and the number itself, which is about as long as it is far off.
+    let outlier_bits = 8 + 8 + all as usize;
+    let mut best = (all as usize * numbers.len(), 0, last);
+    for count in 1..=(numbers.len() / OUTLIERS_SHARE).min(OUTLIERS_MAX) {
+        for below in 0..=count {
+            let (low, high) = (below, last - (count - below));
+            let range = sorted[high].wrapping_sub(sorted[low]) as u64;
+            let bits = width(range) as usize * numbers.len() + count * outlier_bits;
+            best = best.min((bits, low, high));
+        }
+    }
+    (sorted[best.1], sorted[best.2])
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn read_packed(
+    reader: &mut Reader<'_>,
+    mode: u8,
+    count: usize,
+    numbers: &mut Vec<i64>,
+) -> Option<()> {
+    let base = reader.signed()?;
+    if mode & IS_CONSTANT != 0 {
+        numbers.resize(count, base);
+        return (mode & (HAS_DIVISOR | HAS_OUTLIERS) == 0).then_some(());
+    }
+    let divisor = if mode & HAS_DIVISOR != 0 { reader.varint()? } else { 1 };
+    let mut outliers = Vec::new();
+    if mode & HAS_OUTLIERS != 0 {
+        let mut next = 0;
+        for _ in 0..reader.count(count)? {
+            let position = reader.count(count)?.checked_add(next).filter(|at| *at < count)?;
+            outliers.push((position, reader.signed()?));
+            next = position + 1;
+        }
+    }
+    let width = u32::from(reader.byte()?);
+    if u64::BITS < width {
+        return None;
+    }
+    let packed = reader.take(packed_bytes(count, width)?)?;
+    let number = |packed: u64| base.wrapping_add(packed.wrapping_mul(divisor) as i64);
+    unpack(packed, width, count, numbers, number);
+    for (position, number) in outliers {
+        numbers[position] = number;
+    }
+    Some(())
+}
+
+/// The column as a dictionary, if few numbers are different.
+fn dictionary(numbers: &[i64]) -> Option<Vec<u8>> {
+    // Most columns that have none show it at their beginning.
+    let sample = &numbers[..numbers.len().min(SAMPLE_COUNT)];
+    let is_new = |position: &usize| !sample[..*position].contains(&sample[*position]);
+    if sample.len() < (0..sample.len()).filter(is_new).count() * DICTIONARY_SHARE
+        && sample.len() == SAMPLE_COUNT
+    {
+        return None;
+    }
+    let mut different = numbers.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    if numbers.len() < different.len() * DICTIONARY_SHARE {
+        return None;
+    }
+    let mut out = vec![ORDER_DICTIONARY];
+    write_varint(&mut out, different.len() as u64);
+    let mut last = 0i64;
+    for number in &different {
+        write_signed(&mut out, number.wrapping_sub(last));
+        last = *number;
+    }
+    let position = |number: &i64| different.binary_search(number).map_or(0, |at| at as u64);
+    pack(&mut out, width(different.len() as u64 - 1), numbers.iter().map(position));
+    Some(out)
+}
+
+fn read_dictionary(
+    reader: &mut Reader<'_>,
+    mode: u8,
+    count: usize,
+    numbers: &mut Vec<i64>,
+) -> Option<()> {
+    let different_count = reader.count(count)?;
+    if mode != ORDER_DICTIONARY || different_count == 0 {
+        return None;
+    }
+    let mut different = Vec::with_capacity(different_count);
+    let mut last = 0i64;
+    for _ in 0..different_count {
+        last = last.wrapping_add(reader.signed()?);
+        different.push(last);
+    }
+    let width = width(different_count as u64 - 1);
+    unpack(reader.take(packed_bytes(count, width)?)?, width, count, numbers, |at| at as i64);
+    for number in numbers {
+        *number = *different.get(usize::try_from(*number).ok()?)?;
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that `numbers` come back, and how many bytes they take at most.
+    fn check(numbers: &[i64], bytes_max: usize) {
+        let mut out = Vec::new();
+        write(&mut out, numbers);
+        assert!(out.len() <= bytes_max, "{} bytes: {numbers:?}", out.len());
+        let mut reader = Reader::new(&out);
+        assert_eq!(read(&mut reader, numbers.len()).as_deref(), Some(numbers));
+        assert!(reader.is_empty());
+        for bytes in 0..out.len() {
+            assert_eq!(read(&mut Reader::new(&out[..bytes]), numbers.len()), None);
+        }
+    }
+
+    fn noise(position: i64, below: i64) -> i64 {
+        let number = (position as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        (number % below as u64) as i64
+    }
+
+    #[test]
+    fn each_kind_of_column_takes_little() {
+        check(&[], 0);
+        check(&[7], 2);
+        check(&[7; 50], 2);
+        check(&[i64::MIN, i64::MAX, 0, -1], 40);
+        let collect = |number: &dyn Fn(i64) -> i64| (0..48).map(number).collect::<Vec<i64>>();
+        // A clock that ticks, one that ticks by whole seconds, and one with a gap.
+        check(&collect(&|n| 1_767_000_000_000 + 1000 * n), 12);
+        check(&collect(&|n| 1_767_000_000_000 + 1000 * (noise(n, 2) + 2 * n)), 30);
+        check(
+            &collect(&|n| 1_767_000_000_000 + 1000 * n + if n > 20 { 86_400_000 } else { 0 }),
+            30,
+        );
+        // Noise of five bits, and of five bits but for one.
+        check(&collect(&|n| noise(n, 32)), 34);
+        check(&collect(&|n| if n == 9 { 1 << 40 } else { noise(n, 32) }), 44);
+        // A few codes.
+        check(&collect(&|n| [200, 404, 500, 70_000][noise(n, 4) as usize]), 12 + 12);
+    }
+
+    #[test]
+    fn arbitrary_numbers_come_back() {
+        for seed in 0..2000i64 {
+            let count = noise(seed, 70);
+            let bits = noise(seed * 3, 64) as u32;
+            let numbers: Vec<i64> = (0..count)
+                .map(|n| {
+                    let number = (seed * 71 + n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15u64 as i64);
+                    if noise(n ^ seed, 9) == 0 { number } else { number >> bits }
+                })
+                .collect();
+            check(&numbers, 30 + 10 * numbers.len());
+        }
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        for bytes in [
+            &[0xe0, 0][..],
+            // A constant that has outliers, a width of 65 bits, an outlier beyond the end.
+            &[IS_CONSTANT | HAS_OUTLIERS, 0],
+            &[0, 0, 65, 0],
+            &[HAS_OUTLIERS, 0, 1, 9, 0, 0],
+            // An empty dictionary, and a place beyond it.
+            &[ORDER_DICTIONARY, 0],
+            &[ORDER_DICTIONARY, 3, 0, 0, 0, 0xff, 0xff],
+        ] {
+            assert_eq!(read(&mut Reader::new(bytes), 4), None, "{bytes:?}");
+        }
+    }
+}

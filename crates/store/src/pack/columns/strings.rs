@@ -1,0 +1,311 @@
+//! A column of strings of bytes: one for all; a dictionary and which one stands in each place; for
+//! numbered names (`/cart/17`, `order-000123`) a column of their [`numbers`], and one of what stands
+//! around each; or one after the other without what they begin and end with alike. Layout:
+//! docs/format/columns.md.
+
+use super::cursor::{Reader, write_string};
+use super::numbers;
+
+// How a column begins. Stored: never renumber.
+const FORM_SAME: u8 = 0;
+const FORM_DICTIONARY: u8 = 1;
+const FORM_PLAIN: u8 = 2;
+const FORM_NUMBERED: u8 = 3;
+
+/// One string in so many may be new in a dictionary, and at most `DIFFERENT_MAX`.
+const DICTIONARY_SHARE: usize = 2;
+const DIFFERENT_MAX: usize = 64;
+/// More digits are no number of 64 bits for sure.
+const DIGITS_MAX: usize = 18;
+
+/// A column that was read.
+pub(super) enum Strings<'a> {
+    Same(&'a [u8]),
+    Dictionary { around: Around<'a>, different: Vec<&'a [u8]>, places: Vec<i64> },
+    Plain { around: Around<'a>, bytes: &'a [u8], ends: Vec<usize> },
+    Numbered { around: Box<[Strings<'a>; 2]>, digits: usize, numbers: Vec<i64> },
+}
+
+/// What all strings begin and end with.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    before: &'a [u8],
+    behind: &'a [u8],
+}
+
+impl<'a> Around<'a> {
+    fn of(strings: &[&'a [u8]]) -> Around<'a> {
+        let first = strings[0];
+        let (mut before, mut behind) = (first.len(), first.len());
+        for string in &strings[1..] {
+            before = alike(first.iter().take(before), string.iter());
+            behind = alike(first.iter().rev().take(behind), string.iter().rev());
+        }
+        let shortest = strings.iter().map(|string| string.len()).min().unwrap_or(0);
+        let behind = behind.min(shortest - before);
+        Around { before: &first[..before], behind: &first[first.len() - behind..] }
+    }
+
+    fn middle<'b>(&self, string: &'b [u8]) -> &'b [u8] {
+        &string[self.before.len()..string.len() - self.behind.len()]
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_string(out, self.before);
+        write_string(out, self.behind);
+    }
+
+    fn read(reader: &mut Reader<'a>) -> Option<Around<'a>> {
+        Some(Around { before: reader.string()?, behind: reader.string()? })
+    }
+}
+
+fn alike<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// Appends the column of `strings`.
+pub(super) fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
+    if strings.is_empty() || write_repeated(out, strings) {
+        return;
+    }
+    let start = out.len();
+    if let Some(numbered) = Numbered::of(strings) {
+        out.push(FORM_NUMBERED);
+        if write_repeated(out, &numbered.before) && write_repeated(out, &numbered.behind) {
+            out.push(numbered.digits as u8);
+            numbers::write(out, &numbered.numbers);
+            return;
+        }
+        out.truncate(start);
+    }
+    out.push(FORM_PLAIN);
+    let around = Around::of(strings);
+    around.write(out);
+    let middles = strings.iter().map(|string| around.middle(string));
+    numbers::write(out, &middles.clone().map(|middle| middle.len() as i64).collect::<Vec<_>>());
+    middles.for_each(|middle| out.extend_from_slice(middle));
+}
+
+/// Appends the column of `strings` if few of them are different; tells whether that is so.
+fn write_repeated(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
+    if strings.iter().all(|string| *string == strings[0]) {
+        out.push(FORM_SAME);
+        write_string(out, strings[0]);
+        return true;
+    }
+    let Some((different, places)) = dictionary(strings) else { return false };
+    out.push(FORM_DICTIONARY);
+    numbers::write(out, &[different.len() as i64]);
+    let around = Around::of(&different);
+    around.write(out);
+    different.iter().for_each(|string| write_string(out, around.middle(string)));
+    numbers::write(out, &places);
+    true
+}
+
+/// The different strings in the order in which they come, and which stands in each place.
+fn dictionary<'a>(strings: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
+    let different_max = (strings.len() / DICTIONARY_SHARE).min(DIFFERENT_MAX);
+    let (mut different, mut places) = (Vec::new(), Vec::with_capacity(strings.len()));
+    let mut last = 0;
+    for string in strings {
+        if different.get(last) != Some(string) {
+            last = different.iter().position(|known| known == string).unwrap_or(different.len());
+        }
+        if last == different.len() {
+            if different.len() == different_max {
+                return None;
+            }
+            different.push(*string);
+        }
+        places.push(last as i64);
+    }
+    Some((different, places))
+}
+
+/// Strings as numbers and what stands around them.
+struct Numbered<'a> {
+    before: Vec<&'a [u8]>,
+    behind: Vec<&'a [u8]>,
+    /// As many digits as each number has; or 0, if they have no leading zeros.
+    digits: usize,
+    numbers: Vec<i64>,
+}
+
+impl<'a> Numbered<'a> {
+    /// By the last digits of each, if all have some, and those can be made of numbers again.
+    fn of(strings: &[&'a [u8]]) -> Option<Numbered<'a>> {
+        let count = strings.len();
+        let (mut before, mut behind) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut numbers, mut digits) = (Vec::with_capacity(count), None);
+        let (mut is_even, mut has_zeros) = (true, false);
+        for string in strings {
+            let end = string.iter().rposition(u8::is_ascii_digit)? + 1;
+            let is_other = |byte: &u8| !byte.is_ascii_digit();
+            let start = string[..end].iter().rposition(is_other).map_or(0, |other| other + 1);
+            let start = start.max(end.saturating_sub(DIGITS_MAX));
+            let number = &string[start..end];
+            is_even &= *digits.get_or_insert(number.len()) == number.len();
+            has_zeros |= number.len() > 1 && number[0] == b'0';
+            before.push(&string[..start]);
+            behind.push(&string[end..]);
+            let digit = |number: i64, digit: &u8| number * 10 + i64::from(digit - b'0');
+            numbers.push(number.iter().fold(0, digit));
+        }
+        let digits = if is_even { digits? } else { 0 };
+        (is_even || !has_zeros).then_some(Numbered { before, behind, digits, numbers })
+    }
+}
+
+impl<'a> Strings<'a> {
+    /// Reads the column of `count` strings.
+    pub(super) fn read(reader: &mut Reader<'a>, count: usize) -> Option<Strings<'a>> {
+        if count == 0 {
+            return Some(Strings::Same(&[]));
+        }
+        match reader.byte()? {
+            FORM_PLAIN => {
+                let around = Around::read(reader)?;
+                let mut end = 0usize;
+                let mut ends = Vec::with_capacity(count);
+                for bytes in numbers::read(reader, count)? {
+                    end = end.checked_add(usize::try_from(bytes).ok()?)?;
+                    ends.push(end);
+                }
+                Some(Strings::Plain { around, bytes: reader.take(end)?, ends })
+            }
+            FORM_NUMBERED => {
+                let before = Strings::read_repeated(reader.byte()?, reader, count)?;
+                let behind = Strings::read_repeated(reader.byte()?, reader, count)?;
+                let digits = usize::from(reader.byte()?);
+                let numbers = numbers::read(reader, count)?;
+                let around = Box::new([before, behind]);
+                (digits <= DIGITS_MAX).then_some(Strings::Numbered { around, digits, numbers })
+            }
+            form => Strings::read_repeated(form, reader, count),
+        }
+    }
+
+    /// Reads a column of few different strings, behind its form.
+    fn read_repeated(form: u8, reader: &mut Reader<'a>, count: usize) -> Option<Strings<'a>> {
+        match form {
+            FORM_SAME => Some(Strings::Same(reader.string()?)),
+            FORM_DICTIONARY => {
+                let different_count = usize::try_from(numbers::read(reader, 1)?[0]).ok()?;
+                if count < different_count {
+                    return None;
+                }
+                let around = Around::read(reader)?;
+                let mut different = Vec::with_capacity(different_count);
+                for _ in 0..different_count {
+                    different.push(reader.string()?);
+                }
+                let places = numbers::read(reader, count)?;
+                let known = 0..different_count as i64;
+                let all_known = places.iter().all(|place| known.contains(place));
+                all_known.then_some(Strings::Dictionary { around, different, places })
+            }
+            _ => None,
+        }
+    }
+
+    /// Appends the string at `position`, which is less than the column's count.
+    pub(super) fn append(&self, position: usize, out: &mut Vec<u8>) {
+        match self {
+            Strings::Same(string) => out.extend_from_slice(string),
+            Strings::Dictionary { around, different, places } => {
+                out.extend_from_slice(around.before);
+                out.extend_from_slice(different[places[position] as usize]);
+                out.extend_from_slice(around.behind);
+            }
+            Strings::Plain { around, bytes, ends } => {
+                let start = position.checked_sub(1).map_or(0, |before| ends[before]);
+                out.extend_from_slice(around.before);
+                out.extend_from_slice(&bytes[start..ends[position]]);
+                out.extend_from_slice(around.behind);
+            }
+            Strings::Numbered { around, digits, numbers } => {
+                around[0].append(position, out);
+                append_digits(numbers[position], *digits, out);
+                around[1].append(position, out);
+            }
+        }
+    }
+}
+
+fn append_digits(number: i64, digits_min: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut rest = number.unsigned_abs();
+    while rest > 0 || out.len() - start < digits_min.max(1) {
+        out.push(b'0' + (rest % 10) as u8);
+        rest /= 10;
+    }
+    out[start..].reverse();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that `strings` come back, and how many bytes they take at most.
+    fn check(strings: &[&str], bytes_max: usize) {
+        let strings: Vec<&[u8]> = strings.iter().map(|string| string.as_bytes()).collect();
+        let mut out = Vec::new();
+        write(&mut out, &strings);
+        assert!(out.len() <= bytes_max, "{} bytes: {strings:?}", out.len());
+        let mut reader = Reader::new(&out);
+        let found = Strings::read(&mut reader, strings.len()).unwrap();
+        assert!(reader.is_empty());
+        for (position, string) in strings.iter().enumerate() {
+            let mut bytes = Vec::new();
+            found.append(position, &mut bytes);
+            assert_eq!(bytes, *string);
+        }
+        for bytes in 0..out.len() {
+            assert!(Strings::read(&mut Reader::new(&out[..bytes]), strings.len()).is_none());
+        }
+    }
+
+    fn check_all(string: impl Fn(u32) -> String, bytes_max: usize) {
+        let strings: Vec<String> = (0..48).map(string).collect();
+        check(&strings.iter().map(String::as_str).collect::<Vec<_>>(), bytes_max);
+    }
+
+    #[test]
+    fn each_kind_of_column_takes_little() {
+        check(&[], 0);
+        check(&["a", ""], 12);
+        check(&["aba", "aba-aba", "ab"], 24);
+        check_all(|_| "the same".to_owned(), 10);
+        check_all(|n| ["GET", "PUT", "DELETE"][(n * n % 3) as usize].to_owned(), 32);
+        check_all(|n| format!("order-{:06}.json", 990 + n * 3), 25);
+        check_all(|n| format!("order-{}", 97 + n), 18);
+        let word = |n: u32| ["cart", "item", "search"][(n * n % 7 % 3) as usize];
+        check_all(|n| format!("/{}/{}?q", word(n), n * 7919 % 5000), 40 + 48 * 15 / 8);
+        check_all(|n| format!("{}{:020}", word(n), n), 60 + 48 * 2);
+        check_all(|n| format!("order-0{}", 97 + n * n % 61), 60 + 48 * 3);
+        check_all(|n| format!("{}-x", "y".repeat(n as usize)), 48 * 24 + 20);
+    }
+
+    #[test]
+    fn hostile_bytes_are_refused() {
+        // No form; a dictionary of more than there are, a place beyond it; a length beyond the end.
+        for bytes in [
+            &[9, 0, 0, 0, 0][..],
+            &[FORM_DICTIONARY, 16, 8, 0, 0, 0, 0],
+            &[FORM_DICTIONARY, 16, 2, 0, 0, 1, b'a', 16, 2],
+            &[FORM_PLAIN, 0, 0, 16, 6, b'a'],
+            &[FORM_PLAIN, 0, 0, 16, 1, b'a'],
+            // Numbers with numbers around them, which might go on for ever.
+            &[FORM_NUMBERED, FORM_NUMBERED, 0, 0, 0, 0, 0, 0, 16, 5, 16, 5],
+        ] {
+            assert!(Strings::read(&mut Reader::new(bytes), 2).is_none(), "{bytes:?}");
+        }
+        // Numbers that no writer makes are digits all the same.
+        let negative = Strings::read(&mut Reader::new(&[FORM_NUMBERED, 0, 0, 0, 0, 0, 16, 5]), 2);
+        let mut out = Vec::new();
+        negative.unwrap().append(1, &mut out);
+        assert_eq!(out, b"3");
+    }
+}
