@@ -118,6 +118,24 @@ struct Terms<'a> {
     deferred: Option<&'a Deferred>,
 }
 
+impl Terms<'_> {
+    /// The stripes of all that it concerns, ascending.
+    fn stripes(&self, stripe: fn(&Scope) -> usize) -> Vec<usize> {
+        let mut stripes: Vec<usize> = self.more.iter().chain([&self.scope]).map(stripe).collect();
+        stripes.sort_unstable();
+        stripes.dedup();
+        stripes
+    }
+
+    /// Ends a transaction that has written nothing, or leaves its end to be awaited.
+    fn end(&self, transaction: Transaction) -> Result<(), Error> {
+        match self.deferred {
+            Some(deferred) => deferred.add(transaction.end_unawaited(), self.interrupt),
+            None => end(transaction, self.interrupt),
+        }
+    }
+}
+
 /// Whether a transaction that met a conflict has what it wanted, after a wait perhaps, and need
 /// only begin again.
 fn has_its_turn(transaction: &mut Transaction, interrupt: &Interrupt) -> Result<bool, Error> {
@@ -229,16 +247,10 @@ impl Frond {
 
     /// Not generic: it would be compiled for each of its callers.
     fn attempt_until_done(&self, terms: &Terms<'_>, body: Body<'_>) -> Result<(), Error> {
-        let Terms { scope, mode, interrupt, sight, deferred, .. } = *terms;
+        let Terms { mode, interrupt, sight, deferred, .. } = *terms;
         let contention = self.contention();
-        let in_order = |stripe: fn(&Scope) -> usize| {
-            let mut stripes: Vec<usize> = terms.more.iter().chain([&scope]).map(stripe).collect();
-            stripes.sort_unstable();
-            stripes.dedup();
-            stripes
-        };
-        let stripes = in_order(|scope| scope.collection);
-        let databases = in_order(|scope| scope.database);
+        let stripes = terms.stripes(|scope| scope.collection);
+        let databases = terms.stripes(|scope| scope.database);
         let mut kept: Option<Transaction> = None;
         for attempt in 0..ATTEMPTS_MAX {
             if 0 < attempt {
@@ -248,7 +260,10 @@ impl Frond {
             let moment = self.catalog_cache().moment();
             if mode != LatchMode::Writer {
                 // A deferred writer has let go of its latch when it had its place.
-                self.await_line(interrupt)?;
+                match self.await_line(interrupt) {
+                    Err(error) if error.kind == ErrorKind::Conflict => continue,
+                    awaited => awaited?,
+                }
             }
             let is_first = attempt == 0 && deferred.is_none();
             let mut transaction = self.begin_attempt(kept.take(), is_first, sight)?;
@@ -258,10 +273,7 @@ impl Frond {
                     key_count = transaction.written_count();
                     self.commit_by(transaction, terms)
                 }
-                Ok(Outcome::Discard(())) => match deferred {
-                    Some(deferred) => deferred.add(transaction.end_unawaited(), interrupt),
-                    None => end(transaction, interrupt),
-                },
+                Ok(Outcome::Discard(())) => terms.end(transaction),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
                     // A transaction that waits for a key mustn't hold memory that others wait for.
