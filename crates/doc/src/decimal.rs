@@ -11,7 +11,7 @@ mod text;
 use std::cmp::Ordering;
 
 pub use arithmetic::{Rounding, add, divide, multiply, remainder, round_to_places, subtract};
-pub use text::{parse, to_string};
+pub use text::{parse, to_string, underflows};
 
 use crate::document::value::Decimal128;
 

@@ -5,7 +5,11 @@
 //! 1. exp: x = n ln 2 + r, then r is divided by 2^16, the Taylor series, and 16 squarings.
 //! 2. ln: x = 2^j t with t from 3/4 to 3/2, then 2 artanh((t - 1) / (t + 1)).
 //! 3. atan: three halvings, x / (1 + sqrt(1 + x^2)), then the series. Pi by Machin's formula.
-//! 4. sin, cos: x = q pi/2 + r, then the Taylor series of r.
+//! 4. sin, cos: x = q pi/2 + r, then the Taylor series of r. As many bits of pi as the greatest
+//!    decimal takes are computed once, by divisions by small numbers only: 10^6144 costs one long
+//!    division, and no more terms than 1 does.
+
+use std::sync::OnceLock;
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 
@@ -14,6 +18,8 @@ const EXP_HALVINGS: u64 = 16;
 const ATAN_HALVINGS: u64 = 3;
 /// Bits beyond those that are asked for, for what halving and doubling loses.
 const GUARD: u64 = 40;
+/// Bits of pi that are kept: 10^6145 has 20,414, and 586 are right behind it.
+const PI_BITS: u64 = 21_000;
 
 /// 1.
 pub(super) fn one(bits: u64) -> BigInt {
@@ -66,9 +72,26 @@ pub(super) fn ln_two(bits: u64) -> BigInt {
 
 /// Pi.
 pub(super) fn pi(bits: u64) -> BigInt {
-    let inner = bits + GUARD;
-    let arc = |divisor: u32| odd_series(&(one(inner) / divisor), true, inner);
-    (arc(5) * 16 - arc(239) * 4) >> GUARD
+    static PI: OnceLock<BigInt> = OnceLock::new();
+    debug_assert!(bits <= PI_BITS);
+    PI.get_or_init(|| {
+        let inner = PI_BITS + GUARD;
+        let whole = arc_tangent_of_inverse(5, inner) * 16 - arc_tangent_of_inverse(239, inner) * 4;
+        whole >> GUARD
+    }) >> PI_BITS.saturating_sub(bits)
+}
+
+/// The arc tangent of 1 / `divisor`, whose terms take divisions by small numbers only.
+fn arc_tangent_of_inverse(divisor: u32, bits: u64) -> BigInt {
+    let mut power = one(bits) / divisor;
+    let mut sum = power.clone();
+    let mut nth = 1_u32;
+    while !is_zero(&power) {
+        power = -power / (divisor * divisor);
+        nth += 2;
+        sum += &power / nth;
+    }
+    sum
 }
 
 /// e^x as m and n: m * 2^n, m from 1/2 to 2. `x` is below 2^32.
@@ -130,16 +153,8 @@ pub(super) fn arc_tangent(x: &BigInt, bits: u64) -> BigInt {
 
 /// The sine and the cosine. `x` has so many bits that its fraction is right.
 pub(super) fn sine_and_cosine(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
-    // A great x takes as many more bits of pi away.
-    let inner = bits + GUARD + x.bits().saturating_sub(bits);
-    let x = x << (inner - bits);
-    let quarter: BigInt = pi(inner) >> 1_u32;
-    let half: BigInt = &quarter >> 1_u32;
-    let mut count: BigInt = (&x + &half) / &quarter;
-    if x.sign() == Sign::Minus {
-        count = -((-&x + &half) / &quarter);
-    }
-    let rest = &x - &count * &quarter;
+    let inner = bits + GUARD;
+    let (count, rest) = quarters(x, bits);
     let square = -multiply(&rest, &rest, inner);
     let series = |first: BigInt, mut divisor: u32| {
         let (mut term, mut sum) = (first.clone(), first);
@@ -148,7 +163,7 @@ pub(super) fn sine_and_cosine(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
             sum += &term;
             divisor += 2;
         }
-        sum >> (inner - bits)
+        sum >> GUARD
     };
     let (sine, cosine) = (series(rest.clone(), 2), series(one(inner), 1));
     // What is left has the sign of the count.
@@ -159,4 +174,19 @@ pub(super) fn sine_and_cosine(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
         2 | -2 => (-sine, -cosine),
         _ => (-cosine, sine),
     }
+}
+
+/// How many quarter turns are nearest to an angle, and what is left, with [`GUARD`] bits more.
+fn quarters(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
+    // A great x takes as many more bits of pi away.
+    let more = x.bits().saturating_sub(bits);
+    let x = x << (GUARD + more);
+    let quarter: BigInt = pi(bits + GUARD + more) >> 1_u32;
+    let half: BigInt = &quarter >> 1_u32;
+    let mut count: BigInt = (&x + &half) / &quarter;
+    if x.sign() == Sign::Minus {
+        count = -((-&x + &half) / &quarter);
+    }
+    let rest = (x - &count * quarter) >> more;
+    (count, rest)
 }

@@ -39,6 +39,25 @@ pub fn parse(text: &str) -> Option<Decimal128> {
     matches!(parts(result), Parts::Finite { .. }).then_some(result)
 }
 
+/// Whether a text that [`parse`] reads lies so near to zero that digits of it are lost.
+pub fn underflows(text: &str) -> bool {
+    /// The exponent of the least number with all digits, and that of the least there is.
+    const NORMAL: i64 = -6143;
+    const LEAST: i64 = -6176;
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole, fraction].concat();
+    let significant = digits.trim_start_matches('0');
+    let without_zeros = significant.trim_end_matches('0');
+    let (Some(exponent), false) = (parse_exponent(exponent), without_zeros.is_empty()) else {
+        return false;
+    };
+    let last = exponent - fraction.len() as i64;
+    let first = last + significant.len() as i64 - 1;
+    first < NORMAL && last + ((significant.len() - without_zeros.len()) as i64) < LEAST
+}
+
 /// Exponents of any length are read; beyond a million they all mean too great or too small.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -231,6 +231,23 @@ fn few_digits_have_no_zeros_behind() {
 
 #[test]
 fn great_angles_are_turned_by_all_digits_of_pi() {
+    let exact = [
+        ("1E+6144", "0.9168078385445297016578219657016703", "0.3993286706252226496850307517433643"),
+        (
+            "9.999999999999999999999999999999999E+6144",
+            "0.5582907749092521238056875912416942",
+            "-0.8296453523350967216289114223081673",
+        ),
+        (
+            "-123456789E+3000",
+            "0.7487843359835491318958862254181893",
+            "0.6628137130338172240700990049010975",
+        ),
+    ];
+    for (angle, sine, cosine) in exact {
+        check(&format!("sin {angle}"), sin(number(angle)), sine);
+        check(&format!("cos {angle}"), cos(number(angle)), cosine);
+    }
     // sin^2 + cos^2 = 1 wherever the angle is.
     for angle in ["1E+6144", "123456789E+3000", "-7E+40"] {
         let angle = number(angle);
