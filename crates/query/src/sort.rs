@@ -54,6 +54,11 @@ impl SortPattern {
     pub fn parse_search(pattern: Document<'_>) -> Result<SortPattern, QueryError> {
         let mut fields = Vec::new();
         for (path, value) in pattern.iter() {
+            if fields.iter().any(|field: &SortField| field.path == path) {
+                let message =
+                    format!("$sort key must not contain duplicate keys (field: '{path}')");
+                return Err(QueryError::new(Code::Location(7_472_500), message));
+            }
             if let Value::Document(expression) = value {
                 let kind = metadata_of(expression)?;
                 // The nearest first, but the best.

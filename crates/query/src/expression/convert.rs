@@ -175,8 +175,12 @@ fn parse_double(text: &str) -> Result<f64, QueryError> {
     }
     let number: f64 =
         text.parse().map_err(|_| unparsable("number", text, "Did not consume whole string."))?;
-    // A number too great for a double is refused, the word for infinity is not.
-    if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) {
+    // A number too great for a double is refused, the word for infinity is not; and one too small
+    // for all digits of a double.
+    let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
+    let is_lost = number.abs() < f64::MIN_POSITIVE
+        && mantissa.contains(|letter: char| ('1'..='9').contains(&letter));
+    if number.is_infinite() && text.contains(|letter: char| letter.is_ascii_digit()) || is_lost {
         return Err(unparsable("number", text, "Out of range"));
     }
     Ok(number)
@@ -186,14 +190,36 @@ fn decimal_number(value: Value<'_>) -> Answer<'static> {
     let number = match value {
         Value::Boolean(boolean) => decimal::from_i64(i64::from(boolean)),
         Value::DateTime(millis) => decimal::from_i64(millis),
-        Value::String(text) => decimal::parse(text)
-            .ok_or_else(|| unparsable("number", text, "Failed to parse string to decimal"))?,
+        Value::String(text) => {
+            let number = decimal::parse(text);
+            let number = number
+                .ok_or_else(|| unparsable("number", text, "Failed to parse string to decimal"))?;
+            if decimal::underflows(text) {
+                let reason = "Conversion from string to decimal would underflow";
+                return Err(unparsable("number", text, reason));
+            }
+            number
+        }
         _ => match Number::of(value) {
             Some(number) => number.decimal(),
             None => return Err(unsupported(value, Some(ElementType::Decimal128))),
         },
     };
     Ok(number.into())
+}
+
+fn is_nan(value: Value<'_>) -> bool {
+    Number::of(value).is_some_and(|number| number.double().is_nan())
+}
+
+fn is_infinite(value: Value<'_>) -> bool {
+    match value {
+        Value::Double(number) => number.is_infinite(),
+        Value::Decimal128(number) => {
+            matches!(decimal::parts(number), decimal::Parts::Infinity { .. })
+        }
+        _ => false,
+    }
 }
 
 fn is_beyond_int(number: f64) -> bool {
@@ -212,12 +238,12 @@ fn integer(value: Value<'_>, to: ElementType) -> Result<i64, QueryError> {
             }
             Ok(number)
         }
-        Value::Double(number) if number.is_nan() => {
+        Value::Double(_) | Value::Decimal128(_) if is_nan(value) => {
             let message = "Attempt to convert NaN value to integer type in $convert \
                            with no onError value";
             Err(failed(message.to_owned()))
         }
-        Value::Double(number) if number.is_infinite() => {
+        Value::Double(_) | Value::Decimal128(_) if is_infinite(value) => {
             let message = "Attempt to convert infinity value to integer type in $convert \
                            with no onError value";
             Err(failed(message.to_owned()))

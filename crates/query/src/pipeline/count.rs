@@ -116,8 +116,7 @@ pub(super) fn parse(
     let field = match argument.as_str() {
         None => return Err(failure(40156, "the count field must be a non-empty string")),
         Some("") => return Err(failure(40157, "the count field must be a non-empty string")),
-        // It is short for a group.
-        Some("_id") => return Err(failure(15948, "a group's _id may only be specified once")),
+        Some("_id") => return Err(failure(9_039_800, "the count field cannot be '_id'")),
         Some(field) => field,
     };
     if field.starts_with('$') {

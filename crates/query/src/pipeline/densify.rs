@@ -5,6 +5,10 @@
 //! 2. A partition's values are compared with the grid of the range (its low end, and steps from
 //!    there): where no document has a grid's value, one is made, with the partition's fields and
 //!    the value. One document is looked at and made at a time ([`Filler`]).
+//! 3. A step goes on from the value before, as `$add` and `$dateAdd` do: a month after January 31
+//!    is February 28, and the next one March 28. Sums of doubles are rounded at each step.
+//! 4. Explicit bounds are filled where there is no document at all, but a partition is one by a
+//!    value.
 //!
 //! Partitions come out one after the other, in the order of their fields.
 
@@ -17,13 +21,12 @@ use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key, order};
 
 use super::Documents;
-use super::parse::{StageParser, failed_to_parse, one};
+use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::set_path::set_path;
 use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::stage::{Context, Stage, lazily};
 use super::time_unit::TimeUnit;
-use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
@@ -71,6 +74,8 @@ struct Filler {
     full: Option<(ValueBuf, ValueBuf)>,
     /// The partition that is read; `None` between two.
     current: Option<Current>,
+    /// Whether there was one.
+    has_begun: bool,
     made: usize,
     steps: usize,
 }
@@ -82,11 +87,12 @@ struct Current {
     template: DocumentBuf,
     /// The grid's low end and its end, which may be on the grid; `None` before the first value.
     grid: Option<(ValueBuf, End)>,
-    /// The next place of the grid, and its value.
-    place: i64,
+    /// The next value of the grid; `None` at its end.
     point: Option<ValueBuf>,
     /// Whether a document has the point's value.
     is_there: bool,
+    /// Whether a document has any value.
+    has_value: bool,
 }
 
 /// Where a grid ends.
@@ -114,6 +120,7 @@ impl Stage for Densify {
                 sorted: sorted.peekable(),
                 full,
                 current: None,
+                has_begun: false,
                 made: 0,
                 steps: 0,
             };
@@ -173,6 +180,11 @@ impl Densify {
         Ok((sorter.finish()?, full))
     }
 
+    /// Whether the bounds are filled where no document has a value.
+    fn is_filled_always(&self) -> bool {
+        self.partition.is_empty() && matches!(self.bounds, Range::Explicit(..))
+    }
+
     /// The value of the field, if there is one.
     fn value<'d>(&self, document: Document<'d>) -> Option<Value<'d>> {
         at(document, &self.field).filter(|value| !matches!(value, Value::Null | Value::Undefined))
@@ -225,34 +237,41 @@ impl Filler {
 
     /// Begins the next partition, if there is one.
     fn begin(&mut self) -> Result<bool, QueryError> {
-        let Some((sort_key, first)) = peeked(&mut self.sorted)? else { return Ok(false) };
+        let stage = Arc::clone(&self.stage);
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
         let mut template = DocumentBuf::empty();
-        for path in &self.stage.partition {
-            if let Some(value) = at(first.view(), path) {
-                template = set_path(template.view(), path, Some(value));
+        let key = match peeked(&mut self.sorted)? {
+            Some((sort_key, first)) => {
+                for path in &stage.partition {
+                    if let Some(value) = at(first.view(), path) {
+                        template = set_path(template.view(), path, Some(value));
+                    }
+                }
+                stage.partition_of(sort_key).to_vec()
             }
-        }
-        let key = self.stage.partition_of(sort_key).to_vec();
-        let grid = match (&self.stage.bounds, &self.full) {
+            None if is_first && stage.is_filled_always() => Vec::new(),
+            None => return Ok(false),
+        };
+        let grid = match (&stage.bounds, &self.full) {
             (Range::Explicit(low, high), _) => Some((low.clone(), End::Before(high.clone()))),
             (Range::Full, Some((low, high))) => Some((low.clone(), End::At(high.clone()))),
             // Begins with the first value.
             (Range::Full, None) | (Range::Partition, _) => None,
         };
-        let current = Current { key, template, grid, place: 0, point: None, is_there: false };
+        let low = grid.as_ref().map(|(low, _)| low.clone());
+        let has_value = stage.is_filled_always();
+        let mut current = Current { key, template, grid, point: None, is_there: false, has_value };
+        current.move_to(low);
         self.current = Some(current);
-        self.move_on();
         Ok(true)
     }
 
-    /// Goes on to the next place of the grid.
+    /// Goes on to the next value of the grid.
     fn move_on(&mut self) {
         let Some(current) = &mut self.current else { return };
-        current.is_there = false;
-        let Some((low, end)) = &current.grid else { return };
-        let point = self.stage.step.from(low.as_value(), current.place);
-        current.point = point.filter(|point| end.is_behind(point.as_value()));
-        current.place = current.place.saturating_add(1);
+        let next = current.point.take();
+        let next = next.and_then(|point| self.stage.step.after(point.as_value()));
+        current.move_to(next);
     }
 
     /// A document of the partition, or one that is made; `None` if this step gives none.
@@ -262,12 +281,15 @@ impl Filler {
         let mut is_begun = false;
         let is_next = match peeked(&mut self.sorted)? {
             Some((sort_key, document)) if stage.partition_of(sort_key) == current.key => {
-                match (stage.value(document.view()), &current.point) {
+                let value = stage.value(document.view());
+                current.has_value |= value.is_some();
+                match (value, &current.point) {
                     (None, _) => true,
                     (Some(value), None) => {
                         is_begun = current.grid.is_none();
                         if is_begun {
                             current.grid = Some((value.to_buf(), End::WithDocuments));
+                            current.move_to(Some(value.to_buf()));
                         }
                         true
                     }
@@ -280,7 +302,7 @@ impl Filler {
             }
             _ => {
                 let ends_here = matches!(&current.grid, None | Some((_, End::WithDocuments)));
-                if ends_here || current.point.is_none() {
+                if ends_here || current.point.is_none() || !current.has_value {
                     self.current = None;
                     return Ok(None);
                 }
@@ -288,11 +310,8 @@ impl Filler {
             }
         };
         if is_next {
-            if is_begun {
-                // The first value is the grid's first point, and is there.
-                self.move_on();
-                self.current.iter_mut().for_each(|current| current.is_there = true);
-            }
+            // The first value is the grid's first point, and is there.
+            current.is_there |= is_begun;
             let (_, document) = self.sorted.next().expect("it was seen")?;
             return Ok(Some(document));
         }
@@ -325,6 +344,14 @@ fn peeked(sorted: &mut Peekable<Sorted>) -> Result<Option<&(Bytes, DocumentBuf)>
     Ok(sorted.peek().and_then(|entry| entry.as_ref().ok()))
 }
 
+impl Current {
+    fn move_to(&mut self, point: Option<ValueBuf>) {
+        self.is_there = false;
+        let end = self.grid.as_ref().map(|(_, end)| end);
+        self.point = point.filter(|point| end.is_none_or(|end| end.is_behind(point.as_value())));
+    }
+}
+
 impl End {
     /// Whether a point lies before the end.
     fn is_behind(&self, point: Value<'_>) -> bool {
@@ -337,25 +364,14 @@ impl End {
 }
 
 impl Step {
-    /// The grid's value at a position; `None` where numbers or dates end.
-    fn from(&self, low: Value<'_>, position: i64) -> Option<ValueBuf> {
-        match (self, low) {
-            (Step::Number(step), low) => {
-                let position = Value::Int64(position);
-                let offset = crate::number::multiply(step.as_value(), position)?;
-                let point = crate::number::add(low, offset)?;
-                // The factor is a long; the point has the type of what it is made of.
-                let both_small =
-                    matches!((low, step.as_value()), (Value::Int32(_), Value::Int32(_)));
-                let small = point.as_integer().and_then(|whole| i32::try_from(whole).ok());
-                Some(match small.filter(|_| both_small) {
-                    Some(small) => ValueBuf::from(Value::Int32(small)),
-                    None => point.to_buf(),
-                })
+    /// The grid's value after one; `None` where numbers or dates end.
+    fn after(&self, point: Value<'_>) -> Option<ValueBuf> {
+        match (self, point) {
+            (Step::Number(step), point) => {
+                crate::number::add(point, step.as_value()).map(|next| next.to_buf())
             }
-            (Step::Time(count, unit), Value::DateTime(low)) => {
-                let date = unit.add(low, count.checked_mul(position)?)?;
-                Some(ValueBuf::from(Value::DateTime(date)))
+            (Step::Time(count, unit), Value::DateTime(date)) => {
+                unit.add(date, *count).map(|date| ValueBuf::from(Value::DateTime(date)))
             }
             _ => None,
         }
@@ -367,16 +383,13 @@ fn at<'d>(document: Document<'d>, parts: &[String]) -> Option<Value<'d>> {
     Path::new(&parts.join(".")).get(document)
 }
 
-fn missing(name: &str) -> QueryError {
-    failure(40414, format!("BSON field '$densify.{name}' is missing but a required field"))
+/// Whether a path is another one or leads through it.
+fn is_within(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn wrong_type(name: &str, found: Value<'_>, expected: &str) -> QueryError {
-    let found = found.element_type().alias();
-    let message = format!(
-        "BSON field '$densify.{name}' is the wrong type '{found}', expected type '{expected}'"
-    );
-    QueryError::new(Code::TypeMismatch, message)
+fn missing(name: &str) -> QueryError {
+    failure(40414, format!("BSON field '$densify.{name}' is missing but a required field"))
 }
 
 /// Parses `range`.
@@ -394,7 +407,7 @@ fn range(range: Document<'_>, has_partition: bool) -> Result<(Step, Range), Quer
                        value";
         return Err(failure(5_733_401, message));
     }
-    let unit = range.get("unit").map(TimeUnit::parse).transpose()?;
+    let unit = typed(range, "unit").map(TimeUnit::parse).transpose()?;
     let step = match unit {
         None => Step::Number(step.to_buf()),
         Some(unit) => {
@@ -410,16 +423,20 @@ fn range(range: Document<'_>, has_partition: bool) -> Result<(Step, Range), Quer
         Value::String("full") => Range::Full,
         Value::String("partition") if has_partition => Range::Partition,
         Value::String("partition") => {
-            let message = "one may not specify the bounds as 'partition' without specifying a \
+            let message = "One cannot specify the bounds as 'partition' without specifying a \
                            non-empty array of partitionByFields. You may have meant to specify \
                            'full' bounds.";
             return Err(failure(5_733_408, message));
         }
         Value::Array(array) => explicit(array.iter().collect::<Vec<_>>().as_slice(), &step)?,
+        Value::String(_) => {
+            let message = "Bounds string must either be 'full' or 'partition'";
+            return Err(failure(5_946_802, message));
+        }
         _ => {
-            let message = "the bounds in a range statement must be the string 'full', \
+            let message = "The bounds in a range statement must be the string 'full', \
                            'partition', or an ascending array of two numbers or two dates";
-            return Err(failure(5_733_403, message));
+            return Err(failure(5_733_404, message));
         }
     };
     Ok((step, bounds))
@@ -427,30 +444,36 @@ fn range(range: Document<'_>, has_partition: bool) -> Result<(Step, Range), Quer
 
 fn explicit(bounds: &[Value<'_>], step: &Step) -> Result<Range, QueryError> {
     let [low, high] = bounds else {
-        let message = "a bounding array in a range statement must have exactly two elements";
+        let message = "A bounding array in a range statement must have exactly two elements";
         return Err(failure(5_733_403, message));
     };
-    let fits = |value: &Value<'_>| match step {
-        Step::Number(_) => value.is_number(),
-        Step::Time(..) => matches!(value, Value::DateTime(_)),
+    let mixed = "A bounding array must contain either both dates or both numeric types";
+    let (code, message) = match (*low, *high, step) {
+        (low, high, _) if order::compare(low, high).is_gt() => (
+            5_733_402,
+            "A bounding array must be an ascending array of either two dates or two numbers",
+        ),
+        (low, _, Step::Time(..)) if low.is_number() => {
+            (5_733_409, "Numeric bounds may not have unit parameter")
+        }
+        (low, high, _) if low.is_number() && !high.is_number() => (5_733_406, mixed),
+        (low, high, Step::Number(step)) if low.is_number() => {
+            let step = step.as_value().element_type();
+            if low.element_type() == high.element_type() && low.element_type() == step {
+                return Ok(Range::Explicit(low.to_buf(), high.to_buf()));
+            }
+            (5_876_900, "Upper bound, lower bound, and step must all have the same type")
+        }
+        (Value::DateTime(_), Value::DateTime(_), Step::Number(_)) => {
+            (5_733_410, "A bounding array of dates must specify a unit")
+        }
+        (Value::DateTime(_), Value::DateTime(_), Step::Time(..)) => {
+            return Ok(Range::Explicit(low.to_buf(), high.to_buf()));
+        }
+        (Value::DateTime(_), ..) => (5_733_405, mixed),
+        _ => (5_946_800, "Explicit bounds must be numeric or dates"),
     };
-    if !fits(low) || !fits(high) {
-        return Err(match step {
-            Step::Number(_) => failure(
-                5_733_406,
-                "a bounding array in a range statement must contain numbers if no unit is given",
-            ),
-            Step::Time(..) => failure(
-                5_733_402,
-                "a bounding array in a range statement must contain dates if a unit is given",
-            ),
-        });
-    }
-    if order::compare(*low, *high).is_gt() {
-        let message = "the bounds in a range statement must be ascending";
-        return Err(failure(5_733_402, message));
-    }
-    Ok(Range::Explicit(low.to_buf(), high.to_buf()))
+    Err(failure(code, message))
 }
 
 pub(super) fn parse(
@@ -467,34 +490,43 @@ pub(super) fn parse(
             return Err(failure(40415, message));
         }
     }
-    let field = specification.get("field").ok_or_else(|| missing("field"))?;
+    let field = typed(specification, "field").ok_or_else(|| missing("field"))?;
     let Value::String(field) = field else {
-        return Err(wrong_type("field", field, "string"));
+        return Err(wrong_type("$densify.field", field, "string"));
     };
     if field.starts_with('$') {
         return Err(failure(16410, "FieldPath field names may not start with '$'."));
     }
     let mut partition = Vec::new();
-    match specification.get("partitionByFields") {
+    match typed(specification, "partitionByFields") {
         None => {}
         Some(Value::Array(paths)) => {
             for path in paths.iter() {
                 let Value::String(path) = path else {
-                    return Err(wrong_type("partitionByFields", path, "string"));
+                    return Err(wrong_type("$densify.partitionByFields", path, "string"));
                 };
-                if path == field {
-                    let message = "BSON field '$densify.partitionByFields' contains the field that \
-                                   is being densified";
+                if is_within(path, field) {
+                    let message = format!(
+                        "partitionByFields '{path}' cannot include field '{field}' that is being \
+                         densified."
+                    );
                     return Err(failure(8_993_000, message));
+                }
+                if is_within(field, path) {
+                    let message = format!(
+                        "field '{field}' that is being densified cannot include partitionByFields \
+                         '{path}'."
+                    );
+                    return Err(failure(9_554_500, message));
                 }
                 partition.push(parse_path(path)?);
             }
         }
-        Some(other) => return Err(wrong_type("partitionByFields", other, "array")),
+        Some(other) => return Err(wrong_type("$densify.partitionByFields", other, "array")),
     }
-    let given = specification.get("range").ok_or_else(|| missing("range"))?;
+    let given = typed(specification, "range").ok_or_else(|| missing("range"))?;
     let Value::Document(given) = given else {
-        return Err(wrong_type("range", given, "object"));
+        return Err(wrong_type("$densify.range", given, "object"));
     };
     let (step, bounds) = range(given, !partition.is_empty())?;
     one(Densify { field: parse_path(field)?, partition, step, bounds })

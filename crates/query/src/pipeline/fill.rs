@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuilder, Value};
 
-use super::parse::{StageParser, failed_to_parse};
+use super::parse::{StageParser, failed_to_parse, typed, wrong_type};
 use super::stage::Stage;
 use super::{project, set_window_fields};
-use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
 
@@ -35,7 +34,8 @@ fn method<'v>(path: &str, specification: Value<'v>) -> Result<Option<Method<'v>>
                 let message = format!("Method must be either locf or linear, found {other}");
                 return Err(failure(6_050_202, message));
             }
-            ("method", _) => return Err(wrong_type("method", given, "string")),
+            ("method", Value::Null | Value::Undefined) => {}
+            ("method", _) => return Err(wrong_type("$fill.method", given, "string")),
             _ => {
                 let message = format!("BSON field '$fill.{name}' is an unknown field.");
                 return Err(failure(40415, message));
@@ -50,20 +50,12 @@ fn method<'v>(path: &str, specification: Value<'v>) -> Result<Option<Method<'v>>
     Ok(method.or(value))
 }
 
-fn wrong_type(name: &str, found: Value<'_>, expected: &str) -> QueryError {
-    let found = found.element_type().alias();
-    let message = format!(
-        "BSON field '$fill.{name}' is the wrong type '{found}', expected type '{expected}'"
-    );
-    QueryError::new(Code::TypeMismatch, message)
-}
-
 /// The `partitionBy` of the `$setWindowFields`.
 fn append_partition(
     window: &mut DocumentBuilder,
     specification: Document<'_>,
 ) -> Result<(), QueryError> {
-    match (specification.get("partitionBy"), specification.get("partitionByFields")) {
+    match (typed(specification, "partitionBy"), typed(specification, "partitionByFields")) {
         (Some(_), Some(_)) => {
             let message =
                 "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'";
@@ -72,30 +64,32 @@ fn append_partition(
         (Some(partition @ (Value::String(_) | Value::Document(_))), None) => {
             window.append("partitionBy", partition);
         }
-        (Some(other), None) => return Err(wrong_type("partitionBy", other, "string, object")),
+        (Some(other), None) => {
+            return Err(wrong_type("$fill.partitionBy", other, "string, object"));
+        }
         (None, Some(Value::Array(paths))) => {
             window.begin_document("partitionBy");
             for (position, path) in paths.iter().enumerate() {
                 let Value::String(path) = path else {
-                    return Err(wrong_type("partitionByFields", path, "string"));
+                    return Err(wrong_type("$fill.partitionByFields", path, "string"));
                 };
                 parse_path(path)?;
                 window.append(&position.to_string(), Value::String(&format!("${path}")));
             }
             window.end();
         }
-        (None, Some(other)) => return Err(wrong_type("partitionByFields", other, "array")),
+        (None, Some(other)) => return Err(wrong_type("$fill.partitionByFields", other, "array")),
         (None, None) => {}
     }
     Ok(())
 }
 
 fn parse_output(specification: Document<'_>) -> Result<Document<'_>, QueryError> {
-    let output = specification.get("output").ok_or_else(|| {
+    let output = typed(specification, "output").ok_or_else(|| {
         failure(40414, "BSON field '$fill.output' is missing but a required field")
     })?;
     let Value::Document(output) = output else {
-        return Err(wrong_type("output", output, "object"));
+        return Err(wrong_type("$fill.output", output, "object"));
     };
     if output.is_empty() {
         return Err(failure(6_050_203, "$fill requires at least one output field"));
@@ -122,9 +116,9 @@ pub(super) fn parse(
     };
     refuse_unknown(specification)?;
     let output = parse_output(specification)?;
-    let sort = specification.get("sortBy");
+    let sort = typed(specification, "sortBy");
     if let Some(other) = sort.filter(|sort| sort.as_document().is_none()) {
-        return Err(wrong_type("sortBy", other, "object"));
+        return Err(wrong_type("$fill.sortBy", other, "object"));
     }
     let mut window = DocumentBuilder::new();
     append_partition(&mut window, specification)?;
@@ -143,11 +137,6 @@ pub(super) fn parse(
                 has_values = true;
                 values.begin_document(path).begin_array("$ifNull");
                 values.push(Value::String(&own)).push(value).end().end();
-            }
-            Some(Method::Linear | Method::Last) if sort.is_none() => {
-                let message = "$fill with 'linear' or 'locf' requires a sort order ('sortBy')";
-                let code = if matches!(filled, Some(Method::Linear)) { 605_001 } else { 6_050_202 };
-                return Err(failure(code, message));
             }
             Some(Method::Linear) => {
                 has_window = true;

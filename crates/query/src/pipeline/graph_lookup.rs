@@ -17,6 +17,7 @@ use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Rows, Stage};
+use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
@@ -283,14 +284,24 @@ fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
                 let message = format!("restrictSearchWithMatch must be an object, found {found}");
                 return Err(failure(40185, message));
             }
-            ("from" | "as" | "connectFromField" | "connectToField" | "depthField", value) => {
+            ("from", Value::String("")) => {
+                let message = "invalid $graphLookup namespace: the collection's name is empty";
+                return Err(QueryError::new(Code::InvalidNamespace, message));
+            }
+            ("from", Value::String(collection)) => options.collection = Some(collection),
+            ("from", other) => {
+                let found = other.element_type().alias();
+                return Err(failed_to_parse(format!(
+                    "$graphLookup 'from' field must be a string, but found {found}"
+                )));
+            }
+            ("as" | "connectFromField" | "connectToField" | "depthField", value) => {
                 let Value::String(text) = value else {
                     let found = value.element_type().alias();
                     let message = format!("expected string as argument for {name}, found: {found}");
                     return Err(failure(40103, message));
                 };
                 match name {
-                    "from" => options.collection = Some(text),
                     "as" => options.target = Some(text),
                     "connectFromField" => options.from = Some(text),
                     "connectToField" => options.to = Some(text),
@@ -324,9 +335,6 @@ pub(super) fn parse(
                        'connectToField' to be specified.";
         return Err(failure(40105, message));
     };
-    if collection.is_empty() {
-        return Err(failed_to_parse("$graphLookup argument 'from' must not be empty"));
-    }
     if let Some(restriction) = options.restriction {
         Filter::parse_with_functions(restriction)?;
     }

@@ -21,6 +21,7 @@ use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Rows, Stage};
 use super::{Documents, Pipeline};
+use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{
     Elements, Evaluated, Expression, Scope, check_depth, check_name, failure, parse_path,
@@ -269,7 +270,10 @@ pub(super) fn parse(
         return Err(failed_to_parse("must specify 'from' field for a $lookup"));
     }
     let (database, collection) = match options.from {
-        Some((_, "")) => return Err(failed_to_parse("$lookup argument 'from' must not be empty")),
+        Some((_, "")) => {
+            let message = "invalid $lookup namespace: the collection's name is empty";
+            return Err(QueryError::new(Code::InvalidNamespace, message));
+        }
         Some((database, collection)) => (database.map(str::to_owned), Some(collection.to_owned())),
         None => (None, None),
     };

@@ -5,6 +5,7 @@ use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::parsed::Pipeline;
+use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, failure};
 use crate::filter::Filter;
@@ -37,6 +38,8 @@ pub(super) enum WhenNotMatched {
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub(super) on: Vec<String>,
+    /// Whether these were told.
+    pub(super) has_on: bool,
     pub(super) when_matched: WhenMatched,
     pub(super) when_not_matched: WhenNotMatched,
     /// The variables of the whole pipeline.
@@ -58,6 +61,16 @@ impl Merge {
     /// The paths by which documents are about the same: a unique index must have them.
     pub fn on(&self) -> &[String] {
         &self.on
+    }
+
+    /// Whether the request names these paths: then they need a unique index of its collation.
+    pub fn has_on(&self) -> bool {
+        self.has_on
+    }
+
+    /// By what documents are about the same.
+    pub fn collation(&self) -> &Collation {
+        self.variables.collation()
     }
 
     /// What reads what documents have references for.
@@ -86,7 +99,8 @@ impl Merge {
                 Some(value) => builder.begin_document(path).append("$eq", value).end(),
             };
         }
-        Filter::parse(builder.build().view()).map(Some)
+        let filter = Filter::parse(builder.build().view())?;
+        Ok(Some(filter.with_collation(self.collation())))
     }
 
     /// What is to be done with `new`, of which `existing` is there already. Either may have
@@ -132,7 +146,14 @@ impl Merge {
                 pipeline.transform(existing, &self.variables.with(values))?
             }
         };
-        let made = replaced_whole(existing, &made)?;
+        let made = replaced_whole(existing, &made).map_err(|error| {
+            let message = format!(
+                "$merge failed to update the matching document, did you attempt to modify the _id \
+                 or the shard key? :: caused by :: {}",
+                error.message
+            );
+            QueryError::new(error.code, message)
+        })?;
         if made.as_bytes() == existing.as_bytes() {
             return Ok(MergeAction::Nothing);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Array, Document, Value};
 
 use super::merge::{Merge, WhenMatched, WhenNotMatched};
-use super::parse::{StageParser, failed_to_parse, one};
+use super::parse::{StageParser, one, typed, wrong_type};
 use super::stage::{Context, Stage};
 use super::{Documents, Pipeline, of_id, storable};
 use crate::code::Code;
@@ -46,9 +46,12 @@ impl Stage for MergeStage {
     }
 }
 
-/// Where `$merge` writes.
-fn target(value: Value<'_>) -> Result<(Option<String>, String), QueryError> {
+/// Where `$merge` writes: as the stage's `into`, or as all of it.
+fn target(value: Value<'_>, is_field: bool) -> Result<(Option<String>, String), QueryError> {
     let (database, collection) = match value {
+        Value::String("") if is_field => {
+            return Err(failure(5_786_800, "$merge 'into' field cannot be an empty string"));
+        }
         Value::String(collection) => (None, collection),
         Value::Document(target) => {
             let (mut database, mut collection) = (None, None);
@@ -56,16 +59,22 @@ fn target(value: Value<'_>) -> Result<(Option<String>, String), QueryError> {
                 match (name, value) {
                     ("db", Value::String(text)) => database = Some(text),
                     ("coll", Value::String(text)) => collection = Some(text),
+                    ("db" | "coll", Value::Null | Value::Undefined) => {}
+                    ("db" | "coll", _) => {
+                        return Err(wrong_type(&format!("into.{name}"), value, "string"));
+                    }
                     _ => {
                         let message = format!("BSON field 'into.{name}' is an unknown field.");
                         return Err(failure(40415, message));
                     }
                 }
             }
-            let collection = collection.ok_or_else(|| {
-                failure(51178, "$merge 'into' field must specify a 'coll' that is not empty")
+            let collection = collection.filter(|name| !name.is_empty()).ok_or_else(|| {
+                let message = "$merge 'into' field must specify a 'coll' that is not empty, null \
+                               or undefined";
+                failure(5_786_801, message)
             })?;
-            (database, collection)
+            (database.filter(|name| !name.is_empty()), collection)
         }
         other => {
             let found = other.element_type().alias();
@@ -191,13 +200,13 @@ fn when_not_matched(value: Option<Value<'_>>) -> Result<WhenNotMatched, QueryErr
         None | Some(Value::String("insert")) => Ok(WhenNotMatched::Insert),
         Some(Value::String("discard")) => Ok(WhenNotMatched::Discard),
         Some(Value::String("fail")) => Ok(WhenNotMatched::Fail),
-        Some(other) => {
+        Some(Value::String(other)) => {
             let message = format!(
-                "Enumeration value '{}' for field 'whenNotMatched' is not a valid value.",
-                other.as_str().map_or_else(|| crate::text::value(other), str::to_owned)
+                "Enumeration value '{other}' for field 'whenNotMatched' is not a valid value."
             );
             Err(QueryError::new(Code::BadValue, message))
         }
+        Some(other) => Err(wrong_type("$merge.whenNotMatched", other, "string")),
     }
 }
 
@@ -223,14 +232,14 @@ pub(super) fn parse(
     let into = options.get("into").ok_or_else(|| {
         failure(40414, "BSON field '$merge.into' is missing but a required field")
     })?;
-    let (database, collection) = target(into)?;
-    let variables = match options.get("let") {
+    let (database, collection) = target(into, argument.as_document().is_some())?;
+    let variables = match typed(options, "let") {
         None => None,
         Some(Value::Document(variables)) => Some(variables),
-        Some(_) => return Err(failed_to_parse("$merge 'let' must be an object")),
+        Some(other) => return Err(wrong_type("$merge.let", other, "object")),
     };
     let matched = when_matched(options.get("whenMatched"), variables, parser)?;
-    let not_matched = when_not_matched(options.get("whenNotMatched"))?;
+    let not_matched = when_not_matched(typed(options, "whenNotMatched"))?;
     let is_plain = matches!(matched, WhenMatched::Keep | WhenMatched::Fail);
     if is_plain && not_matched != WhenNotMatched::Insert {
         let shown = |name: &str| options.get(name).and_then(|value| value.as_str()).unwrap_or("");
@@ -244,6 +253,7 @@ pub(super) fn parse(
     }
     let merge = Merge {
         on: on(options.get("on"))?,
+        has_on: options.get("on").is_some(),
         when_matched: matched,
         when_not_matched: not_matched,
         variables: Variables::default(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, Value};
 
-use super::parse::{StageParser, one};
+use super::parse::{StageParser, one, wrong_type};
 use super::stage::{Context, Stage};
 use super::{Documents, of_id, storable};
 use crate::code::Code;
@@ -50,7 +50,7 @@ pub(super) fn parse(
 ) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
     let mut series = None;
     let (database, collection) = match argument {
-        Value::String(collection) => (None, Some(collection)),
+        Value::String(collection) => (None, collection),
         Value::Document(target) => {
             let (mut database, mut collection) = (None, None);
             for (name, value) in target.iter() {
@@ -58,19 +58,27 @@ pub(super) fn parse(
                     ("db", Value::String(name)) => database = Some(name),
                     ("coll", Value::String(name)) => collection = Some(name),
                     ("timeseries", Value::Document(options)) => series = Some(options.to_buf()),
+                    ("db" | "coll" | "timeseries", Value::Null | Value::Undefined) => {}
+                    ("db" | "coll", _) => {
+                        return Err(wrong_type(&format!("$out.{name}"), value, "string"));
+                    }
+                    ("timeseries", _) => {
+                        return Err(wrong_type("$out.timeseries", value, "object"));
+                    }
                     _ => {
-                        let message = format!(
-                            "If an object is passed to $out it must have exactly \
-                             2 string fields: 'db' and 'coll', found: {name}"
-                        );
-                        return Err(failure(16994, message));
+                        let message = format!("BSON field '$out.{name}' is an unknown field.");
+                        return Err(failure(40415, message));
                     }
                 }
             }
-            if database.is_none() {
-                collection = None;
-            }
-            (database, collection)
+            let missing = |name: &str| {
+                let message = format!("BSON field '$out.{name}' is missing but a required field");
+                failure(40414, message)
+            };
+            (
+                Some(database.ok_or_else(|| missing("db"))?),
+                collection.ok_or_else(|| missing("coll"))?,
+            )
         }
         other => {
             let name = other.element_type().alias();
@@ -78,11 +86,6 @@ pub(super) fn parse(
                 format!("$out only supports a string or object argument, but found {name}");
             return Err(failure(16990, message));
         }
-    };
-    let Some(collection) = collection else {
-        let message =
-            "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'";
-        return Err(failure(16994, message));
     };
     if collection.starts_with("system.") {
         let message = format!("Can't $out to special collection: {collection}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Array, Value};
+use frond_doc::{Array, Document, Value};
 
 use super::history;
 use super::parsed::Pipeline;
@@ -262,6 +262,19 @@ fn is_all(stages: &[Arc<dyn Stage>]) -> bool {
 /// The answer of a stage's parser that makes one stage.
 pub(super) fn one(stage: impl Stage + 'static) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
     Ok(vec![Arc::new(stage)])
+}
+
+/// A field of a stage whose fields are typed: null counts as absent.
+pub(super) fn typed<'v>(specification: Document<'v>, name: &str) -> Option<Value<'v>> {
+    specification.get(name).filter(|value| !matches!(value, Value::Null | Value::Undefined))
+}
+
+/// The error for a field that has another type.
+pub(super) fn wrong_type(path: &str, found: Value<'_>, expected: &str) -> QueryError {
+    let found = found.element_type().alias();
+    let message =
+        format!("BSON field '{path}' is the wrong type '{found}', expected type '{expected}'");
+    QueryError::new(Code::TypeMismatch, message)
 }
 
 /// The error `FailedToParse`, which younger stages give for all that is wrong with them.

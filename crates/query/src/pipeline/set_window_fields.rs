@@ -14,7 +14,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
-use super::parse::{StageParser, failed_to_parse, one};
+use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::rows::{Input, Rows};
 use super::set_path::{ask_on_way, set_path};
 use super::sorter::{Sorted, Sorter};
@@ -274,29 +274,17 @@ pub(super) fn parse(
     }
     let partition =
         specification.get("partitionBy").map(|value| parser.expression(value)).transpose()?;
-    let sort = match specification.get("sortBy") {
+    let sort = match typed(specification, "sortBy") {
         None => None,
         Some(Value::Document(sort)) if sort.is_empty() => None,
         Some(Value::Document(sort)) => Some(SortPattern::parse(sort)?),
-        Some(other) => {
-            let found = other.element_type().alias();
-            let message = format!(
-                "BSON field '$setWindowFields.sortBy' is the wrong type '{found}', expected type \
-                 'object'"
-            );
-            return Err(QueryError::new(Code::TypeMismatch, message));
-        }
+        Some(other) => return Err(wrong_type("$setWindowFields.sortBy", other, "object")),
     };
-    let output = specification.get("output").ok_or_else(|| {
+    let output = typed(specification, "output").ok_or_else(|| {
         failure(40414, "BSON field '$setWindowFields.output' is missing but a required field")
     })?;
     let Value::Document(fields) = output else {
-        let found = output.element_type().alias();
-        let message = format!(
-            "BSON field '$setWindowFields.output' is the wrong type '{found}', expected type \
-             'object'"
-        );
-        return Err(QueryError::new(Code::TypeMismatch, message));
+        return Err(wrong_type("$setWindowFields.output", output, "object"));
     };
     let mut output = Vec::new();
     for (path, function) in fields.iter() {

@@ -37,6 +37,10 @@ impl ShapeParser<'_> {
 
     /// Reads one field, whose value may be a document of more fields.
     fn field(&mut self, path: &str, value: Value<'_>) -> Result<(), QueryError> {
+        if path.ends_with(".$") && !self.adds {
+            let message = "Cannot use positional projection in aggregation projection";
+            return Err(self.invalid(31324, message.to_owned()));
+        }
         match value {
             Value::Document(document) => {
                 let Some((first, _)) = document.iter().next() else {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use frond_doc::{Document, Value};
 
-use super::parse::{StageParser, failed_to_parse, one};
+use super::parse::{StageParser, failed_to_parse, one, wrong_type};
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, Pipeline};
+use crate::code::Code;
 use crate::error::QueryError;
+use crate::expression::failure;
 use crate::large::Asked;
 
 /// `$unionWith`
@@ -60,9 +62,13 @@ pub(super) fn parse(
         }
     };
     let empty = frond_doc::document! {};
+    if collection == Some("") {
+        let message = "Invalid $unionWith namespace: the collection's name is empty";
+        return Err(QueryError::new(Code::InvalidNamespace, message));
+    }
     let stages = match stages {
         Some(Value::Array(stages)) => stages,
-        Some(_) => return Err(failed_to_parse("'pipeline' option must be specified as an array")),
+        Some(other) => return Err(wrong_type("$unionWith.pipeline", other, "array")),
         None => frond_doc::Array::from_validated(empty.as_bytes()),
     };
     let pipeline = parser.nested("$unionWith", stages, &[])?;
@@ -88,14 +94,14 @@ fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
         match (name, value) {
             ("db", Value::String(database)) => found.0 = Some(database),
             ("coll", Value::String(collection)) => found.1 = Some(collection),
+            ("db" | "coll" | "pipeline", Value::Null | Value::Undefined) => {}
             ("pipeline", stages) => found.2 = Some(stages),
             ("coll" | "db", _) => {
-                return Err(failed_to_parse(format!("$unionWith.{name} must be a string")));
+                return Err(wrong_type(&format!("$unionWith.{name}"), value, "string"));
             }
             _ => {
-                return Err(failed_to_parse(format!(
-                    "BSON field '$unionWith.{name}' is an unknown field."
-                )));
+                let message = format!("BSON field '$unionWith.{name}' is an unknown field.");
+                return Err(failure(40415, message));
             }
         }
     }

@@ -184,6 +184,9 @@ pub(super) fn parse(
         let message = format!("path option to $unwind stage should be prefixed with a '$': {path}");
         return Err(failure(28818, message));
     };
+    if path.contains('\0') {
+        return Err(failure(16419, "field path must not contain embedded null characters"));
+    }
     parse_path(path)?;
     if let Some(position_path) = options.position_path.filter(|path| path.starts_with('$')) {
         let message = format!(

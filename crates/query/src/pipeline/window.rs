@@ -11,7 +11,7 @@ mod edge;
 mod series;
 mod stream;
 
-use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
+use frond_doc::{Decimal128, Document, DocumentBuf, Value, ValueBuf, decimal};
 use frond_store::budget::{Exceeded, Reservation};
 
 use super::parse::{StageParser, failed_to_parse};
@@ -45,7 +45,7 @@ enum Kind {
     Shift { output: Expression, by: i64, default: ValueBuf },
     Derivative { input: Expression, unit: Option<TimeUnit> },
     Integral { input: Expression, unit: Option<TimeUnit> },
-    MovingAverage { input: Expression, alpha: f64 },
+    MovingAverage { input: Expression, alpha: Decimal128 },
     LinearFill(Expression),
     LastFill(Expression),
 }
@@ -305,7 +305,6 @@ impl Kind {
     fn window_code(&self) -> i32 {
         match self {
             Kind::DocumentNumber | Kind::Rank { .. } => 5_371_601,
-            Kind::LinearFill(_) => 6_050_200,
             _ => 9,
         }
     }
@@ -338,7 +337,7 @@ impl Kind {
                 let unit = unit.map(TimeUnit::parse).transpose()?;
                 if unit.is_some_and(|unit| unit.fixed_millis().is_none()) {
                     let message = "unit must be 'week' or smaller";
-                    return Err(failure(5_490_704, message));
+                    return Err(failure(5_490_710, message));
                 }
                 Ok(match name {
                     "$derivative" => Kind::Derivative { input, unit },
@@ -455,11 +454,15 @@ fn moving_average(
                     "'N' field must be an integer greater than 0, but found {shown}"
                 )));
             };
-            2.0 / (whole as f64 + 1.0)
+            let one = decimal::from_i64(1);
+            decimal::divide(decimal::from_i64(2), decimal::add(decimal::from_i64(whole), one))
         }
         (None, Some(alpha)) => {
-            let number = Number::of(alpha).map(Number::double);
-            number.filter(|alpha| 0.0 < *alpha && *alpha < 1.0).ok_or_else(|| {
+            let (zero, one) = (decimal::from_i64(0), decimal::from_i64(1));
+            let is_between = |alpha: &Decimal128| {
+                decimal::compare(zero, *alpha).is_lt() && decimal::compare(*alpha, one).is_lt()
+            };
+            Number::of(alpha).map(Number::decimal).filter(is_between).ok_or_else(|| {
                 let shown = crate::text::value(alpha);
                 failed_to_parse(format!(
                     "'alpha' must be between 0 and 1 (exclusive), found {shown}"

@@ -456,8 +456,8 @@ fn results_are_written_to_a_collection() {
     assert!(!memory.collections.lock().unwrap().contains_key("no"));
     check(&[
         (r#"[{"$out": 1}]"#, "!16990"),
-        (r#"[{"$out": {"coll": "x"}}]"#, "!16994"),
-        (r#"[{"$out": {"db": "x", "coll": "y", "z": 1}}]"#, "!16994"),
+        (r#"[{"$out": {"coll": "x"}}]"#, "!40414"),
+        (r#"[{"$out": {"db": "x", "coll": "y", "z": 1}}]"#, "!40415"),
         (r#"[{"$out": ""}]"#, "!73"),
     ]);
 }

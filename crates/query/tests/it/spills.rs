@@ -198,7 +198,7 @@ fn streamed_windows_refuse_the_same() {
         (
             r#"{"_id": -1, "k": null}"#,
             "_id",
-            r#"{"$derivative": {"input": "$k"}, "window": {"documents": [1, 2]}}"#,
+            r#"{"$derivative": {"input": "$k"}, "window": {"documents": [0, 1]}}"#,
             5_624_903,
         ),
         (r#"{"_id": -1, "k": "x"}"#, "_id", r#"{"$linearFill": "$k"}"#, 14),

@@ -69,7 +69,7 @@ fn series_of_numbers_and_dates() {
                 "i": {"$integral": {"input": "$y"}, "window": {"documents": ["unbounded", "current"]}},
                 "e": {"$expMovingAvg": {"input": "$y", "alpha": 0.5}}}}},
                {"$project": {"d": 1, "i": 1, "e": 1}}"#,
-                r#"[{"d": null, "i": 0.0, "e": 0}, {"d": 2.0, "i": 4.0, "e": 2.0}, {"d": 2.0, "i": 16.0, "e": 5.0}]"#,
+                r#"[{"d": null, "i": 0, "e": 0.0}, {"d": 2.0, "i": 4.0, "e": 2.0}, {"d": 2.0, "i": 16.0, "e": 5.0}]"#,
             ),
             (
                 r#"{"$fill": {"sortBy": {"x": 1}, "output": {"y": {"method": "linear"}, "z": {"value": "$x"}}}}"#,
@@ -79,7 +79,17 @@ fn series_of_numbers_and_dates() {
                 r#"{"$fill": {"output": {"y": {"value": 9}}}}, {"$match": {"y": 9}}"#,
                 r#"[{"x": 3, "y": 9}]"#,
             ),
-            (r#"{"$fill": {"output": {"y": {"method": "locf"}}}}"#, "!6050202"),
+            (
+                r#"{"$fill": {"output": {"y": {"method": "locf"}}}}, {"$project": {"y": 1}}"#,
+                r#"[{"y": 0}, {"y": 4}, {"y": 4}, {"y": 8}]"#,
+            ),
+            // Nobody looks at what lies between the ends.
+            (
+                r#"{"$setWindowFields": {"sortBy": {"x": 1}, "output": {
+                "d": {"$derivative": {"input": "$y"}, "window": {"documents": ["unbounded", "unbounded"]}}}}},
+               {"$limit": 1}, {"$project": {"d": 1}}"#,
+                r#"[{"d": 2.0}]"#,
+            ),
         ],
     );
     let days = r#"[{"d": {"$date": "2024-01-31T00:00:00Z"}, "v": 1}, {"d": {"$date": "2024-02-29T00:00:00Z"}, "v": 2},
@@ -94,6 +104,64 @@ fn series_of_numbers_and_dates() {
     );
 }
 
+/// Each step is MongoDB's: a decimal among the numbers makes decimals, and what is an average, is
+/// one of decimals throughout.
+#[test]
+fn series_have_the_types_of_their_numbers() {
+    let points = r#"[{"x": 0, "y": {"$numberDecimal": "1.1"}}, {"x": 2, "y": {"$numberDecimal": "1.3"}}, {"x": 3},
+        {"x": 5, "y": 2}]"#;
+    let series = r#"{"$match": {"y": {"$exists": true}}}, {"$setWindowFields": {"sortBy": {"x": 1}, "output": {
+        "d": {"$derivative": {"input": "$y"}, "window": {"documents": [-1, 0]}},
+        "i": {"$integral": {"input": "$y"}, "window": {"documents": [-1, 0]}},
+        "e": {"$expMovingAvg": {"input": "$y", "alpha": 0.1}}}}},
+        {"$project": {"d": 1, "i": 1, "e": 1}}"#;
+    over(
+        points,
+        &[
+            (
+                series,
+                r#"[{"d": null, "i": 0, "e": {"$numberDecimal": "1.1"}},
+                {"d": {"$numberDecimal": "0.1"}, "i": {"$numberDecimal": "2.4"}, "e": {"$numberDecimal": "1.1200000000000000"}},
+                {"d": {"$numberDecimal": "0.2333333333333333333333333333333333"}, "i": {"$numberDecimal": "4.95"},
+                 "e": {"$numberDecimal": "1.2080000000000000000000000000000"}}]"#,
+            ),
+            (
+                r#"{"$fill": {"sortBy": {"x": 1}, "output": {"y": {"method": "linear"}}}}, {"$match": {"x": 3}}"#,
+                r#"[{"x": 3, "y": {"$numberDecimal": "1.533333333333333333333333333333333"}}]"#,
+            ),
+        ],
+    );
+    // 0.1 and 0.2 have sixteen digits, and decimals fifteen of them.
+    over(
+        r#"[{"x": 0, "y": 0.1}, {"x": 1, "y": 0.2}, {"x": 2, "y": 10}]"#,
+        &[(
+            r#"{"$setWindowFields": {"sortBy": {"x": 1}, "output": {"e": {"$expMovingAvg": {"input": "$y", "N": 2}}}}},
+            {"$project": {"e": 1}}"#,
+            r#"[{"e": 0.1}, {"e": 0.16666666666666666}, {"e": 6.722222222222222}]"#,
+        )],
+    );
+    // Beside NaN there is no area; where it is in, there is nothing else.
+    over(
+        r#"[{"x": 0, "y": {"$numberDouble": "NaN"}}, {"x": 1, "y": 2}, {"x": 3, "y": 4}]"#,
+        &[(
+            r#"{"$setWindowFields": {"sortBy": {"x": 1}, "output": {
+            "i": {"$integral": {"input": "$y"}, "window": {"documents": [-1, 0]}}}}}, {"$skip": 1}, {"$project": {"i": 1}}"#,
+            r#"[{"i": {"$numberDouble": "NaN"}}, {"i": 6.0}]"#,
+        )],
+    );
+    for (points, code) in [
+        (r#"[{"x": "a", "y": 1}]"#, "!14"),
+        (r#"[{"x": 1, "y": "a"}]"#, "!14"),
+        (r#"[{"x": 1, "y": 1}, {"x": {"$date": "2021-01-01T00:00:00Z"}}]"#, "!14"),
+        (r#"[{"x": 1, "y": 1}, {"x": 1.0}]"#, "!6050106"),
+    ] {
+        over(
+            points,
+            &[(r#"{"$fill": {"sortBy": {"x": 1}, "output": {"y": {"method": "linear"}}}}"#, code)],
+        );
+    }
+}
+
 #[test]
 fn wrong_windows_are_refused() {
     for (function, code) in [
@@ -104,6 +172,14 @@ fn wrong_windows_are_refused() {
         (r#"{"$sum": "$s", "window": {"range": [0, 1], "unit": "day"}}"#, "!5429513"),
         (r#"{"$nope": "$n"}"#, "!9"),
         (r#"{"$derivative": {"input": "$n"}}"#, "!9"),
+        (
+            r#"{"$derivative": {"input": "$n", "unit": "month"}, "window": {"documents": [0, 1]}}"#,
+            "!5490710",
+        ),
+        (r#"{"$derivative": {"input": "$n"}, "window": {"documents": [0, 1]}}"#, "!5624903"),
+        (r#"{"$derivative": {"input": "a"}, "window": {"documents": [0, 1]}}"#, "!14"),
+        (r#"{"$integral": {"input": "a"}, "window": {"documents": [0, 1]}}"#, "!5423900"),
+        (r#"{"$linearFill": "$n", "window": {"documents": [0, 1]}}"#, "!9"),
         (r#"{"$expMovingAvg": {"input": "$n", "N": 0}}"#, "!9"),
     ] {
         let stage = format!(
@@ -164,7 +240,7 @@ fn gaps_are_filled() {
                 "!6053600",
             ),
             (
-                r#"{"$densify": {"field": "v", "range": {"step": 0.000001, "bounds": [0, 4]}}}"#,
+                r#"{"$densify": {"field": "v", "range": {"step": 0.000001, "bounds": [0.0, 4.0]}}}"#,
                 "!5897900",
             ),
         ],
@@ -266,7 +342,7 @@ fn graphs_are_walked() {
     );
     for (options, code) in [
         (r#"{"from": "staff"}"#, 40105),
-        (r#"{"from": 5}"#, 40103),
+        (r#"{"from": 5}"#, 9),
         (r#"{"maxDepth": -1}"#, 40101),
         (r#"{"nope": 1}"#, 40104),
     ] {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
-use super::series;
 use crate::error::QueryError;
 use crate::pipeline::spool::{Spool, SpoolReader};
 
@@ -44,42 +43,5 @@ impl Edge {
             self.next = self.reader.next_document()?;
         }
         Ok(())
-    }
-}
-
-/// An edge, and the line through the points of the documents that it has passed.
-pub(super) struct Trail {
-    pub(super) edge: Edge,
-    last: Option<(f64, f64)>,
-    /// Below the line.
-    area: f64,
-}
-
-impl Trail {
-    /// A line without points.
-    pub(super) fn new(spool: &Arc<Spool>) -> Trail {
-        Trail { edge: Edge::new(spool), last: None, area: 0.0 }
-    }
-
-    /// The point of the document that was passed last.
-    pub(super) fn last(&self) -> Option<(f64, f64)> {
-        self.last
-    }
-
-    /// The area below the line, if it goes on to `point`.
-    pub(super) fn area_to(&self, point: (f64, f64)) -> f64 {
-        self.last.map_or(0.0, |last| self.area + series::area(last, point))
-    }
-
-    /// The area below the line.
-    pub(super) fn area(&self) -> f64 {
-        self.area
-    }
-
-    /// Passes a document whose point is `point`.
-    pub(super) fn pass(&mut self, point: (f64, f64)) -> Result<(), QueryError> {
-        self.area = self.area_to(point);
-        self.last = Some(point);
-        self.edge.pass()
     }
 }

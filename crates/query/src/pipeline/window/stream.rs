@@ -13,9 +13,10 @@ use std::sync::Arc;
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
-use super::bounds::Bounds;
-use super::edge::{Edge, Trail};
-use super::{Kind, WindowFunction, series, whole};
+use super::bounds::{self, Bounds};
+use super::edge::Edge;
+use super::series::{self, Area, MovingAverage, Places, Point};
+use super::{Kind, WindowFunction, whole};
 use crate::accumulator::{Accumulator, Window};
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, failure};
@@ -42,15 +43,12 @@ pub(in crate::pipeline) struct Stream {
 enum State {
     Moving(Box<Moving>),
     Number,
-    Rank {
-        before: Option<ValueBuf>,
-        rank: usize,
-    },
+    Rank { before: Option<ValueBuf>, rank: usize },
     Shift(SpoolReader),
-    Average(Option<Number>),
+    Average(MovingAverage),
     Last(Evaluated<'static>),
-    /// The line to the end of the window, and that to its beginning.
-    Trails(Box<(Trail, Trail)>),
+    Slope(Box<Slope>),
+    Area(Box<MovingArea>),
     Line(Box<Line>),
 }
 
@@ -64,16 +62,31 @@ struct Moving {
     reservation: Reservation,
 }
 
+/// The ends of a `$derivative`'s window.
+struct Slope {
+    leading: Edge,
+    trailing: Edge,
+    /// The document that the leading edge passed last.
+    last: Option<DocumentBuf>,
+}
+
+/// The points of an `$integral`'s window.
+struct MovingArea {
+    leading: Edge,
+    trailing: Edge,
+    area: Area,
+    /// The point that entered last.
+    last: Option<Point>,
+}
+
 /// Where a `$linearFill` is.
 struct Line {
     ahead: Edge,
-    /// Where the document before this one lies, and whether the first lies at a date.
-    abscissa: Option<f64>,
-    is_of_dates: Option<bool>,
+    places: Places,
     /// The last point that was fixed.
-    before: Option<(f64, f64)>,
+    before: Option<(Number, Number)>,
     /// The next point that is fixed, and its place.
-    after: Option<(usize, (f64, f64))>,
+    after: Option<(usize, (Number, Number))>,
 }
 
 /// Where a document stands, and how its neighbours are looked at.
@@ -112,15 +125,20 @@ impl WindowFunction {
                 }
                 State::Shift(reader)
             }
-            Kind::MovingAverage { .. } => State::Average(None),
+            Kind::MovingAverage { .. } => State::Average(MovingAverage::default()),
             Kind::LastFill(_) => State::Last(Evaluated::NULL),
-            Kind::Derivative { .. } | Kind::Integral { .. } => {
-                State::Trails(Box::new((Trail::new(spool), Trail::new(spool))))
+            Kind::Derivative { .. } => {
+                let (leading, trailing) = (Edge::new(spool), Edge::new(spool));
+                State::Slope(Box::new(Slope { leading, trailing, last: None }))
+            }
+            Kind::Integral { .. } => {
+                let (leading, trailing) = (Edge::new(spool), Edge::new(spool));
+                let area = Area::default();
+                State::Area(Box::new(MovingArea { leading, trailing, area, last: None }))
             }
             Kind::LinearFill(_) => State::Line(Box::new(Line {
                 ahead: Edge::new(spool),
-                abscissa: None,
-                is_of_dates: None,
+                places: Places::default(),
                 before: None,
                 after: None,
             })),
@@ -148,11 +166,11 @@ impl Stream {
             (Kind::Accumulator(accumulator), State::Moving(moving)) => {
                 moving.move_to(&place, accumulator)
             }
-            (Kind::Derivative { input, unit }, State::Trails(trails)) => {
-                place.derivative(trails, input, *unit)
+            (Kind::Derivative { input, unit }, State::Slope(slope)) => {
+                slope.move_to(&place, input, *unit)
             }
-            (Kind::Integral { input, unit }, State::Trails(trails)) => {
-                place.integral(trails, input, *unit)
+            (Kind::Integral { input, unit }, State::Area(area)) => {
+                area.move_to(&place, input, *unit)
             }
             (Kind::LinearFill(input), State::Line(line)) => line.next(&place, input),
             (Kind::DocumentNumber, _) => Ok(whole(position + 1)),
@@ -177,11 +195,8 @@ impl Stream {
                 }
             }
             (Kind::MovingAverage { input, alpha }, State::Average(average)) => {
-                let value = evaluate(input, document, variables)?;
-                if let Some(number) = value.value().and_then(Number::of) {
-                    *average = Some(series::averaged(*average, number, *alpha));
-                }
-                Ok(average.map_or(Evaluated::NULL, Evaluated::from))
+                average.add(&evaluate(input, document, variables)?, *alpha);
+                Ok(average.value())
             }
             (Kind::LastFill(input), State::Last(last)) => {
                 let value = evaluate(input, document, variables)?;
@@ -254,82 +269,84 @@ impl Moving {
     }
 }
 
-/// The points of a window's first and last document.
-type Ends = ((f64, f64), (f64, f64));
-
 impl Place<'_> {
-    /// The point of a document.
-    fn point(
-        &self,
-        document: &DocumentBuf,
-        input: &Expression,
-        unit: Option<TimeUnit>,
-    ) -> Result<(f64, f64), QueryError> {
-        let x = series::abscissa(self.path.get(document.view()), unit)?;
-        Ok((x, series::ordinate(&evaluate(input, document, self.variables)?)?))
+    /// The window of the document.
+    fn window(&self) -> Result<bounds::Window, QueryError> {
+        let value = self.bounds.sort_value(self.path, self.document)?;
+        self.bounds.window_of(self.position, self.count, value)
     }
+}
 
-    /// The slope of the line from the first to the last point of the document's window.
-    fn derivative(
-        &self,
-        (leading, trailing): &mut (Trail, Trail),
+impl Slope {
+    fn move_to(
+        &mut self,
+        place: &Place<'_>,
         input: &Expression,
         unit: Option<TimeUnit>,
     ) -> Result<Evaluated<'static>, QueryError> {
-        let ends = self.move_trails(leading, trailing, input, unit)?;
-        let slope = ends.and_then(|(from, to)| {
-            let is_two = trailing.edge.position() + 2 <= leading.edge.position();
-            is_two.then(|| series::slope(from, to)).flatten()
-        });
-        Ok(slope.map_or(Evaluated::NULL, Evaluated::from))
-    }
-
-    /// The area below the points of the document's window.
-    fn integral(
-        &self,
-        (leading, trailing): &mut (Trail, Trail),
-        input: &Expression,
-        unit: Option<TimeUnit>,
-    ) -> Result<Evaluated<'static>, QueryError> {
-        let ends = self.move_trails(leading, trailing, input, unit);
-        let ends = ends.map_err(series::of_integral)?;
-        let area = ends.map(|(from, _)| leading.area() - trailing.area_to(from));
-        Ok(area.map_or(Evaluated::NULL, Evaluated::from))
-    }
-
-    /// Moves the ends of a line on to the document's window; the points of its first and last
-    /// document, if any is in it.
-    fn move_trails(
-        &self,
-        leading: &mut Trail,
-        trailing: &mut Trail,
-        input: &Expression,
-        unit: Option<TimeUnit>,
-    ) -> Result<Option<Ends>, QueryError> {
-        let (bounds, path) = (self.bounds, self.path);
-        // Also documents that are in no window must be such that they could be.
-        self.point(self.document, input, unit)?;
-        let value = bounds.sort_value(path, self.document)?;
-        let window = bounds.window_of(self.position, self.count, value)?;
+        let Place { path, bounds, variables, .. } = *place;
+        let window = place.window()?;
         loop {
-            let position = leading.edge.position();
-            let Some(document) = leading.edge.peek()? else { break };
+            let position = self.leading.position();
+            let Some(document) = self.leading.peek()? else { break };
             if !window.reaches(position, bounds.sort_value(path, document)?) {
                 break;
             }
-            let point = self.point(document, input, unit)?;
-            leading.pass(point)?;
+            self.last = Some(document.clone());
+            self.leading.pass()?;
         }
         loop {
-            let position = trailing.edge.position();
-            let Some(document) = trailing.edge.peek()? else { return Ok(None) };
-            let point = self.point(document, input, unit)?;
-            if !window.is_behind(position, bounds.sort_value(path, document)?) {
-                let is_any = position < leading.edge.position();
-                return Ok(leading.last().filter(|_| is_any).map(|last| (point, last)));
+            let position = self.trailing.position();
+            let Some(first) = self.trailing.peek()? else { return Ok(Evaluated::NULL) };
+            if window.is_behind(position, bounds.sort_value(path, first)?) {
+                self.trailing.pass()?;
+                continue;
             }
-            trailing.pass(point)?;
+            let last = self.last.as_ref().filter(|_| position < self.leading.position());
+            let Some(last) = last else { return Ok(Evaluated::NULL) };
+            let from = (path.get(first.view()), evaluate(input, first, variables)?);
+            let to = (path.get(last.view()), evaluate(input, last, variables)?);
+            return series::slope(from, to, unit);
         }
+    }
+}
+
+impl MovingArea {
+    fn move_to(
+        &mut self,
+        place: &Place<'_>,
+        input: &Expression,
+        unit: Option<TimeUnit>,
+    ) -> Result<Evaluated<'static>, QueryError> {
+        let Place { path, bounds, variables, .. } = *place;
+        let window = place.window()?;
+        let point = |document: &DocumentBuf| {
+            let value = evaluate(input, document, variables)?;
+            series::point(path.get(document.view()), &value, unit)
+        };
+        loop {
+            let position = self.leading.position();
+            let Some(document) = self.leading.peek()? else { break };
+            if !window.reaches(position, bounds.sort_value(path, document)?) {
+                break;
+            }
+            let entering = point(document)?;
+            self.area.enter(self.last.replace(entering), entering);
+            self.leading.pass()?;
+        }
+        while self.trailing.position() < self.leading.position() {
+            let position = self.trailing.position();
+            let Some(document) = self.trailing.peek()? else { break };
+            if !window.is_behind(position, bounds.sort_value(path, document)?) {
+                break;
+            }
+            let leaving = point(document)?;
+            self.trailing.pass()?;
+            let is_any = self.trailing.position() < self.leading.position();
+            let next = self.trailing.peek()?.filter(|_| is_any).map(point).transpose()?;
+            self.area.leave(leaving, next);
+        }
+        Ok(self.area.value(unit))
     }
 }
 
@@ -339,21 +356,19 @@ impl Line {
         place: &Place<'_>,
         input: &Expression,
     ) -> Result<Evaluated<'static>, QueryError> {
-        let x = self.abscissa_of(place, place.document)?;
-        if self.abscissa.replace(x) == Some(x) {
-            return Err(series::repeated());
-        }
         let value = evaluate(input, place.document, place.variables)?;
-        if let Some(fixed) = series::fixed(&value)? {
+        let fixed = series::fixed(&value)?;
+        let x = self.places.next(place.path.get(place.document.view()))?;
+        if let Some(fixed) = fixed {
             self.before = Some((x, fixed));
             return Ok(value);
         }
         let Some(before) = self.before else { return Ok(Evaluated::NULL) };
         self.look_ahead(place, input)?;
-        Ok(match self.after {
-            Some((_, after)) => Evaluated::from(series::between(before, after, x)),
-            None => Evaluated::NULL,
-        })
+        match self.after {
+            Some((_, after)) => series::between(before, after, x).map(Evaluated::from),
+            None => Ok(Evaluated::NULL),
+        }
     }
 
     /// Finds the next point that is fixed, behind the document.
@@ -372,22 +387,10 @@ impl Line {
             }
             let value = evaluate(input, &document, place.variables)?;
             if let Some(fixed) = series::fixed(&value)? {
-                self.after = Some((position, (self.abscissa_of(place, &document)?, fixed)));
+                let (x, _) = Places::place(place.path.get(document.view()))?;
+                self.after = Some((position, (x, fixed)));
             }
         }
         Ok(())
-    }
-
-    fn abscissa_of(
-        &mut self,
-        place: &Place<'_>,
-        document: &DocumentBuf,
-    ) -> Result<f64, QueryError> {
-        let value = place.path.get(document.view());
-        let is_date = matches!(value, Some(Value::DateTime(_)));
-        let is_of_dates = *self.is_of_dates.get_or_insert(is_date);
-        // Numbers before dates are as wrong as dates before what is none.
-        let unit = (is_of_dates || is_date).then_some(TimeUnit::Millis(1));
-        series::abscissa(value.filter(|_| is_of_dates == is_date), unit)
     }
 }
