@@ -354,7 +354,20 @@ impl Engine {
     /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read
     /// was removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
-        self.shared.reclaim(options)
+        self.reclaim_while(options, &mut || true)
+    }
+
+    /// As [`Engine::reclaim`], until `goes_on` says no: asked again and again, but not by the fold
+    /// that a thorough one begins with. What was done stays done, and the report tells `stopped`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reclaim_while(
+        &self,
+        options: ReclaimOptions,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<GcReport, EngineError> {
+        self.shared.reclaim_while(options, goes_on)
     }
 
     /// Flushes, folds and packs all, at the rate of background collections, as the engine does by

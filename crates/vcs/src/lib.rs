@@ -84,7 +84,7 @@ pub use open::{lead, open, open_in_set, open_on, open_with_slots};
 pub use policy::BranchPolicy;
 pub use policy::automatic::{PolicyRun, run_policies};
 pub use policy::commit_policy::CommitPolicy;
-pub use reclaim::{Reclaimed, forget, reclaim};
+pub use reclaim::{Reclaimed, forget, reclaim, reclaim_until};
 pub use refs::naming::{naming_branch, naming_branch_of};
 pub use refs::reflog::RefChangeInfo;
 pub use refs::tag::TagInfo;

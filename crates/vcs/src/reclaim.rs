@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use frond_db::inside::refs::{self, repositories};
 use frond_db::inside::{
-    CommitId, Error, Frond, LatchMode, Outcome, Reader, Scope, TreeRef, system,
+    CommitId, Error, Frond, Interrupt, LatchMode, Outcome, Reader, Scope, TreeRef, system,
 };
 use frond_engine::{Durability, ReclaimOptions, TreeId};
 use frond_store::{ChunkHash, GcReport};
@@ -49,9 +49,28 @@ pub fn reclaim(
     undo_millis: u64,
     options: ReclaimOptions,
 ) -> Result<Reclaimed, Error> {
+    reclaim_until(frond, undo_millis, options, &Interrupt::default())
+}
+
+/// As [`reclaim`]; `interrupt` may stop it, but for the fold that a thorough one begins with. What
+/// was done stays done.
+///
+/// # Errors
+/// As [`reclaim`]; what `interrupt` says.
+pub fn reclaim_until(
+    frond: &Frond,
+    undo_millis: u64,
+    options: ReclaimOptions,
+    interrupt: &Interrupt,
+) -> Result<Reclaimed, Error> {
+    interrupt.check()?;
     let mut reclaimed = forget(frond, undo_millis)?;
-    reclaimed.collected = frond.engine().reclaim(options)?;
-    Ok(reclaimed)
+    let mut interrupted = Ok(());
+    reclaimed.collected = frond.engine().reclaim_while(options, &mut || {
+        interrupted = interrupt.check();
+        interrupted.is_ok()
+    })?;
+    interrupted.map(|()| reclaimed)
 }
 
 /// Forgets what can be brought back and was dropped, deleted or replaced before that: the next

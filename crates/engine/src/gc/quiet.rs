@@ -16,7 +16,6 @@
 //!
 //! [`EngineOptions::quiet_millis`]: crate::EngineOptions::quiet_millis
 
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use frond_store::io::steady_now;
@@ -129,10 +128,7 @@ impl Shared {
             purge: false,
         };
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        let mut pace = |bytes| match goes_on() {
-            true => throttle.throttle(bytes),
-            false => ControlFlow::Break(()),
-        };
+        let mut pace = |bytes| throttle.throttle_while(bytes, goes_on);
         Ok(!self.collect_paced(options, &mut pace)?.stopped)
     }
 }

@@ -66,11 +66,15 @@ pub struct ReclaimOptions {
 }
 
 impl Shared {
-    /// Removes what isn't needed; see the module.
+    /// Removes what isn't needed, until `goes_on` says no; see the module.
     ///
     /// # Errors
     /// As [`Engine::reclaim`](crate::Engine::reclaim).
-    pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
+    pub fn reclaim_while(
+        &self,
+        options: ReclaimOptions,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<GcReport, EngineError> {
         if options.purge {
             self.forget_changes()?;
         }
@@ -101,7 +105,8 @@ impl Shared {
             self.background.workers.await_present();
         }
         self.queue().check_open()?;
-        self.reclaim_paced(options, GcThrottle::new(self, options.bytes_a_second))
+        let mut throttle = GcThrottle::new(self, options.bytes_a_second);
+        self.collect_paced(options, &mut |bytes| throttle.throttle_while(bytes, goes_on))
     }
 
     /// Folds as much as there is room for, step by step, collecting what each replaces.
@@ -227,6 +232,15 @@ pub(crate) struct GcThrottle<'a> {
 impl<'a> GcThrottle<'a> {
     pub fn new(shared: &'a Shared, bytes_a_second: Option<u64>) -> GcThrottle<'a> {
         GcThrottle { shared, bytes_a_second, begun: steady_now(), bytes: 0, urgent_from: u64::MAX }
+    }
+
+    /// As `throttle`; stops where `goes_on` says no, too.
+    pub fn throttle_while(
+        &mut self,
+        bytes: u64,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> ControlFlow<()> {
+        if goes_on() { self.throttle(bytes) } else { ControlFlow::Break(()) }
     }
 
     pub fn throttle(&mut self, bytes: u64) -> ControlFlow<()> {

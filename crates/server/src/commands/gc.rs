@@ -17,8 +17,10 @@ pub fn run(request: &Request<'_>) -> Answer {
     let purge = fields.boolean("purge")?;
     fields.finish()?;
     let options = ReclaimOptions { thorough: !quick, bytes_a_second, purge };
-    let reclaimed =
-        frond_vcs::reclaim(&request.server.frond, undo_seconds.saturating_mul(1_000), options)?;
+    let undo_millis = undo_seconds.saturating_mul(1_000);
+    let interrupt = request.operation.interrupt();
+    let frond = &request.server.frond;
+    let reclaimed = frond_vcs::reclaim_until(frond, undo_millis, options, &interrupt)?;
     let collected = reclaimed.collected;
     let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
     let mut answer = DocumentBuilder::new();

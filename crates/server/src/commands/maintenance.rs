@@ -48,7 +48,9 @@ pub fn compact(request: &Request<'_>) -> Answer {
     }
     let options = ReclaimOptions { thorough: false, bytes_a_second: None, purge: false };
     let undo_millis = gc::UNDO_SECONDS * 1_000;
-    let collected = frond_vcs::reclaim(&request.server.frond, undo_millis, options)?.collected;
+    let interrupt = request.operation.interrupt();
+    let frond = &request.server.frond;
+    let collected = frond_vcs::reclaim_until(frond, undo_millis, options, &interrupt)?.collected;
     let freed = collected.bytes_before.saturating_sub(collected.bytes_after);
     let mut answer = DocumentBuilder::new();
     answer.append("bytesFreed", reply::number(freed));

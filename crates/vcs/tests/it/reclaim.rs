@@ -1,10 +1,11 @@
 //! What can't be undone any more is forgotten and collected; everything else stays, and concurrent
 //! writers, committers and branchers notice nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use frond_db::ReclaimOptions;
+use frond_db::{Interrupt, ReclaimOptions};
 use frond_doc::document;
+use frond_query::Code;
 use frond_store::io::Clock;
 use frond_testkit::SimClock;
 use frond_testkit::machine::machine;
@@ -78,6 +79,39 @@ fn a_dropped_database_gives_its_space_back_once_forgotten() {
     // A fold in the background may keep what it just worked on.
     assert!((0..100).any(|_| after(0) < 10_000), "{}", after(0));
     assert_eq!(all(&other, "things").len(), 10);
+}
+
+/// Stopped at any of the moments at which it asks, a collection has lost nothing, and the next one
+/// comes to its end.
+#[test]
+fn a_collection_may_be_interrupted() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let mut ends = 0;
+    for checks_max in (0..12).map(|power| (1_u64 << power) - 1) {
+        let documents: Vec<DocumentBuf> = (0..300_i32)
+            .map(|n| document! { "_id": n, "noise": format!("{checks_max} {n}").as_str() })
+            .collect();
+        insert(&main, "things", &documents);
+        insert(&main, "gone", &documents);
+        main.commit("much", "Ada").expect("a change");
+        main.drop_collection("gone").expect("it was there");
+        let checks = AtomicU64::new(0);
+        let interrupt = Interrupt::new(move || match checks.fetch_add(1, Ordering::Relaxed) {
+            number if number < checks_max => Ok(()),
+            _ => Err(Error::invalid(Code::Interrupted, "enough")),
+        });
+        match frond_vcs::reclaim_until(&frond, 0, THOROUGH, &interrupt) {
+            Ok(_) => ends += 1,
+            Err(error) => assert_eq!(error.code, Code::Interrupted, "{checks_max}"),
+        }
+        assert!(ends == 0 || 0 < checks_max, "it asks before anything else");
+        frond.engine().check().expect("whole");
+        assert_eq!(all(&main, "things").len(), 300, "{checks_max}");
+        main.drop_collection("things").expect("it was there");
+    }
+    assert!((1..11).contains(&ends), "{ends} came to their ends");
+    frond_vcs::reclaim(&frond, 0, THOROUGH).expect("nothing is damaged");
 }
 
 #[test]
