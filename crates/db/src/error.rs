@@ -176,7 +176,11 @@ impl From<QueryError> for Error {
 
 impl From<DocError> for Error {
     fn from(error: DocError) -> Error {
-        Error::invalid(Code::InvalidBSON, error.to_string())
+        let code = match error {
+            DocError::TooDeep { .. } => Code::Overflow,
+            _ => Code::InvalidBSON,
+        };
+        Error::invalid(code, error.to_string())
     }
 }
 

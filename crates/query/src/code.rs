@@ -104,6 +104,7 @@ codes! {
     APIStrictError = 323,
     APIMismatchError = 325,
     UserWritesBlocked = 371,
+    NotExactValueField = 111,
     WriteConflict = 112,
     CommandNotSupported = 115,
     ConversionFailure = 241,

@@ -11,7 +11,7 @@
 //! two conditions on one path may be fulfilled by two different elements of an array; a negated
 //! condition (`$ne`, `$nin`, `$not`) holds if **no** value fulfils the inner one.
 
-mod allowed;
+pub(crate) mod allowed;
 mod alternatives;
 mod array;
 mod by_reach;
@@ -58,6 +58,7 @@ use tree::{Condition, Node};
 
 pub(crate) use compare::{Comparison, Relation};
 pub(crate) use membership::Membership;
+pub(crate) use operand::near_not_allowed;
 pub(crate) use pattern::Pattern;
 pub use text::TextPosition;
 
@@ -109,12 +110,11 @@ impl Filter {
     /// As [`Filter::parse`], for one that only tests documents: nothing is ordered by it.
     ///
     /// # Errors
-    /// As [`Filter::parse`]; `BadValue` for `$near` and `$nearSphere`.
+    /// As [`Filter::parse`]; 5626500 for `$near` and `$nearSphere`.
     pub fn parse_test(filter: Document<'_>) -> Result<Filter, QueryError> {
         let filter = Filter::parse(filter)?;
         if filter.near().is_some() {
-            let what = "$geoNear, $near, and $nearSphere are not allowed in this context";
-            return Err(operand::bad_value(what));
+            return Err(operand::near_not_allowed());
         }
         Ok(filter)
     }
@@ -452,7 +452,7 @@ impl Filter {
     /// filter whose update is a replacement.
     ///
     /// # Errors
-    /// `NotSingleValueField` if it is given twice.
+    /// `NotSingleValueField` if it is given twice, `NotExactValueField` for a field of it.
     pub fn id_equality(&self) -> Result<Option<Value<'_>>, QueryError> {
         equalities::of_id(&self.root)
     }

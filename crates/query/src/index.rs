@@ -347,7 +347,7 @@ impl IndexShape {
         } else if self.has_kind(FieldKind::Sphere) || self.has_kind(FieldKind::Plane) {
             points::for_each(&self.fields, &self.grid, document, &mut emit)?
         } else if let Some(wildcard) = &self.wildcard {
-            wildcard.for_each(&self.fields, &self.plain, document, &mut emit)?
+            wildcard.for_each(&self.plain, document, &mut emit)?
         } else {
             keys::for_each(&self.plain, document, &mut emit)?
         };
@@ -437,6 +437,10 @@ fn field(path: &str, value: Value<'_>) -> Result<IndexField, QueryError> {
             "2dsphere" => FieldKind::Sphere,
             "2d" => FieldKind::Plane,
             "text" => FieldKind::Text,
+            "wildcard" => {
+                let message = "The key pattern value for a wildcard index must be a number";
+                return Err(QueryError::new(Code::Location(7_246_202), message));
+            }
             _ => return refuse(format!("Unknown index plugin '{name}'")),
         };
         return Ok(IndexField { path: path.to_owned(), descending: false, kind });

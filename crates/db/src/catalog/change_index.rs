@@ -79,6 +79,12 @@ fn change_index_unless(
         let Some(found) = adopt::find(transaction, database, branch, collection)? else {
             return Err(no_collection(database, collection));
         };
+        if found.options.get("viewOn").is_some() {
+            return Err(Error::invalid(
+                Code::InvalidOptions,
+                "option not supported on a view: index",
+            ));
+        }
         let is_wanted = |spec: &IndexSpec| match index.as_value() {
             Value::String(name) => spec.name == name,
             Value::Document(key) => spec.has_key(key),

@@ -8,7 +8,7 @@ use frond_doc::pieces::{has_deepened, has_references, whole_bytes};
 use frond_doc::{DocumentBuf, normalise};
 use frond_engine::Durability;
 use frond_query::pipeline::{Documents, Merge, MergeAction};
-use frond_query::{Code, Filter};
+use frond_query::{Code, Collation, Filter};
 
 use crate::catalog::{Catalog, CatalogView};
 use crate::collection::WriteError;
@@ -20,6 +20,7 @@ use crate::collection::scan::Row;
 use crate::collection::write::{Becoming, CollectionWriter};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
+use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::name;
 use crate::transact::Outcome;
@@ -160,21 +161,32 @@ impl MergeInto<'_> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Refuses `on` fields that no unique index has: they could be about several documents.
+    /// Refuses `on` fields that no unique index of the request's collation has: they could be about
+    /// several documents. Who names none is taken at their word, as by MongoDB: what `_id`s are the
+    /// same by another collation only are duplicates.
     fn check_unique(&self) -> Result<(), Error> {
-        let on = self.merge.on();
-        if on == ["_id"] {
+        let (on, collation) = (self.merge.on(), self.merge.collation());
+        if !self.merge.has_on() {
             return Ok(());
         }
         let reader = self.database.reader();
         let found = CatalogView::open(&reader, self.database)?.collection(self.collection)?;
+        let is_of_id = on == ["_id"];
+        let is_unique_id = match &found {
+            Some(found) => found.collation()? == *collation,
+            None => true,
+        };
         let indexes = found.map_or_else(Vec::new, |found| found.indexes);
         let has_fields = |fields: &[frond_query::sort::SortField]| {
             fields.len() == on.len() && fields.iter().all(|field| on.contains(&field.path))
         };
-        if indexes.iter().any(|index| {
-            index.spec.unique && index.spec.partial.is_none() && has_fields(index.fields())
-        }) {
+        let is_unique = |spec: &IndexSpec| {
+            let index_collation = spec.collation.as_ref().unwrap_or(&Collation::SIMPLE);
+            spec.unique && spec.partial.is_none() && index_collation == collation
+        };
+        if is_of_id && is_unique_id
+            || indexes.iter().any(|index| is_unique(&index.spec) && has_fields(index.fields()))
+        {
             return Ok(());
         }
         let message = "Cannot find index to verify that join fields will be unique";

@@ -134,11 +134,14 @@ pub(crate) fn of_change(was: Document<'_>, changes: Document<'_>) -> Result<Docu
             None => Ok(changes.to_buf()),
         };
     };
-    if let Some(other) = OTHERS.iter().find(|name| changes.get(name).is_some()) {
+    // Limits of a capped collection are taken, and change nothing.
+    let is_limit = |name: &str| ["size", "max"].contains(&name);
+    let mut others = OTHERS.iter().filter(|name| !is_limit(name));
+    if let Some(other) = others.find(|name| changes.get(name).is_some()) {
         return refuse(format!("time-series collections do not support the option '{other}'"));
     }
     let mut made = DocumentBuilder::new();
-    for (name, value) in changes.iter() {
+    for (name, value) in changes.iter().filter(|(name, _)| !is_limit(name)) {
         match (name, value) {
             (OPTION, Value::Document(change)) => {
                 made.append(name, Value::Document(changed(was, change)?.view()));

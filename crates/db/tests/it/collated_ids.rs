@@ -214,3 +214,38 @@ fn by_ids_or_by_a_scan() {
         }
     });
 }
+
+/// A `$merge` finds by its request's collation; what it would make of an `_id` in other letters is
+/// refused as an update's is.
+#[test]
+fn a_merge_finds_by_the_collation_of_its_request() {
+    let shop = shop();
+    caseless(&shop, "from");
+    insert(&shop, "from", "[{'_id': 'A', 'v': 2}]");
+    for (options, expected) in [
+        ("'whenMatched': 'merge'", 66),
+        ("'whenMatched': 'replace'", 66),
+        ("'whenMatched': 'replace', 'whenNotMatched': 'discard'", 66),
+        ("'whenMatched': [{'$replaceWith': '$$new'}]", 66),
+        ("'whenMatched': 'fail'", 11000),
+        ("'whenMatched': 'keepExisting', 'on': '_id'", 0),
+        ("'whenMatched': [{'$set': {'v': '$$new.v'}}]", 0),
+    ] {
+        caseless(&shop, "to");
+        insert(&shop, "to", "[{'_id': 'a', 'v': 1}]");
+        let pipeline = format!("[{{'$merge': {{'into': 'to', {options}}}}}]");
+        let merged = aggregate(&shop, Some("from"), &pipeline);
+        let found = merged.map_or_else(|error| error.code.number(), |_| 0);
+        assert_eq!(found, expected, "{options}");
+        let becomes = if options.contains("$set") { 2 } else { 1 };
+        assert_eq!(all(&shop, "to"), format!("[{{'_id':'a','v':{becomes}}}]"), "{options}");
+        shop.drop_collection("to").expect("dropped");
+    }
+    // Paths that are named need an index of that collation; without one, none is looked for.
+    insert(&shop, "plain", "[{'_id': 'a'}]");
+    let named = "[{'$merge': {'into': 'plain', 'on': '_id'}}]";
+    let error = aggregate(&shop, Some("from"), named).expect_err("no such index");
+    assert_eq!(error.code, Code::Location(51183));
+    let error = aggregate(&shop, Some("from"), "[{'$merge': 'plain'}]").expect_err("'a' is 'A'");
+    assert_eq!(error.code, Code::ImmutableField);
+}

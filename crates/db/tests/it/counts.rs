@@ -198,9 +198,9 @@ fn a_skip_by_counts_is_right_under_writers() {
         let mut skip = 0;
         while !done.load(std::sync::atomic::Ordering::Relaxed) {
             skip = (skip + 301) % 1_500;
-            for field in ["_id", "a"] {
+            for (field, rest) in [("_id", ""), ("a", ", '_id': 1")] {
                 // Both are of one snapshot; the sort has no index.
-                let sorted = format!("{{'$sort': {{'sum': 1, '{field}': 1, '_id': 1}}}}");
+                let sorted = format!("{{'$sort': {{'sum': 1, '{field}': 1{rest}}}}}");
                 let stages = format!(
                     "[{{'$sort': {{'{field}': 1}}}}, {{'$skip': {skip}}}, {{'$limit': 1}},
                     {{'$unionWith': {{'coll': 'things', 'pipeline': [{sorted}, {{'$group': {{

@@ -67,7 +67,21 @@ fn specifications() {
         ("{'key': {'a': 1}, 'include': ['b', 'b.c']}", Code::CannotCreateIndex),
         ("{'key': {'_id': 1}, 'hidden': true}", Code::BadValue),
         ("{'key': {'a': 1}, 'collation': {'locale': 'nowhere'}}", Code::BadValue),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'$expr': {'$eq': ['$a', 1]}}}",
+            Code::QueryFeatureNotAllowed,
+        ),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'$jsonSchema': {}}}",
+            Code::QueryFeatureNotAllowed,
+        ),
+        (
+            "{'key': {'a': 1}, 'partialFilterExpression': {'a': {'$near': [0, 0]}}}",
+            Code::Location(5_626_500),
+        ),
         ("{'key': {'a': 1}, 'v': 9}", Code::CannotCreateIndex),
+        ("{'key': {'$**': 1}, 'v': 1}", Code::CannotCreateIndex),
+        ("{'key': {'a': 'wildcard'}}", Code::Location(7_246_202)),
         ("{'key': {'a': 1}, 'name': ''}", Code::CannotCreateIndex),
         ("{'key': {'a': 1}, 'name': '*'}", Code::BadValue),
         ("{'key': {'a': 1}, 'name': '_id_'}", Code::BadValue),
@@ -80,6 +94,12 @@ fn specifications() {
     ] {
         let error = IndexSpec::parse(json(wrong).view()).unwrap_err();
         assert_eq!(error.code, code, "{wrong}: {}", error.message);
+    }
+    for (count, code) in [(32, 0), (33, 13103)] {
+        let fields: Vec<String> = (0..count).map(|field| format!("'f{field}': 1")).collect();
+        let whole = format!("{{'key': {{{}}}, 'name': 'many'}}", fields.join(", "));
+        let parsed = IndexSpec::parse(json(&whole).view());
+        assert_eq!(parsed.err().map_or(0, |error| error.code.number()), code, "{count}");
     }
 }
 
@@ -260,4 +280,23 @@ fn arrays_in_parallel_are_refused() {
     assert_eq!(report.count, 0);
     assert_eq!(report.errors.len(), 1);
     assert_eq!(all(&shop, "things"), "[]");
+}
+
+/// Only the wildcard of a compound index may meet arrays.
+#[test]
+fn arrays_beside_a_wildcard_are_refused() {
+    let shop = shop();
+    let key = "{'key': {'a': 1, 'w.$**': 1, 'b.c': 1}, 'name': 'wild'}";
+    shop.create_indexes("things", &[spec(key)]).expect("made");
+    for (document, code) in [
+        ("{'_id': 1, 'a': 1, 'w': [1, {'x': [2]}], 'b': {'c': 3}}", 0),
+        ("{'_id': 2, 'a': [1], 'w': 1}", 7_246_301),
+        ("{'_id': 3, 'a': [], 'w': 1}", 7_246_301),
+        ("{'_id': 4, 'a': [1]}", 7_246_301),
+        ("{'_id': 5, 'b': [{'c': 1}], 'w': [1]}", 7_246_301),
+    ] {
+        let report = try_insert(&shop, "things", &[json(document)]);
+        let found = report.errors.first().map_or(0, |failed| failed.error.code.number());
+        assert_eq!(found, code, "{document}");
+    }
 }

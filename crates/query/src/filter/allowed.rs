@@ -3,13 +3,13 @@
 //!
 //! Recursion is bounded by the depth of filters.
 
-use super::operand::bad_value;
+use super::operand::near_not_allowed;
 use super::tree::{Condition, Node, Test};
 use crate::code::Code;
 use crate::error::QueryError;
 
 /// Refuses `$expr`, `$jsonSchema` and `$near`.
-pub(super) fn check(node: &Node) -> Result<(), QueryError> {
+pub(crate) fn check(node: &Node) -> Result<(), QueryError> {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().try_for_each(check),
         Node::Field(field) => check_condition(&field.condition),
@@ -27,9 +27,7 @@ pub(super) fn check_condition(condition: &Condition) -> Result<(), QueryError> {
         Condition::Not(inner) => check_condition(inner),
         Condition::Test(Test::ElementDocument(node)) => check(node),
         Condition::Test(Test::ElementValue(inner)) => check_condition(inner),
-        Condition::Test(Test::Near(_)) => {
-            Err(bad_value("$geoNear, $near, and $nearSphere are not allowed in this context"))
-        }
+        Condition::Test(Test::Near(_)) => Err(near_not_allowed()),
         Condition::Test(_) => Ok(()),
     }
 }

@@ -17,7 +17,12 @@ pub(super) fn of(root: &Node) -> Result<Vec<(&str, Value<'_>)>, QueryError> {
 /// The value of `_id`, whatever is demanded of other paths.
 pub(super) fn of_id(root: &Node) -> Result<Option<Value<'_>>, QueryError> {
     let mut found = Vec::new();
-    collect(root, &|path| path == "_id", &mut found)?;
+    collect(root, &|path| path == "_id" || is_within(path, "_id"), &mut found)?;
+    if let Some((path, _)) = found.iter().find(|(path, _)| *path != "_id") {
+        let message =
+            format!("field at '_id' must be exactly specified, field at sub-path '{path}' found");
+        return Err(QueryError::new(Code::NotExactValueField, message));
+    }
     Ok(found.first().map(|(_, value)| *value))
 }
 

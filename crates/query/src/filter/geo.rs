@@ -9,6 +9,7 @@ use std::sync::Arc;
 use frond_doc::{Document, Value};
 
 use super::operand::{Operand, bad_value};
+use crate::code::Code;
 use crate::error::QueryError;
 use crate::geometry::near::Near;
 use crate::geometry::parse;
@@ -54,7 +55,10 @@ pub(super) fn check_place_of_near(operators: Document<'_>) -> Result<(), QueryEr
         None => Ok(()),
         Some(0) => match operators.iter().skip(1).find(|(name, _)| !is_limit(name)) {
             Some((name, _)) => {
-                Err(bad_value(format!("invalid argument in geo near query: {name}")))
+                let message = format!("invalid argument in geo near query: {name}");
+                let is_near = matches!(name, "$near" | "$nearSphere");
+                let code = if is_near { Code::BadValue } else { Code::Location(34413) };
+                Err(QueryError::new(code, message))
             }
             None => Ok(()),
         },

@@ -25,6 +25,14 @@ pub(super) fn bad_value(message: impl Into<String>) -> QueryError {
     QueryError::new(Code::BadValue, message)
 }
 
+/// The error for `$near` where nothing is ordered by it.
+pub(crate) fn near_not_allowed() -> QueryError {
+    let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these \
+                   operators require sorting geospatial data. If you do not need sort, consider \
+                   using $geoWithin instead.";
+    QueryError::new(Code::Location(5_626_500), message)
+}
+
 /// Whether a document is operators, not a value: its first name begins with a dollar. A whole
 /// reference is a value.
 pub(super) fn is_operators(document: Document<'_>) -> bool {

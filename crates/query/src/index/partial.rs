@@ -12,15 +12,17 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::tree::{Condition, Field, Node, Test};
-use crate::filter::{Comparison, Filter, Relation};
+use crate::filter::{Comparison, Filter, Relation, allowed};
 use crate::text;
 
 /// Parses a `partialFilterExpression`.
 ///
 /// # Errors
-/// `CannotCreateIndex` for what such a filter can't say; otherwise as any filter.
+/// `CannotCreateIndex` for what such a filter can't say, `QueryFeatureNotAllowed` for `$expr` and
+/// `$jsonSchema`, 5626500 for `$near`; otherwise as any filter.
 pub fn parse(filter: Document<'_>) -> Result<Filter, QueryError> {
     let parsed = Filter::parse_with_functions(filter)?;
+    allowed::check(parsed.root())?;
     if !is_allowed(parsed.root()) {
         let message = format!(
             "Expression not supported in partial index: {}",

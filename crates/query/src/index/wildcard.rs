@@ -119,7 +119,6 @@ impl Wildcard {
     /// Returns which fields met an array.
     pub(super) fn for_each<'d>(
         &self,
-        fields: &[IndexField],
         plain: &[SortField],
         document: Document<'d>,
         emit: &mut dyn FnMut(&[Option<Value<'_>>]),
@@ -132,12 +131,15 @@ impl Wildcard {
         let met = keys::for_each(&others, document, &mut |values| {
             rows.push(values.iter().map(|value| value.map(|value| value.to_buf())).collect());
         })?;
-        let in_array = leaves.iter().any(|leaf| leaf.is_in_array);
-        if met != 0 && in_array {
-            let [wild, other] = [&fields[self.place].path, &others[0].path];
-            let message = format!("cannot index parallel arrays [{wild}.$**] [{other}]");
-            return Err(QueryError::new(Code::CannotIndexParallelArrays, message));
+        if met != 0 {
+            let path = others.get(met.trailing_zeros() as usize).map_or("", |field| &field.path);
+            let message = format!(
+                "Field '{path}' of a compound wildcard index is an array, and only the wildcard \
+                 field may have some"
+            );
+            return Err(QueryError::new(Code::Location(7_246_301), message));
         }
+        let in_array = leaves.iter().any(|leaf| leaf.is_in_array);
         for leaf in &leaves {
             for row in &rows {
                 let value_of = |value: &'_ Option<ValueBuf>| -> Option<ValueBuf> { value.clone() };
@@ -149,9 +151,7 @@ impl Wildcard {
                 emit(&parts);
             }
         }
-        let before = met & ((1 << self.place) - 1);
-        let behind = (met & !((1 << self.place) - 1)) << 1;
-        Ok(before | behind | u64::from(in_array) << self.place)
+        Ok(u64::from(in_array) << self.place)
     }
 
     /// Recursion follows the document's nesting, which validation has bounded.

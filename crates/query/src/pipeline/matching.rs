@@ -11,7 +11,7 @@ use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage, asked_ahead};
 use crate::error::QueryError;
 use crate::expression::failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, near_not_allowed};
 use crate::large::Asked;
 
 /// `$match`
@@ -102,10 +102,7 @@ pub(super) fn parse(
     let filter = Filter::parse_search(filter)?;
     filter.refuse_scripts()?;
     if filter.near().is_some() {
-        let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these \
-                       operators require sorting geospatial data. If you do not need sort, consider using \
-                       $geoWithin instead.";
-        return Err(failure(5_626_500, message));
+        return Err(near_not_allowed());
     }
     parser.expressions.note_parsed(&filter.constants(), filter.runs_scripts());
     Ok(stage(filter))

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use frond_doc::path::Path;
-use frond_doc::{Array, Document, Value, ValueBuf};
+use frond_doc::{Array, Value, ValueBuf};
 
 use super::modifier::Modifier;
 use super::scope::{Scope, Slot, Trail};
@@ -242,25 +242,26 @@ impl PushSort {
     }
 
     fn compare(&self, left: Value<'_>, right: Value<'_>, by: &Collation) -> Ordering {
-        match (self, left, right) {
-            (PushSort::Fields(fields), Value::Document(left), Value::Document(right)) => {
-                compare_fields(fields, left, right, by)
-            }
-            (PushSort::Elements { descending: true }, ..) => by.compare(right, left),
-            _ => by.compare(left, right),
+        match self {
+            PushSort::Fields(fields) => compare_fields(fields, left, right, by),
+            PushSort::Elements { descending: true } => by.compare(right, left),
+            PushSort::Elements { descending: false } => by.compare(left, right),
         }
     }
 }
 
+/// An element that is no document has no fields.
 fn compare_fields(
     fields: &[(Path, bool)],
-    left: Document<'_>,
-    right: Document<'_>,
+    left: Value<'_>,
+    right: Value<'_>,
     by: &Collation,
 ) -> Ordering {
     for (path, descending) in fields {
-        let left = path.get(left).unwrap_or(Value::Null);
-        let right = path.get(right).unwrap_or(Value::Null);
+        let [left, right] = [left, right].map(|element| match element {
+            Value::Document(document) => path.get(document).unwrap_or(Value::Null),
+            _ => Value::Null,
+        });
         let ordering = by.compare(left, right);
         if ordering.is_ne() {
             return if *descending { ordering.reverse() } else { ordering };

@@ -83,6 +83,10 @@ impl IndexSpec {
                 return Err(Error::invalid(Code::BadValue, message));
             }
         }
+        let is_old = spec.get("v").and_then(|version| version.as_integer()) == Some(1);
+        if is_old && parsed.has_wildcard() {
+            return Err(refused("wildcard indexes are of version 2".to_owned()));
+        }
         parsed.check()?;
         Ok(parsed)
     }

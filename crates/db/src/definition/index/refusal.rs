@@ -113,9 +113,7 @@ pub(super) fn check_key(key: Document<'_>) -> Result<(), Error> {
         return Err(refused("Index keys cannot be empty.".to_owned()));
     }
     if key.iter().count() > FIELDS_MAX {
-        return Err(refused(format!(
-            "Index has too many fields, at most {FIELDS_MAX} are allowed"
-        )));
+        return Err(Error::invalid(Code::Location(13103), "too many compound keys"));
     }
     for (position, (path, direction)) in key.iter().enumerate() {
         if key.iter().take(position).any(|(before, _)| before == path) {

@@ -14,6 +14,10 @@ use crate::error::Error;
 const WILDCARD: &str = "$**";
 
 impl IndexSpec {
+    pub(super) fn has_wildcard(&self) -> bool {
+        self.key.view().iter().any(|(path, _)| root(path).is_some())
+    }
+
     /// Refuses a wildcard that stands beside what it may not.
     pub(super) fn check_wildcard(&self) -> Result<(), Error> {
         let key = self.key.view();

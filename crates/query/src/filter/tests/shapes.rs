@@ -356,7 +356,7 @@ pub(super) const TABLES: &[Table] = &[
             ("plain", r#"{"a": {"$near": [1, 7], "$maxDistance": 0.5}}"#, "place arr nest"),
             ("null", r#"{"a": {"$near": null}}"#, "!2"),
             ("type", r#"{"a": {"$near": "x"}}"#, "!2"),
-            ("type", r#"{"a": {"$near": [1, 7], "$gt": 1}}"#, "!2"),
+            ("type", r#"{"a": {"$near": [1, 7], "$gt": 1}}"#, "!34413"),
             ("type", r#"{"a": {"$gt": 1, "$near": [1, 7]}}"#, "!2"),
         ],
     ),

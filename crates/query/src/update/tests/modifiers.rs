@@ -152,6 +152,19 @@ pub(super) const TABLES: &[Table] = &[
                 r#"{"$push": {"a": {"$each": [], "$sort": 1}}}"#,
                 r#"{"a": [null, 5, "x", [1]]}"#,
             ),
+            // What has no fields counts as if its fields were absent, and keeps its place.
+            (
+                "array",
+                r#"{"a": [3, 1, 2]}"#,
+                r#"{"$push": {"a": {"$each": [9], "$sort": {"b": 1}}}}"#,
+                r#"{"a": [3, 1, 2, 9]}"#,
+            ),
+            (
+                "array",
+                r#"{"a": [3, {"b": 1}, 1]}"#,
+                r#"{"$push": {"a": {"$each": [{"b": 0}], "$sort": {"b": -1}}}}"#,
+                r#"{"a": [{"b": 1}, {"b": 0}, 3, 1]}"#,
+            ),
             ("bound", r#"{"a": [1]}"#, r#"{"$push": {"a": {"$each": [], "$sort": 2}}}"#, "!2"),
             (
                 "bound",
