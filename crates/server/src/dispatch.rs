@@ -21,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_db::Error;
 use frond_db::memory_queue::MemoryShare;
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{DocError, Document, DocumentBuf};
 use frond_query::Code;
 
 use crate::commands::handshake;
@@ -215,6 +215,7 @@ fn run_legacy(server: &Shared, peer: &Arc<Peer>, query: &LegacyQuery) -> Documen
 
 fn protocol_error(error: &WireError) -> Error {
     let code = match error {
+        WireError::Document(DocError::TooDeep { .. }) => Code::Overflow,
         WireError::Document(_) => Code::InvalidBSON,
         _ => Code::ProtocolError,
     };

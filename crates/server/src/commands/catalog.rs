@@ -4,7 +4,7 @@ use frond_db::Error;
 use frond_db::catalog::CollectionInfo;
 use frond_doc::document::EMPTY;
 use frond_doc::{Array, Binary, DocumentBuf, DocumentBuilder, Value, document};
-use frond_query::Filter;
+use frond_query::{Code, Filter};
 
 use crate::access::Action;
 use crate::authorization::At;
@@ -164,8 +164,13 @@ pub fn list_indexes(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let cursor = fields.document("cursor")?;
     let size = reply::cursor_batch_size("listIndexes.cursor", cursor)?;
+    let tells_numbers = fields.boolean("includeBuildUUIDs")?;
     let tells_builds = fields.boolean("includeIndexBuildInfo")?;
     fields.finish()?;
+    if tells_numbers && tells_builds {
+        let message = "Cannot set both includeBuildUUIDs and includeIndexBuildInfo to true";
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
     let mut documents = request.database()?.describe_indexes(collection)?;
     if tells_builds {
         // An index that is being built isn't there yet.

@@ -163,9 +163,15 @@ pub static LIST_DATABASES: Table = Table::of(
 )
 .stable();
 
-pub static LIST_INDEXES: Table =
-    Table::of("listIndexes", &[CURSOR, field("includeIndexBuildInfo", FLAG).internal().unstable()])
-        .stable();
+pub static LIST_INDEXES: Table = Table::of(
+    "listIndexes",
+    &[
+        CURSOR,
+        field("includeBuildUUIDs", FLAG).internal().unstable(),
+        field("includeIndexBuildInfo", FLAG).internal().unstable(),
+    ],
+)
+.stable();
 
 pub static RENAME_COLLECTION: Table = Table::of(
     "renameCollection",

@@ -100,3 +100,41 @@ fn messages_quote_what_was_sent_as_the_shell_writes_it() {
         assert!(!message.contains("Int32("), "{command}: {message}");
     }
 }
+
+/// What MongoDB refuses, though it could be made something of.
+#[test]
+fn odd_arguments_are_refused() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    let validator = r#"{"create": "d", "validator": {"a": 1}}"#;
+    for (database, command, code) in [
+        ("admin", validator, 72),
+        ("local", validator, 72),
+        ("config", validator, 72),
+        ("test", r#"{"create": "system.js", "validator": {"a": 1}}"#, 72),
+        (
+            "test",
+            r#"{"listIndexes": "c", "includeBuildUUIDs": true, "includeIndexBuildInfo": true}"#,
+            72,
+        ),
+        (
+            "test",
+            r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a\u0000"}]}"#,
+            67,
+        ),
+        ("test", r#"{"find": "c", "filter": {"$text": {"$search": "x"}}}"#, 27),
+    ] {
+        assert_eq!(client.error(database, command).0, code, "{database} {command}");
+    }
+    client.ok("test", validator);
+    client.ok("test", r#"{"listIndexes": "c", "includeBuildUUIDs": true}"#);
+    let opened = client.ok("test", r#"{"find": "c", "batchSize": 1}"#);
+    let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document());
+    let id = cursor.and_then(|cursor| cursor.get("id")?.as_integer()).expect("more is to come");
+    let more = |rest: &str| {
+        format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c"{rest}}}"#)
+    };
+    assert_eq!(client.error("test", &more(r#", "maxTimeMS": 1000"#)).0, 2);
+    client.ok("test", &more(""));
+}

@@ -350,6 +350,10 @@ fn a_transaction_makes_collections_and_indexes() {
     let mut client = server.client();
     client.check_documents("shop", r#"{"find": "c"}"#, &[r#"{"_id": 2, "a": 4}"#]);
     client.check_documents("shop", r#"{"find": "c", "hint": "a_1"}"#, &[r#"{"_id": 2, "a": 4}"#]);
+    // What is there already is made again without a transaction only.
+    client.ok("shop", r#"{"create": "c"}"#);
+    session.begin();
+    assert_eq!(session.error("shop", r#"{"create": "c"}"#), plain(48));
 }
 
 #[test]
