@@ -72,6 +72,8 @@ struct Inner {
     /// `None` once it has ended.
     own: RwLock<Option<frond_engine::Transaction>>,
     noted: Mutex<StatementMarks>,
+    /// Whether statements have looked, from the first on, for branches that take no direct writes.
+    looks_for_closed: bool,
 }
 
 /// What has to be remembered from one statement to the next.
@@ -135,9 +137,11 @@ impl Frond {
 impl Transaction {
     pub(crate) fn begin(frond: &Frond) -> Transaction {
         let moment = frond.catalog_cache().moment();
+        let looks_for_closed = frond.written().some_closed();
         let own = RwLock::new(Some(frond.engine().begin_as(LockMode::Interactive)));
         let noted = Mutex::new(StatementMarks { moment, ..StatementMarks::default() });
-        let inner = Inner { frond: frond.clone(), turn: Mutex::default(), own, noted };
+        let turn = Mutex::default();
+        let inner = Inner { frond: frond.clone(), turn, own, noted, looks_for_closed };
         Transaction { inner: Arc::new(inner) }
     }
 
@@ -188,6 +192,10 @@ impl Transaction {
             event::tell_transaction(&mut own, key);
         }
         let _gates = self.inner.frond.contention().pass(&scopes, own.written_count());
+        // Closing a branch waits for all who hold these latches, and no statement has looked.
+        if !self.inner.looks_for_closed && self.inner.frond.written().some_closed() {
+            return Err(Error::write_conflict());
+        }
         self.inner.frond.commit(own, durability, interrupt)
     }
 

@@ -98,7 +98,8 @@ impl Repository {
         read(&reader, name, branch)
     }
 
-    /// Changes the policy of a branch.
+    /// Changes the policy of a branch. Once it is closed no direct write to it is under way, and a
+    /// transaction of several requests that has written to it conflicts.
     ///
     /// # Errors
     /// `NamespaceNotFound` if there is no such branch.
@@ -106,10 +107,12 @@ impl Repository {
         let name = self.repository_name();
         let scope = Scope::branch(name, branch);
         if policy.closed {
-            // From now on every write looks; those that began before are of the time before.
+            // From now on every write looks.
             self.frond().written().note_closed();
         }
-        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+        // A write that began before hasn't looked: this waits until it is over.
+        let mode = if policy.closed { LatchMode::Remover } else { LatchMode::Writer };
+        self.transact_alone(scope, mode, Durability::Synced, |transaction| {
             let is_there = {
                 let reader = Reader::within(self.frond().engine(), transaction);
                 refs::branch_ref(&reader, name, branch)?.is_some()

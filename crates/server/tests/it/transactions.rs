@@ -136,6 +136,30 @@ fn databases_and_branches_change_together_or_not_at_all() {
     plain_client.check("other", r#"{"count": "new"}"#, r#"{"n": 1, "ok": 1.0}"#);
 }
 
+#[test]
+fn a_transaction_that_began_before_a_branch_was_closed_is_run_again_by_drivers() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("shop", INSERT);
+    let (mut session, mut other) = (Session::new(&server, 1), Session::new(&server, 2));
+    session.begin();
+    session.ok("shop", INCREMENT);
+    other.begin();
+    other.ok("other", INSERT);
+    client.ok("shop", r#"{"frondBranch": 1, "branch": "main", "closed": true}"#);
+    for began in [&mut session, &mut other] {
+        assert_eq!(began.error("admin", r#"{"commitTransaction": 1}"#), transient(112));
+    }
+    client.check_documents("shop", r#"{"find": "c"}"#, &[r#"{"_id": 1, "a": 1}"#]);
+    session.begin();
+    assert_eq!(session.error("shop", INCREMENT).0, 371);
+    other.begin();
+    other.ok("other", INSERT);
+    other.commit();
+    client.ok("shop", r#"{"frondBranch": 1, "branch": "main", "closed": false}"#);
+    client.ok("shop", INCREMENT);
+}
+
 /// A number that `serverStatus` tells of the engine.
 fn engine_count(server: &Running, name: &str) -> i64 {
     let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);

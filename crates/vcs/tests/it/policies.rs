@@ -2,6 +2,7 @@
 //! let no commit or merge pass that breaks them; closed branches take no direct writes; collections
 //! that aren't versioned are in no commit. Method: cases, on a clock that the test moves.
 
+use frond_db::inside::{LatchMode, Outcome, Scope};
 use frond_db::{Durability, Error, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, document, extended_json};
 use frond_query::Code;
@@ -229,6 +230,117 @@ fn a_closed_branch_changes_by_merges() {
     refused(put(&main, "items", &item(1, 3)), no);
     main.set_branch_policy("main", BranchPolicy::default()).unwrap();
     put(&main, "items", &item(1, 3)).unwrap();
+}
+
+/// A transaction of several requests whose statements didn't look, since no branch was closed then.
+#[test]
+fn a_transaction_that_began_before_a_branch_was_closed_conflicts() {
+    let (_disk, _clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    let begun = frond.begin();
+    put(&begun.database("shop").unwrap(), "items", &item(1, 2)).unwrap();
+    let reader = frond.begin();
+    assert_eq!(all(&reader.database("shop").unwrap(), "items"), [item(1, 1)]);
+    let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
+    main.set_branch_policy("main", policy).unwrap();
+    refused(begun.commit(Durability::Synced, None), Code::WriteConflict);
+    reader.commit(Durability::Synced, None).unwrap();
+    assert_eq!(all(&main, "items"), [item(1, 1)]);
+    // One that begins now looks: what it writes elsewhere is committed.
+    let later = frond.begin();
+    put(&later.database("other").unwrap(), "items", &item(1, 1)).unwrap();
+    later.commit(Durability::Synced, None).unwrap();
+}
+
+/// A write that has looked before any branch was closed, and takes its time.
+#[test]
+fn a_branch_is_closed_once_writes_under_way_are_over() {
+    let (_disk, _clock, frond) = timed();
+    let main = shop(&frond, "");
+    insert(&main, "items", &[item(1, 1)]);
+    let scope = Scope::collection(main.repository_name(), "main", "items");
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        let mut closing = None;
+        main.transact_alone(scope, LatchMode::Writer, Durability::Synced, |_| {
+            let (frond, tell) = (frond.clone(), tell.clone());
+            closing.get_or_insert_with(|| {
+                threads.spawn(move || {
+                    let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
+                    shop(&frond, "").set_branch_policy("main", policy).unwrap();
+                    tell.send(()).unwrap();
+                })
+            });
+            let early = told.recv_timeout(std::time::Duration::from_millis(300));
+            assert!(early.is_err(), "it was closed beside a write");
+            Ok(Outcome::Commit(()))
+        })
+        .unwrap();
+        closing.expect("it was begun").join().unwrap();
+    });
+    refused(put(&main, "items", &item(1, 2)), Code::UserWritesBlocked);
+}
+
+/// Writers and index builds go on while the branch is closed: nothing changes from then on.
+#[test]
+fn what_is_under_way_ends_or_is_refused_when_a_branch_is_closed() {
+    let (_disk, _clock, frond) = timed();
+    for round in 0..20 {
+        let name = format!("shop{round}");
+        let open = || Repository::open(&frond, &name).unwrap();
+        let documents: Vec<DocumentBuf> = (0..400).map(|id| item(id, id)).collect();
+        insert(&open(), "items", &documents);
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|threads| {
+            let begun = tell.clone();
+            let writer = threads.spawn(move || {
+                let database = open();
+                for first in (1_000..).step_by(3_000) {
+                    let documents: Vec<DocumentBuf> =
+                        (first..first + 3_000).map(|id| item(id, id)).collect();
+                    let report = database.insert("items", &documents, true, Durability::Relaxed);
+                    let _ = begun.send(());
+                    let error = match report {
+                        Ok(report) => report.errors.into_iter().next().map(|failed| failed.error),
+                        Err(error) => Some(error),
+                    };
+                    if let Some(error) = error {
+                        return assert_eq!(error.code, Code::UserWritesBlocked, "{error}");
+                    }
+                }
+            });
+            let builder = threads.spawn(move || {
+                let database = open();
+                for number in 0_u32.. {
+                    let name = format!("a{number}");
+                    let key = document! { "price": 1_i32 };
+                    let spec = document! { "key": &key, "name": &*name };
+                    let spec = frond_db::catalog::IndexSpec::parse(spec.view()).unwrap();
+                    let _ = tell.send(());
+                    if let Err(error) = database.create_indexes("items", &[spec]) {
+                        return assert_eq!(error.code, Code::UserWritesBlocked, "{error}");
+                    }
+                    if let Err(error) = database.drop_indexes("items", &name) {
+                        return assert_eq!(error.code, Code::UserWritesBlocked, "{error}");
+                    }
+                }
+            });
+            // Some of each are done, the next are under way.
+            (0..2 + round % 5).for_each(|_| told.recv().unwrap());
+            let database = open();
+            let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
+            database.set_branch_policy("main", policy).unwrap();
+            let seen = || {
+                let indexes = database.list_indexes("items").unwrap().len();
+                (all(&database, "items").len(), indexes)
+            };
+            let before = seen();
+            writer.join().unwrap();
+            builder.join().unwrap();
+            assert_eq!(seen(), before, "round {round}");
+        });
+    }
 }
 
 #[test]
