@@ -2,6 +2,7 @@
 """Runs a router before two real servers and a replica set, and takes all of them away at random.
 
     python3 conformance/router.py --frond target/release/frond --seconds 60
+    python3 conformance/router.py --frond ... --moves 600
     python3 conformance/router.py --frond ... --measure
     python3 conformance/router.py --frond ... --node MODULES      with Node's driver, too
 
@@ -20,7 +21,12 @@ Method:
    while at random a router, a server or the set's leader is killed (SIGKILL) and started again, or
    the leader is frozen (SIGSTOP) for a while. At the end each line is read directly: every acknowledged insert and append is there, no number twice, the
    sum of all money is as it was.
-5. Servers and router begin anew with logins and TLS. The wrong password, nobody and a router with
+5. A database is moved from line to line, again and again, while clients write to it through both
+   routers, some by numbered writes, some in transactions, and others watch it: at random the router
+   that moves it, another one, the line that it leaves or that it goes to is killed at a random moment,
+   or one of them is frozen; the command is sent again, or the move is taken back. At the end each
+   acknowledged insert and append is there once, and no transaction by half.
+6. Servers and router begin anew with logins and TLS. The wrong password, nobody and a router with
    another key are refused; a user who may write at one line and not at the other is held to it by the
    other line's server.
 """
@@ -405,10 +411,159 @@ def load(lines, seconds, seed, node):
     print(f"killed {killed}; {done}; not known or not done: {unknown}", flush=True)
 
 
-def audit(lines, writer):
+MOVED = "bank_moved"
+PLACES = ["default", "eu", "set"]
+
+
+class Mover(threading.Thread):
+    """Has the database moved from line to line, however often the command gets no answer."""
+
+    def __init__(self, lines, seed, stop):
+        super().__init__(daemon=True)
+        self.lines, self.random, self.stop = lines, random.Random(seed), stop
+        self.moved, self.taken_back, self.repeated, self.fault = 0, 0, 0, None
+        self.seconds = []
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.move(self.random.choice(PLACES))
+                time.sleep(self.random.uniform(0, 0.5))
+        except Exception as error:
+            self.fault = error
+
+    def ask(self, **command):
+        """Sends it to one router, as an operator does; whether that answered that it is done."""
+        router = self.random.choice(self.lines.routers)
+        limits = {"serverSelectionTimeoutMS": 2000, "connectTimeoutMS": 2000, "socketTimeoutMS": 30000}
+        try:
+            with MongoClient(router.address, directConnection=True, retryReads=False, **limits) as client:
+                client.admin.command(command)
+            return True
+        except OperationFailure as error:
+            # Another command has taken over, or the other place is still to be reached first.
+            check(error.code in (6, 20, 26, 91, 117, 189, 11600, 11602), command, error)
+            return error
+        except PyMongoError as error:
+            return error
+
+    def take_back(self):
+        """Another operator's command, in the midst of a move."""
+        try:
+            self.taken_back += self.ask(frondAbortMove=MOVED) is True
+        except Exception as error:
+            self.fault = error
+
+    def move(self, to):
+        begun = time.monotonic()
+        taking_back = threading.Timer(self.random.uniform(0, 2), self.take_back)
+        if self.random.random() < 0.2:
+            taking_back.start()
+        while True:
+            answer = self.ask(movePrimary=MOVED, to=to)
+            if answer is True:
+                self.moved += 1
+                self.seconds.append(time.monotonic() - begun)
+                return
+            self.repeated += 1
+            check(time.monotonic() - begun < SECONDS_MAX, "a move doesn't end", to, answer)
+            if getattr(answer, "code", None) == 117 and "on its way" in str(answer):
+                # An earlier one is to arrive first.
+                to = str(answer).split("on its way to the line ")[1].split(":")[0]
+            time.sleep(self.random.uniform(0, 0.5))
+
+
+def disturb(lines, chance, seconds, most=1.5):
+    """Kills and freezes processes, one after the other; tells how often."""
+    end, count = time.monotonic() + seconds, {"router": 0, "server": 0, "leader": 0, "frozen": 0}
+    while time.monotonic() < end:
+        time.sleep(chance.uniform(0.2, most))
+        what = chance.choice(list(count))
+        count[what] += 1
+        if what == "leader":
+            process = lines.set.await_leader()[0]
+        else:
+            choices = {"router": lines.routers, "server": [lines.default, lines.eu]}
+            process = chance.choice(choices.get(what, [*lines.routers, lines.default, lines.eu]))
+        if what == "frozen":
+            process.process.send_signal(signal.SIGSTOP)
+            time.sleep(chance.uniform(0.5, 5))
+            process.process.send_signal(signal.SIGCONT)
+            continue
+        process.kill()
+        time.sleep(chance.uniform(0.05, 1.5))
+        process.start()
+    return count
+
+
+class MovedWriter(RoutedWriter):
+    """A writer that never gives a numbered write up: its answer may take as long as a move."""
+
+    def __init__(self, lines, number, seed, stop):
+        super().__init__(lines, MOVED, number, seed, stop)
+
+
+def where_it_is(lines):
+    """The client of the line that has the moved database by the table."""
+    with lines.routed() as client:
+        entry = client.config.databases.find_one({"_id": MOVED}) or {"line": "default"}
+        check("move" not in entry, entry)
+        return {"default": lines.default.client, "eu": lines.eu.client, "set": lines.set.client}[entry["line"]]()
+
+
+def moves(lines, seconds, seed):
+    """A database moves, while it is written to and processes are killed."""
+    chance, stop = random.Random(seed), threading.Event()
+    with lines.routed() as client:
+        client[MOVED].accounts.insert_many([{"_id": number, "money": MONEY} for number in range(ACCOUNTS)])
+        client[MOVED].documents.create_index("text")
+        # A first one that nothing disturbs, with what is told of it.
+        client.admin.command("movePrimary", MOVED, to="eu")
+        check(client.config.databases.find_one({"_id": MOVED})["line"] == "eu")
+    writers = [MovedWriter(lines, number, seed, stop) for number in range(4)]
+    mover = Mover(lines, seed, stop)
+    for thread in [*writers, mover]:
+        thread.start()
+    count = disturb(lines, chance, seconds)
+    lines.set.await_leader()
+    time.sleep(3)
+    stop.set()
+    for thread in [mover, *writers]:
+        thread.join(2 * SECONDS_MAX)
+        check(not thread.is_alive(), "it hangs", type(thread).__name__)
+        check(thread.fault is None, repr(thread.fault))
+    mover.stop.clear()
+    mover.move(chance.choice(PLACES))
+    direct = lambda bank: where_it_is(lines)
+    for writer in writers:
+        audit(lines, writer, direct)
+    with where_it_is(lines) as line:
+        money = sum(account["money"] for account in line[MOVED].accounts.find())
+        check(money == ACCOUNTS * MONEY, "money", money)
+        check("text_1" in line[MOVED].documents.index_information())
+    done = {
+        "inserts": sum(len(writer.inserted) for writer in writers),
+        "appends": sum(len(writer.appended) for writer in writers),
+        "transactions": sum(writer.moved for writer in writers),
+        "slowest": round(max(writer.slowest for writer in writers), 1),
+    }
+    check(mover.moved > 0 and done["inserts"] > 0 and done["transactions"] > 0, done)
+    unknown = {}
+    for writer in writers:
+        for name, times in writer.refused.items():
+            unknown[name] = unknown.get(name, 0) + times
+    times = f"median {statistics.median(mover.seconds):.1f} s"
+    print(
+        f"moved {mover.moved} times ({times}), taken back {mover.taken_back}, sent again {mover.repeated}; "
+        f"killed {count}; {done}; not known or not done: {unknown}",
+        flush=True,
+    )
+
+
+def audit(lines, writer, direct=None):
     """What a writer was told must be there, once, on the line itself."""
     bank = writer.bank_name
-    with lines.direct(bank) as line:
+    with (direct or lines.direct)(bank) as line:
         own = {"_id": {"$regex": f"^{writer.number}-"}}
         there = {it["_id"] for it in line[bank].documents.find(own, {"_id": 1})}
         lost = [number for number in writer.inserted if f"{writer.number}-{number}" not in there]
@@ -434,7 +589,9 @@ def secure(frond, root):
         with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write(f"{path} is known to servers and routers alone\n")
     tls = ["--tls-certificate-key-file", server_file]
-    served = ["serve", "--auth", "--router-key", keys[0], "--tls-mode", "requireTLS", *tls, "--memory", "200MB"]
+    served = ["serve", "--auth", "--router-key", keys[0], "--tls-mode", "requireTLS", *tls]
+    # By it servers trust one another when a database moves.
+    served += ["--place-ca-file", authority, "--memory", "200MB"]
     servers = [Process(frond, [*served, "--data", os.path.join(root, name)], log) for name in ("default", "eu")]
     trusted = {"tls": True, "tlsCAFile": authority, "serverSelectionTimeoutMS": SECONDS_MAX * 1000}
     at = lambda process, **options: MongoClient(
@@ -479,9 +636,25 @@ def secure(frond, root):
         raw = {"saslStart": 1, "mechanism": "FROND-ROUTER", "payload": b"n,,n=root,r=abcdefgh"}
         with at(routers[0]) as client:
             refused(334, [], lambda: client.admin.command(raw))
+        move_as(at, routers[0], servers[0])
     finally:
         for process in servers + routers:
             process.kill()
+
+
+def move_as(at, router, target):
+    """Who may move a database, and that who may do what there is the target's to say."""
+    with at(router, username="ada", password=PASSWORD) as client:
+        refused(13, [], lambda: client.admin.command("movePrimary", "bank_eu", to="default"))
+    with at(router) as client:
+        refused(13, [], lambda: client.admin.command("movePrimary", "bank_eu", to="default"))
+    with at(router, username="root", password=PASSWORD) as client:
+        client.admin.command("movePrimary", "bank_eu", to="default")
+    with at(router, username="ada", password=PASSWORD) as client:
+        check(client.bank_eu.items.find_one() == {"_id": 1})
+        client.bank_eu.items.insert_one({"_id": 2})
+    with at(target, username="root", password=PASSWORD) as client:
+        check(client.bank_eu.items.count_documents({}) == 2)
 
 
 def measure(lines):
@@ -505,6 +678,7 @@ def main():
     parser.add_argument("--frond", required=True)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--moves", type=float, help="seconds of moves, and nothing else")
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--node", metavar="MODULES")
     options = parser.parse_args()
@@ -515,6 +689,8 @@ def main():
     try:
         if options.measure:
             measure(lines)
+        elif options.moves:
+            moves(lines, options.moves, options.seed)
         else:
             use(lines)
             span(lines)
@@ -523,6 +699,7 @@ def main():
             secure(options.frond, os.path.join(root, "secure"))
             print("logins and TLS hold", flush=True)
             load(lines, options.seconds, options.seed, options.node)
+            moves(lines, options.seconds, options.seed)
         is_right = True
     finally:
         lines.remove()

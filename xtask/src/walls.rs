@@ -93,7 +93,7 @@ const CRATES: &[Walls] = &[
         name: "db",
         rooms: "spill error work commit_id date interrupt name definition timeseries large system session event rewritten tail \
                 schema clock \
-                written contention frond transact transaction reader pressure access refs retry time \
+                written contention frond transact transaction reader pressure access refs fence retry time \
                 database read_point hook \
                 catalog collection changes expire set open api inside golden",
         gate: None,
@@ -104,7 +104,7 @@ const CRATES: &[Walls] = &[
         name: "vcs",
         rooms: "fields three_way repository history refs conflict state past diff document_history status rows \
                 source collection_rules adopt commit policy restore merge reset undo layer open \
-                doctor erase remote salvage fsck repair branch reclaim",
+                doctor erase remote salvage fsck repair branch handover reclaim",
         gate: None,
         upward: 0,
         in_rings: 0,
@@ -121,9 +121,9 @@ const CRATES: &[Walls] = &[
         rooms: "errors wire tls unix_socket announced supervisor limits outgoing tables fields stable_api \
                 common_fields default_concerns scram chance cluster_time fail_points access peer sessions workers message_memory \
                 machine_memory process_counts usage operations waiting answer_memory remote_opener cursors \
-                log_file log replica audit_log drain snapshot_window profiler hooks shared health audit authorization \
+                log_file log replica client line_remote audit_log drain snapshot_window profiler hooks shared health audit authorization \
                 transactions sweep governor request commands reference concerns member dispatch \
-                in_process connection metrics console listener private client router",
+                in_process connection metrics console listener private router",
         gate: None,
         upward: 0,
         in_rings: 0,

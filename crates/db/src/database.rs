@@ -7,6 +7,7 @@ use frond_query::Code;
 
 use crate::contention::{LatchMode, Scope};
 use crate::error::Error;
+use crate::fence;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
 use crate::name::{DatabaseName, Target, VersionName};
@@ -36,6 +37,8 @@ pub struct Database {
     interrupt: Interrupt,
     /// Takes what writes need not wait for.
     deferred: Option<Arc<Deferred>>,
+    /// The move to another line that uses it, by its generation.
+    moved_by: Option<i64>,
 }
 
 /// What the requests on a database belong to.
@@ -114,6 +117,7 @@ impl Database {
             known: None,
             interrupt: Interrupt::default(),
             deferred: None,
+            moved_by: None,
         })
     }
 
@@ -144,6 +148,7 @@ impl Database {
             known: None,
             interrupt: Interrupt::default(),
             deferred: None,
+            moved_by: None,
         })
     }
 
@@ -166,6 +171,7 @@ impl Database {
             known: Some(known),
             interrupt: Interrupt::default(),
             deferred: None,
+            moved_by: None,
         }
     }
 
@@ -410,9 +416,34 @@ impl Database {
         self.refuse_in_transaction("a command of versions")?;
         self.refuse_past()?;
         let body = |transaction: &mut frond_engine::Transaction, _: Option<CatalogEpoch>| {
+            self.check_fence(transaction)?;
             body(transaction)
         };
         self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)
+    }
+
+    /// Refuses to change what isn't used at this line: see [`crate::fence`].
+    ///
+    /// # Errors
+    /// `UserWritesBlocked`; `ConflictingOperationInProgress` for a move that is over.
+    #[doc(hidden)]
+    pub fn check_fence(&self, transaction: &mut frond_engine::Transaction) -> Result<(), Error> {
+        fence::check(&self.frond, transaction, self.repository_name(), self.moved_by)
+    }
+
+    /// The generation of the move that it is for.
+    #[doc(hidden)]
+    pub fn mover(&self) -> Option<i64> {
+        self.moved_by
+    }
+
+    /// The same for the move of this generation: what it does is done only as long as no later one
+    /// is known.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn moved_by(mut self, generation: i64) -> Database {
+        self.moved_by = Some(generation);
+        self
     }
 
     /// Refuses what can't be part of a transaction of several requests.
@@ -434,6 +465,7 @@ impl Database {
     /// `UserWritesBlocked`.
     #[doc(hidden)]
     pub fn refuse_closed(&self, transaction: &mut frond_engine::Transaction) -> Result<(), Error> {
+        self.check_fence(transaction)?;
         let Some(branch) = self.branch().filter(|_| self.frond().written().some_closed()) else {
             return Ok(());
         };

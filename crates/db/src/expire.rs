@@ -45,6 +45,10 @@ impl Frond {
         let mut failure = Ok(());
         for info in self.list_databases()? {
             interrupt.check()?;
+            if self.check_used_here(&info.name).is_err() {
+                // Another line has it, and removes what expires.
+                continue;
+            }
             let database = self.database(&info.name);
             match database
                 .and_then(|database| Expiry { database: &database, now_millis, interrupt }.run())

@@ -27,6 +27,7 @@ mod definition;
 pub mod error;
 mod event;
 mod expire;
+pub mod fence;
 pub mod frond;
 mod hook;
 #[doc(hidden)]

@@ -16,6 +16,7 @@
 //! A transaction that was committed leaves a record too, so that its commit can be sent again.
 //! Records that were not used for long are removed by [`Frond::forget_retries`].
 
+mod carried;
 mod memory;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ pub use crate::session::RetryKey;
 pub(crate) use crate::session::{Record, Remembered, StatementDone};
 use crate::session::{SESSION_PART, put};
 use crate::system;
+pub use carried::CarriedRecord;
 pub(crate) use memory::Memory;
 
 /// Old records are removed so many to a transaction.

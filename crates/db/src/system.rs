@@ -18,6 +18,7 @@
 //! o/<db>/<remote>/<branch>            where a remote's branch was when it was last seen
 //! p/<db>/<branch>                     what may be done to a branch
 //! q/<db>/commit                       when and how commits are made
+//! f/<db>                              where the database is used          fence
 //! e/<db>/<commit id, 20 bytes>        the commit that took the place of an erased one
 //! t/<db>/<sequence>                   a dropped database, to bring it back
 //! k                                   what time it was when that was last recorded

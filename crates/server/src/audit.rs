@@ -102,6 +102,7 @@ const AUDITED: &[Audited] = &[
     audited("frondErase", "frondErase", Database, &["collection", "confirm", "dryRun", "fields"]),
     audited("frondFetch", "frondFetch", Database, &["remote"]),
     audited("frondGc", "frondGc", Server, &["purge", "undoSeconds"]),
+    audited("frondHandOver", "frondHandOver", Server, &["generation", "step"]),
     audited("frondMergeRules", "frondMergeRules", Database, &["collection", "rules"]),
     audited("frondPolicy", "frondPolicy", Database, &["remove", "set", "thin"]).with_fields(),
     audited("frondPull", "frondPull", Database, &["branch", "remote"]),

@@ -12,7 +12,8 @@ use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, document}
 
 pub use self::transport::ClientTls;
 use self::transport::Transport;
-use crate::scram::{Login, Mechanism};
+use crate::replica::key::ClusterKey;
+use crate::scram::{Login, Mechanism, OF_ROUTERS};
 use crate::wire::{DocumentSequence, HEADER_BYTES, Header, Message, WireError};
 
 /// Why a command got no answer that says ok.
@@ -125,6 +126,29 @@ impl Client {
         user: &str,
         password: &str,
     ) -> Result<(), ClientError> {
+        self.prove(mechanism, mechanism.name(), (database, user), password)
+    }
+
+    /// Logs in as a user, as a router does: by the key that routers and servers share.
+    ///
+    /// # Errors
+    /// As [`Client::log_in`].
+    pub(crate) fn log_in_by_router_key(
+        &mut self,
+        database: &str,
+        user: &str,
+        key: &ClusterKey,
+    ) -> Result<(), ClientError> {
+        self.prove(Mechanism::Sha256, OF_ROUTERS, (database, user), &key.text())
+    }
+
+    fn prove(
+        &mut self,
+        mechanism: Mechanism,
+        name: &str,
+        (database, user): (&str, &str),
+        password: &str,
+    ) -> Result<(), ClientError> {
         let address = self.address.clone();
         let wrong =
             |why: &str| ClientError::Server { address: address.clone(), why: why.to_owned() };
@@ -133,7 +157,7 @@ impl Client {
         let options = document! { "skipEmptyExchange": true };
         let first = Value::Binary(Binary { subtype: 0, bytes: first.as_bytes() });
         let start = document! {
-            "saslStart": 1, "mechanism": mechanism.name(), "payload": first, "options": &options,
+            "saslStart": 1, "mechanism": name, "payload": first, "options": &options,
         };
         let answer = self.command(database, start.view())?;
         let proof = login.prove(payload(&answer)).map_err(|_| wrong("its login isn't SCRAM"))?;

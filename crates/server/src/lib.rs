@@ -38,6 +38,7 @@ pub mod health;
 pub mod hooks;
 pub mod in_process;
 pub mod limits;
+pub mod line_remote;
 pub mod listener;
 pub mod log;
 pub mod log_file;

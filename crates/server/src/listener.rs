@@ -218,6 +218,8 @@ fn shared(
     if let Some(key) = &options.router_key {
         shared.router_credentials = Some(router_credentials(key).map_err(ServerError::Users)?);
     }
+    shared.router_key = options.router_key;
+    shared.line_tls = options.line_tls;
     if options.auth {
         shared.cluster_time_key = Some(ClusterTimeKey::new().map_err(ServerError::Users)?);
     }

@@ -138,6 +138,7 @@ impl<'a> Request<'a> {
     /// for an empty collection.
     pub fn database_named(&self, name: &str) -> Result<Repository, Error> {
         let frond = &self.server.frond;
+        frond.check_used_here(name.split('@').next().unwrap_or(name))?;
         let found = match (&self.current, &self.moment) {
             (Some(current), _) => current.transaction.database(name),
             (None, Some(moment)) => frond.database_at(name, moment),

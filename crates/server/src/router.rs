@@ -10,14 +10,20 @@
 //!    knows none, and tells the driver by labels what it may send again.
 //! 3. [`frames`] cuts the line's own moment out of the answer. [`pins`] keeps transactions on the
 //!    line where they began; [`gather`] makes one answer of several lines'.
-//! 4. What a user may do the servers say ([`login`]): at each line the connection is the user's.
+//! 4. [`mover`] takes a database from one line to another while it is used; a router that still
+//!    thinks that it is at the old one is told so there ([`fenced`]).
+//! 5. What a user may do the servers say ([`login`]): at each line the connection is the user's.
 
 mod ask;
+mod entry;
+mod fenced;
 mod forward;
 mod frames;
 mod gather;
 mod line;
 pub mod login;
+mod mover;
+mod moves;
 mod named;
 mod own;
 mod pins;
@@ -36,13 +42,14 @@ use std::time::Duration;
 use frond_doc::{Document, DocumentBuf};
 use rustls::ClientConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use self::line::Line;
 use self::login::Identity;
+use self::moves::Moves;
 use self::pins::Pins;
 use self::pool::Pool;
 use self::table::{DEFAULT, Table};
@@ -57,7 +64,7 @@ use crate::replica::key::ClusterKey;
 use crate::tls::{Tls, TlsError, TlsMode, TlsOptions};
 
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// While there is no table.
+/// While there is no table, or a database moves.
 const READ_INTERVAL_SOON: Duration = Duration::from_millis(100);
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
@@ -146,7 +153,10 @@ struct Shared {
     key: Option<ClusterKey>,
     user: Identity,
     table: watch::Sender<Option<Arc<Table>>>,
+    /// Has the table read at once.
+    refresh: Notify,
     pool: Pool,
+    moves: Moves,
     pins: Pins,
     counts: Counts,
 }
@@ -164,6 +174,17 @@ impl Shared {
     async fn table(&self, end: Instant) -> Option<Arc<Table>> {
         let mut watched = self.table.subscribe();
         let read = timeout_at(end, watched.wait_for(Option::is_some)).await;
+        read.ok()?.ok()?.clone()
+    }
+
+    /// The table as it is read after `known`, which is doubted; `None` if it isn't until `end`.
+    async fn later_table(&self, known: &Arc<Table>, end: Instant) -> Option<Arc<Table>> {
+        let mut watched = self.table.subscribe();
+        self.refresh.notify_one();
+        let is_later = |table: &Option<Arc<Table>>| {
+            table.as_ref().is_some_and(|table| !Arc::ptr_eq(table, known))
+        };
+        let read = timeout_at(end, watched.wait_for(is_later)).await;
         read.ok()?.ok()?.clone()
     }
 
@@ -223,21 +244,26 @@ impl Shared {
                 Err(error) => {
                     let what = format!("frond router: the table of lines: {error}");
                     if what != complaint {
-                        complain(&what);
+                        say(&what);
                         complaint = what;
                     }
                 }
             }
             self.pool.sweep();
             self.pins.sweep();
-            let is_known = self.table.borrow().is_some();
-            sleep(if is_known { READ_INTERVAL } else { READ_INTERVAL_SOON }).await;
+            let is_calm = self.table.borrow().as_ref().is_some_and(|table| !table.any_moves());
+            let rest = if is_calm { READ_INTERVAL } else { READ_INTERVAL_SOON };
+            tokio::select! {
+                () = sleep(rest) => {}
+                // Not faster than that: requests by the hundred may doubt it.
+                () = self.refresh.notified() => sleep(READ_INTERVAL_SOON / 10).await,
+            }
         }
     }
 }
 
-/// Tells an operator what is wrong, if one listens.
-fn complain(what: &str) {
+/// Tells an operator what goes on or is wrong, if one listens.
+fn say(what: &str) {
     use std::io::Write;
     let _ = writeln!(io::stderr(), "{what}");
 }
@@ -276,7 +302,9 @@ impl Router {
             key: options.key,
             user: options.user,
             table: watch::Sender::new(None),
+            refresh: Notify::new(),
             pool: Pool::default(),
+            moves: Moves::default(),
             pins: Pins::default(),
             counts: Counts::default(),
         };

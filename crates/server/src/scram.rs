@@ -33,6 +33,10 @@ use ring::{digest, hmac, pbkdf2};
 pub use client::Login;
 pub use exchange::{ClientFirst, Exchange, Refused};
 
+/// By which a router logs in for a user: SCRAM-SHA-256 of the user's name, with the router's key in
+/// the password's place. Only servers with such a key take it.
+pub const OF_ROUTERS: &str = "FROND-ROUTER";
+
 /// Fewer iterations are refused in documents that come from elsewhere.
 const ITERATIONS_MIN: u32 = 5_000;
 /// More would let one document stop the server.

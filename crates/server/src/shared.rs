@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::access::Accounts;
 use crate::audit_log::AuditLog;
+use crate::client::ClientTls;
 use crate::cluster_time::ClusterTimeKey;
 use crate::cursors::Cursors;
 use crate::default_concerns::Defaults;
@@ -26,6 +27,7 @@ use crate::peer::Peer;
 use crate::profiler::Profiler;
 use crate::remote_opener::RemoteOpener;
 use crate::replica::Replica;
+use crate::replica::key::ClusterKey;
 use crate::scram::Credentials;
 use crate::sessions::Sessions;
 use crate::snapshot_window::SnapshotWindow;
@@ -100,6 +102,10 @@ pub struct Shared {
     pub accounts: Accounts,
     /// By what routers are known, which log in for users.
     pub router_credentials: Option<Credentials>,
+    /// The same key, by which it logs in for users at other lines.
+    pub router_key: Option<ClusterKey>,
+    /// How it speaks TLS with these.
+    pub line_tls: ClientTls,
     /// Where it fetches from and pushes to.
     pub places: RemoteOpener,
     /// Signs the cluster's time, where there are users.
@@ -200,6 +206,8 @@ impl Shared {
             audit_log: AuditLog::default(),
             accounts: Accounts::default(),
             router_credentials: None,
+            router_key: None,
+            line_tls: ClientTls::default(),
             places: RemoteOpener::default(),
             cluster_time_key: None,
             hooks: Hooks::default(),

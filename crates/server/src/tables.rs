@@ -91,6 +91,7 @@ pub static TABLES: &[&Table] = &[
     &versions::ERASE,
     &versions::FETCH,
     &versions::GC,
+    &versions::HAND_OVER,
     &versions::HELP,
     &versions::HISTORY,
     &versions::LOG,

@@ -57,6 +57,7 @@ pub mod remote;
 mod doctor;
 mod foreign;
 mod fsck;
+mod handover;
 mod open;
 mod reclaim;
 mod repair;
@@ -74,6 +75,7 @@ pub use frond_db::inside::merge_rules::{
 };
 use frond_doc::{DocumentBuf, ValueBuf};
 pub use fsck::{FsckReport, fsck, fsck_on};
+pub use handover::{Handover, HandoverBranch};
 pub use history::NOTHING;
 pub use history::blame::{Blame, BlamedField};
 pub use history::log::{Log, LogRequest};

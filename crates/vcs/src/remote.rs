@@ -275,6 +275,11 @@ impl Repository {
     /// `NoSuchKey` if there is no such remote.
     pub fn remove_remote(&self, name: &str) -> Result<(), Error> {
         self.remote_url(name)?;
+        self.forget_remote_branches(name)
+    }
+
+    /// Forgets where a remote's branches were, and the remote if it is one by name.
+    pub(crate) fn forget_remote_branches(&self, name: &str) -> Result<(), Error> {
         let repository = self.repository_name();
         let scope = Scope::branch(repository, "");
         self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {

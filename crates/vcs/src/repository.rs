@@ -34,6 +34,12 @@ impl Repository {
         Repository::resolve(frond, DatabaseName { name, version: VersionName::Default })
     }
 
+    /// The same version for the move of this generation to another line: see [`frond_db::fence`].
+    #[must_use]
+    pub fn moved_by(self, generation: i64) -> Repository {
+        Repository { database: self.database.moved_by(generation) }
+    }
+
     /// The same version, as a database without history.
     pub fn database(&self) -> &Database {
         &self.database

@@ -265,7 +265,7 @@ impl Repository {
     pub(crate) fn replace_working_state<T>(
         &self,
         branch: &str,
-        body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
+        mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
         self.refuse_in_transaction("a command of versions")?;
         self.writable_branch()?;
@@ -276,7 +276,10 @@ impl Repository {
             .map(|(collection, _)| Scope::collection(name, branch, collection))
             .collect();
         let (scope, mode) = (Scope::branch(name, branch), LatchMode::Replacer);
-        self.frond().transact_over(scope, &scopes, mode, Durability::Synced, body)
+        self.frond().transact_over(scope, &scopes, mode, Durability::Synced, |transaction| {
+            self.check_fence(transaction)?;
+            body(transaction)
+        })
     }
 
     /// The state of this branch at the moment of `reader`.

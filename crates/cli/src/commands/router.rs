@@ -23,7 +23,9 @@ says otherwise, and a branch may lie on another line than its database:
   db.getSiblingDB('config').lines.insertOne({_id: 'eu', uri: 'mongodb://c:27018'})
   db.getSiblingDB('config').databases.insertOne({_id: 'shop', line: 'eu'})
   db.getSiblingDB('config').databases.insertOne({_id: 'shop@sale', line: 'eu'})
-Routers read these collections every second. Place a database before anything is written to it.";
+Routers read these collections every second. Place a database before anything is written to it. One \
+that has data is moved, while it is used:
+  db.adminCommand({movePrimary: 'shop', to: 'eu'})";
 
 /// Serve several servers and replica sets through one address
 #[derive(clap::Args)]

@@ -182,7 +182,8 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     place_token_file: Option<PathBuf>,
 
-    /// File of certificates (PEM) to trust there, besides the system's
+    /// File of certificates (PEM) to trust there, besides the system's; for servers of other lines,
+    /// from which databases move here, in place of them
     #[arg(long, value_name = "FILE")]
     place_ca_file: Option<PathBuf>,
 

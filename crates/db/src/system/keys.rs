@@ -135,6 +135,16 @@ pub fn tracking_key(database: &str, name: &str) -> Bytes {
     key(b'o', &[database.as_bytes(), name.as_bytes()])
 }
 
+/// The key of a database's [`Fence`](crate::fence::Fence).
+pub fn fence_key(database: &str) -> Bytes {
+    key(b'f', &[database.as_bytes()])
+}
+
+/// What the keys of all fences begin with.
+pub(crate) fn fences_prefix() -> Bytes {
+    key(b'f', &[b""])
+}
+
 /// The key of a branch's policy.
 pub fn policy_key(database: &str, branch: &str) -> Bytes {
     key(b'p', &[database.as_bytes(), branch.as_bytes()])

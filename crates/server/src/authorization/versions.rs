@@ -286,6 +286,17 @@ pub fn fetch(asked: &Asked<'_>) -> Result<(), Error> {
     asked.on(&[Action::Find, Action::Insert, Action::Merge], asked.database, At::All, None)
 }
 
+/// `frondHandOver`: brings a database here from another place, with what clients of all databases
+/// were answered.
+///
+/// # Errors
+/// `Unauthorized` (13).
+pub fn hand_over(asked: &Asked<'_>) -> Result<(), Error> {
+    asked.cluster(Action::UseRemotes)?;
+    asked.cluster(Action::ReplSetConfigure)?;
+    asked.on(&[Action::Find, Action::Insert, Action::Merge], asked.database, At::All, None)
+}
+
 /// `dropDatabase`: with all branches.
 ///
 /// # Errors

@@ -17,11 +17,7 @@ use crate::audit;
 use crate::fields::Fields;
 use crate::peer::{Conversation, Stage};
 use crate::request::{Answer, Request};
-use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism};
-
-/// By which a router logs in for a user: SCRAM-SHA-256 of the user's name, with the router's key in
-/// the password's place. Only servers with such a key take it.
-pub const OF_ROUTERS: &str = "FROND-ROUTER";
+use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism, OF_ROUTERS};
 
 /// What a login that goes on, or is over, answers.
 struct Step {

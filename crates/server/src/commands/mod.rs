@@ -26,6 +26,7 @@ mod fail_point;
 mod find;
 mod find_and_modify;
 mod gc;
+mod hand_over;
 pub mod handshake;
 mod help;
 mod history;
@@ -230,6 +231,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("frondErase", Found(versions::erase), erase::run),
     Command::new("frondFetch", Found(versions::fetch), remote::fetch).also(&["doltFetch", "dumboFetch"]),
     Command::new("frondGc", Cluster(&[CollectGarbage]), gc::run).on_admin(),
+    Command::new("frondHandOver", Found(versions::hand_over), hand_over::run).on_admin(),
     Command::new("frondHelp", Nothing, help::run),
     Command::new("frondHistory", Found(versions::reading), history::document_history).also(&["doltHistory", "dumboHistory"]),
     Command::new("frondLog", Found(versions::reading), history::log).also(&["doltLog", "dumboLog"]),

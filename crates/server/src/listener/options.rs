@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
+use crate::client::ClientTls;
 use crate::console::ConsoleOptions;
 use crate::hooks::Hooks;
 use crate::limits::{
@@ -47,6 +48,8 @@ pub struct ServerOptions {
     pub auth: bool,
     /// What routers prove that they know, which log in for users; `None`: no router may.
     pub router_key: Option<ClusterKey>,
+    /// How it speaks TLS with servers of other lines, from which databases move here.
+    pub line_tls: ClientTls,
     /// Whether it may listen where other machines reach it though clients don't have to log in.
     pub insecure: bool,
     /// Where it fetches from and pushes to.
@@ -103,6 +106,7 @@ impl Default for ServerOptions {
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,
             router_key: None,
+            line_tls: ClientTls::default(),
             insecure: false,
             places: RemoteOpener::default(),
             hooks: Hooks::default(),

@@ -15,6 +15,7 @@ use super::forward::{Refusal, forward_within};
 use super::frames::without_moment;
 use super::line::Line;
 use super::login::Identity;
+use super::moves::is_asked_for;
 use super::own::well;
 use super::route::Each;
 use super::table::Table;
@@ -57,7 +58,7 @@ pub(super) async fn gather(
     Ok(match each {
         Each::Sessions | Each::Users => well(),
         Each::Databases => databases(&told, table),
-        Each::Operations => operations(&told),
+        Each::Operations => operations(&told, shared, ask),
         Each::Rows => rows(&told, ask),
     })
 }
@@ -144,12 +145,17 @@ fn databases(told: &[Told], table: &Table) -> DocumentBuf {
     answer.build()
 }
 
-fn operations(told: &[Told]) -> DocumentBuf {
+fn operations(told: &[Told], shared: &Shared, ask: &Ask<'_>) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("inprog");
     for (line, operations) in told {
         for operation in documents(operations.view(), "inprog") {
             answer.push(Value::Document(of_line(operation, line).view()));
+        }
+    }
+    for operation in shared.moves.operations() {
+        if is_asked_for(operation.view(), ask) {
+            answer.push(Value::Document(operation.view()));
         }
     }
     answer.end().append("ok", Value::Double(1.0));

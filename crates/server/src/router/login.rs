@@ -16,7 +16,7 @@ use crate::replica::key::ClusterKey;
 use crate::scram::{Login, Mechanism};
 
 /// By which a router logs in for a user.
-pub const MECHANISM: &str = crate::commands::login::OF_ROUTERS;
+pub const MECHANISM: &str = crate::scram::OF_ROUTERS;
 
 /// A user who has logged in.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

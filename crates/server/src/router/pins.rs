@@ -3,7 +3,7 @@
 //! A session's last transaction is noted when its first statement passes. Another router, or this
 //! one started again, finds the line in the `recoveryToken` that drivers send back with a commit.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,8 @@ const KEPT: Duration = Duration::from_secs(30 * 60);
 struct Pin {
     number: i64,
     line: String,
+    /// What its statements were on.
+    databases: BTreeSet<String>,
     used: Instant,
 }
 
@@ -21,9 +23,10 @@ struct Pin {
 pub(super) struct Pins(Mutex<HashMap<Vec<u8>, Pin>>);
 
 impl Pins {
-    /// Notes that a transaction begins on a line.
-    pub fn begin(&self, session: &[u8], number: i64, line: &str) {
-        let pin = Pin { number, line: line.to_owned(), used: Instant::now() };
+    /// Notes that a transaction begins on a line, with a statement on a database.
+    pub fn begin(&self, session: &[u8], number: i64, line: &str, database: &str) {
+        let databases = BTreeSet::from([database.to_owned()]);
+        let pin = Pin { number, line: line.to_owned(), databases, used: Instant::now() };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_vec(), pin);
     }
 
@@ -33,6 +36,13 @@ impl Pins {
         let pin = pins.get_mut(session).filter(|pin| pin.number == number)?;
         pin.used = Instant::now();
         Some(pin.line.clone())
+    }
+
+    /// Notes that a transaction has a statement on a database; tells whether it had one before.
+    pub fn note(&self, session: &[u8], number: i64, database: &str) -> bool {
+        let mut pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pin = pins.get_mut(session).filter(|pin| pin.number == number);
+        pin.is_some_and(|pin| !pin.databases.insert(database.to_owned()))
     }
 
     /// Forgets those that were not used for long.
@@ -50,11 +60,13 @@ mod tests {
     #[test]
     fn a_pin_is_of_one_transaction() {
         let pins = Pins::default();
-        pins.begin(b"s", 4, "eu");
+        pins.begin(b"s", 4, "eu", "shop");
         assert_eq!(pins.line(b"s", 4).as_deref(), Some("eu"));
         assert_eq!(pins.line(b"s", 5), None);
         assert_eq!(pins.line(b"t", 4), None);
-        pins.begin(b"s", 5, "us");
+        assert!(pins.note(b"s", 4, "shop") && !pins.note(b"s", 4, "other"));
+        assert!(pins.note(b"s", 4, "other") && !pins.note(b"s", 5, "shop"));
+        pins.begin(b"s", 5, "us", "shop");
         assert_eq!(pins.line(b"s", 5).as_deref(), Some("us"));
         assert_eq!(pins.line(b"s", 4), None);
     }

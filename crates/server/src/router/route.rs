@@ -27,6 +27,13 @@ pub(super) enum Way {
     Each(Each),
 }
 
+impl Way {
+    /// Whether it leads to this line.
+    pub fn is_line(&self, line: &Line) -> bool {
+        matches!(self, Way::Line(own) if own.name == line.name)
+    }
+}
+
 /// What the router answers by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Own {
@@ -41,6 +48,8 @@ pub(super) enum Own {
     KillOp,
     /// To the line where the transaction began.
     EndTransaction,
+    /// Of a database, from one line to another.
+    Move,
 }
 
 /// What goes to every line, by what becomes of the answers.
@@ -70,6 +79,7 @@ const KNOWN: &[(&str, Known)] = &[
     ("dropRole", Known::Each(Each::Users)),
     ("dropUser", Known::Each(Each::Users)),
     ("endSessions", Known::Each(Each::Sessions)),
+    ("frondAbortMove", Known::Own(Own::Move)),
     ("grantPrivilegesToRole", Known::Each(Each::Users)),
     ("grantRolesToRole", Known::Each(Each::Users)),
     ("grantRolesToUser", Known::Each(Each::Users)),
@@ -83,6 +93,8 @@ const KNOWN: &[(&str, Known)] = &[
     ("killSessions", Known::Each(Each::Sessions)),
     ("listDatabases", Known::Each(Each::Databases)),
     ("logout", Known::Own(Own::LogOut)),
+    ("movePrimary", Known::Own(Own::Move)),
+    ("moveprimary", Known::Own(Own::Move)),
     ("ping", Known::Own(Own::Ping)),
     ("refreshSessions", Known::Each(Each::Sessions)),
     ("revokePrivilegesFromRole", Known::Each(Each::Users)),
@@ -105,6 +117,7 @@ enum Known {
 const OF_SERVERS: &[&str] = &[
     "compact",
     "configureFailPoint",
+    "frondHandOver",
     "fsync",
     "fsyncUnlock",
     "logRotate",

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! What isn't listed lies on the default line, and so do `admin`, `config` and `local`. Every
-//! router reads both each second; so two routers may differ for that long.
+//! router reads both each second; so two routers may differ for that long. The entry of a database
+//! that moves tells more ([`entry`](super::entry)), and while there is one routers read more often.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +32,49 @@ const ENTRIES_MAX: i32 = 100_000;
 pub(super) struct Table {
     default: Arc<Line>,
     lines: BTreeMap<String, Result<Arc<Line>, String>>,
-    databases: BTreeMap<String, String>,
+    databases: BTreeMap<String, Place>,
+}
+
+/// Where a database is.
+#[derive(PartialEq, Eq, Debug)]
+struct Place {
+    line: String,
+    /// How far a move is.
+    phase: Option<Phase>,
+}
+
+impl Place {
+    fn is_held(&self) -> bool {
+        matches!(self.phase, Some(Phase::Stopped | Phase::Switched))
+    }
+}
+
+/// How far a database has moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// It is copied, and used at the line that it comes from.
+    Copying,
+    /// It isn't used: the rest of it is copied.
+    Stopped,
+    /// The other line has it, and begins to use it.
+    Switched,
+}
+
+impl Phase {
+    /// The phase of this name.
+    pub fn of(name: &str) -> Option<Phase> {
+        let all = [Phase::Copying, Phase::Stopped, Phase::Switched];
+        all.into_iter().find(|phase| phase.name() == name)
+    }
+
+    /// As it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Copying => "copying",
+            Phase::Stopped => "stopped",
+            Phase::Switched => "switched",
+        }
+    }
 }
 
 impl Table {
@@ -60,10 +103,32 @@ impl Table {
         let mut databases = BTreeMap::new();
         for entry in documents(upstream, "databases").await? {
             if let (Some(name), Some(line)) = (text(&entry, "_id"), text(&entry, "line")) {
-                databases.insert(name.to_owned(), line.to_owned());
+                let moving = entry.get("move").and_then(|moving| moving.as_document());
+                let phase = moving.and_then(|moving| Phase::of(moving.get("phase")?.as_str()?));
+                databases.insert(name.to_owned(), Place { line: line.to_owned(), phase });
             }
         }
         Ok(Table { default: Arc::clone(default), lines, databases })
+    }
+
+    /// The line that has the table itself.
+    pub fn default_line(&self) -> &Arc<Line> {
+        &self.default
+    }
+
+    /// Whether any database is on its way.
+    pub fn any_moves(&self) -> bool {
+        self.databases.values().any(|place| place.phase.is_some())
+    }
+
+    /// Whether anything has to wait.
+    pub fn any_held(&self) -> bool {
+        self.databases.values().any(Place::is_held)
+    }
+
+    /// Whether what comes for a database has to wait until its move is over.
+    pub fn is_held(&self, database: &str) -> bool {
+        self.place(database).is_some_and(Place::is_held)
     }
 
     /// The default line, then the others that can be used.
@@ -83,10 +148,18 @@ impl Table {
     /// # Errors
     /// `BadValue` if the table names a line that it doesn't have.
     pub fn line_of(&self, database: &str) -> Result<&Arc<Line>, Error> {
+        match self.place(database).map(|place| &*place.line) {
+            None | Some(DEFAULT) => Ok(&self.default),
+            Some(name) => self.line(name, database),
+        }
+    }
+
+    /// What the table says of a database, or a branch.
+    fn place(&self, database: &str) -> Option<&Place> {
         // What can be no name is refused by a server.
-        let Ok(parsed) = DatabaseName::parse(database) else { return Ok(&self.default) };
+        let parsed = DatabaseName::parse(database).ok()?;
         if is_internal(&parsed.name) {
-            return Ok(&self.default);
+            return None;
         }
         let branch = match &parsed.version {
             VersionName::Named(version) => {
@@ -96,11 +169,7 @@ impl Table {
             }
             VersionName::Default => None,
         };
-        match branch.or_else(|| self.databases.get(&parsed.name)) {
-            None => Ok(&self.default),
-            Some(name) if name == DEFAULT => Ok(&self.default),
-            Some(name) => self.line(name, database),
-        }
+        branch.or_else(|| self.databases.get(&parsed.name))
     }
 
     fn line(&self, name: &str, database: &str) -> Result<&Arc<Line>, Error> {
@@ -173,12 +242,33 @@ mod tests {
     fn table() -> Table {
         let tls = ClientTls::default().config().expect("a configuration");
         let line = |name: &str| Arc::new(Line::parse(name, "mongodb://a:1", &tls).expect("a URI"));
-        let entries = [("shop", "eu"), ("shop@sale", "us"), ("old", DEFAULT), ("lost", "nowhere")];
-        let databases = entries.map(|(name, line)| (name.to_owned(), line.to_owned()));
+        let entries = [
+            ("shop", "eu", Some(Phase::Stopped)),
+            ("shop@sale", "us", None),
+            ("old", DEFAULT, Some(Phase::Copying)),
+            ("lost", "nowhere", None),
+        ];
+        let databases = entries
+            .map(|(name, line, phase)| (name.to_owned(), Place { line: line.to_owned(), phase }));
         Table {
             default: line(DEFAULT),
             lines: ["eu", "us"].map(|name| (name.to_owned(), Ok(line(name)))).into(),
             databases: databases.into(),
+        }
+    }
+
+    #[test]
+    fn what_comes_for_a_database_waits_while_it_is_stopped() {
+        let table = table();
+        assert!(table.any_moves());
+        for (database, expected) in [
+            ("shop", true),
+            ("shop@main", true),
+            ("shop@sale", false),
+            ("old", false),
+            ("other", false),
+        ] {
+            assert_eq!(table.is_held(database), expected, "{database}");
         }
     }
 

@@ -4,7 +4,8 @@
 //! 1. With a router's key nothing reaches a line's server before a user has logged in, but logins
 //!    and what tells of the server itself. So a client is never taken for one on the server's own
 //!    machine, which may make the first user.
-//! 2. A message is forwarded once. When the client goes, so does the connection on which its
+//! 2. A message is forwarded once; again only where a line has refused it, since another has the
+//!    database ([`fenced`](super::fenced)). When the client goes, so does the connection on which its
 //!    message is worked on, and the server ends it.
 
 use std::io;
@@ -20,14 +21,15 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::ask::{Ask, LEADER_WAIT_MAX};
+use super::fenced::{Verdict, verdict};
 use super::forward::{Refusal, forward};
 use super::frames::{self, Socket};
 use super::gather::gather;
 use super::login::{self, Identity};
-use super::own;
 use super::route::{self, Own, Way, way};
 use super::table::Table;
 use super::upstream::{Upstream, decoded, is_ok};
+use super::{moves, own};
 use crate::errors::error_builder;
 use crate::wire::{LegacyQuery, LegacyReply, Message, OperationCode};
 
@@ -120,20 +122,79 @@ impl Talk {
         {
             return Err(unauthorized(ask).into());
         }
-        let table = self.table(ask).await?;
-        match way(ask, message, &table)? {
-            Way::Own(own) => self.answer_own(own, message, ask).await,
-            Way::Each(each) => {
-                let identity = self.identity.as_ref();
-                gather(&self.shared, each, identity, message, ask, &table).await.map(Answer::Body)
+        self.answer_by_table(message, ask).await
+    }
+
+    /// What goes to lines: again, where the table was wrong and nothing was done.
+    async fn answer_by_table(&mut self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+        let end = Instant::now() + LEADER_WAIT_MAX;
+        let mut table = self.table(ask).await?;
+        loop {
+            let line = match way(ask, message, &table)? {
+                Way::Own(own) => return self.answer_own(own, message, ask).await,
+                Way::Each(each) => {
+                    let (shared, identity) = (&self.shared, self.identity.as_ref());
+                    let answer = gather(shared, each, identity, message, ask, &table).await;
+                    return answer.map(Answer::Body);
+                }
+                Way::Line(line) => line,
+            };
+            // Statements of a transaction that has begun go where it began, and end there.
+            let begins = !ask.in_transaction() || ask.begins_transaction();
+            if begins && table.is_held(ask.database) {
+                table = self.later_table(&table, end, ask).await?;
+                continue;
             }
-            Way::Line(line) => {
-                let token = self.pin(ask, &line.name)?;
-                let identity = self.identity.as_ref();
-                let answer = forward(&self.shared, &line, identity, message, ask).await?;
-                whole(answer, token.then_some(&*line.name))
+            let token = self.pin(ask, &line.name)?;
+            let identity = self.identity.as_ref();
+            let answer = forward(&self.shared, &line, identity, message, ask).await?;
+            let told = answer.as_deref().map_or(Verdict::Answer, |answer| verdict(answer, ask));
+            if told == Verdict::Answer {
+                return whole(answer, token.then_some(&*line.name));
+            }
+            // The next that is read may be on its way already.
+            let now = self.shared.table_now().unwrap_or(table);
+            let next = self.later_table(&now, end, ask).await?;
+            let later = self.later_table(&next, end, ask).await?;
+            let holds = |table: &Arc<Table>| match ask.database {
+                // It names its databases within.
+                "admin" => table.any_held(),
+                database => table.is_held(database),
+            };
+            // A move that was taken back has stopped it, too.
+            let has_moved = [&now, &next, &later].into_iter().any(holds)
+                || way(ask, message, &later).is_ok_and(|way| !way.is_line(&line));
+            match (told, has_moved) {
+                // A branch that its users have closed.
+                (Verdict::PerhapsMoved, false) => {
+                    return whole(answer, token.then_some(&*line.name));
+                }
+                _ if !begins => return Err(moved_within_transaction(ask)),
+                _ => table = later,
             }
         }
+    }
+
+    /// A table that was read later; for who has waited until `end`, why there is no answer.
+    async fn later_table(
+        &self,
+        known: &Arc<Table>,
+        end: Instant,
+        ask: &Ask<'_>,
+    ) -> Result<Arc<Table>, Refusal> {
+        let later = match Instant::now() < end {
+            true => self.shared.later_table(known, end).await,
+            false => None,
+        };
+        later.ok_or_else(|| {
+            let message = format!(
+                "database {} is being moved to another line, and not yet there: movePrimary goes \
+                 on with a move that has stopped, frondAbortMove takes it back",
+                ask.database
+            );
+            let error = Error::invalid(Code::HostUnreachable, message);
+            Refusal { error, labels: ask.labels_when_lost() }
+        })
     }
 
     /// Notes or checks the line of a statement of a transaction; tells whether it is one.
@@ -143,7 +204,9 @@ impl Talk {
         else {
             return Ok(false);
         };
+        let was_there = self.shared.pins.note(session, number, ask.database);
         match self.shared.pins.line(session, number) {
+            Some(began) if began != line && was_there => Err(moved_within_transaction(ask)),
             Some(began) if began != line => {
                 let message = format!(
                     "a transaction works within one line: this one began on the line {began}, and {} is \
@@ -154,7 +217,7 @@ impl Talk {
             }
             _ => {
                 if ask.begins_transaction() {
-                    self.shared.pins.begin(session, number, line);
+                    self.shared.pins.begin(session, number, line, ask.database);
                 }
                 Ok(true)
             }
@@ -178,7 +241,9 @@ impl Talk {
         ask: &Ask<'_>,
     ) -> Result<Answer, Refusal> {
         let is_unknown = self.shared.key.is_some() && self.identity.is_none();
-        if is_unknown && matches!(own, Own::ServerStatus | Own::KillOp | Own::EndTransaction) {
+        if is_unknown
+            && matches!(own, Own::ServerStatus | Own::KillOp | Own::EndTransaction | Own::Move)
+        {
             return Err(unauthorized(ask).into());
         }
         Ok(match own {
@@ -194,6 +259,7 @@ impl Talk {
             }
             Own::KillOp => self.kill(ask).await?,
             Own::EndTransaction => self.end_transaction(message, ask).await?,
+            Own::Move => Answer::Body(moves::run(&self.shared, self.identity.as_ref(), ask).await?),
         })
     }
 
@@ -303,6 +369,14 @@ fn whole(answer: Option<Vec<u8>>, transaction_on: Option<&str>) -> Result<Answer
 
 fn lost(error: io::Error) -> Refusal {
     Error::invalid(Code::HostUnreachable, error.to_string()).into()
+}
+
+/// That a database has moved since a transaction began: drivers run it again, where it is now.
+fn moved_within_transaction(ask: &Ask<'_>) -> Refusal {
+    let message =
+        format!("database {} has moved to another line since the transaction began", ask.database);
+    let error = Error::invalid(Code::WriteConflict, message);
+    Refusal { error, labels: &["TransientTransactionError"] }
 }
 
 fn unauthorized(ask: &Ask<'_>) -> Error {

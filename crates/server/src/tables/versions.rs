@@ -3,7 +3,7 @@
 use frond_doc::ElementType;
 
 use super::field::Field;
-use super::kind::{ARRAY, DATE, FLAG, Kind, NUMERIC, OBJECT, TEXT};
+use super::kind::{ARRAY, BYTES, DATE, FLAG, Kind, NUMERIC, OBJECT, TEXT};
 use super::table::Table;
 
 const fn text(name: &'static str) -> Field {
@@ -109,6 +109,21 @@ pub static FETCH: Table =
 
 pub static GC: Table =
     of("frondGc", &[count("bytesPerSecond"), flag("purge"), flag("quick"), count("undoSeconds")]);
+
+pub static HAND_OVER: Table = of(
+    "frondHandOver",
+    &[
+        Field::new("after", BYTES).own(),
+        text("from"),
+        count("generation"),
+        Field::new("handover", OBJECT).own(),
+        Field::new("hashes", BYTES).own(),
+        text("line"),
+        Field::new("records", ARRAY).own(),
+        text("step").required(),
+        flag("tls"),
+    ],
+);
 
 /// What the log and a document's history take, and at the end what only the log does.
 static LOG_AND_TEXT: [Field; 12] = [

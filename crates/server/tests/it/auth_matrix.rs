@@ -66,6 +66,7 @@ pub fn body(name: &str) -> String {
         "frondBlame" => r#""frondBlame": 1, "collection": "things", "document": 1"#,
         "frondBranch" => r#""frondBranch": 1, "branch": "new""#,
         "frondCherryPick" | "frondRevert" => r#""NAME": 1, "target": "main""#,
+        "frondHandOver" => r#""frondHandOver": "shop", "step": "look""#,
         "frondClone" => r#""frondClone": 1, "from": "/nowhere""#,
         "frondCommit" => r#""frondCommit": 1, "message": "m", "allowEmpty": true"#,
         "frondErase" => r#""frondErase": 1, "collection": "things", "document": 7, "dryRun": true"#,

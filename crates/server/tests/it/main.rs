@@ -25,6 +25,7 @@ mod many;
 mod memory;
 mod metrics;
 mod monitor;
+mod moves;
 mod outcomes;
 mod profiler;
 mod remotes;

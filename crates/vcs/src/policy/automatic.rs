@@ -63,6 +63,9 @@ pub(crate) fn begin_to_watch(frond: &Frond) -> Result<(), Error> {
             written.note_closed();
         }
     }
+    if frond.some_fenced()? {
+        written.note_closed();
+    }
     Ok(())
 }
 
@@ -135,7 +138,7 @@ fn remove_expired(frond: &Frond, run: &mut PolicyRun) -> Result<(), Error> {
     let Some(now) = frond.expiry_millis() else { return Ok(()) };
     for (name, branch, policy) in branch_policies(&Reader::now(frond.engine()))? {
         let is_over = policy.expires_millis.is_some_and(|expires| expires <= now);
-        if !is_over || policy.protected {
+        if !is_over || policy.protected || frond.check_used_here(&name).is_err() {
             continue;
         }
         match Repository::open(frond, &name)?.delete_branch(&branch, true) {

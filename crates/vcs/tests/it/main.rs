@@ -10,6 +10,7 @@ mod crash;
 mod criss_cross;
 mod erase;
 mod everything;
+mod handover;
 mod held_back;
 mod history;
 mod limits;

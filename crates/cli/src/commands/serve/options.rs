@@ -5,8 +5,8 @@ use std::sync::Arc;
 use frond_db::{ChangeRetention, FrondOptions, Reserve, RetentionBegins};
 use frond_remote::{HttpOptions, PlaceTokens};
 use frond_server::{
-    BeginningParameters, ClusterKey, Hooks, LogOutput, MemberOptions, RemoteOpener, Replica,
-    ReplicaOptions, ServerOptions, Supervisor,
+    BeginningParameters, ClientTls, ClusterKey, Hooks, LogOutput, MemberOptions, RemoteOpener,
+    Replica, ReplicaOptions, ServerOptions, Supervisor,
 };
 
 use super::process::begin_anew;
@@ -83,6 +83,10 @@ impl Serve {
                 .map(ClusterKey::read)
                 .transpose()
                 .map_err(Failure::failed)?,
+            line_tls: ClientTls {
+                authorities_file: self.place_ca_file.clone(),
+                certificate_key_file: None,
+            },
             insecure: self.insecure_no_auth,
             places: self.places()?,
             test_commands,

@@ -48,6 +48,7 @@ const RIGHT: &[(&str, &str, &str)] = &[
     ("frondCherryPick", "test", r#"{"frondCherryPick": 1, "target": "nowhere"}"#),
     ("frondClone", "test", r#"{"frondClone": 1, "from": "nowhere"}"#),
     ("frondGc", "admin", r#"{"frondGc": 1, "quick": true}"#),
+    ("frondHandOver", "admin", r#"{"frondHandOver": "test", "step": "look"}"#),
     ("frondMergeRules", "test", r#"{"frondMergeRules": 1, "collection": "c"}"#),
     ("frondRestore", "test", r#"{"frondRestore": 1, "collection": "c"}"#),
     ("frondRevert", "test", r#"{"frondRevert": 1, "target": "nowhere"}"#),

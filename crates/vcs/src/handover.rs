@@ -1,0 +1,380 @@
+//! A database on its way to another line: what is brought beside its commits, and how a copy
+//! becomes what the source is.
+//!
+//! 1. What changed is committed on every branch ([`Repository::commit_all`]), so that commits are
+//!    all that has to travel. What has no versions can't ([`Repository::not_movable`]).
+//! 2. The copy fetches, and each of its branches moves forward to where the source's is
+//!    ([`Repository::take_after`]). Branches and tags that the source doesn't have any more go; a
+//!    branch whose history was rewritten there can't move forward, and is refused.
+//! 3. Branches' policies, the commit policy and remotes go along as records ([`Handover`]).
+//!
+//! The reflog, what can be undone, and where remotes' branches were stay behind.
+
+use std::collections::BTreeMap;
+
+use frond_db::inside::refs::format;
+use frond_db::inside::refs::policy::BranchPolicy;
+use frond_db::inside::{CommitId, Error, refs};
+use frond_doc::extended_json::{self, Form};
+use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_query::Code;
+
+use crate::policy::commit_policy::CommitPolicy;
+use crate::remote::{Depth, Moved, Remote, RemoteState};
+use crate::repository::Repository;
+use crate::state::BranchState;
+use crate::{CommitRequest, MergeRequest};
+
+/// By what name the source is fetched from: its branches are `moved-from/main` meanwhile.
+const SOURCE: &str = "moved-from";
+
+/// A branch as it is to be at the target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HandoverBranch {
+    /// Its HEAD, once there is one.
+    pub head: Option<CommitId>,
+    /// What may be done to it.
+    pub policy: BranchPolicy,
+}
+
+/// All of a database that a copy must have in the end.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Handover {
+    /// The branch that the plain name means.
+    pub default_branch: String,
+    /// By name.
+    pub branches: BTreeMap<String, HandoverBranch>,
+    /// By name.
+    pub tags: BTreeMap<String, CommitId>,
+    /// Other places of this repository, and their URLs.
+    pub remotes: BTreeMap<String, String>,
+    /// When and how commits are made.
+    pub commit_policy: Option<DocumentBuf>,
+}
+
+impl Handover {
+    /// As it is told to the target.
+    pub fn to_document(&self) -> DocumentBuf {
+        let mut builder = DocumentBuilder::new();
+        builder.append("defaultBranch", Value::String(&self.default_branch));
+        builder.begin_array("branches");
+        for (name, branch) in &self.branches {
+            builder.push_begin_document().append("name", Value::String(name));
+            append_id(&mut builder, branch.head);
+            builder.append("protected", Value::Boolean(branch.policy.protected));
+            builder.append("closed", Value::Boolean(branch.policy.closed));
+            if let Some(expires) = branch.policy.expires_millis {
+                builder.append("expires", Value::DateTime(expires));
+            }
+            builder.end();
+        }
+        builder.end().begin_array("tags");
+        for (name, commit) in &self.tags {
+            builder.push_begin_document().append("name", Value::String(name));
+            append_id(&mut builder, Some(*commit));
+            builder.end();
+        }
+        builder.end().begin_array("remotes");
+        for (name, url) in &self.remotes {
+            builder.push_begin_document().append("name", Value::String(name));
+            builder.append("url", Value::String(url)).end();
+        }
+        builder.end();
+        if let Some(policy) = &self.commit_policy {
+            builder.append("commitPolicy", Value::from(policy));
+        }
+        builder.build()
+    }
+
+    /// Whether the branches of a remote are where they are to be.
+    pub fn is_at(&self, remote: &RemoteState) -> bool {
+        let known = remote.branches.iter().map(|(name, chunk)| (name, format::id_of(*chunk)));
+        let wanted = self.branches.iter();
+        known.eq(wanted.filter_map(|(name, branch)| Some((name, branch.head?))))
+    }
+
+    /// Reads what [`Handover::to_document`] told.
+    ///
+    /// # Errors
+    /// `BadValue` if it is none.
+    pub fn parse(document: Document<'_>) -> Result<Handover, Error> {
+        let named = |list: &str| {
+            let items = document.get(list).and_then(|items| items.as_array());
+            named_items(items.ok_or_else(|| wrong(list))?, list)
+        };
+        let mut branches = BTreeMap::new();
+        for (name, item) in named("branches")? {
+            let flag = |field| item.get(field).is_some_and(|flag| flag.is_truthy());
+            let expires_millis = match item.get("expires") {
+                Some(Value::DateTime(millis)) => Some(millis),
+                _ => None,
+            };
+            let policy = BranchPolicy {
+                protected: flag("protected"),
+                closed: flag("closed"),
+                expires_millis,
+            };
+            branches.insert(name, HandoverBranch { head: id_of(item)?, policy });
+        }
+        let mut tags = BTreeMap::new();
+        for (name, item) in named("tags")? {
+            tags.insert(name, id_of(item)?.ok_or_else(|| wrong("tags"))?);
+        }
+        let mut remotes = BTreeMap::new();
+        for (name, item) in named("remotes")? {
+            let url = item.get("url").and_then(|url| url.as_str());
+            remotes.insert(name, url.ok_or_else(|| wrong("remotes"))?.to_owned());
+        }
+        let default_branch = document.get("defaultBranch").and_then(|name| name.as_str());
+        let default_branch = default_branch.ok_or_else(|| wrong("defaultBranch"))?.to_owned();
+        let commit_policy = document.get("commitPolicy").and_then(|policy| policy.as_document());
+        let commit_policy = commit_policy.map(|policy| policy.to_buf());
+        Ok(Handover { default_branch, branches, tags, remotes, commit_policy })
+    }
+}
+
+fn append_id(builder: &mut DocumentBuilder, id: Option<CommitId>) {
+    if let Some(id) = id {
+        builder.append("commitId", Value::String(&id.to_string()));
+    }
+}
+
+fn id_of(item: Document<'_>) -> Result<Option<CommitId>, Error> {
+    let Some(id) = item.get("commitId") else { return Ok(None) };
+    let id = id.as_str().and_then(CommitId::parse);
+    id.map(Some).ok_or_else(|| wrong("commitId"))
+}
+
+fn named_items<'a>(items: Array<'a>, list: &str) -> Result<Vec<(String, Document<'a>)>, Error> {
+    let named = items.iter().map(|item| {
+        let item = item.as_document()?;
+        Some((item.get("name")?.as_str()?.to_owned(), item))
+    });
+    named.collect::<Option<Vec<_>>>().ok_or_else(|| wrong(list))
+}
+
+fn wrong(field: &str) -> Error {
+    Error::invalid(Code::BadValue, format!("what is handed over has no proper field {field}"))
+}
+
+impl Repository {
+    /// What a copy of this database must have, as it is now.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound` if there is no such database; `Damaged` if a record isn't one.
+    pub fn handover(&self) -> Result<Handover, Error> {
+        let (reader, name) = (self.reader(), self.repository_name());
+        let repository = refs::repository(&reader, name)?.ok_or_else(|| refs::missing(name))?;
+        let mut handover =
+            Handover { default_branch: repository.default_branch, ..Handover::default() };
+        for branch in self.branches_at(&reader)? {
+            let policy = crate::policy::read(&reader, name, &branch.name)?;
+            let known = HandoverBranch { head: branch.head, policy };
+            handover.branches.insert(branch.name, known);
+        }
+        let tags = self.list_tags()?.into_iter();
+        handover.tags = tags.map(|tag| (tag.name, tag.commit)).collect();
+        let remotes = self.list_remotes()?.into_iter();
+        handover.remotes = remotes.map(|remote| (remote.name, remote.url)).collect();
+        handover.commit_policy = self.commit_policy()?.map(|policy| policy.to_document().clone());
+        Ok(handover)
+    }
+
+    /// What of this database can't go to another line, in words: collections without versions
+    /// (capped ones have none), and merges that wait.
+    ///
+    /// # Errors
+    /// As [`Repository::handover`].
+    pub fn not_movable(&self) -> Result<Vec<String>, Error> {
+        let (reader, name) = (self.reader(), self.repository_name());
+        let mut found = Vec::new();
+        for branch in self.branches_at(&reader)? {
+            let state = BranchState::read(&reader, name, &branch.name)?;
+            let place = format!("{name}@{}", branch.name);
+            for (collection, live) in state.live().filter(|(_, live)| !live.is_versioned()) {
+                let is_capped = live.options.get("capped").is_some_and(|flag| flag.is_truthy());
+                let what = if is_capped { "capped" } else { "not versioned" };
+                found.push(format!("{place}.{collection} is {what}"));
+            }
+            if state.merging.is_some() {
+                found.push(format!("{place} has a merge that waits"));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Commits what changed, on every branch; returns how many commits that made.
+    ///
+    /// # Errors
+    /// As [`Repository::commit_as`], of the first branch that can't be committed.
+    pub fn commit_all(&self, message: &str, author: &str) -> Result<usize, Error> {
+        let mut count = 0;
+        for branch in self.list_branches()? {
+            let branch = self.sibling_branch(&branch.name)?;
+            let before = branch.branch_state(&branch.reader())?.head_id();
+            let request = CommitRequest {
+                message: Some(message.to_owned()),
+                author: Some(author.to_owned()),
+                ..CommitRequest::default()
+            };
+            match branch.commit_as(&request) {
+                Ok(_) => count += 1,
+                // Nothing has changed.
+                Err(error) if error.code == Code::BadValue => {
+                    let now = branch.branch_state(&branch.reader())?.head_id();
+                    debug_assert_eq!(before, now, "nothing was committed");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    /// Brings the commits that the source has, which `remote` reads, while it goes on changing.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if a copy that was here before is of another history; as
+    /// [`Repository::fetch`].
+    pub fn copy_from(
+        &self,
+        url: &str,
+        remote: &dyn Remote,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<Moved, Error> {
+        match self.exists()? {
+            true => Ok(self.fetch_to(SOURCE, remote, Depth::Known, progress)?.moved),
+            false => Ok(self.clone_to(url, remote, Depth::Known, progress)?.moved),
+        }
+    }
+
+    /// Makes this copy what the source is, which `remote` reads and which doesn't change any more:
+    /// all its commits come, branches move forward, what the source doesn't have goes.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if a copy that was here before is of another history; `CommandFailed` if
+    /// `remote` doesn't have what is handed over; as [`Repository::fetch`].
+    pub fn take_after(
+        &self,
+        handover: &Handover,
+        url: &str,
+        remote: &dyn Remote,
+        progress: &mut dyn FnMut(&Moved),
+    ) -> Result<Moved, Error> {
+        if self.exists()? {
+            self.drop_other_tags(handover)?;
+        }
+        let moved = self.copy_from(url, remote, progress)?;
+        if self.commit_policy()?.is_some() {
+            // What passed at the source isn't judged again by what an older copy had.
+            self.set_commit_policy(None)?;
+        }
+        for name in handover.branches.keys() {
+            // As the source has it once all else is done: a protected branch isn't deleted.
+            self.relax_policy(name)?;
+        }
+        self.bring_branches(handover)?;
+        self.take_records(handover)?;
+        self.check_same(handover)?;
+        Ok(moved)
+    }
+
+    /// A branch of the same database, for the same move.
+    fn sibling_branch(&self, branch: &str) -> Result<Repository, Error> {
+        let name = format!("{}@{branch}", self.repository_name());
+        let sibling = Repository::open(self.frond(), &name)?;
+        Ok(match self.mover() {
+            Some(generation) => sibling.moved_by(generation),
+            None => sibling,
+        })
+    }
+
+    fn drop_other_tags(&self, handover: &Handover) -> Result<(), Error> {
+        for tag in self.list_tags()? {
+            if handover.tags.get(&tag.name) != Some(&tag.commit) {
+                self.delete_tag(&tag.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn relax_policy(&self, branch: &str) -> Result<(), Error> {
+        let known = self.list_branches()?.into_iter().any(|known| known.name == branch);
+        if known && self.branch_policy(branch)? != BranchPolicy::default() {
+            self.set_branch_policy(branch, BranchPolicy::default())?;
+        }
+        Ok(())
+    }
+
+    fn bring_branches(&self, handover: &Handover) -> Result<(), Error> {
+        for known in self.list_branches()? {
+            let Some(branch) = handover.branches.get(&known.name) else {
+                self.relax_policy(&known.name)?;
+                self.delete_branch(&known.name, true)?;
+                continue;
+            };
+            let Some(head) = branch.head.filter(|head| known.head != Some(*head)) else { continue };
+            let request = MergeRequest {
+                merge_in: head.to_string(),
+                fast_forward_only: true,
+                refuse_dirty: true,
+                ..MergeRequest::default()
+            };
+            self.sibling_branch(&known.name)?.merge(&request)?;
+        }
+        let known = self.list_branches()?;
+        for (name, branch) in &handover.branches {
+            if let (false, Some(head)) =
+                (known.iter().any(|known| known.name == *name), branch.head)
+            {
+                self.create_branch(name, Some(&head.to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What isn't in commits.
+    fn take_records(&self, handover: &Handover) -> Result<(), Error> {
+        for (name, branch) in &handover.branches {
+            if branch.policy != BranchPolicy::default() {
+                self.set_branch_policy(name, branch.policy)?;
+            }
+        }
+        if let Some(policy) = &handover.commit_policy {
+            let policy = CommitPolicy::parse(policy.view(), self.frond().now_millis())?;
+            self.set_commit_policy(Some(&policy))?;
+        }
+        for remote in self.list_remotes()? {
+            if handover.remotes.get(&remote.name) != Some(&remote.url) {
+                self.remove_remote(&remote.name)?;
+            }
+        }
+        let known = self.list_remotes()?;
+        for (name, url) in &handover.remotes {
+            if !known.iter().any(|known| known.name == *name) {
+                self.add_remote(name, url)?;
+            }
+        }
+        // Where the source's branches were matters no more.
+        self.forget_remote_branches(SOURCE)
+    }
+
+    /// Refuses a copy that isn't what the source is.
+    fn check_same(&self, handover: &Handover) -> Result<(), Error> {
+        let own = self.handover()?;
+        if own == *handover {
+            return Ok(());
+        }
+        let told = |handover: &Handover| {
+            let mut text = String::new();
+            extended_json::write(handover.to_document().view(), Form::Relaxed, &mut text);
+            text
+        };
+        let message = format!(
+            "the copy of {} isn't what the other line has: {} there, {} here",
+            self.repository_name(),
+            told(handover),
+            told(&own),
+        );
+        Err(Error::invalid(Code::CommandFailed, message))
+    }
+}
