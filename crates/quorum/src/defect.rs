@@ -33,6 +33,10 @@ pub(crate) enum Defect {
     StaleRead,
     /// A leader acknowledges what it alone holds.
     AckedByOne,
+    /// A leader counts what a member holds whose own removal it is, and what nobody has confirmed.
+    RemovedCounted,
+    /// A change has settled once it is applied.
+    Unconfirmed,
     /// What has no answer is proposed again, without a record of it.
     ProposedAgain,
 }

@@ -18,12 +18,15 @@
 //! 3. An entry of an earlier term is committed only together with one of the leader's own: it
 //!    begins with an empty one.
 //! 4. A vote of a member that may not have all that it acknowledged doesn't elect ([`doubt`]).
+//! 5. A change of the voters is committed only once a majority of those who stay hold it, and is
+//!    over only once they know that ([`transition`]).
 
 mod doubt;
 mod frames;
 mod outbox;
 #[cfg(test)]
 mod planted;
+mod transition;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,6 +44,7 @@ use crate::ids::{EntryIndex, MemberId, SetId, Term};
 use crate::log::{Ballot, Batch, Log, Recovered};
 use crate::view::View;
 use doubt::{Doubt, Doubters, Grants};
+use transition::Transition;
 
 pub use outbox::{BatchNumber, Lack, ReadId, Refused, Role, Status, Work};
 
@@ -77,6 +81,10 @@ pub struct Member {
     grants: Grants,
     promises: Grants,
     doubters: Doubters,
+    /// The changes in its log that aren't applied, ascending.
+    unapplied_changes: VecDeque<(EntryIndex, Change)>,
+    /// Of a leader: a change that hasn't settled.
+    transition: Option<Transition>,
     /// Frames and marks of persistence that wait for batches to be synced.
     unsynced: VecDeque<Unsynced>,
     /// Those that may leave now.
@@ -117,6 +125,8 @@ impl Member {
         // What was applied was committed, even if the log doesn't say so yet.
         let committed = recovered.ballot.committed.max(applied);
         let ballot = Ballot { committed, ..recovered.ballot };
+        let mut unapplied_changes = VecDeque::from(recovered.changes);
+        unapplied_changes.retain(|(index, _)| applied < *index);
         let view = View::new(log, recovered.terms, ballot, configuration.clone());
         let config = Config {
             id: recovered.member.0,
@@ -150,6 +160,8 @@ impl Member {
             grants: Grants::default(),
             promises: Grants::default(),
             doubters: Doubters::default(),
+            unapplied_changes,
+            transition: None,
             unsynced: VecDeque::new(),
             released: Vec::new(),
             seed,
@@ -168,6 +180,7 @@ impl Member {
         }
         self.raw.tick();
         self.draw_timeout();
+        self.confirm();
     }
 
     /// Proposes an entry. It is committed if an entry with this index and term is; if one with
@@ -197,7 +210,7 @@ impl Member {
     /// [`Refused`]: it isn't in the log.
     pub fn change(&mut self, change: Change) -> Result<(EntryIndex, Term), Refused> {
         self.check_leads()?;
-        if self.raw.raft.has_pending_conf() {
+        if self.raw.raft.has_pending_conf() || self.transition.is_some() {
             return Err(Refused::ChangeUnderWay);
         }
         if !self.raw.raft.commit_to_current_term() {
@@ -273,6 +286,7 @@ impl Member {
         if let Some(last) = last {
             self.raw.on_persist_ready(last);
             self.compare_with_end();
+            self.count_again();
         }
         self.released.extend(messages);
     }
@@ -294,14 +308,14 @@ impl Member {
 
     fn take_ready(&mut self, work: &mut Work, messages: &mut Vec<Sent>) {
         let mut ready = self.raw.ready();
-        messages.extend(ready.take_messages().into_iter().map(|message| self.sent(message)));
+        messages.extend(self.all_sent(ready.take_messages()));
         let number = ready.number();
-        let held = ready.take_persisted_messages();
-        let held: Vec<Sent> = held.into_iter().map(|message| self.sent(message)).collect();
+        let held = self.all_sent(ready.take_persisted_messages());
         let committed = ready.take_committed_entries();
         let reads = ready.take_read_states();
         let entries: Vec<Entry> = ready.take_entries().iter().map(convert::entry_of).collect();
         self.raw.mut_store().append(&entries);
+        self.note_changes(&entries);
         self.raw.advance_append_async(ready);
         let ballot = self.next_ballot(!entries.is_empty());
         let last = entries.last().map(|entry| (entry.index, entry.term));
@@ -322,12 +336,13 @@ impl Member {
         work.committed = committed.iter().map(convert::entry_of).collect();
         for entry in &work.committed {
             if let Content::Change(change) = entry.content {
-                self.apply_change(change);
+                self.apply_change(entry.index, change);
             }
         }
         if let Some(last) = work.committed.last() {
             self.raw.advance_apply_to(last.index.0);
         }
+        self.confirm();
     }
 
     /// The ballot, if it must be written. What is committed is only written along with entries, and
@@ -349,7 +364,7 @@ impl Member {
         })
     }
 
-    fn apply_change(&mut self, change: Change) {
+    fn apply_change(&mut self, index: EntryIndex, change: Change) {
         let after = self.configuration.after(change);
         self.configuration = after.expect("it was proposed to this very configuration");
         if change == Change::Remove(self.id) && self.role() != Role::Follower {
@@ -363,6 +378,7 @@ impl Member {
         let change = self.change_with_defect(change);
         let applied = self.raw.apply_conf_change(&convert::raft_change(change));
         applied.expect("one member at a time can change in any configuration");
+        self.note_applied_change(index);
     }
 
     /// How things are.
@@ -389,6 +405,10 @@ impl Member {
             // A leader has all that is committed, whatever it seemed to lack before.
             lacks: self.lacks.filter(|lack| role != Role::Leader || *lack != Lack::Cut),
             doubts: self.doubt.is_some(),
+            settled: role == Role::Leader
+                && self.transition.is_none()
+                && !raft.has_pending_conf()
+                && raft.commit_to_current_term(),
         }
     }
 

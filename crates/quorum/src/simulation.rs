@@ -4,8 +4,8 @@
 //! and overtaken; connections are cut one way; members are paused, killed, or lose their power at
 //! any write or sync, with all that wasn't synced; disks are slow, syncs fail, and of one log at a
 //! time the end is lost that was synced. Clocks go at different speeds. Logs are cut though members
-//! lack what goes: these copy what another has. Then all is well again, and the set must come to
-//! rest.
+//! lack what goes: these copy what another has. Members that were removed are switched off for ever
+//! once that has settled. Then all others are well again, and the set must come to rest.
 //!
 //! *What must hold*
 //! 1. All members get the same entry at the same place, without a gap.
@@ -63,6 +63,8 @@ struct World {
     cuts: bool,
     /// Their ends are lost.
     loses_ends: bool,
+    /// Members that were removed are switched off.
+    retires: bool,
 }
 
 impl World {
@@ -90,6 +92,7 @@ impl World {
             is_well: false,
             cuts: seed.is_multiple_of(2),
             loses_ends: (seed / 2).is_multiple_of(2),
+            retires: (seed / 4).is_multiple_of(2),
         };
         for _ in 0..voters {
             world.add_node();
@@ -144,7 +147,29 @@ impl World {
         if !self.is_well {
             self.be_a_client();
         }
+        if self.retires && self.random.one_in(10) {
+            self.retire_removed();
+        }
         Ok(())
+    }
+
+    /// Switches off, for ever, who was removed, as operators do once the leader says that they may.
+    fn retire_removed(&mut self) {
+        let Some(leader) = self.leader() else { return };
+        let status = self.nodes[&leader].up.as_ref().expect("a leader runs").member.status();
+        if !status.settled {
+            return;
+        }
+        let committed = self.observer.chosen.iter().take(status.committed.0 as usize);
+        let removed: Vec<MemberId> = committed
+            .filter_map(|entry| match entry.content {
+                Content::Change(Change::Remove(id)) => Some(id),
+                _ => None,
+            })
+            .collect();
+        for id in removed {
+            self.nodes.get_mut(&id).expect("it was a member").retire();
+        }
     }
 
     /// A member's time, packets and disk.
@@ -152,6 +177,10 @@ impl World {
         let may_lose =
             self.loses_ends && !self.is_well && self.nodes.values().all(|node| !node.has_lost);
         let node = self.nodes.get_mut(&id).expect("it is one of them");
+        if node.is_retired {
+            node.arrived.clear();
+            return Ok(());
+        }
         if self.now < node.paused_until {
             return Ok(());
         }

@@ -306,6 +306,15 @@ impl Replica {
         }
     }
 
+    /// Waits, for a while, until the set has at most so many members for good.
+    pub(crate) fn await_members(&self, count: usize) {
+        let Some(running) = self.running() else { return };
+        replacing::await_settled(&running, |status| {
+            let set = &status.configuration;
+            set.voters.len() + set.learners.len() <= count
+        });
+    }
+
     /// Shows nothing any more: what it has applied falls behind.
     fn show_nothing(&self, server: &Shared) {
         lock(&self.standing).role = Role::Recovering;

@@ -9,7 +9,9 @@
 //! 1. It says of each frame that it doubts. Its vote counts as one only for a member whose last
 //!    entry is of a later term than the doubt's, so that it has all that is in question; or where
 //!    *all* members vote for that candidate: then no other has more, and what this one may have
-//!    lost is on no disk of a member. So a set of whose members all doubt begins by itself.
+//!    lost is on no disk of a member. So a set of whose members all doubt begins by itself. Of two
+//!    voters, all are those too to whom an entry in the candidate's log gives a vote: that may be
+//!    committed, and the candidate not know it.
 //! 2. It takes and acknowledges entries as ever: what it says that it holds it holds. What a
 //!    heartbeat says to be committed it doesn't believe, as that rests on what it said before.
 //! 3. The doubt is over once it holds an entry of a later term, and so all that its leader had. Or
@@ -26,6 +28,7 @@ use raft::StateRole;
 use raft::eraftpb::{Message, MessageType};
 
 use super::{Member, Role};
+use crate::configuration::Change;
 use crate::frame::Sent;
 use crate::ids::{EntryIndex, MemberId, Term};
 
@@ -86,14 +89,22 @@ impl Grants {
         self.held.insert(from, message);
     }
 
-    /// Whether they elect `own`, whose vote for itself is certain or not.
-    fn elect(&self, voters: &BTreeSet<MemberId>, own: MemberId, is_certain: bool) -> bool {
+    /// Whether they elect `own`, whose vote for itself is certain or not. `promoted` may be voters,
+    /// too.
+    fn elect(
+        &self,
+        voters: &BTreeSet<MemberId>,
+        promoted: &[MemberId],
+        own: MemberId,
+        is_certain: bool,
+    ) -> bool {
         let is_sure = |id: &&MemberId| match **id == own {
             true => is_certain,
             false => self.certain.contains(id),
         };
         let sure = voters.iter().filter(is_sure).count();
-        voters.len() / 2 < sure || voters.iter().all(|id| *id == own || self.held.contains_key(id))
+        let mut all = voters.iter().chain(promoted);
+        voters.len() / 2 < sure || all.all(|id| *id == own || self.held.contains_key(id))
     }
 }
 
@@ -102,12 +113,44 @@ pub(super) fn is_vote(kind: MessageType) -> bool {
     kind == MessageType::MsgRequestVoteResponse || kind == MessageType::MsgRequestPreVoteResponse
 }
 
+/// Whether a message of this kind asks for a vote, or for the promise of one.
+fn is_vote_request(kind: MessageType) -> bool {
+    kind == MessageType::MsgRequestVote || kind == MessageType::MsgRequestPreVote
+}
+
 impl Member {
     /// A message that this member has just made.
     pub(super) fn sent(&self, message: Message) -> Sent {
         let is_certain =
             is_vote(message.get_msg_type()) && self.certain == Some((message.to, message.term));
         Sent { doubts: self.doubt.is_some() && !is_certain, message }
+    }
+
+    /// Messages that this member has just made, and that a member is asked for its vote, too, whose
+    /// vote may count.
+    pub(super) fn all_sent(&self, mut messages: Vec<Message>) -> Vec<Sent> {
+        let request = messages.iter().find(|message| is_vote_request(message.get_msg_type()));
+        if let Some(request) = request.cloned() {
+            let promoted = self.promoted().into_iter();
+            messages.extend(promoted.map(|to| Message { to: to.0, ..request.clone() }));
+        }
+        messages.into_iter().map(|message| self.sent(message)).collect()
+    }
+
+    /// Of a set of two voters: those to whom an entry in the log gives a vote, as far as is known not
+    /// yet. In a larger one a majority with the new one has two voters of before in it, of whom one
+    /// at most has lost what they hold.
+    fn promoted(&self) -> Vec<MemberId> {
+        if self.configuration.voters.len() != 2 {
+            return Vec::new();
+        }
+        let changes = self.unapplied_changes.iter();
+        changes
+            .filter_map(|(_, change)| match change {
+                Change::Promote(id) => Some(*id),
+                Change::AddLearner(_) | Change::Remove(_) => None,
+            })
+            .collect()
     }
 
     /// Notes whether a candidate has all that this member may have lost.
@@ -120,6 +163,7 @@ impl Member {
     /// Takes a vote for this member, or the promise of one: they count once they elect it. One that
     /// can't be elected so doesn't stand: with each election it would put off the next.
     pub(super) fn take_grant(&mut self, message: Message, doubts: bool) {
+        let promoted = self.promoted();
         let raft = &self.raw.raft;
         let is_promise = message.get_msg_type() == MessageType::MsgRequestPreVoteResponse;
         let (state, term, grants) = match is_promise {
@@ -133,7 +177,7 @@ impl Member {
         #[cfg(test)]
         let doubts = doubts && self.defect != Some(crate::defect::Defect::DoubtCounted);
         grants.note(message, !doubts);
-        if grants.elect(&self.configuration.voters, self.id, self.doubt.is_none()) {
+        if grants.elect(&self.configuration.voters, &promoted, self.id, self.doubt.is_none()) {
             for vote in std::mem::take(&mut grants.held).into_values() {
                 let _ = self.raw.step(vote);
             }
@@ -159,6 +203,7 @@ impl Member {
             progress.become_probe();
             progress.matched = 0;
             progress.next_idx = held.min(last) + 1;
+            self.forget_acknowledgement(message.from);
         }
     }
 
@@ -188,20 +233,27 @@ mod tests {
     #[test]
     fn a_doubtful_vote_counts_where_all_vote() {
         let voters: BTreeSet<MemberId> = (1..=3).map(MemberId).collect();
-        let elected = |own_certain, votes: &[(u64, bool)]| {
+        let elected_with = |promoted: &[MemberId], own_certain, votes: &[(u64, bool)]| {
             let mut grants = Grants::default();
             for (from, is_certain) in votes {
                 let message = Message { from: *from, term: 4, ..Message::default() };
                 grants.note(message, *is_certain);
             }
-            grants.elect(&voters, MemberId(1), own_certain)
+            grants.elect(&voters, promoted, MemberId(1), own_certain)
         };
+        let elected = |own_certain, votes: &[(u64, bool)]| elected_with(&[], own_certain, votes);
         assert!(elected(true, &[(2, true)]));
         assert!(!elected(true, &[(2, false)]));
         assert!(elected(true, &[(2, false), (3, true)]));
         assert!(elected(false, &[(2, true), (3, true)]));
         assert!(!elected(false, &[(2, true)]));
         assert!(elected(false, &[(2, false), (3, false)]));
+        // One that may have got a vote.
+        let promoted = [MemberId(4)];
+        assert!(!elected_with(&promoted, false, &[(2, false), (3, false)]));
+        assert!(elected_with(&promoted, false, &[(2, false), (3, false), (4, true)]));
+        assert!(!elected_with(&promoted, true, &[(2, false), (4, true)]));
+        assert!(elected_with(&promoted, true, &[(2, true)]));
         // One that has no vote any more.
         assert!(!elected(true, &[(9, true)]));
     }
@@ -212,6 +264,6 @@ mod tests {
         for (from, term) in [(2, 4), (3, 5)] {
             grants.note(Message { from, term, ..Message::default() }, false);
         }
-        assert!(!grants.elect(&(1..=3).map(MemberId).collect(), MemberId(1), false));
+        assert!(!grants.elect(&(1..=3).map(MemberId).collect(), &[], MemberId(1), false));
     }
 }

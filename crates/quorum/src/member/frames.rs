@@ -57,11 +57,11 @@ impl Member {
             MessageType::MsgHeartbeatResponse => self.note_doubter(&mut message, doubts),
             _ => {}
         }
-        if is_vote(kind) && !message.reject {
-            self.take_grant(message, doubts);
-        } else {
+        match kind {
+            kind if is_vote(kind) && !message.reject => self.take_grant(message, doubts),
+            MessageType::MsgAppendResponse if !message.reject => self.take_acknowledgement(message),
             // What it refuses is of an old term or a former member: there is nothing to be done.
-            let _ = self.raw.step(message);
+            _ => drop(self.raw.step(message)),
         }
         self.draw_timeout();
         if let Some(heartbeat) = heartbeat

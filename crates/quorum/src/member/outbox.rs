@@ -74,6 +74,9 @@ pub struct Status {
     pub lacks: Option<Lack>,
     /// Whether it may have lost the end of its log: its vote hardly counts until it has compared.
     pub doubts: bool,
+    /// Whether it leads, and the last change of the voters has settled: a member that was removed
+    /// isn't needed any more.
+    pub settled: bool,
 }
 
 /// Why a member doesn't do as asked.

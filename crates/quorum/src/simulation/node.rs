@@ -25,6 +25,8 @@ pub(super) struct Node {
     pub incoming: Option<Beginning>,
     /// The end of its log is lost, and it may lack what it acknowledged.
     pub has_lost: bool,
+    /// It was removed and is switched off, for ever.
+    pub is_retired: bool,
     pub starts_at: u64,
     pub paused_until: u64,
     pub tick_millis: u64,
@@ -60,6 +62,7 @@ impl Node {
             applied: EntryIndex::ZERO,
             incoming: None,
             has_lost: false,
+            is_retired: false,
             starts_at: 0,
             paused_until: 0,
             tick_millis: 8 + random.below(6) as u64,
@@ -79,6 +82,11 @@ impl Node {
         self.up = None;
         self.starts_at = starts_at;
         self.disk = if power { self.disk.crash() } else { self.disk.kill() };
+    }
+
+    pub fn retire(&mut self) {
+        self.up = None;
+        (self.is_retired, self.has_lost) = (true, false);
     }
 
     /// Starts the member on what its disk holds.
@@ -129,7 +137,7 @@ impl Node {
 
     /// Takes some of the end of its log, as a disk does that doesn't keep what it has synced.
     /// Returns whether there was enough.
-    fn lose_end(&mut self, random: &mut Random) -> bool {
+    pub fn lose_end(&mut self, random: &mut Random) -> bool {
         const NAME: &str = "quorum-log";
         let contents = self.disk.contents(NAME).expect("it has a log");
         // The first two records are left alone.

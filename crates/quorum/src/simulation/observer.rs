@@ -37,6 +37,12 @@ impl Observer {
         self.leaders.len()
     }
 
+    /// How often another member took the lead than the one before.
+    pub fn failover_count(&self) -> usize {
+        let leaders: Vec<MemberId> = self.leaders.values().copied().collect();
+        leaders.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    }
+
     /// Notes who leads a term.
     ///
     /// # Errors

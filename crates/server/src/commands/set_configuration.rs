@@ -144,6 +144,10 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
     }
     asked.write(&server.frond)?;
     replica.note_members(server);
+    if asked.all.len() < known.all.len() {
+        // Once this answers the removed one may be switched off.
+        replica.await_members(asked.all.len());
+    }
     Ok(DocumentBuilder::new())
 }
 

@@ -10,15 +10,21 @@
 //! A member whose directory is lost doesn't know what it had acknowledged, so it never counts as
 //! the one that it was. Where it isn't known which id was the old one's, as while another member is
 //! away, nothing is done until it is. A leader that the configuration doesn't have hands over.
+//!
+//! A member that was removed isn't needed any more once the change has *settled*: those who stay
+//! have all, and know that it is none of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use frond_quorum::{Change, EntryIndex, MemberId, NotDone, Refused, Status};
+use frond_quorum::{Change, EntryIndex, MemberId, NotDone, Refused, Role, Running, Status};
 
 use crate::replica::{Replica, lock};
 
 /// A member that lacks so many entries at most is near.
 const NEAR_ENTRIES: u64 = 256;
+/// A change that hasn't settled by then is told all the same: its leader may have no majority.
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Takes the next step, if there is one to be taken. Returns once it is committed, or never will be
 /// as far as is known.
@@ -33,15 +39,29 @@ pub fn step_to_configuration(replica: &Replica, status: &Status) {
     let Some(change) = next.or_else(|| next_change(&told, status)) else { return };
     let Some(running) = replica.running() else { return };
     match running.change(change) {
-        Ok(_) => replica.tell(&match change {
-            Change::AddLearner(id) => format!("{id} is new in the set"),
-            Change::Promote(id) => format!("{id} has a vote"),
-            Change::Remove(id) => format!("{id} is no longer in the set"),
-        }),
+        Ok(_) => {
+            let settled = await_settled(&running, |_| true);
+            replica.tell(&match change {
+                Change::AddLearner(id) => format!("{id} is new in the set"),
+                Change::Promote(id) => format!("{id} has a vote"),
+                Change::Remove(id) if !settled => {
+                    format!("{id} has no vote any more, and is needed until the others know that")
+                }
+                Change::Remove(id) => format!("{id} is no longer in the set"),
+            });
+        }
         // It looks again.
         Err(NotDone::Refused(Refused::NotReady | Refused::ChangeUnderWay)) => {}
         Err(error) => replica.tell(&format!("the set's members can't change: {error}")),
     }
+}
+
+/// Waits until the last change has settled in a set as it is `wanted`; returns whether it has in
+/// time.
+pub fn await_settled(running: &Running, wanted: impl Fn(&Status) -> bool) -> bool {
+    let is_settled = |status: &Status| status.settled && wanted(status);
+    let ends = |status: &Status| is_settled(status) || status.role != Role::Leader;
+    is_settled(&running.await_status(SETTLES_WITHIN, ends))
 }
 
 /// Who is at each address, as far as is known.
@@ -126,6 +146,7 @@ mod tests {
             held_by_all: EntryIndex::ZERO,
             lacks: None,
             doubts: false,
+            settled: true,
         }
     }
 
