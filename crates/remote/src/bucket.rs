@@ -32,6 +32,14 @@ pub struct Bucket {
 /// Variables that name another store than Amazon's.
 const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
 
+/// Where the object `name` lies below `prefix`.
+pub(crate) fn object_path(prefix: &str, name: &str) -> Path {
+    match prefix.is_empty() {
+        true => Path::from(name),
+        false => Path::from(format!("{prefix}/{name}")),
+    }
+}
+
 /// How to reach a bucket, by the usual variables; an empty one counts as none.
 ///
 /// # Errors
@@ -99,14 +107,6 @@ impl Bucket {
         Ok(Bucket::new(Arc::new(store), prefix))
     }
 
-    /// Where the object `name` lies.
-    fn path(&self, name: &str) -> Path {
-        match self.prefix.is_empty() {
-            true => Path::from(name),
-            false => Path::from(format!("{}/{name}", self.prefix)),
-        }
-    }
-
     /// Puts an object as `mode` says. Returns whether it did, and what it is then.
     async fn put(
         &self,
@@ -115,7 +115,10 @@ impl Bucket {
         bytes: Bytes,
     ) -> Result<Option<FileVersion>, Error> {
         let options = PutOptions { mode, ..PutOptions::default() };
-        let done = self.store.put_opts(&self.path(name), PutPayload::from(bytes), options).await;
+        let done = self
+            .store
+            .put_opts(&object_path(&self.prefix, name), PutPayload::from(bytes), options)
+            .await;
         match done {
             Ok(done) => Ok(Some(version_of(done.e_tag, done.version))),
             // A store that is asked for two at once may tell one to try again: it lost, too.
@@ -151,7 +154,8 @@ impl Bucket {
         if part.range.is_empty() {
             return Ok(Some(Bytes::new()));
         }
-        match self.store.get_range(&self.path(&part.name), part.range.clone()).await {
+        match self.store.get_range(&object_path(&self.prefix, &part.name), part.range.clone()).await
+        {
             Ok(bytes) if bytes.len() as u64 == part.range.end - part.range.start => Ok(Some(bytes)),
             Ok(_) => Err(Error::damaged(format!("remote: {}: is cut", part.name))),
             Err(StoreError::NotFound { .. }) => Ok(None),
@@ -204,7 +208,7 @@ impl PlainStorage for Bucket {
     }
 
     fn remove(&self, name: &str) -> Result<(), Error> {
-        match block_on(self.store.delete(&self.path(name))) {
+        match block_on(self.store.delete(&object_path(&self.prefix, name))) {
             Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
             Err(error) => Err(failed(name, &error)),
         }
@@ -212,7 +216,7 @@ impl PlainStorage for Bucket {
 
     fn load(&self, name: &str, bytes_max: usize) -> Result<Option<(Bytes, FileVersion)>, Error> {
         block_on(async {
-            let found = match self.store.get(&self.path(name)).await {
+            let found = match self.store.get(&object_path(&self.prefix, name)).await {
                 Ok(found) => found,
                 Err(StoreError::NotFound { .. }) => return Ok(None),
                 Err(error) => return Err(failed(name, &error)),

@@ -23,7 +23,7 @@ use object_store::{
 };
 use tokio::sync::watch;
 
-use crate::bucket::s3_builder;
+use crate::bucket::{object_path, s3_builder};
 use crate::runtime::block_on;
 
 /// Requests of one call that are on their way at once.
@@ -88,13 +88,6 @@ impl BucketDepot {
         }
     }
 
-    fn path(&self, name: &str) -> Path {
-        match self.prefix.is_empty() {
-            true => Path::from(name),
-            false => Path::from(format!("{}/{name}", self.prefix)),
-        }
-    }
-
     fn put(&self, name: &str, mode: PutMode, bytes: Bytes) -> Result<Answer, DepotError> {
         let time = time_for(bytes.len() as u64);
         let put = self.within(time, self.put_once(name, mode, bytes));
@@ -124,7 +117,10 @@ impl BucketDepot {
         bytes: Bytes,
     ) -> Result<Answer, DepotError> {
         let options = PutOptions { mode, ..PutOptions::default() };
-        let put = self.puts.put_opts(&self.path(name), PutPayload::from(bytes), options).await;
+        let put = self
+            .puts
+            .put_opts(&object_path(&self.prefix, name), PutPayload::from(bytes), options)
+            .await;
         match put {
             Ok(done) => Ok(Answer::Yes(version_of(done.e_tag, done.version))),
             Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
@@ -142,7 +138,7 @@ impl BucketDepot {
     }
 
     async fn load_one(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
-        let path = self.path(name);
+        let path = object_path(&self.prefix, name);
         let found = match self.within(ANSWER_TIME, self.reads.get(&path)).await {
             Some(Ok(found)) => found,
             Some(Err(StoreError::NotFound { .. })) => return Ok(None),
@@ -156,7 +152,7 @@ impl BucketDepot {
     }
 
     async fn remove_one(&self, name: &str) -> Result<(), DepotError> {
-        match self.within(ANSWER_TIME, self.reads.delete(&self.path(name))).await {
+        match self.within(ANSWER_TIME, self.reads.delete(&object_path(&self.prefix, name))).await {
             Some(Ok(()) | Err(StoreError::NotFound { .. })) => Ok(()),
             Some(Err(error)) => Err(failed(name, &error)),
             None => Err(silent(name)),
@@ -167,7 +163,7 @@ impl BucketDepot {
         if part.range.is_empty() {
             return Ok(Some(Bytes::new()));
         }
-        let path = self.path(&part.name);
+        let path = object_path(&self.prefix, &part.name);
         let read = self.reads.get_range(&path, part.range.clone());
         let time = time_for(part.range.end - part.range.start);
         let read = tokio::time::timeout(time, read).await.map_err(|_| silent(&part.name))?;
@@ -286,7 +282,7 @@ impl Depot for BucketDepot {
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
-        let below = self.path(prefix);
+        let below = object_path(&self.prefix, prefix);
         let found = block_on(async { self.reads.list(Some(&below)).try_collect::<Vec<_>>().await })
             .map_err(|error| failed(prefix, &error))?;
         let start = match self.prefix.is_empty() {

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frond_db::{Code, Error, Frond, FrondOptions};
+use frond_db::frond::open_machine;
+use frond_db::{Error, Frond, FrondOptions};
 pub use frond_store::home::LogPlace;
 use frond_store::home::{HomeDisk, HomeOptions, log_place_in, place_of};
 use frond_store::io::{Disk, Machine, pause, steady_now};
@@ -52,7 +53,7 @@ pub fn open(
 ) -> Result<Frond, Error> {
     // A store reads its objects again by itself; from here each would be paid for.
     options.engine.scrub_bytes_a_second = None;
-    let machine = machine_of(directory)?;
+    let machine = open_machine(directory)?;
     let (depot, place) = depot_of(&store.url)?;
     open_on(&machine, home_disk(&machine, depot, place, store)?, options)
 }
@@ -77,7 +78,7 @@ pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckRepor
     let Some(store) = known_store(directory)? else {
         return frond_vcs::fsck(directory, progress);
     };
-    let machine = machine_of(directory)?;
+    let machine = open_machine(directory)?;
     let (depot, place) = depot_of(&store.url)?;
     fsck_on(&machine, home_disk(&machine, depot, place, &store)?, progress)
 }
@@ -100,17 +101,10 @@ fn known_store(directory: &Path) -> Result<Option<StoreOptions>, Error> {
     if !directory.exists() {
         return Ok(None);
     }
-    let Some(url) = place_of(&*machine_of(directory)?.disk)? else { return Ok(None) };
+    let Some(url) = place_of(&*open_machine(directory)?.disk)? else { return Ok(None) };
     let log = log_place_in(&*depot_of(&url)?.0)?;
     let (cache_bytes, linger) = (COMMAND_CACHE_BYTES, Duration::ZERO);
     Ok(Some(StoreOptions { url, cache_bytes, take_over: false, log, linger }))
-}
-
-fn machine_of(directory: &Path) -> Result<Machine, Error> {
-    Machine::system(directory).map_err(|error| {
-        let message = format!("data directory {}: {error}", directory.display());
-        Error::invalid(Code::BadValue, message)
-    })
 }
 
 /// The bucket at a URL, and what it is called.

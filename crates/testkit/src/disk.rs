@@ -166,6 +166,15 @@ impl SimDisk {
         Some(state.file(file).now.clone())
     }
 
+    /// Another disk with the same files, all of them durable: for a test to damage.
+    pub fn copy(&self, seed: u64) -> SimDisk {
+        let copy = SimDisk::new(seed);
+        for name in self.list().expect("a simulated disk lists its files") {
+            copy.set_contents(&name, &self.contents(&name).expect("the file was listed"));
+        }
+        copy
+    }
+
     /// Makes `name` a durable file of these bytes.
     pub fn set_contents(&self, name: &str, contents: &[u8]) {
         self.state().set_contents(name, contents);

@@ -12,14 +12,9 @@ use frond_testkit::machine::machine;
 use frond_testkit::{SimClock, SimDisk};
 use frond_vcs::{MergeRequest, Repository};
 
-use crate::support::{delete, insert, json, statement, text, try_insert, update, value};
-
-fn open() -> Frond {
-    let mut options = FrondOptions::default();
-    options.engine.changes =
-        ChangeRetention { seconds: 3600, bytes: 1 << 30, ..ChangeRetention::default() };
-    frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens")
-}
+use crate::support::{
+    delete, insert, json, open_with_changes, statement, text, try_insert, update, value,
+};
 
 fn watch(database: &Database, request: &ChangeStreamRequest) -> Result<ChangeStream, Error> {
     let watched = Watched::Collection(database.clone(), "things".to_owned());
@@ -46,7 +41,7 @@ fn parts(event: &DocumentBuf, names: &[&str]) -> String {
 
 #[test]
 fn what_documents_were_is_told_where_their_collection_keeps_it() {
-    let frond = open();
+    let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
     shop.create_collection("things", kept.view()).expect("made");
@@ -151,7 +146,7 @@ fn what_documents_were_is_told_for_so_long() {
 #[test]
 fn what_documents_were_before_a_merge_is_told() {
     for count in [5, 1_200] {
-        let frond = open();
+        let frond = open_with_changes();
         let shop = Repository::open(&frond, "shop").expect("a proper name");
         let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
         shop.create_collection("things", kept.view()).expect("made");
@@ -194,7 +189,7 @@ fn what_documents_were_before_a_merge_is_told() {
 
 #[test]
 fn what_is_not_kept_is_null_or_ends_the_stream() {
-    let frond = open();
+    let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let of = |full_document, before_change| {
         let others = ChangeStreamRequest::default();
@@ -242,7 +237,7 @@ fn what_is_not_kept_is_null_or_ends_the_stream() {
 
 #[test]
 fn collections_and_indexes_are_told_to_those_who_ask() {
-    let frond = open();
+    let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let expanded = ChangeStreamRequest { is_expanded: true, ..ChangeStreamRequest::default() };
     let mut all = frond.watch(Watched::Database((*shop).clone()), &expanded).expect("kept");
@@ -295,7 +290,7 @@ fn collections_and_indexes_are_told_to_those_who_ask() {
 #[test]
 fn an_event_that_is_too_large_comes_in_fragments() {
     const SPLIT: &str = "[{'$changeStreamSplitLargeEvent': {}}]";
-    let frond = open();
+    let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
     shop.create_collection("things", kept.view()).expect("made");

@@ -3,21 +3,12 @@
 //! written, and a stream is begun anew behind every token.
 
 use frond_db::{
-    ChangeRetention, ChangeStream, ChangeStreamRequest, Error, Frond, FrondOptions, Image,
-    Interrupt, StreamStart, Watched,
+    ChangeStream, ChangeStreamRequest, Error, Frond, Image, Interrupt, StreamStart, Watched,
 };
 use frond_doc::{DocumentBuf, Value};
-use frond_testkit::SimDisk;
 use frond_vcs::Repository;
 
-use crate::support::{delete, insert, json, statement, text, update};
-
-fn open() -> Frond {
-    let mut options = FrondOptions::default();
-    options.engine.changes =
-        ChangeRetention { seconds: 3600, bytes: 1 << 30, ..ChangeRetention::default() };
-    frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens")
-}
+use crate::support::{delete, insert, json, open_with_changes, statement, text, update};
 
 /// A database whose first commit has two collections.
 fn shop(frond: &Frond) -> Repository {
@@ -82,7 +73,7 @@ fn shorts(events: &[DocumentBuf]) -> Vec<String> {
 #[test]
 fn what_differs_is_told_and_then_what_comes() {
     for commits in [true, false] {
-        let frond = open();
+        let frond = open_with_changes();
         let shop = shop(&frond);
         change(&shop);
         let revision = if commits { "HEAD~1" } else { "HEAD" };
@@ -108,7 +99,7 @@ fn what_differs_is_told_and_then_what_comes() {
 
 #[test]
 fn each_token_of_what_differs_leads_on() {
-    let frond = open();
+    let frond = open_with_changes();
     let shop = shop(&frond);
     let first = after(&shop, "HEAD").expect("it is in history").token();
     change(&shop);
@@ -139,7 +130,7 @@ fn each_token_of_what_differs_leads_on() {
 
 #[test]
 fn what_documents_were_at_the_commit_is_told() {
-    let frond = open();
+    let frond = open_with_changes();
     let shop = shop(&frond);
     change(&shop);
     let request = ChangeStreamRequest {
@@ -160,7 +151,7 @@ fn what_documents_were_at_the_commit_is_told() {
 
 #[test]
 fn what_leads_nowhere_is_refused() {
-    let frond = open();
+    let frond = open_with_changes();
     let shop = shop(&frond);
     shop.create_branch("other", None).expect("made");
     let other = Repository::open(&frond, "shop@other").expect("there");

@@ -1,8 +1,8 @@
 //! What the tests share: a database on a simulated disk, documents written as JSON.
 
 use frond_db::{
-    AggregateRequest, Database, DeleteStatement, Durability, Error, FindRequest, Frond,
-    FrondOptions, UpdateReport, UpdateStatement, WriteReport,
+    AggregateRequest, ChangeRetention, Database, DeleteStatement, Durability, Error, FindRequest,
+    Frond, FrondOptions, UpdateReport, UpdateStatement, WriteReport,
 };
 use frond_doc::{DocumentBuf, Value, ValueBuf, extended_json};
 use frond_engine::ReclaimOptions;
@@ -12,6 +12,14 @@ use frond_vcs::Repository;
 /// Opens a data directory on a disk of its own.
 pub fn open() -> Frond {
     frond_vcs::open_on(&SimDisk::new(1).machine(), FrondOptions::default()).expect("opens")
+}
+
+/// As [`open`], with a log that is kept for change streams.
+pub fn open_with_changes() -> Frond {
+    let mut options = FrondOptions::default();
+    options.engine.changes =
+        ChangeRetention { seconds: 3600, bytes: 1 << 30, ..ChangeRetention::default() };
+    frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens")
 }
 
 /// Opens the database `shop` of a new data directory.

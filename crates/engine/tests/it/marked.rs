@@ -47,21 +47,12 @@ fn place_of_last(disk: &SimDisk) -> (String, usize) {
     logs.into_iter().rev().find_map(find).expect("the transaction is in the log")
 }
 
-/// A disk with the same files, all of them durable.
-fn copy(disk: &SimDisk) -> SimDisk {
-    let copy = SimDisk::new(0);
-    for name in disk.list().unwrap() {
-        copy.set_contents(&name, &disk.contents(&name).unwrap());
-    }
-    copy
-}
-
 fn assert_no_bit_is_passed_over(disk: &SimDisk, random: &mut Random) {
     let (name, at) = place_of_last(disk);
     let range = at - BYTES_BEFORE..at + LAST.len();
     for _ in 0..40 {
         let byte = range.start + random.below(range.len());
-        let damaged = copy(disk);
+        let damaged = disk.copy(0);
         damaged.flip_bit(&name, (byte * 8 + random.below(8)) as u64);
         let opened = open(&damaged, quiet()).map(drop);
         let is_told = matches!(opened, Err(EngineError::Store(StoreError::Damaged { .. })));
@@ -76,7 +67,7 @@ fn assert_no_sector_is_passed_over(disk: &SimDisk, random: &mut Random) {
         let begin = at / sector * sector;
         let end = (begin + sector).min(before.len());
         for content in [vec![0; end - begin], random.bytes(end - begin)] {
-            let (damaged, mut contents) = (copy(disk), before.clone());
+            let (damaged, mut contents) = (disk.copy(0), before.clone());
             contents[begin..end].copy_from_slice(&content);
             damaged.set_contents(&name, &contents);
             let opened = open(&damaged, quiet()).map(drop);
@@ -118,15 +109,15 @@ fn a_log_that_rests_is_marked_and_one_that_was_recovered() {
         while disk.operations() == before && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
         }
-        assert_no_bit_is_passed_over(&copy(&disk), &mut random);
-        assert_no_sector_is_passed_over(&copy(&disk), &mut random);
+        assert_no_bit_is_passed_over(&disk.copy(0), &mut random);
+        assert_no_sector_is_passed_over(&disk.copy(0), &mut random);
         // Records that take the mark's place are read as any.
         write(&engine, tree, &mut random);
         let disk = disk.crash();
         drop(engine);
         let engine = open(&disk, quiet()).unwrap();
         assert!(get(&engine.snapshot(), tree, "last").is_some());
-        let recovered = copy(&disk);
+        let recovered = disk.copy(0);
         drop(engine);
         assert_no_bit_is_passed_over(&recovered, &mut random);
         assert_no_sector_is_passed_over(&recovered, &mut random);
@@ -145,7 +136,7 @@ fn a_bit_of_a_last_record_without_a_mark_is_turned_back() {
         let (name, at) = place_of_last(&disk);
         let range = at - BYTES_BEFORE..at + LAST.len();
         for _ in 0..40 {
-            let rotten = copy(&disk);
+            let rotten = disk.copy(0);
             let bit = (range.start + random.below(range.len())) * 8 + random.below(8);
             rotten.flip_bit(&name, bit as u64);
             let engine = open(&rotten, quiet()).unwrap();

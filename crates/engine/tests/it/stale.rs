@@ -57,14 +57,6 @@ fn an_older_manifest_is_believed_where_the_log_has_the_rest() {
     }
 }
 
-fn copy(disk: &SimDisk) -> SimDisk {
-    let copy = SimDisk::new(2);
-    for name in disk.list().unwrap() {
-        copy.set_contents(&name, &disk.contents(&name).unwrap());
-    }
-    copy
-}
-
 fn log_files(disk: &SimDisk) -> Vec<String> {
     let mut names = disk.list().unwrap();
     names.retain(|name| name.starts_with("log-"));
@@ -94,12 +86,12 @@ fn a_log_segment_that_is_missing_is_told() {
             steps.iter().for_each(|step| step(&engine));
             engine.close().unwrap();
         }
-        drop(open(&copy(&disk), quiet()).unwrap());
+        drop(open(&disk.copy(2), quiet()).unwrap());
         let names = log_files(&disk);
         assert!(!names.is_empty(), "run {position}");
         for first in 0..names.len() {
             for end in first + 1..=names.len() {
-                let lacks = copy(&disk);
+                let lacks = disk.copy(2);
                 names[first..end].iter().for_each(|name| lacks.remove(name).unwrap());
                 for attempt in 0..2 {
                     let context = format!("run {position}, {first} to {end} of {names:?}");

@@ -19,7 +19,7 @@ use frond_store::{
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_testkit::{Random, SimDisk};
 
-use crate::{assert_stored, blob, hashes, open};
+use crate::{assert_stored, blob, hashes, open, pack_bytes};
 
 const THOROUGH: GcOptions = GcOptions { live_percent_min: 50, dry_run: false, pack_history: true };
 
@@ -154,11 +154,6 @@ fn what_is_reachable_stays_and_the_rest_goes() {
         let bytes = pack_bytes(&disk);
         assert_eq!(store.counters().bytes_stored, bytes, "files of packs that went are gone");
     });
-}
-
-fn pack_bytes(disk: &SimDisk) -> u64 {
-    let names = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
-    names.map(|name| disk.contents(&name).unwrap().len() as u64).sum()
 }
 
 #[test]

@@ -23,14 +23,6 @@ fn sample(random: &mut Random) -> (SimDisk, Vec<Chunk>) {
     (disk, chunks)
 }
 
-fn copy(disk: &SimDisk) -> SimDisk {
-    let copy = SimDisk::new(0);
-    for name in disk.list().unwrap() {
-        copy.set_contents(&name, &disk.contents(&name).unwrap());
-    }
-    copy
-}
-
 /// Reads all of `chunks`; true if one was refused. What is returned is right.
 fn some_refused(store: &dyn ChunkStore, chunks: &[Chunk], file: &str) -> bool {
     let mut refused = false;
@@ -54,7 +46,7 @@ fn every_changed_bit_is_found_when_opening_or_verifying() {
         for name in disk.list().unwrap() {
             let bits = disk.contents(&name).unwrap().len() as u64 * 8;
             for bit in (random.next() % 11..bits).step_by(11) {
-                let damaged = copy(&disk);
+                let damaged = disk.copy(0);
                 damaged.flip_bit(&name, bit);
                 let examined = examine(&damaged.machine(), &mut |_| ()).unwrap();
                 assert!(!examined.damages.is_empty(), "{name} bit {bit}");
@@ -198,12 +190,12 @@ fn an_examination_goes_on_behind_damage() {
 fn missing_and_shortened_files_are_damage() {
     let (disk, _) = sample(&mut Random::new(1));
     for name in disk.list().unwrap() {
-        let without = copy(&disk);
+        let without = disk.copy(0);
         without.remove(&name).unwrap();
         check_told(&without, &name);
         let contents = disk.contents(&name).unwrap();
         for bytes in 0..contents.len() {
-            let shorter = copy(&disk);
+            let shorter = disk.copy(0);
             shorter.set_contents(&name, &contents[..bytes]);
             check_told(&shorter, &name);
         }
@@ -230,7 +222,7 @@ fn either_copy_of_the_manifest_is_enough() {
     for (harm, harm_file) in harms {
         let (disk, chunks) = sample(&mut Random::new(3));
         for name in MANIFEST_NAMES {
-            let damaged = copy(&disk);
+            let damaged = disk.copy(0);
             harm_file(&damaged, name);
             let store = open(&damaged).unwrap();
             assert_eq!(store.root("r").unwrap(), Some(chunks[0].hash()));
@@ -256,7 +248,7 @@ fn either_copy_of_the_manifest_is_enough() {
 fn a_copy_of_the_manifest_that_the_disk_does_not_give_back() {
     let (disk, chunks) = sample(&mut Random::new(3));
     for name in MANIFEST_NAMES {
-        let damaged = copy(&disk);
+        let damaged = disk.copy(0);
         damaged.make_unreadable(name);
         assert_eq!(examine(&damaged.machine(), &mut |_| ()).unwrap().damages.len(), 1);
         let store = open(&damaged).unwrap();
@@ -281,7 +273,7 @@ fn what_the_disk_does_not_give_back_ends_no_rescue() {
     let (disk, chunks) = sample(&mut Random::new(6));
     let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
     for name in packs {
-        let damaged = copy(&disk);
+        let damaged = disk.copy(0);
         damaged.make_unreadable(&name);
         let mut taken = Vec::new();
         let mut take = |chunk: Chunk| {
@@ -368,7 +360,7 @@ fn a_scrub_mends_a_copy_of_the_manifest() {
 fn another_version_is_refused_with_both_numbers() {
     let (disk, _) = sample(&mut Random::new(1));
     for name in disk.list().unwrap() {
-        let other = copy(&disk);
+        let other = disk.copy(0);
         let mut contents = disk.contents(&name).unwrap();
         // A prefix of version 3, as docs/format/pack.md and manifest.md describe it.
         contents[8..12].copy_from_slice(&[3, 0, 3, 0]);
@@ -461,7 +453,7 @@ fn a_wrong_header_is_written_again() {
     for name in packs(&good) {
         let contents = good.contents(&name).unwrap();
         for others in [&[][..], &[contents.len() as u64 - 30][..]] {
-            let disk = copy(&good);
+            let disk = good.copy(0);
             disk.flip_bit(&name, 9 * 8);
             others.iter().for_each(|offset| disk.flip_bit(&name, offset * 8));
             let store = open(&disk).unwrap();
@@ -500,7 +492,7 @@ fn a_pack_that_is_put_back_is_as_good_as_before() {
 fn a_missing_pack_may_come_back_after_others_were_written() {
     let (good, chunks) = sample(&mut Random::new(1));
     for name in packs(&good) {
-        let disk = copy(&good);
+        let disk = good.copy(0);
         disk.remove(&name).unwrap();
         let more = [blob(b"written meanwhile")];
         let store = open(&disk).unwrap();

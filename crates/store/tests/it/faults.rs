@@ -3,20 +3,14 @@
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 
-use frond_store::io::Disk;
 use frond_store::{ChunkStore, Maintenance, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
-use crate::{assert_stored, blob, open, random_chunks};
+use crate::{assert_stored, blob, open, pack_bytes, random_chunks};
 
 fn is_full(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == ErrorKind::StorageFull)
-}
-
-fn pack_bytes(disk: &SimDisk) -> u64 {
-    let names = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
-    names.map(|name| disk.contents(&name).unwrap().len() as u64).sum()
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod watched;
 
 use std::sync::Arc;
 
+use frond_store::io::Disk;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkHash, ChunkKind, ChunkStore, StoreError};
 use frond_testkit::{Random, SimDisk};
@@ -59,6 +60,11 @@ fn random_chunks(random: &mut Random, count: usize) -> Vec<Chunk> {
         chunks.push(Chunk::new(ChunkKind::MapNode, &references, &payload));
     }
     chunks
+}
+
+fn pack_bytes(disk: &SimDisk) -> u64 {
+    let names = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
+    names.map(|name| disk.contents(&name).unwrap().len() as u64).sum()
 }
 
 fn hashes(chunks: &[Chunk]) -> Vec<ChunkHash> {

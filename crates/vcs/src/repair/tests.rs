@@ -66,14 +66,6 @@ fn make() -> (SimDisk, SimDisk) {
     (disk, place)
 }
 
-fn copy(disk: &SimDisk, seed: u64) -> SimDisk {
-    let copy = SimDisk::new(seed);
-    for name in disk.machine().disk.list().expect("it answers") {
-        copy.set_contents(&name, &disk.contents(&name).expect("it is there"));
-    }
-    copy
-}
-
 fn source(place: &SimDisk) -> ChunkSource {
     let remote = PlainRemote::open(&place.machine()).expect("it opens");
     Box::new(move |hashes| remote.get_many(hashes))
@@ -108,17 +100,17 @@ fn damage(random: &mut Random, disk: &SimDisk) -> String {
 fn what_is_damaged_comes_back_from_a_backup_or_is_told() {
     let (whole, place) = make();
     let (main, side) = {
-        let frond = open(&copy(&whole, 3));
+        let frond = open(&whole.copy(3));
         (all(&frond, "shop"), all(&frond, "shop@side"))
     };
     let state = {
-        let disk = copy(&whole, 3);
+        let disk = whole.copy(3);
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).expect("it opens");
         store.root("engine").expect("it is read").expect("a state").to_string()
     };
     let mut repaired = 0;
     random::for_seeds(60, |mut random| {
-        let disk = copy(&whole, random.next());
+        let disk = whole.copy(random.next());
         let count = random.below(4);
         let what: Vec<String> = (0..count).map(|_| damage(&mut random, &disk)).collect();
         let what = what.join(", ");
@@ -156,7 +148,7 @@ fn one_damage_is_told_once() {
         let bytes = whole.contents(name).expect("a pack").len();
         for position in (bytes.saturating_sub(2_000)..bytes).step_by(250) {
             for is_cut in [false, true] {
-                let disk = copy(&whole, 5);
+                let disk = whole.copy(5);
                 if is_cut {
                     let contents = disk.contents(name).expect("a pack");
                     disk.set_contents(name, &contents[..position]);
@@ -186,7 +178,7 @@ fn what_no_source_has_is_told_until_one_has_it() {
     let bytes = whole.contents(name).expect("a pack").len() as u64;
     let mut told = 0;
     for step in 1..8 {
-        let disk = copy(&whole, 4);
+        let disk = whole.copy(4);
         disk.flip_bit(name, bytes * step / 8 * 8);
         let report = repair_on(&disk.machine(), &[], &mut |_| {}).expect("it can be opened");
         assert!(!report.damages.is_empty() && report.brought.is_empty(), "{report:?}");
@@ -206,7 +198,7 @@ fn what_no_source_has_is_told_until_one_has_it() {
 #[test]
 fn a_source_that_lies_is_not_believed() {
     let (whole, place) = make();
-    let disk = copy(&whole, 6);
+    let disk = whole.copy(6);
     let name = "00000000.pack";
     let bytes = disk.contents(name).expect("a pack").len() as u64;
     disk.flip_bit(name, bytes / 2 * 8);
@@ -224,10 +216,10 @@ fn a_source_that_lies_is_not_believed() {
 #[test]
 fn a_disk_without_room_ends_a_repair() {
     let (whole, place) = make();
-    let disk = copy(&whole, 7);
+    let disk = whole.copy(7);
     let frond = open(&disk);
     insert(&Repository::open(&frond, "shop").expect("a name"), 2_000..2_010);
-    let disk = copy(&disk.kill(), 7);
+    let disk = disk.kill().copy(7);
     disk.fill_after(0);
     let error = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
     assert_eq!(error.expect_err("it can't fold").kind, ErrorKind::Unavailable);

@@ -355,7 +355,7 @@ fn a_damaged_record_of_the_log_costs_itself_alone() {
     let log = names.iter().find(|name| name.starts_with("log-")).expect("a log");
     let bytes = whole.contents(log).expect("it is there").len() as u64;
     for eighth in 1..8 {
-        let disk = copy(&whole);
+        let disk = whole.copy(2);
         // Two bits: one alone is turned back.
         disk.flip_bit(log, bytes * eighth);
         disk.flip_bit(log, bytes * eighth + 9);
@@ -371,14 +371,6 @@ fn a_damaged_record_of_the_log_costs_itself_alone() {
         assert!(found.keys().all(|id| (10..210).contains(id)), "{report:?}");
         target.engine().check().expect("what was made is whole");
     }
-}
-
-fn copy(disk: &SimDisk) -> SimDisk {
-    let copy = SimDisk::new(2);
-    for name in disk.machine().disk.list().expect("it answers") {
-        copy.set_contents(&name, &disk.contents(&name).expect("it is there"));
-    }
-    copy
 }
 
 fn salvaged(disk: &SimDisk) -> SalvageReport {
@@ -399,7 +391,7 @@ fn a_manifest_that_is_older_than_what_is_there_is_told() {
     frond.engine().checkpoint().expect("it folds");
     frond.close().expect("it closes");
     drop((shop, frond));
-    assert!(salvaged(&copy(&disk)).is_whole());
+    assert!(salvaged(&disk.copy(2)).is_whole());
     assert!(before != disk.contents("MANIFEST.copy").expect("it is there"));
     disk.set_contents("MANIFEST.copy", &before);
     disk.flip_bit("MANIFEST", 100);
@@ -414,7 +406,7 @@ fn what_a_commit_had_and_nothing_lists_any_more_is_told() {
     let whole = SimDisk::new(1);
     make(&whole);
     let catalogs: Vec<_> = {
-        let disk = copy(&whole);
+        let disk = whole.copy(2);
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).expect("it opens");
         let all = store.get_many(&store.chunk_hashes().expect("they are read"));
         let commits = all.expect("they are whole").into_iter();
@@ -423,7 +415,7 @@ fn what_a_commit_had_and_nothing_lists_any_more_is_told() {
     };
     let mut told = 0;
     for catalog in catalogs {
-        let disk = copy(&whole);
+        let disk = whole.copy(2);
         for name in disk.machine().disk.list().expect("it answers") {
             let bytes = disk.contents(&name).expect("it is there");
             let places = bytes.windows(32).enumerate().filter(|(_, name)| *name == catalog.0);

@@ -6,7 +6,7 @@ use frond_doc::{Document, DocumentBuf, Value};
 use super::Report;
 use super::price::Plan;
 use crate::failure::Failure;
-use crate::output::{bytes, counted};
+use crate::output::{bytes, count_of, counted, text_of};
 
 impl Report<'_> {
     /// Tells how a server is, by its `serverStatus`.
@@ -15,11 +15,11 @@ impl Report<'_> {
     /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn server(&mut self, status: Document<'_>, plan: &Plan) -> Result<(), Failure> {
         let frond = part(status, "frond");
-        let seconds = number(status, "uptimeMillis") / 1_000;
-        let connections = number(part(status, "connections").view(), "current");
+        let seconds = count_of(status, "uptimeMillis") / 1_000;
+        let connections = count_of(part(status, "connections").view(), "current");
         let connections = counted(connections, "connection");
-        let version = text(frond.view(), "version");
-        let host = text(status, "host");
+        let version = text_of(frond.view(), "version");
+        let host = text_of(status, "host");
         self.finding(
             "server",
             &format!("frond {version} on {host}, up {seconds} s, {connections}"),
@@ -42,7 +42,7 @@ impl Report<'_> {
     /// Tells whether writes are taken.
     fn writes(&mut self, health: Document<'_>, set: Document<'_>) -> Result<(), Failure> {
         if health.get("ok") == Some(Value::Boolean(true)) {
-            let name = text(set, "setName");
+            let name = text_of(set, "setName");
             let what = match set.get("isWritablePrimary") {
                 Some(Value::Boolean(false)) => format!(
                     "by the primary of set {name}, not by \
@@ -52,22 +52,22 @@ impl Report<'_> {
             };
             return self.finding("writes", &what);
         }
-        let (reason, advice) = (text(health, "reason"), text(health, "advice"));
-        let is_taken = text(health, "state").starts_with("writable");
+        let (reason, advice) = (text_of(health, "reason"), text_of(health, "advice"));
+        let is_taken = text_of(health, "state").starts_with("writable");
         let are = if is_taken { "taken as yet" } else { "refused" };
         self.problem("writes", &format!("{are}: {reason}"), &advice)
     }
 
     /// Tells what is known to be damaged, and whether the disk is as full as it may be.
     fn stored(&mut self, store: Document<'_>, disk: Document<'_>) -> Result<(), Failure> {
-        let damages = number(store, "damagesNow");
+        let damages = count_of(store, "damagesNow");
         if damages > 0 {
             let what = format!("{} known to be damaged", counted(damages, "place"));
             let advice = "its log names them; frond fsck lists what is lost, once it has stopped";
             self.problem("damage", &what, advice)?;
         }
         if disk.get("refusesGrowth") == Some(Value::Boolean(true)) {
-            let (free, reserve) = (number(disk, "bytesFree"), number(disk, "bytesReserve"));
+            let (free, reserve) = (count_of(disk, "bytesFree"), count_of(disk, "bytesReserve"));
             let what = format!("{} free, {} held back", bytes(free), bytes(reserve));
             self.problem("room", &what, "only deletes, drops and frond gc work: free some space")?;
         }
@@ -76,12 +76,12 @@ impl Report<'_> {
 
     /// Tells what failed of the work behind writes.
     fn background(&mut self, engine: Document<'_>) -> Result<(), Failure> {
-        let failures = number(engine, "backgroundFailures");
+        let failures = count_of(engine, "backgroundFailures");
         if failures == 0 {
             return Ok(());
         }
         let last = part(engine, "lastBackgroundFailure");
-        let (work, message) = (text(last.view(), "work"), text(last.view(), "message"));
+        let (work, message) = (text_of(last.view(), "work"), text_of(last.view(), "message"));
         let what = format!("{failures} failures, the last of a {work}: {message}");
         self.finding("background", &what)?;
         self.advice("what failed is retried; if it keeps failing, frond doctor --data reports more")
@@ -91,13 +91,4 @@ impl Report<'_> {
 fn part(parent: Document<'_>, name: &str) -> DocumentBuf {
     let part = parent.get(name).and_then(|part| part.as_document());
     part.unwrap_or(Document::empty()).to_buf()
-}
-
-fn text(document: Document<'_>, name: &str) -> String {
-    document.get(name).and_then(|value| value.as_str()).unwrap_or("").to_owned()
-}
-
-fn number(document: Document<'_>, name: &str) -> u64 {
-    let number = document.get(name).and_then(|value| value.as_integer());
-    number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }

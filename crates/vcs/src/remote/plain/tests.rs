@@ -194,10 +194,7 @@ fn refs_that_are_gone_are_in_their_copy() {
     let (frond, main, whole) = begin(1);
     push(&main, &PlainRemote::open(&whole.machine()).expect("it opens")).expect("a push");
     for (round, name) in ["REFS", "REFS", "REFS", "REFS.copy"].into_iter().enumerate() {
-        let disk = SimDisk::new(round as u64);
-        for name in files(&whole.machine(), "") {
-            disk.set_contents(&name, &whole.contents(&name).expect("it is there"));
-        }
+        let disk = whole.copy(round as u64);
         let bytes = disk.contents(name).expect("it is there").len();
         match round {
             0 => disk.set_contents(name, b""),
@@ -271,10 +268,7 @@ fn zeros_in_an_index_are_no_names_of_what_is_gone() {
     const ENTRY_BYTES: usize = 40;
     let (frond, main, whole) = begin(1);
     for first in (0..ENTRY_BYTES).step_by(6) {
-        let disk = SimDisk::new(first as u64);
-        for name in files(&whole.machine(), "") {
-            disk.set_contents(&name, &whole.contents(&name).expect("it is there"));
-        }
+        let disk = whole.copy(first as u64);
         let packs = files(&disk.machine(), "pack-").into_iter();
         let packs = packs.map(|name| (disk.contents(&name).expect("it is there"), name));
         let (mut pack, name) = packs.max_by_key(|(pack, _)| pack.len()).expect("two");

@@ -5,15 +5,6 @@ use frond_db::collection::DeleteStatement;
 
 use super::*;
 
-/// A place with the files of another one.
-fn copy_of(whole: &SimDisk, seed: usize) -> SimDisk {
-    let disk = SimDisk::new(seed as u64);
-    for name in files(&whole.machine(), "") {
-        disk.set_contents(&name, &whole.contents(&name).expect("it is there"));
-    }
-    disk
-}
-
 /// One bit of a name in an index, or of its trailer: the frames describe themselves.
 #[test]
 fn a_pack_whose_index_is_damaged_serves_what_its_frames_hold() {
@@ -21,7 +12,7 @@ fn a_pack_whose_index_is_damaged_serves_what_its_frames_hold() {
     const ENTRY_BYTES: usize = 40;
     let (_frond, main, whole) = begin(1);
     for from_end in [TRAILER_BYTES + ENTRY_BYTES, TRAILER_BYTES] {
-        let disk = copy_of(&whole, from_end);
+        let disk = whole.copy(from_end as u64);
         let packs = files(&disk.machine(), "pack-").into_iter();
         let packs = packs.map(|name| (disk.contents(&name).expect("it is there").len(), name));
         let (bytes, name) = packs.max().expect("two");
@@ -42,7 +33,7 @@ fn a_backup_lacks_what_a_pack_had_that_is_gone() {
     let (_frond, _main, whole) = begin(1);
     let mut lost_count = 0;
     for (position, pack) in files(&whole.machine(), "pack-").into_iter().enumerate() {
-        let disk = copy_of(&whole, position);
+        let disk = whole.copy(position as u64);
         disk.machine().disk.remove(&pack).expect("it is there");
         let found = verify(&disk, None);
         assert!(found.damages.iter().any(|damage| damage.file == pack), "{found:?}");
