@@ -7,10 +7,12 @@ use crate::functions::{Function, functions_of};
 use crate::{documentation, walls};
 
 const SCREEN_LINES: usize = 60;
+/// The crates whose assertions count: data rest on them.
+const STORING: [&str; 5] = ["store", "tree", "engine", "db", "vcs"];
 
 pub fn print(root: &Path) -> Result<(), String> {
-    let (mut lines, mut longest, mut functions, mut assertions) =
-        (Vec::new(), (0, String::new()), 0, 0);
+    let (mut lines, mut longest) = (Vec::new(), (0, String::new()));
+    let (mut functions, mut assertions) = ([0; STORING.len()], [0; STORING.len()]);
     let (mut fallible, mut with_errors, mut examples, mut above) = (0, 0, 0, 0);
     for path in crate::tracked(root, ".rs")? {
         if !documentation::is_source(&path) {
@@ -25,14 +27,15 @@ pub fn print(root: &Path) -> Result<(), String> {
                 longest = (lines, format!("{shown}: {name}"));
             }
             above += usize::from(lines > SCREEN_LINES);
-            functions += usize::from(shown.starts_with("crates/db/"));
         }
-        if shown.starts_with("crates/db/") {
+        let of_crate = |name: &&str| shown.starts_with(&format!("crates/{name}/"));
+        if let Some(crate_at) = STORING.iter().position(of_crate) {
             let asserting = |line: &&str| {
                 line.trim_start().starts_with("assert")
                     || line.trim_start().starts_with("debug_assert")
             };
-            assertions += code.lines().filter(asserting).count();
+            functions[crate_at] += functions_of(code).len();
+            assertions[crate_at] += code.lines().filter(asserting).count();
         }
         let found = documentation::fallible(code);
         fallible += found.len();
@@ -46,7 +49,11 @@ pub fn print(root: &Path) -> Result<(), String> {
     println!("functions of more than {SCREEN_LINES} lines: {above}");
     println!("`# Errors` on public functions that may fail: {with_errors} of {fallible}");
     println!("examples in documentation that run: {examples}");
-    println!("assertions a thousand functions in db: {}", assertions * 1_000 / functions.max(1));
+    let shares =
+        STORING.iter().zip(assertions).zip(functions).map(|((name, count), functions)| {
+            format!("{name} {}", count * 1_000 / functions.max(1))
+        });
+    println!("assertions a thousand functions: {}", shares.collect::<Vec<_>>().join(", "));
     walls::print(root)
 }
 

@@ -91,9 +91,9 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "db",
-        rooms: "spill error work commit_id date interrupt name definition timeseries large system session event rewritten tail \
+        rooms: "spill error request_profile commit_id date interrupt name definition timeseries large system session event rewritten tail \
                 schema clock \
-                written contention frond transact transaction reader pressure access refs fence retry time \
+                uncommitted_writes contention frond transact transaction reader pressure access refs fence retry time \
                 database read_point hook \
                 catalog collection changes expire set open api inside golden",
         gate: None,

@@ -12,7 +12,10 @@ const REFUSED: &[(&str, &str)] = &[
          claims Claims Manner Standing Beginning Footprint AsItIs own_writes OwnWrites reads \
          move_snapshot Era Improvement opening spares settle weigh Told Place",
     ),
-    ("doc", "Place Met Found"),
+    ("doc", "Place Met Found Learnt Left Known Spot Walked"),
+    ("script", "Asked NotRun"),
+    ("vcs", "Carried Skipped Getting Undone Kept Turn"),
+    ("cli", "Every Reach Told Carrier Blanks Wrong Shown Telling Maker Drawn Asked"),
     (
         "store",
         "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
@@ -21,8 +24,18 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
     ("query", "Told Offer Demand Noted"),
-    ("db", "Gate Role Moment TreePlace PlainPlace Patience Told Met Place Found"),
-    ("server", "Intake Hold Room Share Places patience Heard Deed"),
+    (
+        "db",
+        "Gate Role Moment TreePlace PlainPlace Patience Told Met Place Found work Work StatementWork \
+         ScanTold Sight Filed Growing ending Ending recut Moving Lazily Shown put_aside PutAside \
+         Teller Becoming Telling ToldChange ToldPlaces Written Needs Between Ran Gathered \
+         InOrder together Together Planned Seen",
+    ),
+    (
+        "server",
+        "Intake Hold Room Share Places patience Heard Deed Asked Needs Rest Hit Asking Sent \
+         Taking Unread Worded Others Occasion Spent Written GoesOn Proved Says Standing Offers",
+    ),
     ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];
 /// Who acts is a reader, a committer, a client, another transaction ... never one of these.

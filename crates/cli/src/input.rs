@@ -43,7 +43,7 @@ pub enum Parsed {
 
 /// How a document is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Carrier {
+pub enum DocumentEncoding {
     /// Extended JSON.
     Json,
     /// BSON.
@@ -54,7 +54,7 @@ pub enum Carrier {
 /// does.
 pub struct Text {
     /// What the bytes are.
-    pub carrier: Carrier,
+    pub carrier: DocumentEncoding,
     bits: Receiver<Vec<u8>>,
     now: Vec<u8>,
     offset: usize,
@@ -62,7 +62,7 @@ pub struct Text {
 
 impl Text {
     /// What is sent as bits; few of them wait.
-    fn channel(carrier: Carrier) -> (SyncSender<Vec<u8>>, Text) {
+    fn channel(carrier: DocumentEncoding) -> (SyncSender<Vec<u8>>, Text) {
         let (sender, bits) = sync_channel(BITS_WAITING);
         (sender, Text { carrier, bits, now: Vec::new(), offset: 0 })
     }
@@ -121,7 +121,7 @@ pub fn open(
     reader: impl Read + Send + 'static,
     name: Option<&str>,
     format: Format,
-    blanks: csv::Blanks,
+    blanks: csv::EmptyCells,
 ) -> Result<Source, Failure> {
     let reader = compressed::plain(reader).map_err(|error| Failure::file("input", &error))?;
     let mut reader = Window::new(reader, READ_BYTES, STREAMED_TEXT_BYTES_MIN);

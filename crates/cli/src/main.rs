@@ -32,7 +32,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::serve::configuration::Configuration;
-use crate::commands::serve::mongod::{self, Asked};
+use crate::commands::serve::mongod::{self, Invocation};
 use crate::failure::Failure;
 use crate::notice::tell;
 use crate::terminal::{Colour, Terminal};
@@ -179,11 +179,11 @@ fn read_arguments() -> Result<Cli, Failure> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let as_mongod = match mongod::arguments_of(&arguments).map(mongod::read).transpose()? {
         None => false,
-        Some(Asked::Serve(translated)) => {
+        Some(Invocation::Serve(translated)) => {
             arguments = translated;
             true
         }
-        Some(Asked::Print(text)) => {
+        Some(Invocation::Print(text)) => {
             // As help is: a reader that is gone misses nothing.
             let _ = writeln!(std::io::stdout(), "{text}");
             std::process::exit(0)

@@ -12,13 +12,13 @@
 //! 6. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
 //!    change is passed over.
 
+mod changed_places;
 mod document;
 mod expansion;
 mod expiry;
 mod images;
 mod net;
 mod open;
-mod places;
 mod request;
 mod split;
 pub mod token;
@@ -40,8 +40,8 @@ use crate::interrupt::Interrupt;
 use crate::tail::record::Record;
 use crate::tail::{Next, TailError, TailReader};
 
+pub use changed_places::{ChangedPlaces, TouchedPlace};
 pub use expiry::CHANGE_STREAM_OPTIONS;
-pub use places::{ToldPlaces, TouchedPlace};
 pub use request::{ChangeStreamRequest, FullDocument, Image, StreamStart, Watched};
 
 use document::EventSource;
@@ -98,7 +98,7 @@ fn lost(error: ChangesError) -> Error {
         ChangesError::Gone { kept_after } => {
             let message = format!(
                 "Resume of change stream was not possible, as the resume point may no longer be in \
-                 the log: what happened up to the second {} isn't kept any more",
+                 the log: what happened up to the second {} is no longer kept",
                 kept_after.seconds()
             );
             Error::invalid(Code::ChangeStreamHistoryLost, message)

@@ -320,7 +320,7 @@ impl Database {
             return Ok(());
         }
         let message = format!(
-            "{} is read at a moment that has gone by and can't be written: write to a branch of {}",
+            "{} is a past moment and can't be written: write to a branch of {}",
             self.name, self.name.name
         );
         Err(Error::invalid(Code::UserWritesBlocked, message))

@@ -104,14 +104,14 @@ pub struct Event {
 
 /// Tells of one collection, or of a whole branch.
 #[derive(Clone, Debug)]
-pub struct Teller {
+pub struct EventRecorder {
     scope: Bytes,
 }
 
-impl Teller {
+impl EventRecorder {
     /// For a collection of a branch (with no name: all of it), if a change stream may ask for it.
-    pub fn new(engine: &Engine, scope: (&str, &str, &str)) -> Option<Teller> {
-        Teller::of_collection(engine, scope, None)
+    pub fn new(engine: &Engine, scope: (&str, &str, &str)) -> Option<EventRecorder> {
+        EventRecorder::of_collection(engine, scope, None)
     }
 
     /// The same, of a collection that is named so.
@@ -119,7 +119,7 @@ impl Teller {
         engine: &Engine,
         (database, branch, collection): (&str, &str, &str),
         uuid: Option<&[u8; 16]>,
-    ) -> Option<Teller> {
+    ) -> Option<EventRecorder> {
         let is_silent =
             SILENT_DATABASES.contains(&database) || collection.starts_with(SILENT_PREFIX);
         if !engine.tells() || is_silent {
@@ -133,7 +133,7 @@ impl Teller {
         if let Some(uuid) = uuid {
             scope.append("u", Value::Binary(Binary { subtype: 4, bytes: uuid }));
         }
-        Some(Teller { scope: scope.build().into_bytes() })
+        Some(EventRecorder { scope: scope.build().into_bytes() })
     }
 
     /// Tells of something without a document.

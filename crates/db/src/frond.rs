@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::schema::{Builds, CatalogCache, IndexBuild, IndexFilters, IndexUsage};
 use crate::spill::SpillSpace;
 use crate::tail::{TAIL_BYTES, Tail};
-use crate::written::Written;
+use crate::uncommitted_writes::UncommittedWrites;
 
 /// Settings of a data directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,7 +143,7 @@ struct Inner {
     index_filters: IndexFilters,
     /// How often a collection or an index went, or got another name.
     definitions_changed: AtomicU64,
-    written: Written,
+    written: UncommittedWrites,
     /// What transactions told last.
     tail: Arc<Tail>,
     /// What names the set, of a member of one.
@@ -205,7 +205,7 @@ impl Frond {
                 usage: IndexUsage::default(),
                 index_filters: IndexFilters::default(),
                 definitions_changed: AtomicU64::new(0),
-                written: Written::default(),
+                written: UncommittedWrites::default(),
                 tail: Tail::new(documents_bytes.min(TAIL_BYTES)),
                 set_id: OnceLock::new(),
                 layer,
@@ -446,7 +446,7 @@ impl Frond {
 
     /// What was written to branches, for their policies.
     #[doc(hidden)]
-    pub fn written(&self) -> &Written {
+    pub fn written(&self) -> &UncommittedWrites {
         &self.inner.written
     }
 

@@ -32,7 +32,7 @@ pub use crate::hook::{Rows, Span, Versions};
 pub use crate::reader::Reader;
 pub use crate::timeseries::{Series, is_any_place, lie_alike};
 pub use crate::transact::Outcome;
-pub use crate::written::Changed;
+pub use crate::uncommitted_writes::Changed;
 
 // Collections: their catalogs, their indexes, and writes to them.
 pub use crate::catalog::{CatalogView, INDEXES_MAX, changed_entries};
@@ -41,11 +41,11 @@ pub use crate::collection::new_document::{check_id, check_size};
 pub use crate::collection::parse::parse_variables;
 pub use crate::collection::scan::FetchedDocument;
 pub use crate::collection::update::{ParsedUpdate, parse_update};
-pub use crate::collection::write::{Becoming, CollectionWriter};
+pub use crate::collection::write::{CollectionWriter, DocumentChange};
 
 // What change streams are told of.
 pub use crate::definition::images::are_kept as keeps_images;
-pub use crate::event::{EventKind, Teller};
+pub use crate::event::{EventKind, EventRecorder};
 pub use crate::rewritten::{Rewriting, tell_rewritten};
 
 // A data directory being opened.

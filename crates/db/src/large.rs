@@ -15,9 +15,9 @@
 //! 4. A document that comes as a stream is put into the store before its transaction
 //!    ([`gathered`]).
 
+pub(crate) mod batching_store;
 pub(crate) mod every;
-pub(crate) mod gathered;
-mod ordered;
+mod ordered_array;
 pub(crate) mod recorder;
 pub(crate) mod update;
 

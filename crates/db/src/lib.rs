@@ -1,16 +1,17 @@
 //! Databases, collections, documents, indexes, transactions. Their history is `frond_vcs`; what
 //! an application links is `fronddb`.
 //!
-//! Reading order, the lowest first: [`work`] (what a request does, to be told), [`name`]
-//! (`shop@main~2`), `definition` (what collections and indexes are asked to be), `timeseries`
-//! (collections of points), `system` and `session` (what of all this lies in the engine's own
-//! tree), [`access`] (users and roles), `schema` (collections as they can be read), [`frond`] (what
-//! all requests share), `transact` and [`transaction`] (changes, and several in one), `reader`
-//! (working trees and committed ones read alike), `refs` (what names commits), [`retry`] (writes
-//! that are sent twice), [`database`] (one version of one database: what a command works on),
-//! `moment` (reading what was), `hook` (the way up to versions), [`catalog`] (what exists),
-//! [`collection`] (reads and writes), `api` (all that a database can be asked for), `open`,
-//! `inside` (what versions get of all this). Blocking and batched; knows no wire and no socket.
+//! Reading order, the lowest first: [`request_profile`] (what a request does, for the profiler),
+//! [`name`] (`shop@main~2`), `definition` (what collections and indexes are asked to be),
+//! `timeseries` (collections of points), `system` and `session` (what of all this lies in the
+//! engine's own tree), [`access`] (users and roles), `schema` (collections as they can be read),
+//! [`frond`] (what all requests share), `transact` and [`transaction`] (changes, and several in
+//! one), `reader` (working trees and committed ones read alike), `refs` (what names commits),
+//! [`retry`] (writes that are sent twice), [`database`] (one version of one database: what a
+//! command works on), `moment` (reading what was), `hook` (the way up to versions), [`catalog`]
+//! (what exists), [`collection`] (reads and writes), `api` (all that a database can be asked for),
+//! `open`, `inside` (what versions get of all this). Blocking and batched; knows no wire and no
+//! socket.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
@@ -39,6 +40,7 @@ mod open;
 mod pressure;
 mod read_point;
 mod refs;
+pub mod request_profile;
 pub mod retry;
 mod rewritten;
 mod schema;
@@ -49,8 +51,7 @@ mod time;
 mod timeseries;
 mod transact;
 pub mod transaction;
-pub mod work;
-mod written;
+mod uncommitted_writes;
 
 #[cfg(test)]
 mod golden;
@@ -62,8 +63,8 @@ pub(crate) mod system;
 
 pub use access::{AccessChange, AccessKind};
 pub use changes::{
-    CHANGE_STREAM_OPTIONS, ChangeStream, ChangeStreamRequest, FullDocument, Image, StreamStart,
-    ToldPlaces, TouchedPlace, Watched,
+    CHANGE_STREAM_OPTIONS, ChangeStream, ChangeStreamRequest, ChangedPlaces, FullDocument, Image,
+    StreamStart, TouchedPlace, Watched,
 };
 pub use collection::stream::StoredDocument;
 pub use collection::{

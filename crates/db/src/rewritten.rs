@@ -10,7 +10,7 @@ use frond_store::ChunkHash;
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
 use crate::error::Error;
-use crate::event::{EventKind, Teller, difference};
+use crate::event::{EventKind, EventRecorder, difference};
 use crate::large;
 
 /// More documents than this, or more bytes of them, aren't told one by one.
@@ -31,7 +31,7 @@ pub struct Rewriting {
 }
 
 /// What one document's event says.
-pub struct ToldChange {
+pub struct DocumentEvent {
     /// What happened.
     pub kind: EventKind,
     /// Its facts.
@@ -52,7 +52,7 @@ pub fn tell_rewritten(
     scope: (&str, &str, &str),
     rewriting: Rewriting,
 ) -> Result<(), Error> {
-    let Some(teller) = Teller::new(engine, scope) else {
+    let Some(teller) = EventRecorder::new(engine, scope) else {
         return Ok(());
     };
     let Some(changes) = changes(engine, rewriting)? else {
@@ -61,7 +61,7 @@ pub fn tell_rewritten(
         return Ok(());
     };
     let whole = |document: DocumentBuf| ChangeContent::Whole(document.into_bytes());
-    for ToldChange { kind, facts, document, before } in changes {
+    for DocumentEvent { kind, facts, document, before } in changes {
         if let Some(before) = before.filter(|_| rewriting.keeps_images) {
             teller.tell_with(transaction, EventKind::PreImage, Document::empty(), whole(before));
         }
@@ -72,7 +72,7 @@ pub fn tell_rewritten(
 }
 
 /// The changes, if they are few.
-fn changes(engine: &Engine, rewriting: Rewriting) -> Result<Option<Vec<ToldChange>>, Error> {
+fn changes(engine: &Engine, rewriting: Rewriting) -> Result<Option<Vec<DocumentEvent>>, Error> {
     let Rewriting { before, after, keeps_images } = rewriting;
     let Some((before, after)) = both(engine, before, after)? else { return Ok(Some(Vec::new())) };
     let (mut changes, mut bytes) = (Vec::new(), 0);
@@ -99,7 +99,7 @@ fn changes(engine: &Engine, rewriting: Rewriting) -> Result<Option<Vec<ToldChang
 ///
 /// # Errors
 /// `Damaged` if it can't be read.
-pub fn change_of(engine: &Engine, difference: &Change) -> Result<Option<ToldChange>, Error> {
+pub fn change_of(engine: &Engine, difference: &Change) -> Result<Option<DocumentEvent>, Error> {
     let read = |value: &Value| large::read_document(&**engine.store(), value);
     let old = difference.from.as_ref().map(read).transpose()?;
     let new = difference.to.as_ref().map(read).transpose()?;
@@ -120,7 +120,7 @@ pub fn change_of(engine: &Engine, difference: &Change) -> Result<Option<ToldChan
             }
         },
     };
-    Ok(Some(ToldChange { kind, facts: facts.build(), document, before: old }))
+    Ok(Some(DocumentEvent { kind, facts: facts.build(), document, before: old }))
 }
 
 /// Both trees, an empty one for none; `None` if there is neither.

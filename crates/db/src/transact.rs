@@ -97,7 +97,7 @@ type Body<'a> =
 
 /// What an attempt that isn't the first sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum RetrySnapshot {
     /// What is visible.
     Visible,
     /// What is in line, too: `frond_engine::Engine::begin_ahead`.
@@ -113,7 +113,7 @@ struct Terms<'a> {
     durability: Durability,
     /// Ends the wait for others.
     interrupt: &'a Interrupt,
-    sight: Sight,
+    sight: RetrySnapshot,
     /// Takes what isn't to be awaited.
     deferred: Option<&'a Deferred>,
 }
@@ -190,7 +190,7 @@ impl Frond {
         durability: Durability,
         mut body: impl FnMut(&mut Transaction) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        let (interrupt, sight) = (&Interrupt::default(), Sight::Visible);
+        let (interrupt, sight) = (&Interrupt::default(), RetrySnapshot::Visible);
         let terms = Terms { scope, more, mode, durability, interrupt, sight, deferred: None };
         self.attempt(&terms, |transaction, _| body(transaction))
     }
@@ -206,7 +206,7 @@ impl Frond {
         interrupt: &Interrupt,
         body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        let (more, sight) = (&[][..], Sight::Visible);
+        let (more, sight) = (&[][..], RetrySnapshot::Visible);
         let terms = Terms { scope, more, mode, durability, interrupt, sight, deferred: None };
         self.attempt(&terms, body)
     }
@@ -221,7 +221,7 @@ impl Frond {
         (interrupt, deferred): (&Interrupt, Option<&Deferred>),
         body: impl FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<T>, Error>,
     ) -> Result<T, Error> {
-        let (more, mode, sight) = (&[][..], LatchMode::Writer, Sight::Ahead);
+        let (more, mode, sight) = (&[][..], LatchMode::Writer, RetrySnapshot::Ahead);
         self.attempt(&Terms { scope, more, mode, durability, interrupt, sight, deferred }, body)
     }
 
@@ -319,20 +319,20 @@ impl Frond {
         &self,
         kept: Option<Transaction>,
         is_first: bool,
-        sight: Sight,
+        sight: RetrySnapshot,
     ) -> Result<Transaction, Error> {
         Ok(match (kept, sight) {
-            (Some(mut transaction), Sight::Visible) => {
+            (Some(mut transaction), RetrySnapshot::Visible) => {
                 transaction.restart()?;
                 transaction
             }
-            (Some(mut transaction), Sight::Ahead) => {
+            (Some(mut transaction), RetrySnapshot::Ahead) => {
                 transaction.restart_ahead();
                 transaction
             }
             (None, _) if is_first => self.engine().begin(),
-            (None, Sight::Visible) => self.engine().begin_as(LockMode::Locking),
-            (None, Sight::Ahead) => self.engine().begin_ahead(),
+            (None, RetrySnapshot::Visible) => self.engine().begin_as(LockMode::Locking),
+            (None, RetrySnapshot::Ahead) => self.engine().begin_ahead(),
         })
     }
 

@@ -52,7 +52,7 @@ use crate::interrupt::Interrupt;
 use crate::schema::CatalogEpoch;
 use crate::session::{self, RetryKey};
 use crate::system;
-use crate::transact::{self, Outcome, Sight};
+use crate::transact::{self, Outcome, RetrySnapshot};
 
 /// A statement runs again so often, because its snapshot moved each time, before it fails.
 const STATEMENT_ATTEMPTS_MAX: u32 = 100;
@@ -111,7 +111,7 @@ pub(crate) type IsSame<T> = fn(&T, &T) -> bool;
 /// How a statement is run.
 struct Terms<'a> {
     scope: Scope,
-    sight: Sight,
+    sight: RetrySnapshot,
     /// Whether its answer may be the same without what is in line.
     foresees: bool,
     /// Ends the wait for others.
@@ -260,7 +260,7 @@ impl Transaction {
             return Err(not_in_transaction("this operation changes whole collections, and"));
         }
         let mut answer = None;
-        let terms = Terms { scope, sight: Sight::Visible, foresees: false, interrupt };
+        let terms = Terms { scope, sight: RetrySnapshot::Visible, foresees: false, interrupt };
         self.run_until_done(
             &terms,
             &mut |own, _| Ok(body(own)?.map(|given| answer = Some(given))),
@@ -280,7 +280,7 @@ impl Transaction {
     ) -> Result<T, Error> {
         let (mut answer, mut foreseen) = (None, None);
         let foresees = is_same.is_some();
-        let terms = Terms { scope, sight: Sight::Ahead, foresees, interrupt };
+        let terms = Terms { scope, sight: RetrySnapshot::Ahead, foresees, interrupt };
         let done = self.run_until_done(&terms, &mut |own, aim| {
             let kept = match aim {
                 Aim::Answer => &mut answer,
@@ -404,7 +404,7 @@ impl Transaction {
         if !own.is_stale() {
             return Ok(false);
         }
-        let goes_ahead = terms.sight == Sight::Ahead && own.is_stale_in_line();
+        let goes_ahead = terms.sight == RetrySnapshot::Ahead && own.is_stale_in_line();
         if goes_ahead && terms.foresees && !own.is_ahead() {
             // What fails is not foreseen.
             let _ = own.foresee(|own| body(own, Aim::Foresee));

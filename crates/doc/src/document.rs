@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use crate::error::DocError;
 use crate::field_index::shape::Remembered;
-use crate::field_index::{Attached, FieldIndex, Known, Spot};
+use crate::field_index::{Attached, ElementSpot, FieldIndex, FieldLookup};
 use crate::name_walk;
 use crate::raw::{RawElement, RawElements};
 pub use crate::validate::{ANSWER_DEPTH_MAX, DEPTH_MAX};
@@ -85,9 +85,9 @@ impl<'a> Document<'a> {
     #[inline]
     pub fn field(&self, name: &[u8]) -> Option<RawElement<'a>> {
         match self.index().map(|index| index.field(self.bytes, name)) {
-            Some(Known::At(spot)) => spot.element(self.bytes),
-            Some(Known::Absent) => None,
-            Some(Known::Unindexed) | None => name_walk::find(self.bytes, name),
+            Some(FieldLookup::At(spot)) => spot.element(self.bytes),
+            Some(FieldLookup::Absent) => None,
+            Some(FieldLookup::Unindexed) | None => name_walk::find(self.bytes, name),
         }
     }
 
@@ -97,23 +97,26 @@ impl<'a> Document<'a> {
         // No closure, which might become a call, and hand what it finds on through memory.
         let known = match self.index() {
             Some(index) => index.at_dotted(self.bytes, dotted),
-            None => Known::Unindexed,
+            None => FieldLookup::Unindexed,
         };
         let spot = match known {
-            Known::At(spot) => spot,
-            Known::Absent => return None,
-            Known::Unindexed => walk_to_dotted(self.bytes, self.index, dotted)?,
+            FieldLookup::At(spot) => spot,
+            FieldLookup::Absent => return None,
+            FieldLookup::Unindexed => walk_to_dotted(self.bytes, self.index, dotted)?,
         };
         spot.element(self.bytes)
     }
 
     /// Where the field lies to which `parts` lead through documents, name by name.
-    pub(crate) fn walk_to<'p>(&self, mut parts: impl Iterator<Item = &'p str>) -> Option<Spot> {
+    pub(crate) fn walk_to<'p>(
+        &self,
+        mut parts: impl Iterator<Item = &'p str>,
+    ) -> Option<ElementSpot> {
         let mut found = self.field(parts.next()?.as_bytes())?;
         for part in parts {
             found = found.decode()?.as_document()?.field(part.as_bytes())?;
         }
-        Spot::of(self.bytes, &found)
+        ElementSpot::of(self.bytes, &found)
     }
 
     /// What it is made of: calls take a view's parts in registers, and the view by its address.
@@ -135,8 +138,8 @@ impl<'a> Document<'a> {
 
     /// As [`Attached::at_remembered`].
     #[inline(always)]
-    pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
-        self.index.map_or(Known::Unindexed, |index| index.at_remembered(remembered))
+    pub(crate) fn at_remembered(&self, remembered: Remembered) -> FieldLookup {
+        self.index.map_or(FieldLookup::Unindexed, |index| index.at_remembered(remembered))
     }
 
     #[inline(always)]
@@ -156,7 +159,7 @@ impl<'a> Document<'a> {
 }
 
 #[inline(never)]
-fn walk_to_dotted(bytes: &[u8], index: Option<&Attached>, dotted: &str) -> Option<Spot> {
+fn walk_to_dotted(bytes: &[u8], index: Option<&Attached>, dotted: &str) -> Option<ElementSpot> {
     Document { bytes, index }.walk_to(dotted.split('.'))
 }
 

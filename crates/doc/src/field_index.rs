@@ -56,10 +56,10 @@ pub(crate) enum Attached {
 const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
 
 impl Attached {
-    /// Where a field lies whose place in a shape is remembered: [`Known::Unindexed`] if the
+    /// Where a field lies whose place in a shape is remembered: [`FieldLookup::Unindexed`] if the
     /// document has another shape, or isn't known to have it.
     #[inline(always)]
-    pub(crate) fn at_remembered(&self, remembered: Remembered) -> Known {
+    pub(crate) fn at_remembered(&self, remembered: Remembered) -> FieldLookup {
         if let Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. })) = self
             && *number == remembered.number
         {
@@ -70,7 +70,7 @@ impl Attached {
         {
             return known(offsets, remembered.place);
         }
-        Known::Unindexed
+        FieldLookup::Unindexed
     }
 
     #[inline(always)]
@@ -128,10 +128,10 @@ impl FieldIndex {
 
     /// Where the first of `document`'s outermost fields lies that has this name.
     #[inline]
-    pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> Known {
+    pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> FieldLookup {
         match self.shape() {
             Ok(shape) => self.at(shape.find_name(name)),
-            Err(buckets) => Known::of(buckets.find(document, name)),
+            Err(buckets) => FieldLookup::of(buckets.find(document, name)),
         }
     }
 
@@ -141,22 +141,22 @@ impl FieldIndex {
         document: &[u8],
         parts: &[String],
         place: impl FnOnce(&Shape) -> FieldSlot,
-    ) -> Known {
+    ) -> FieldLookup {
         match (self.shape(), parts) {
             (Ok(shape), _) => self.at(place(shape)),
-            (Err(buckets), [name]) => Known::of(buckets.find(document, name.as_bytes())),
-            (Err(_), _) => Known::Unindexed,
+            (Err(buckets), [name]) => FieldLookup::of(buckets.find(document, name.as_bytes())),
+            (Err(_), _) => FieldLookup::Unindexed,
         }
     }
 
     /// As [`FieldIndex::at_path`], of a path that is not compiled.
     #[inline(always)]
-    pub(crate) fn at_dotted(&self, document: &[u8], dotted: &str) -> Known {
+    pub(crate) fn at_dotted(&self, document: &[u8], dotted: &str) -> FieldLookup {
         let path = dotted.as_bytes();
         match self.shape() {
             Ok(shape) => self.at(shape.find_dotted(path, shape::hash(path))),
-            Err(_) if path.contains(&shape::SEPARATOR) => Known::Unindexed,
-            Err(buckets) => Known::of(buckets.find(document, path)),
+            Err(_) if path.contains(&shape::SEPARATOR) => FieldLookup::Unindexed,
+            Err(buckets) => FieldLookup::of(buckets.find(document, path)),
         }
     }
 
@@ -171,11 +171,11 @@ impl FieldIndex {
 
     /// Where the field at a place of the document's shape lies.
     #[inline(always)]
-    fn at(&self, place: FieldSlot) -> Known {
+    fn at(&self, place: FieldSlot) -> FieldLookup {
         match &self.0 {
             Kind::Long { offsets, .. } => known(offsets, place),
             Kind::Short { offsets, .. } => known(offsets, place),
-            Kind::Buckets(_) => Known::Unindexed,
+            Kind::Buckets(_) => FieldLookup::Unindexed,
         }
     }
 }
@@ -183,9 +183,9 @@ impl FieldIndex {
 /// What an index knows of a field. Numbers alone, which stay in registers: an element that is
 /// handed on through memory costs more than all the rest of a look-up.
 #[derive(Clone, Copy)]
-pub(crate) enum Known {
+pub(crate) enum FieldLookup {
     /// It lies there.
-    At(Spot),
+    At(ElementSpot),
     /// There is none.
     Absent,
     /// The index doesn't reach that deep: the path leads below the outermost fields, and they have
@@ -196,25 +196,25 @@ pub(crate) enum Known {
 /// Where an element begins in its document, and how long its name is. So narrow that their sum fits
 /// into a `usize` without being looked at.
 #[derive(Clone, Copy)]
-pub(crate) struct Spot {
+pub(crate) struct ElementSpot {
     offset: u32,
     name_bytes: u32,
 }
 
-impl Known {
+impl FieldLookup {
     #[inline(always)]
-    fn of(spot: Option<Spot>) -> Known {
-        spot.map_or(Known::Absent, Known::At)
+    fn of(spot: Option<ElementSpot>) -> FieldLookup {
+        spot.map_or(FieldLookup::Absent, FieldLookup::At)
     }
 }
 
-impl Spot {
+impl ElementSpot {
     /// Of an element that lies in `document`, or in a document inside of it.
-    pub(crate) fn of(document: &[u8], element: &RawElement<'_>) -> Option<Spot> {
+    pub(crate) fn of(document: &[u8], element: &RawElement<'_>) -> Option<ElementSpot> {
         // Behind the type, which is one byte.
         let name_offset = element.name.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
         let offset = u32::try_from(name_offset.checked_sub(1)?).ok()?;
-        Some(Spot { offset, name_bytes: u32::try_from(element.name.len()).ok()? })
+        Some(ElementSpot { offset, name_bytes: u32::try_from(element.name.len()).ok()? })
     }
 
     /// The element there.
@@ -226,7 +226,7 @@ impl Spot {
 
 /// Where the field at a place of the shape lies, given its document's offsets.
 #[inline(always)]
-fn known<O: Offset>(offsets: &[O], place: FieldSlot) -> Known {
-    let Some(offset) = offsets.get(usize::from(place.ordinal)) else { return Known::Absent };
-    Known::At(Spot { offset: (*offset).into(), name_bytes: place.name_bytes.into() })
+fn known<O: Offset>(offsets: &[O], place: FieldSlot) -> FieldLookup {
+    let Some(offset) = offsets.get(usize::from(place.ordinal)) else { return FieldLookup::Absent };
+    FieldLookup::At(ElementSpot { offset: (*offset).into(), name_bytes: place.name_bytes.into() })
 }

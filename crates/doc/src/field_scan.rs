@@ -15,7 +15,7 @@ use crate::document::value::Value;
 use crate::element_type::ElementType;
 use crate::name_walk::{Head, Walk};
 use crate::raw::{RawElement, element_at};
-use layout::{Layout, Learnt, Left, Progress, ScannedField};
+use layout::{Layout, LayoutExit, LearntLayout, Progress, ScannedField};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -25,7 +25,7 @@ pub const SCANNED_NAMES_MAX: usize = 8;
 pub struct ScannedNames {
     heads: Vec<Head>,
     names: Vec<Box<[u8]>>,
-    learnt: Learnt,
+    learnt: LearntLayout,
 }
 
 /// A walk over one document.
@@ -58,7 +58,7 @@ impl ScannedNames {
         }
         self.names.push(name.into());
         self.heads.push(Head::of(name));
-        self.learnt = Learnt::default();
+        self.learnt = LearntLayout::default();
         Some(self.names.len() as u8 - 1)
     }
 }
@@ -171,8 +171,8 @@ impl<'a> FieldScan<'a> {
         };
         if let Some(layout) = self.layout {
             match layout.follow(self.walk.bytes, &mut self.progress, &mut meet) {
-                Left::Stopped => return,
-                Left::Unexpected(offset) => self.walk.offset = offset,
+                LayoutExit::Stopped => return,
+                LayoutExit::Unexpected(offset) => self.walk.offset = offset,
             }
             self.layout = None;
         }

@@ -36,7 +36,7 @@ pub(crate) struct Walk<'a> {
 }
 
 /// One element.
-pub(crate) struct Walked<'a> {
+pub(crate) struct WalkedElement<'a> {
     pub(crate) kind: ElementType,
     pub(crate) head: Head,
     pub(crate) name: &'a [u8],
@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> Option<Walked<'a>> {
+    pub(crate) fn next(&mut self) -> Option<WalkedElement<'a>> {
         let rest = self.bytes.get(self.offset..)?;
         let (&kind, rest) = rest.split_first()?;
         let kind = kind_of(kind)?;
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
         let (_, rest) = rest.split_first()?;
         let value = rest.get(..value_bytes(kind, rest)?)?;
         self.offset += 2 + name_bytes + value.len();
-        Some(Walked { kind, head, name, value })
+        Some(WalkedElement { kind, head, name, value })
     }
 }
 

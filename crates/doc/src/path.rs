@@ -20,7 +20,7 @@ use crate::document::value::Value;
 use crate::document::{Array, Document};
 use crate::element_type::ElementType;
 use crate::field_index::shape::{self, FieldSlot, Remembered, Shape};
-use crate::field_index::{Attached, Known, Spot};
+use crate::field_index::{Attached, ElementSpot, FieldLookup};
 use crate::raw::RawElement;
 
 /// A dotted path, cut once: `a.b.0.c`. It remembers where it leads in the shape that it met last.
@@ -119,23 +119,23 @@ impl Path {
     pub fn find<'a>(&self, document: Document<'a>) -> Option<RawElement<'a>> {
         let (bytes, attached) = document.into_parts();
         let spot = match document.at_remembered(self.memo.get()) {
-            Known::At(spot) => spot,
-            Known::Absent => return None,
-            Known::Unindexed => self.look_up(bytes, attached)?,
+            FieldLookup::At(spot) => spot,
+            FieldLookup::Absent => return None,
+            FieldLookup::Unindexed => self.look_up(bytes, attached)?,
         };
         spot.element(bytes)
     }
 
     #[inline(never)]
-    fn look_up(&self, bytes: &[u8], attached: Option<&Attached>) -> Option<Spot> {
+    fn look_up(&self, bytes: &[u8], attached: Option<&Attached>) -> Option<ElementSpot> {
         let document = Document::from_parts(bytes, attached);
         match document
             .index()
             .map(|index| index.at_path(bytes, &self.parts, |shape| self.place_in(shape)))
         {
-            Some(Known::At(spot)) => Some(spot),
-            Some(Known::Absent) => None,
-            Some(Known::Unindexed) | None => {
+            Some(FieldLookup::At(spot)) => Some(spot),
+            Some(FieldLookup::Absent) => None,
+            Some(FieldLookup::Unindexed) | None => {
                 document.walk_to(self.parts.iter().map(String::as_str))
             }
         }

@@ -31,7 +31,7 @@ pub enum EngineError {
     #[error("the snapshot is too old: what it showed has been given back")]
     SnapshotTooOld,
     /// The directory was to be restored, and that was cut short.
-    #[error("it holds a part of what is restored into it: restore again, which goes on there")]
+    #[error("it holds part of a restore that was interrupted: restore again, and it continues")]
     HalfRestored,
     /// A sync failed earlier, or the engine was closed: nothing of this was written.
     #[error("closed for writing: {0}")]

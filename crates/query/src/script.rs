@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
-use frond_script::{Asked, Call};
+use frond_script::{Call, WantedResult};
 
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
@@ -44,7 +44,7 @@ impl Script {
         arguments: impl IntoIterator<Item = Value<'v>>,
     ) -> Result<ValueBuf, QueryError> {
         let arguments = arguments.into_iter().collect();
-        self.run(memory, Call { arguments, ..Call::new(Asked::Result, &self.source, this) })
+        self.run(memory, Call { arguments, ..Call::new(WantedResult::Result, &self.source, this) })
     }
 
     /// Whether what it gives for `this` counts as true in a script.
@@ -56,7 +56,7 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<bool, QueryError> {
-        let holds = self.run(memory, Call::new(Asked::Truth, &self.source, Some(this)))?;
+        let holds = self.run(memory, Call::new(WantedResult::Truth, &self.source, Some(this)))?;
         Ok(holds.as_value() == Value::Boolean(true))
     }
 
@@ -69,7 +69,7 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<ValueBuf, QueryError> {
-        self.run(memory, Call::new(Asked::Emitted, &self.source, Some(this)))
+        self.run(memory, Call::new(WantedResult::Emitted, &self.source, Some(this)))
     }
 
     fn run(&self, memory: &RequestMemory, call: Call<'_>) -> Result<ValueBuf, QueryError> {

@@ -13,7 +13,7 @@ use rquickjs::context::intrinsic;
 use rquickjs::function::Rest;
 use rquickjs::{Array, Context, Ctx, Exception, Function, Object, Runtime};
 
-use crate::message::{Answer, Answers, Asked, Batch, Call};
+use crate::message::{Answer, Answers, Batch, Call, WantedResult};
 use crate::read::Reader;
 use crate::write::{Refused, Writer};
 use crate::{Limits, ScriptError};
@@ -138,12 +138,14 @@ impl Engine {
 
     fn make(&self, call: &Call<'_>) -> Answer {
         match (call.asked, call.this) {
-            (Asked::Truth, this) => {
+            (WantedResult::Truth, this) => {
                 let holds = self.holds(call.source, this.unwrap_or(DocumentBuf::empty().view()));
                 holds.map(|holds| Value::Boolean(holds).to_buf())
             }
-            (Asked::Emitted, this) => self.emits(call.source, this),
-            (Asked::Result, this) => self.call(call.source, this, call.arguments.iter().copied()),
+            (WantedResult::Emitted, this) => self.emits(call.source, this),
+            (WantedResult::Result, this) => {
+                self.call(call.source, this, call.arguments.iter().copied())
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::ScriptError;
 use crate::engine::Engine;
 use crate::message::{Answers, Batch};
 use crate::processes::{self, Worker};
-use crate::threads::{self, NotRun};
+use crate::threads::{self, JobFailure};
 
 /// Where the scripts of one request run. Nothing global, no prototype or cache outlives it.
 ///
@@ -68,8 +68,8 @@ impl ScriptHost {
                 };
                 let ran = threads::run(&stop, go_on, job);
                 let (engine, charged, answers) = ran.map_err(|not_run| match not_run {
-                    NotRun::Left => ScriptError::Interrupted,
-                    NotRun::Failed => ScriptError::Ended,
+                    JobFailure::Left => ScriptError::Interrupted,
+                    JobFailure::Failed => ScriptError::Ended,
                 })?;
                 self.0 = Some(Kind::Thread(engine, stop));
                 Ok((charged, answers))

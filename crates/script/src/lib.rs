@@ -43,7 +43,7 @@ mod write;
 
 pub use engine::{Engine, GoOn};
 pub use host::ScriptHost;
-pub use message::{Answer, Answers, Asked, Batch, Call};
+pub use message::{Answer, Answers, Batch, Call, WantedResult};
 pub use processes::{COMMAND, run_in};
 pub use turn::Turn;
 

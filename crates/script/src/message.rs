@@ -29,7 +29,7 @@ const BYTES: &str = "bytes";
 
 /// What of a call is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum WantedResult {
     /// Its result.
     Result,
     /// Whether its result counts as true in a script.
@@ -42,7 +42,7 @@ pub enum Asked {
 #[derive(Clone, Debug)]
 pub struct Call<'v> {
     /// What is asked for.
-    pub asked: Asked,
+    pub asked: WantedResult,
     /// The source.
     pub source: &'v str,
     /// The function's `this`.
@@ -66,7 +66,7 @@ pub struct Batch<'v> {
 
 impl<'v> Call<'v> {
     /// A call without arguments.
-    pub fn new(asked: Asked, source: &'v str, this: Option<Document<'v>>) -> Call<'v> {
+    pub fn new(asked: WantedResult, source: &'v str, this: Option<Document<'v>>) -> Call<'v> {
         Call { asked, source, this, arguments: Vec::new() }
     }
 
@@ -92,7 +92,7 @@ impl<'v> Call<'v> {
 
     /// The call that a document tells of; `None` if it is none.
     pub fn read(message: Document<'v>) -> Option<Call<'v>> {
-        let asked = [Asked::Result, Asked::Truth, Asked::Emitted];
+        let asked = [WantedResult::Result, WantedResult::Truth, WantedResult::Emitted];
         Some(Call {
             asked: *asked.get(usize::try_from(message.get(ASKED)?.as_integer()?).ok()?)?,
             source: message.get(SOURCE)?.as_str()?,
@@ -239,9 +239,9 @@ mod tests {
         let (this, globals) = (parse(r#"{"a": 1}"#).unwrap(), parse(r#"{"g": [1]}"#).unwrap());
         let call = Call {
             arguments: vec![Value::Int64(1), Value::Undefined, Value::String("x")],
-            ..Call::new(Asked::Emitted, "emit(1, 2)", Some(this.view()))
+            ..Call::new(WantedResult::Emitted, "emit(1, 2)", Some(this.view()))
         };
-        let bare = Call::new(Asked::Truth, "1", None);
+        let bare = Call::new(WantedResult::Truth, "1", None);
         let message = bare.write();
         assert_eq!(format!("{:?}", Call::read(message.view()).unwrap()), format!("{bare:?}"));
         let limits = Limits { heap_bytes: 1 << 20, result_bytes: 7 };

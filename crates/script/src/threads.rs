@@ -34,7 +34,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Why a job has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotRun {
+pub enum JobFailure {
     /// The request is to stop, and has left.
     Left,
     /// There is no thread for it, or it panicked.
@@ -60,12 +60,12 @@ static THREADS: Threads =
 /// by which the job is to end.
 ///
 /// # Errors
-/// [`NotRun`].
+/// [`JobFailure`].
 pub fn run<T: Send + 'static>(
     stop: &AtomicBool,
     go_on: impl Fn() -> bool,
     job: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, NotRun> {
+) -> Result<T, JobFailure> {
     let thread = THREADS.take(&go_on)?;
     let (reply, replied) = mpsc::sync_channel(1);
     stop.store(false, Ordering::Relaxed);
@@ -73,7 +73,7 @@ pub fn run<T: Send + 'static>(
         // It fails where the request has left.
         let _ = reply.send(job());
     };
-    thread.send(Box::new(job)).map_err(|_| NotRun::Failed)?;
+    thread.send(Box::new(job)).map_err(|_| JobFailure::Failed)?;
     let mut asked_to_stop = 0;
     while asked_to_stop <= STOP_COUNT {
         match replied.recv_timeout(ASKED) {
@@ -81,7 +81,7 @@ pub fn run<T: Send + 'static>(
                 THREADS.give_back(thread);
                 return Ok(result);
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(NotRun::Failed),
+            Err(RecvTimeoutError::Disconnected) => return Err(JobFailure::Failed),
             Err(RecvTimeoutError::Timeout) if 0 < asked_to_stop || !go_on() => {
                 stop.store(true, Ordering::Relaxed);
                 asked_to_stop += 1;
@@ -89,7 +89,7 @@ pub fn run<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    Err(NotRun::Left)
+    Err(JobFailure::Left)
 }
 
 /// How many scripts run at once, those that were left behind too: one for each core, since none
@@ -110,7 +110,7 @@ impl Threads {
     }
 
     /// A thread that does nothing.
-    fn take(&self, go_on: &impl Fn() -> bool) -> Result<Sender<Job>, NotRun> {
+    fn take(&self, go_on: &impl Fn() -> bool) -> Result<Sender<Job>, JobFailure> {
         loop {
             {
                 let mut state = self.state();
@@ -126,7 +126,7 @@ impl Threads {
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
             if !go_on() {
-                return Err(NotRun::Left);
+                return Err(JobFailure::Left);
             }
         }
     }
@@ -154,7 +154,7 @@ impl Drop for Counted {
 /// A new thread, which was counted. It ends once its jobs have no sender: where it was left behind,
 /// or isn't kept.
 #[expect(clippy::disallowed_methods, reason = "these may outlive the call: a request leaves them")]
-fn begin() -> Result<Sender<Job>, NotRun> {
+fn begin() -> Result<Sender<Job>, JobFailure> {
     let counted = Counted;
     let (sender, jobs) = mpsc::channel::<Job>();
     let work = move || {
@@ -162,7 +162,7 @@ fn begin() -> Result<Sender<Job>, NotRun> {
         jobs.iter().for_each(|job| job());
     };
     let named = thread::Builder::new().name("frond-script".to_owned()).stack_size(STACK_BYTES);
-    named.spawn(work).map(|_| sender).map_err(|_| NotRun::Failed)
+    named.spawn(work).map(|_| sender).map_err(|_| JobFailure::Failed)
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
             }
             end.store(true, Ordering::Relaxed);
         };
-        assert_eq!(run(&stop, || false, job), Err(NotRun::Left));
+        assert_eq!(run(&stop, || false, job), Err(JobFailure::Left));
         assert!(stop.load(Ordering::Relaxed) && !ended.load(Ordering::Relaxed));
         assert_eq!(run(&unstopped(), || true, || 1), Ok(1), "others run meanwhile");
         until.store(true, Ordering::Relaxed);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_job_that_panics_has_none() {
         let job = || -> i32 { panic!("a defect") };
-        assert_eq!(run(&unstopped(), || true, job), Err(NotRun::Failed));
+        assert_eq!(run(&unstopped(), || true, job), Err(JobFailure::Failed));
         assert_eq!(run(&unstopped(), || true, || 2), Ok(2));
     }
 

@@ -1,7 +1,7 @@
 //! May a client run a command?
 //!
-//! Each command's row in the table says what it [`Needs`]. With `--auth`, [`check`] asks before the
-//! command is run:
+//! Each command's row in the table says what it [`RequiredRights`]. With `--auth`, [`check`] asks
+//! before the command is run:
 //!
 //! 1. The connection's login, and what it may do (worked out once, and again when users or roles
 //!    change).
@@ -56,7 +56,7 @@ pub fn split_namespace(namespace: &str) -> Result<(&str, &str), Error> {
 
 /// What a command needs of a client.
 #[derive(Clone, Copy)]
-pub enum Needs {
+pub enum RequiredRights {
     /// Nothing, not even a login.
     Nothing,
     /// A login.
@@ -68,11 +68,11 @@ pub enum Needs {
     /// To do these on the collection that the command's own field names.
     Collection(&'static [Action]),
     /// What this function finds.
-    Found(fn(&Asked<'_>) -> Result<(), Error>),
+    Found(fn(&AuthorizationRequest<'_>) -> Result<(), Error>),
 }
 
 /// A command that a client asks for, and what the client may do.
-pub struct Asked<'a> {
+pub struct AuthorizationRequest<'a> {
     /// The server.
     pub server: &'a Shared,
     /// What who has logged in may do.
@@ -91,7 +91,7 @@ pub struct Asked<'a> {
 
 /// Where in a database's history something is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum At<'a> {
+pub enum VersionScope<'a> {
     /// Where the database's name says.
     Open,
     /// What a revision names, in the database that is open.
@@ -110,14 +110,14 @@ pub enum At<'a> {
 pub fn check(
     server: &Shared,
     peer: &Peer,
-    (name, needs): (&'static str, Needs),
+    (name, needs): (&'static str, RequiredRights),
     (database, body, sequences): (&str, Document<'_>, &[DocumentSequence]),
 ) -> Result<Option<Arc<Rights>>, Error> {
     if !server.accounts.is_enforced() {
         return Ok(None);
     }
     let rights = peer.rights(&server.accounts, &server.frond)?;
-    if let Needs::Nothing = needs {
+    if let RequiredRights::Nothing = needs {
         return Ok(rights);
     }
     let Some(rights) = rights else {
@@ -127,7 +127,15 @@ pub fn check(
         let message = format!("Command {name} requires authentication");
         return Err(Error::invalid(Code::Unauthorized, message));
     };
-    let asked = Asked { server, rights: &rights, name, database, body, sequences, noted: None };
+    let asked = AuthorizationRequest {
+        server,
+        rights: &rights,
+        name,
+        database,
+        body,
+        sequences,
+        noted: None,
+    };
     asked.meets(needs)?;
     Ok(Some(rights))
 }
@@ -136,9 +144,9 @@ pub fn check(
 ///
 /// # Errors
 /// As [`check`].
-pub fn granted(asked: &Asked<'_>, needs: Needs) -> Result<Granted, Error> {
+pub fn granted(asked: &AuthorizationRequest<'_>, needs: RequiredRights) -> Result<Granted, Error> {
     let granted = RefCell::default();
-    Asked { noted: Some(&granted), ..*asked }.meets(needs)?;
+    AuthorizationRequest { noted: Some(&granted), ..*asked }.meets(needs)?;
     Ok(granted.into_inner())
 }
 
@@ -153,22 +161,24 @@ pub fn is_first_user(server: &Shared, peer: &Peer, database: &str) -> Result<boo
     Ok(is_empty && peer.address.ip().to_canonical().is_loopback() && database == "admin")
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AuthorizationRequest<'a> {
     /// Checks that the client may do what `needs` says.
     ///
     /// # Errors
     /// `Unauthorized` (13).
-    pub fn meets(&self, needs: Needs) -> Result<(), Error> {
+    pub fn meets(&self, needs: RequiredRights) -> Result<(), Error> {
         match needs {
-            Needs::Nothing | Needs::Login => Ok(()),
-            Needs::Cluster(actions) => actions.iter().try_for_each(|action| self.cluster(*action)),
-            Needs::Database(actions) => self.here(actions, None),
-            Needs::Collection(actions) => match self.argument().as_str() {
+            RequiredRights::Nothing | RequiredRights::Login => Ok(()),
+            RequiredRights::Cluster(actions) => {
+                actions.iter().try_for_each(|action| self.cluster(*action))
+            }
+            RequiredRights::Database(actions) => self.here(actions, None),
+            RequiredRights::Collection(actions) => match self.argument().as_str() {
                 Some(collection) => self.here(actions, Some(collection)),
                 // It will be refused for that; until then it is of all.
                 None => self.here(actions, None),
             },
-            Needs::Found(find) => find(self),
+            RequiredRights::Found(find) => find(self),
         }
     }
 
@@ -234,7 +244,7 @@ impl<'a> Asked<'a> {
     /// # Errors
     /// `Unauthorized` (13).
     pub fn here(&self, actions: &[Action], collection: Option<&str>) -> Result<(), Error> {
-        self.on(actions, self.database, At::Open, collection)
+        self.on(actions, self.database, VersionScope::Open, collection)
     }
 
     /// Checks actions on a database, as the wire names it, or on a collection of it.
@@ -245,7 +255,7 @@ impl<'a> Asked<'a> {
         &self,
         actions: &[Action],
         database: &str,
-        at: At<'_>,
+        at: VersionScope<'_>,
         collection: Option<&str>,
     ) -> Result<(), Error> {
         for action in actions {
@@ -264,7 +274,7 @@ impl<'a> Asked<'a> {
         &self,
         action: Action,
         database: &str,
-        at: At<'_>,
+        at: VersionScope<'_>,
         collection: Option<&str>,
     ) -> Result<bool, Error> {
         if database == EXTERNAL {
@@ -274,18 +284,18 @@ impl<'a> Asked<'a> {
         }
         let name = DatabaseName::parse(database)?;
         let grants = &self.rights.grants;
-        let is_plain = at == At::Open && name.version == VersionName::Default;
+        let is_plain = at == VersionScope::Open && name.version == VersionName::Default;
         let found;
         let branch = match at {
-            At::All => Branch::All,
-            At::Branch(branch) => Branch::Named(branch),
+            VersionScope::All => Branch::All,
+            VersionScope::Branch(branch) => Branch::Named(branch),
             // Whatever its name is; unless other roles may be asked about it later.
             _ if is_plain && !grants.limits_branches() && self.noted.is_none() => Branch::Named(""),
-            At::Open => {
+            VersionScope::Open => {
                 found = frond_vcs::naming_branch(&self.server.frond, &name)?;
                 found.as_deref().map_or(Branch::Version, Branch::Named)
             }
-            At::Revision(revision) => {
+            VersionScope::Revision(revision) => {
                 found = frond_vcs::naming_branch_of(&self.server.frond, &name, revision)?;
                 found.as_deref().map_or(Branch::Version, Branch::Named)
             }

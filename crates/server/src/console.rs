@@ -17,7 +17,7 @@ mod api;
 mod guard;
 mod logins;
 mod pages;
-mod taking;
+mod stall_timeout;
 mod text_memory;
 
 use std::convert::Infallible;
@@ -44,7 +44,7 @@ use crate::shared::Shared;
 use self::guard::Guard;
 use self::logins::Logins;
 use self::pages::Pages;
-use self::taking::Taking;
+use self::stall_timeout::StallTimeout;
 use self::text_memory::TextMemory;
 
 /// How long the head of a request may take, and a connection be silent.
@@ -153,7 +153,9 @@ async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, place: Place) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
     // What goes wrong on it concerns no other connection.
-    let _ = http.serve_connection(TokioIo::new(Taking::new(stream, TAKE_TIME_MAX)), service).await;
+    let _ = http
+        .serve_connection(TokioIo::new(StallTimeout::new(stream, TAKE_TIME_MAX)), service)
+        .await;
 }
 
 async fn answer(console: &Arc<Console>, peer: &Arc<Peer>, request: Request<Incoming>) -> Answer {

@@ -17,7 +17,7 @@ use frond_db::Error;
 use frond_doc::{DocumentBuf, Value};
 use frond_query::Code;
 
-pub use self::fail_command::{Asking, FailCommand, read_code};
+pub use self::fail_command::{FailCommand, FaultedCommand, read_code};
 use crate::chance::is_by_chance;
 use crate::fields::Fields;
 
@@ -132,7 +132,7 @@ pub enum Fault {
 
 /// What a command that is hit has to do.
 #[derive(Clone, Debug, Default)]
-pub struct Hit {
+pub struct CommandFault {
     /// Waits first.
     pub block: Option<Duration>,
     /// Closes the connection, and isn't run.
@@ -215,7 +215,7 @@ impl FailPoints {
     }
 
     /// What `failCommand` has a command do.
-    pub fn on_command(&self, asking: &Asking<'_>) -> Option<Hit> {
+    pub fn on_command(&self, asking: &FaultedCommand<'_>) -> Option<CommandFault> {
         let fault = self.lock().command.ask(|fault| fault.is_for(asking))?;
         Some(fault.hit())
     }

@@ -57,7 +57,7 @@ pub struct Hooks {
 
 /// What is done, where and by whom.
 #[derive(Clone, Debug)]
-pub struct Occasion<'a> {
+pub struct HookEvent<'a> {
     /// What.
     pub act: Act,
     /// The database's name, as the client has it.
@@ -88,7 +88,7 @@ impl Hooks {
     ///
     /// # Errors
     /// `OperationFailed` (96) with what the hook said.
-    pub fn before(&self, occasion: &Occasion<'_>) -> Result<(), Error> {
+    pub fn before(&self, occasion: &HookEvent<'_>) -> Result<(), Error> {
         let name = format!("pre-{}", occasion.act.name());
         self.run(&name, occasion).map_err(|what| {
             Error::invalid(Code::OperationFailed, format!("the hook {name} refuses: {what}"))
@@ -96,14 +96,14 @@ impl Hooks {
     }
 
     /// Tells that something was done; `answer` gets `hookFailed` where that can't be told.
-    pub fn after(&self, occasion: &Occasion<'_>, answer: &mut DocumentBuilder) {
+    pub fn after(&self, occasion: &HookEvent<'_>, answer: &mut DocumentBuilder) {
         let name = format!("post-{}", occasion.act.name());
         if let Err(what) = self.run(&name, occasion) {
             answer.append("hookFailed", Value::String(&format!("{name}: {what}")));
         }
     }
 
-    fn run(&self, name: &str, occasion: &Occasion<'_>) -> Result<(), String> {
+    fn run(&self, name: &str, occasion: &HookEvent<'_>) -> Result<(), String> {
         let Some(directory) = &self.directory else { return Ok(()) };
         let file = directory.join(name);
         let url = directory.join(format!("{name}.url"));
@@ -123,7 +123,7 @@ impl Hooks {
     }
 }
 
-impl Occasion<'_> {
+impl HookEvent<'_> {
     fn described(&self, name: &str) -> DocumentBuf {
         let mut told = DocumentBuilder::new();
         told.append("hook", Value::String(name));

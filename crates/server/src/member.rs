@@ -24,9 +24,9 @@ use frond_store::io::Machine;
 use crate::log;
 use crate::replica::identity::Identity;
 use crate::replica::status::MemberStatus;
-use crate::replica::{Replica, Role, Standing, links, lock};
+use crate::replica::{MemberView, Replica, Role, links, lock};
 use crate::shared::Shared;
-use copying::GoesOn;
+use copying::AfterCopy;
 use follow::{Follower, applied};
 use full::FullDisk;
 
@@ -59,7 +59,7 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
             match error {
                 // It would find the same again, and doesn't know what it had acknowledged.
                 StoreError::Damaged { .. } => {
-                    copying::copy_until_stopped(&replica, &server, GoesOn::Another);
+                    copying::copy_until_stopped(&replica, &server, AfterCopy::Another);
                 }
                 _ => replica.begin_anew(FAULT_WAIT),
             }
@@ -97,7 +97,7 @@ impl Replica {
             return Err(StoreError::damaged("quorum-log", 0, "it isn't there, or has no head"));
         }
         if owner != Some((identity.id, identity.set_id())) {
-            copying::copy_until_stopped(self, server, GoesOn::Same);
+            copying::copy_until_stopped(self, server, AfterCopy::Same);
             return Ok(());
         }
         let (log, recovered) = FileLog::open(machine)?;
@@ -202,10 +202,7 @@ impl Replica {
             }
             if std::mem::replace(&mut doubts, status.doubts) != status.doubts {
                 self.tell(match status.doubts {
-                    true => {
-                        "the end of its log may be lost: until it knows, its vote doesn't \
-                             decide an election"
-                    }
+                    true => "the end of its log may be lost: it decides no election until it knows",
                     false => "it has the end of its log again",
                 });
             }
@@ -216,7 +213,7 @@ impl Replica {
             }
             lacks_since = status.lacks.map(|_| lacks_since.unwrap_or_else(Instant::now));
             if lacks_since.is_some_and(|since| LACKS_WAIT < since.elapsed()) {
-                copying::copy_until_stopped(self, server, GoesOn::Same);
+                copying::copy_until_stopped(self, server, AfterCopy::Same);
                 return Ok(());
             }
             let led_term = self.led_term.load(Ordering::Acquire);
@@ -279,7 +276,7 @@ impl Replica {
         let primary =
             primary.filter(|primary| role == Role::Primary || *primary != self.options.own);
         let is_member = self.is_member();
-        let standing = Standing { role, term: status.term.0, primary, is_member };
+        let standing = MemberView { role, term: status.term.0, primary, is_member };
         let was = self.state();
         let before = std::mem::replace(&mut *lock(&self.standing), standing.clone());
         let now = self.state();

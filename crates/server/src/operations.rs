@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use frond_db::work::{Live, Plan};
+use frond_db::request_profile::{Live, Plan};
 use frond_db::{Error, Interrupt};
 use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;

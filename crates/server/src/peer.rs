@@ -90,7 +90,7 @@ pub enum Stage {
     /// The proof is still to come; the user, if there is one.
     Proof(Box<Exchange>, Option<[u8; 16]>),
     /// The user is proved; an empty message is still to come.
-    Proved([u8; 16]),
+    VerifiedLogin([u8; 16]),
 }
 
 impl Peer {
@@ -167,7 +167,8 @@ impl Peer {
             && login.user != user
         {
             let message = format!(
-                "Each client connection may only be authenticated once. Previously authenticated as: {}",
+                "Each client connection may only be authenticated once. Previously authenticated \
+                 as: {}",
                 login.user
             );
             return Err(Error::invalid(Code::Location(5_626_701), message));

@@ -87,7 +87,7 @@ pub enum Role {
 
 /// What a member is, and who leads.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Standing {
+pub struct MemberView {
     /// What it is.
     pub role: Role,
     /// The newest term that it knows.
@@ -99,9 +99,9 @@ pub struct Standing {
 }
 
 /// Makes an offer, or says why there is none.
-pub(crate) type Offers = dyn Fn() -> Result<Offer, String> + Send + Sync;
+pub(crate) type OfferSource = dyn Fn() -> Result<Offer, String> + Send + Sync;
 /// Says what the server is; `None`: it stops.
-pub(crate) type Says = dyn Fn() -> Option<MemberStatus> + Send + Sync;
+pub(crate) type StatusSource = dyn Fn() -> Option<MemberStatus> + Send + Sync;
 
 /// See the module.
 pub struct Replica {
@@ -122,11 +122,11 @@ pub struct Replica {
     /// Held while that is cut.
     pub(crate) cutting: Mutex<()>,
     /// What this member has, for one that lacks it.
-    pub(crate) offers: OnceLock<Box<Offers>>,
+    pub(crate) offers: OnceLock<Box<OfferSource>>,
     /// What it is, for the others.
-    pub(crate) says: OnceLock<Box<Says>>,
+    pub(crate) says: OnceLock<Box<StatusSource>>,
     pub(crate) heard: Mutex<PeerStatuses>,
-    pub(crate) standing: Mutex<Standing>,
+    pub(crate) standing: Mutex<MemberView>,
     /// The term in which this process leads, or led; 0: none.
     pub(crate) led_term: AtomicU64,
     pub(crate) stopped: AtomicBool,
@@ -231,7 +231,7 @@ impl Replica {
     }
 
     /// What it is, and who leads.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> MemberView {
         lock(&self.standing).clone()
     }
 

@@ -12,7 +12,7 @@ use frond_vcs::Repository;
 
 use crate::answer_memory::AnswerMemory;
 pub use crate::authorization::split_namespace;
-use crate::authorization::{Asked, Needs};
+use crate::authorization::{AuthorizationRequest, RequiredRights};
 use crate::common_fields::Common;
 use crate::common_fields::Part;
 use crate::cursors::Parking;
@@ -36,7 +36,7 @@ pub struct Request<'a> {
     /// The command's name in the table.
     pub name: &'static str,
     /// What a client needs to run it.
-    pub needs: Needs,
+    pub needs: RequiredRights,
     /// The name by which the client called it: perhaps an alias.
     pub sent_name: &'a str,
     /// `$db`.
@@ -81,8 +81,8 @@ impl<'a> Request<'a> {
     }
 
     /// The command, to ask what else who has `rights` may do.
-    pub fn asked<'b>(&'b self, rights: &'b Rights) -> Asked<'b> {
-        Asked {
+    pub fn asked<'b>(&'b self, rights: &'b Rights) -> AuthorizationRequest<'b> {
+        AuthorizationRequest {
             server: self.server,
             rights,
             name: self.name,

@@ -9,7 +9,7 @@
 //!
 //! What MongoDB does is in its manual, in the definitions of its commands (IDL), and in what other
 //! projects have measured and published. A command of MongoDB that was defined by hand ignores what
-//! it doesn't know ([`Others::Ignored`]); the others refuse it (40415).
+//! it doesn't know ([`UnknownFields::Ignored`]); the others refuse it (40415).
 
 mod catalog;
 mod check;
@@ -36,9 +36,9 @@ pub use self::check::{
 };
 pub use self::every::{EVERY, LSID};
 pub use self::field::Field;
-pub use self::kind::{Kind, Worded};
+pub use self::kind::{Kind, MismatchMessage};
 pub use self::printed::{FIELDS, family, page};
-pub use self::table::{Others, Reads, Table, Writes};
+pub use self::table::{Reads, Table, UnknownFields, Writes};
 pub use self::writes::{BULK_NAMESPACE, BULK_OPERATIONS, DELETES, UPDATES};
 
 /// Every table, sorted by command.

@@ -20,7 +20,7 @@ pub use class::{Class, Event};
 pub use commands::CommandCounts;
 use foldhash::fast::RandomState;
 pub use histogram::{Latencies, Latency};
-pub use namespace::{NamespaceUsage, Spent};
+pub use namespace::{CommandTime, NamespaceUsage};
 
 use crate::limits::NAMESPACES_COUNTED_MAX;
 
@@ -235,11 +235,11 @@ mod tests {
         count(&usage, "insert", "items", 100);
         count(&usage, "find", "other", 1);
         let items = usage.of_namespace("shop.items").expect("it was used");
-        assert_eq!(items.spent(Event::Query), Spent { micros: 12, count: 2 });
-        assert_eq!(items.spent(Event::Insert), Spent { micros: 100, count: 1 });
-        assert_eq!(items.spent(Event::Remove), Spent::default());
+        assert_eq!(items.spent(Event::Query), CommandTime { micros: 12, count: 2 });
+        assert_eq!(items.spent(Event::Insert), CommandTime { micros: 100, count: 1 });
+        assert_eq!(items.spent(Event::Remove), CommandTime::default());
         let reads = usage.latencies().spent(Latency::Read);
-        assert_eq!(reads, Spent { micros: 13, count: 3 });
+        assert_eq!(reads, CommandTime { micros: 13, count: 3 });
         let names: Vec<String> = usage.namespaces().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["shop.items", "shop.other"]);
     }

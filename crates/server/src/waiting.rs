@@ -18,7 +18,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use frond_db::{Frond, ToldPlaces, TouchedPlace};
+use frond_db::{ChangedPlaces, Frond, TouchedPlace};
 
 use crate::operations::Operation;
 
@@ -56,7 +56,7 @@ struct Table {
     untold: Operations,
     count: usize,
     /// From where on the thread has to follow.
-    from: Option<ToldPlaces>,
+    from: Option<ChangedPlaces>,
     is_closed: bool,
 }
 
@@ -122,7 +122,7 @@ impl Waiting {
     }
 
     /// Waits for the first that waits; `None` if it is closed.
-    fn next(&self) -> Option<ToldPlaces> {
+    fn next(&self) -> Option<ChangedPlaces> {
         let mut table = self.table();
         loop {
             if table.is_closed {

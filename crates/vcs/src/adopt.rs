@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use frond_db::inside::{
-    CatalogEntry, Collection, Error, EventKind, LiveCollection, LiveIndex, Rewriting, Teller,
-    TreeRef, WorkingEntry, catalog_view, keeps_images, system, tell_rewritten,
+    CatalogEntry, Collection, Error, EventKind, EventRecorder, LiveCollection, LiveIndex,
+    Rewriting, TreeRef, WorkingEntry, catalog_view, keeps_images, system, tell_rewritten,
 };
 use frond_doc::Document;
 use frond_engine::{Engine, Transaction, TreeId};
@@ -119,7 +119,7 @@ impl BranchState {
             let (before, after) = (read(&change.from)?, read(&change.to)?);
             let scope = (self.database.as_str(), self.branch.as_str(), name.as_str());
             if before.is_some() && after.is_none() {
-                if let Some(teller) = Teller::new(engine, scope) {
+                if let Some(teller) = EventRecorder::new(engine, scope) {
                     teller.tell(transaction, EventKind::Drop, Document::empty());
                 }
                 continue;
@@ -157,7 +157,7 @@ impl BranchState {
     /// Tells change streams that all collections may be others.
     pub fn tell_unknown(&self, engine: &Engine, transaction: &mut Transaction, kind: EventKind) {
         let scope = (self.database.as_str(), self.branch.as_str(), "");
-        if let Some(teller) = Teller::new(engine, scope) {
+        if let Some(teller) = EventRecorder::new(engine, scope) {
             teller.tell(transaction, kind, Document::empty());
         }
     }

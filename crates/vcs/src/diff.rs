@@ -303,7 +303,7 @@ fn told_bytes(id: &ValueBuf, changes: &[FieldChange]) -> usize {
 }
 
 fn too_large() -> Error {
-    let message = "the difference is too large to be told at once: the stage $diff tells it document by \
-                   document, as in {aggregate: 1, pipeline: [{$diff: {from: ..., to: ...}}], cursor: {}}";
+    let message = "the difference is too large for one answer: the stage $diff streams it, as in \
+                   {aggregate: 1, pipeline: [{$diff: {from: ..., to: ...}}], cursor: {}}";
     Error::invalid(Code::BSONObjectTooLarge, message)
 }

@@ -422,7 +422,7 @@ fn not_found(request: &EraseRequest, namespace: &str) -> Error {
     };
     let message = format!(
         "nothing is erased: no version of {namespace} has {what}, and nothing that can be undone has it (an _id's type \
-         counts; what an erasing that was cut has left goes by frond gc --purge)"
+         counts; what an interrupted erase left behind is removed by frond gc --purge)"
     );
     Error::invalid(Code::NoSuchKey, message)
 }

@@ -96,9 +96,9 @@ pub use restore::Restored;
 pub use salvage::{
     LostPart, PartRequest, SalvageReport, SalvagedCollection, restore_part, salvage, survey_backup,
 };
-pub use undo::Undone;
+pub use undo::UndoReport;
 pub use undo::dropped::DroppedDatabase;
-pub use undo::kept::{Kept, kept};
+pub use undo::undoable::{Undoable, undoable};
 
 /// A commit as `frondLog` tells it.
 #[derive(Clone, Debug)]

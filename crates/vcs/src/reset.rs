@@ -10,7 +10,7 @@ use frond_store::ChunkHash;
 
 use crate::adopt::Adoption;
 use crate::history::base;
-use crate::merge::waiting::{self, Carried};
+use crate::merge::waiting::{self, CarriedState};
 use crate::past::is_working_past;
 use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::{Lost, RefChange, RefWhy};
@@ -78,7 +78,7 @@ impl Repository {
         hard: bool,
     ) -> Result<Option<CommitId>, Error> {
         if !hard {
-            let message = format!("{target} is a working state: a soft reset leaves that as it is");
+            let message = format!("{target} is a working state, which a soft reset doesn't change");
             return Err(Error::invalid(Code::BadValue, message));
         }
         let name = self.repository_name();
@@ -149,7 +149,7 @@ impl Repository {
             };
             let head = state.head_catalog(&**engine.store())?;
             let before = state.working_catalog(engine, transaction.snapshot())?;
-            let Carried { catalog: after, set_aside } = self.without_merge(merge, before)?;
+            let CarriedState { catalog: after, set_aside } = self.without_merge(merge, before)?;
             if after.root != before.root {
                 state.adopt(engine, transaction, &Adoption { head, before, after })?;
             }

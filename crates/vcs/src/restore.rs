@@ -6,8 +6,8 @@
 //! other is: its indexes follow, and a unique one may refuse.
 
 use frond_db::inside::{
-    Becoming, CatalogView, CollectionWriter, Error, FetchedDocument, LatchMode, Outcome, Reader,
-    Scope, refs,
+    CatalogView, CollectionWriter, DocumentChange, Error, FetchedDocument, LatchMode, Outcome,
+    Reader, Scope, refs,
 };
 use frond_doc::{DocumentBuf, ValueBuf, key};
 use frond_engine::{Durability, Transaction};
@@ -115,7 +115,7 @@ impl Repository {
                     writer.replace(
                         &FetchedDocument { id_key, document, large: None },
                         after,
-                        Becoming::Changed,
+                        DocumentChange::Changed,
                     )?;
                     Restored::Changed
                 }

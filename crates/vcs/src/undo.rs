@@ -12,11 +12,11 @@
 //! 4. The undoing is a change of its own, remembered with what it takes away.
 
 pub(crate) mod dropped;
-pub(crate) mod kept;
+pub(crate) mod undoable;
 
 use frond_db::inside::{
-    BranchRef, CatalogEntry, CommitId, Error, EventKind, Outcome, Reader, Teller, WorkingEntry,
-    definition, refs, system,
+    BranchRef, CatalogEntry, CommitId, Error, EventKind, EventRecorder, Outcome, Reader,
+    WorkingEntry, definition, refs, system,
 };
 use frond_doc::Document;
 use frond_engine::Transaction;
@@ -33,7 +33,7 @@ use crate::{conflict, history};
 
 /// What was undone.
 #[derive(Clone, Debug)]
-pub struct Undone {
+pub struct UndoReport {
     /// The change.
     pub change: RefChangeInfo,
     /// HEAD of its branch now.
@@ -51,7 +51,7 @@ impl Repository {
     /// `IllegalOperation` if a merge waits, or the branch has moved on from where the change had
     /// brought it; `NamespaceExists` if a branch or collection would come back where there is
     /// another one.
-    pub fn undo(&self, branch: Option<&str>, change: Option<u64>) -> Result<Undone, Error> {
+    pub fn undo(&self, branch: Option<&str>, change: Option<u64>) -> Result<UndoReport, Error> {
         let branch = match branch {
             Some(branch) => branch,
             None => self.writable_branch()?,
@@ -70,7 +70,7 @@ impl Repository {
             if let Some(before) = &found.tag {
                 self.undo_tag(transaction, found, before)?;
                 let (change, head) = (found.clone(), Some(before.commit));
-                return Ok(Outcome::Commit(Undone { change, head, set_aside: Vec::new() }));
+                return Ok(Outcome::Commit(UndoReport { change, head, set_aside: Vec::new() }));
             }
             let is_there = {
                 let reader = Reader::within(engine, transaction);
@@ -108,7 +108,7 @@ impl Repository {
         let system = frond_engine::TreeId::SYSTEM;
         transaction.validate(system, system::repository_key(name));
         transaction.put(system, system::branch_key(name, branch), record)?;
-        if let Some(teller) = Teller::new(self.frond().engine(), (name, branch, "")) {
+        if let Some(teller) = EventRecorder::new(self.frond().engine(), (name, branch, "")) {
             teller.tell(transaction, EventKind::Rewritten, Document::empty());
         }
         change.policy.map_or(Ok(()), |policy| self.restore_policy(transaction, branch, policy))
@@ -120,10 +120,10 @@ impl Repository {
         branch: &str,
         changes: &[RefChangeInfo],
         change: &RefChangeInfo,
-    ) -> Result<Undone, Error> {
+    ) -> Result<UndoReport, Error> {
         let name = self.repository_name();
         let engine = self.frond().engine();
-        let undone = |head, set_aside| Undone { change: change.clone(), head, set_aside };
+        let undone = |head, set_aside| UndoReport { change: change.clone(), head, set_aside };
         let state = BranchState::validated(self.frond(), transaction, name, branch)?;
         let was_deleted = change.to.is_none();
         if !was_deleted {

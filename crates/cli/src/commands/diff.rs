@@ -76,7 +76,7 @@ impl Diff {
     /// As [`Target::open`]; [`Failure::Refused`] if there is no such version or collection.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut backend = self.target.open()?;
-        let shown = Shown {
+        let shown = DiffDisplay {
             collection: self.subject.collection().map(str::to_owned),
             id: self.subject.id().map(str::to_owned),
             counts: self.stat,
@@ -91,7 +91,7 @@ impl Diff {
 
 /// What of a diff is shown, and how.
 #[derive(Default)]
-pub struct Shown {
+pub struct DiffDisplay {
     /// Only this collection.
     pub collection: Option<String>,
     /// Only this document in it.
@@ -113,7 +113,7 @@ pub fn show(
     terminal: &mut Terminal,
     database: &str,
     versions: (Option<&str>, Option<&str>),
-    shown: &Shown,
+    shown: &DiffDisplay,
 ) -> Result<(), Failure> {
     let command = command(versions, shown);
     if shown.json {
@@ -134,7 +134,7 @@ pub fn show(
     printer.finish()
 }
 
-fn command((from, to): (Option<&str>, Option<&str>), shown: &Shown) -> DocumentBuf {
+fn command((from, to): (Option<&str>, Option<&str>), shown: &DiffDisplay) -> DocumentBuf {
     let mut command = DocumentBuilder::new();
     command.append("aggregate", Value::Int32(1));
     command.begin_array("pipeline").push_begin_document().begin_document("$diff");

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use crate::arguments::{Answer, Target};
 use crate::backend::{Backend, ServerUri};
-use crate::commands::follow::policy::Every;
-use crate::commands::follow::progress::Told;
+use crate::commands::follow::policy::CommitTrigger;
+use crate::commands::follow::progress::FollowDisplay;
 use crate::commands::follow::session::Session;
 use crate::commands::follow::source::Source;
 use crate::failure::Failure;
@@ -50,7 +50,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 const SCHEMES: [&str; 2] = ["mongodb://", "mongodb+srv://"];
 
 /// When versions are recorded, if it isn't said.
-const HOURLY: [Every; 1] = [Every::Time(Duration::from_secs(3_600))];
+const HOURLY: [CommitTrigger; 1] = [CommitTrigger::Time(Duration::from_secs(3_600))];
 
 /// Keep a versioned copy of a MongoDB database as it changes
 #[derive(clap::Args)]
@@ -67,7 +67,7 @@ pub struct Follow {
     /// Record a version after this much time (30s, 15m, 1h, 1d) if anything changed, or after this
     /// many changes; both may be given [default: 1h]
     #[arg(long, value_name = "TIME|CHANGES", value_parser = policy::parse)]
-    commit_every: Vec<Every>,
+    commit_every: Vec<CommitTrigger>,
 
     /// Stop, with a version, once everything that the source has now is copied
     #[arg(long)]
@@ -93,7 +93,7 @@ impl Follow {
         let server = self.server()?;
         // What can't be reached at all is told, not tried for ever.
         let mut source = Some(Source::connect(&server)?);
-        let mut told = Told::new(terminal, self.as_json, self.place(&server));
+        let mut told = FollowDisplay::new(terminal, self.as_json, self.place(&server));
         let mut copy: Option<Box<dyn Backend>> = None;
         let mut is_remote = false;
         let mut pause = PAUSE_MIN;
@@ -132,7 +132,7 @@ impl Follow {
         backend: &mut dyn Backend,
         source: Option<Source>,
         server: &ServerUri,
-        told: &mut Told<'_>,
+        told: &mut FollowDisplay<'_>,
         pause: &mut Duration,
     ) -> Result<(), Failure> {
         let source = match source {
@@ -167,7 +167,7 @@ impl Follow {
         self.author.clone().unwrap_or_else(|| format!("frond follow {place}"))
     }
 
-    fn every(&self) -> &[Every] {
+    fn every(&self) -> &[CommitTrigger] {
         match &self.commit_every[..] {
             [] => &HOURLY,
             given => given,

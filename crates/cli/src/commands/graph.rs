@@ -7,7 +7,7 @@
 
 /// What is drawn for a commit.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct GraphLines {
     /// Beside the commit itself.
     pub commit: String,
     /// Lines between it and the next one.
@@ -22,7 +22,7 @@ pub struct Graph {
 
 impl Graph {
     /// Draws the next commit of a log in which no parent comes before its child.
-    pub fn commit(&mut self, id: &str, parents: &[&str]) -> Drawn {
+    pub fn commit(&mut self, id: &str, parents: &[&str]) -> GraphLines {
         let place = self.lanes.iter().position(|waited| waited == id);
         let place = place.unwrap_or_else(|| {
             self.lanes.push(id.to_owned());
@@ -36,7 +36,7 @@ impl Graph {
             if place < self.lanes.len() {
                 below.push(self.shifted(place));
             }
-            return Drawn { commit, below };
+            return GraphLines { commit, below };
         };
         self.lanes[place] = (*first).to_owned();
         for other in others {
@@ -51,7 +51,7 @@ impl Graph {
             below.push(self.joined(left, right, '/'));
             self.lanes.remove(right);
         }
-        Drawn { commit, below }
+        GraphLines { commit, below }
     }
 
     /// Two lanes that wait for the same commit.

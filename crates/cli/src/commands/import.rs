@@ -27,7 +27,7 @@ use crate::commands::import::batches::{BatchLimits, read_batches};
 use crate::commands::import::progress::Progress;
 use crate::commands::import::writer::{Mode, Report, Writer};
 use crate::failure::Failure;
-use crate::input::csv::Blanks;
+use crate::input::csv::EmptyCells;
 use crate::input::parquet::ParquetSource;
 use crate::input::{self, Format, Source};
 use crate::output::{counted, grouped};
@@ -151,7 +151,7 @@ impl Import {
         if let Some(path) = self.path().filter(|path| self.is_parquet(path)) {
             return self.open_parquet(path);
         }
-        let blanks = if self.ignore_blanks { Blanks::Ignored } else { Blanks::Kept };
+        let blanks = if self.ignore_blanks { EmptyCells::Ignored } else { EmptyCells::Kept };
         let (reader, progress) = match self.path() {
             None => {
                 let progress = Progress::begin(None);

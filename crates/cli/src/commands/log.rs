@@ -147,7 +147,7 @@ impl Log {
             is_first = false;
             whole(terminal, commit, &names)?;
             if self.patch || self.stat {
-                let shown = diff::Shown { counts: self.stat, ..Default::default() };
+                let shown = diff::DiffDisplay { counts: self.stat, ..Default::default() };
                 changes(&mut *backend, terminal, &self.database, commit, &shown)?;
             }
         }
@@ -292,7 +292,7 @@ pub fn changes(
     terminal: &mut Terminal,
     database: &str,
     commit: Document<'_>,
-    shown: &diff::Shown,
+    shown: &diff::DiffDisplay,
 ) -> Result<(), Failure> {
     writeln!(terminal)?;
     let parent = array_of(commit, "parents").iter().next();

@@ -163,8 +163,10 @@ impl Talk<'_> {
         }
         let request = match Request::read(text) {
             Ok(request) => request,
-            Err(message::Wrong::Json(why)) => return Some(error(Value::Null, PARSE_ERROR, &why)),
-            Err(message::Wrong::Request) => {
+            Err(message::InvalidMessage::Json(why)) => {
+                return Some(error(Value::Null, PARSE_ERROR, &why));
+            }
+            Err(message::InvalidMessage::Request) => {
                 return Some(error(Value::Null, INVALID_REQUEST, "this is not a request"));
             }
         };

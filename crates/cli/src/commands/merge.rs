@@ -94,7 +94,7 @@ impl Merge {
     /// reasons.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
-        let how = Telling { as_json: self.as_json, tell };
+        let how = OutcomeDisplay { as_json: self.as_json, tell };
         let mut backend = self.target.open()?;
         if self.merge_in.is_some() && !self.refuse_dirty {
             tell_dirty(&mut *backend, &self.database);
@@ -214,7 +214,7 @@ impl Rules {
 
 /// How the end of a command that merges is told.
 #[derive(Clone, Copy)]
-pub struct Telling {
+pub struct OutcomeDisplay {
     /// Whether as JSON.
     pub as_json: Answer,
     /// Tells its success otherwise.
@@ -230,7 +230,7 @@ pub fn run(
     terminal: &mut Terminal,
     database: &str,
     command: &DocumentBuf,
-    how: Telling,
+    how: OutcomeDisplay,
 ) -> Result<(), Failure> {
     let answer = backend.execute(database, command);
     finish(backend, terminal, database, answer, how)
@@ -245,7 +245,7 @@ pub fn finish(
     terminal: &mut Terminal,
     database: &str,
     answer: Result<DocumentBuf, Failure>,
-    how: Telling,
+    how: OutcomeDisplay,
 ) -> Result<(), Failure> {
     match answer {
         Ok(answer) => {

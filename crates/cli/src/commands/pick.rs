@@ -4,7 +4,7 @@
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::arguments::{Answer, Author, Target};
-use crate::commands::merge::{self, Rules, Telling};
+use crate::commands::merge::{self, OutcomeDisplay, Rules};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -134,7 +134,7 @@ impl Pick {
             command.append("refuseDirty", Value::Boolean(true));
         }
         self.rules.append_to(&mut command)?;
-        let how = Telling { as_json: self.as_json, tell: merge::tell };
+        let how = OutcomeDisplay { as_json: self.as_json, tell: merge::tell };
         let mut backend = self.target.open()?;
         if self.version.is_some() && !self.refuse_dirty {
             merge::tell_dirty(&mut *backend, &self.database);

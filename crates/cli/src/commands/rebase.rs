@@ -6,7 +6,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::{Answer, Target};
 use crate::commands::log;
-use crate::commands::merge::{self, Rules, Telling};
+use crate::commands::merge::{self, OutcomeDisplay, Rules};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -73,13 +73,13 @@ impl Rebase {
             for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
                 command.append(name, Value::Boolean(true));
             }
-            let how = Telling { as_json: self.as_json, tell: merge::tell };
+            let how = OutcomeDisplay { as_json: self.as_json, tell: merge::tell };
             let backend = self.target.open()?;
             return merge::run(backend, terminal, &self.database, &command.build(), how);
         };
         command.append("onto", Value::String(onto));
         let backend = self.target.open()?;
-        let how = Telling { as_json: self.as_json, tell };
+        let how = OutcomeDisplay { as_json: self.as_json, tell };
         merge::run(backend, terminal, &self.database, &command.build(), how)
     }
 }

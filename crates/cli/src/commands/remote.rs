@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use frond_doc::{DocumentBuilder, Value, document};
-use frond_server::hooks::{Act, Occasion};
+use frond_server::hooks::{Act, HookEvent};
 use frond_vcs::Repository;
 use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN};
 
@@ -281,13 +281,13 @@ pub(super) fn fetched(report: &FetchReport) -> DocumentBuilder {
 }
 
 /// What hooks are told.
-pub(super) fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> Occasion<'n> {
+pub(super) fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> HookEvent<'n> {
     let branch = database.branch().unwrap_or_default().to_owned();
-    Occasion { act, database: name, user: String::new(), facts: vec![("branch", branch)] }
+    HookEvent { act, database: name, user: String::new(), facts: vec![("branch", branch)] }
 }
 
 /// Runs the hook behind what was done, and says if it fails.
-pub(super) fn told_after(opened: &Embedded, occasion: &Occasion<'_>) {
+pub(super) fn told_after(opened: &Embedded, occasion: &HookEvent<'_>) {
     let mut answer = DocumentBuilder::new();
     opened.hooks().after(occasion, &mut answer);
     tell_hook(&answer.build());

@@ -67,7 +67,8 @@ impl Show {
             let line = format!("tag {}  {message}", plain(text_of(tag, "tag")));
             writeln!(terminal, "\n{}", line.trim_end())?;
         }
-        let shown = diff::Shown { counts: self.stat, is_full: self.full, ..Default::default() };
+        let shown =
+            diff::DiffDisplay { counts: self.stat, is_full: self.full, ..Default::default() };
         log::changes(&mut *backend, terminal, &self.database, commit, &shown)?;
         backend.close()
     }

@@ -10,7 +10,7 @@ use frond_doc::DocumentBuf;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
 
 use crate::failure::Failure;
-use crate::input::{BIT_BYTES, Carrier, Parsed, Record, Text, broken};
+use crate::input::{BIT_BYTES, DocumentEncoding, Parsed, Record, Text, broken};
 
 /// A document's shortest form: its length and its end.
 const DOCUMENT_BYTES_MIN: usize = 5;
@@ -61,7 +61,7 @@ impl<R: Read> BsonSource<R> {
                 return Err(wrong());
             }
             let bytes_left = (length - bytes.len()) as u64;
-            let (sender, text) = Text::channel(Carrier::Bson);
+            let (sender, text) = Text::channel(DocumentEncoding::Bson);
             // The first bit waits in the channel.
             if sender.send(bytes).is_ok() {
                 self.streamed = Some(Streamed { sender, bytes_left });
@@ -169,7 +169,7 @@ mod tests {
             assert!(matches!(source.next(), Some(Ok(Record { line: 2, document: Ok(_) }))));
             assert!(source.next().is_none());
             let (carrier, bytes) = reader.join().expect("it reads");
-            assert_eq!(carrier, Carrier::Bson);
+            assert_eq!(carrier, DocumentEncoding::Bson);
             assert!(bytes == if is_read { long.as_bytes() } else { b"" });
         }
         let mut cut = BsonSource::new(&both[..DOCUMENT_BYTES_MAX - 1]);

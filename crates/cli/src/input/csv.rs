@@ -42,7 +42,7 @@ pub enum Cells {
 
 /// What an empty cell becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Blanks {
+pub enum EmptyCells {
     /// An empty string.
     Kept,
     /// No field.
@@ -223,7 +223,7 @@ pub struct CsvSource<R> {
     bytes: Arc<AtomicUsize>,
     fields: Fields,
     column_count: usize,
-    blanks: Blanks,
+    blanks: EmptyCells,
 }
 
 impl<R: Read> CsvSource<R> {
@@ -231,7 +231,7 @@ impl<R: Read> CsvSource<R> {
     ///
     /// # Errors
     /// A header that names a field twice, or a field and a field inside it.
-    pub fn open(reader: R, cells: Cells, blanks: Blanks) -> Result<CsvSource<R>, Failure> {
+    pub fn open(reader: R, cells: Cells, blanks: EmptyCells) -> Result<CsvSource<R>, Failure> {
         let mut builder = ReaderBuilder::new();
         if cells == Cells::Tsv {
             builder.delimiter(b'\t').quoting(false);
@@ -288,7 +288,7 @@ impl<R: Read> CsvSource<R> {
     }
 
     fn is_kept(&self, cell: &str) -> bool {
-        self.blanks == Blanks::Kept || !cell.is_empty()
+        self.blanks == EmptyCells::Kept || !cell.is_empty()
     }
 
     fn has_any(&self, fields: &Fields, record: &StringRecord) -> bool {

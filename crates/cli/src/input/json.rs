@@ -16,7 +16,9 @@ use frond_doc::{DocumentBuf, extended_json};
 
 use crate::failure::Failure;
 use crate::input::window::Window;
-use crate::input::{BIT_BYTES, Carrier, Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken};
+use crate::input::{
+    BIT_BYTES, DocumentEncoding, Parsed, Record, STREAMED_TEXT_BYTES_MIN, Text, broken,
+};
 
 /// A longer text gets room for all that is gathered of one at once: growing by halves it would take
 /// three times that for a moment.
@@ -157,7 +159,7 @@ impl<R: Read> JsonSource<R> {
         self.place = after;
         let document = match cut {
             Cut::Long(scanner) => {
-                let (sender, text) = Text::channel(Carrier::Json);
+                let (sender, text) = Text::channel(DocumentEncoding::Json);
                 // The first bit waits in the channel.
                 let sent = sender.send(std::mem::take(&mut self.text)).is_ok();
                 let sender = Some(sender).filter(|_| sent);

@@ -25,7 +25,7 @@ use crate::panics;
 mod fields;
 mod shape;
 
-use fields::Maker;
+use fields::DocumentMaker;
 use shape::{Shape, columns};
 
 /// The file's own note of what the text of a column stands for, as extended JSON:
@@ -40,7 +40,7 @@ pub const DECIMAL: &str = "decimal";
 pub struct ParquetSource {
     rows: RowIter<'static>,
     columns: Vec<Shape>,
-    maker: Maker,
+    maker: DocumentMaker,
     number: u64,
     is_over: bool,
 }
@@ -68,7 +68,7 @@ impl ParquetSource {
         Ok(ParquetSource {
             rows,
             columns,
-            maker: Maker { without_nulls },
+            maker: DocumentMaker { without_nulls },
             number: 0,
             is_over: false,
         })

@@ -78,7 +78,7 @@ pub(crate) enum Step {
 
 /// An index as it is.
 #[derive(Clone, Copy)]
-pub(crate) struct Filed<'a> {
+pub(crate) struct ExistingIndex<'a> {
     pub spec: &'a IndexSpec,
     pub tree: Tree,
     /// What lies over the tree.
@@ -124,8 +124,10 @@ pub fn apply_all(
     namespace: &str,
 ) -> Result<(Vec<Tree>, Vec<Duplicate>), Error> {
     let nothing = Edited::new();
-    let filed: Vec<Filed<'_>> =
-        indexes.iter().map(|(spec, tree)| Filed { spec, tree: *tree, over: &nothing }).collect();
+    let filed: Vec<ExistingIndex<'_>> = indexes
+        .iter()
+        .map(|(spec, tree)| ExistingIndex { spec, tree: *tree, over: &nothing })
+        .collect();
     let (edited, duplicates) = edits(store, &filed, changes, Step::Whole, namespace)?;
     if !duplicates.is_empty() {
         return Ok((indexes.iter().map(|(_, tree)| *tree).collect(), duplicates));
@@ -142,7 +144,7 @@ pub fn apply_all(
 /// refuse.
 pub(crate) fn edits<E>(
     store: &Arc<dyn ChunkStore>,
-    indexes: &[Filed<'_>],
+    indexes: &[ExistingIndex<'_>],
     changes: impl Iterator<Item = Result<Change, E>>,
     step: Step,
     namespace: &str,

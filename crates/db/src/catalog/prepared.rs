@@ -33,7 +33,7 @@ use frond_tree::{Change, Tree, Value};
 
 use crate::catalog::CatalogView;
 use crate::catalog::build::Builder;
-use crate::catalog::changed_entries::{self, Edited, Filed, Step};
+use crate::catalog::changed_entries::{self, Edited, ExistingIndex, Step};
 use crate::catalog::indexes::{is_there, missing_indexes};
 use crate::contention::Throttle;
 use crate::database::Database;
@@ -73,7 +73,7 @@ pub(crate) struct Prepared<'a> {
     /// The collection's.
     uuid: [u8; 16],
     documents: Documents,
-    indexes: Vec<Growing>,
+    indexes: Vec<UnfinishedIndex>,
     /// What lies over the trees, keys and values.
     bytes_beside: u64,
     /// Whether the trees are durable.
@@ -89,7 +89,7 @@ enum Documents {
 }
 
 /// An index that is being built.
-pub(crate) struct Growing {
+pub(crate) struct UnfinishedIndex {
     pub spec: IndexSpec,
     pub tree: Tree,
     /// What lies over the tree.
@@ -122,7 +122,7 @@ impl<'t, 'c> Pace<'t, 'c> {
 
 impl<'a> Prepared<'a> {
     /// The index that `spec` defines.
-    pub fn index(&self, spec: &IndexSpec) -> Option<&Growing> {
+    pub fn index(&self, spec: &IndexSpec) -> Option<&UnfinishedIndex> {
         self.indexes.iter().find(|growing| growing.spec == *spec)
     }
 
@@ -212,7 +212,7 @@ impl<'a> Prepared<'a> {
         let mut indexes = Vec::new();
         for spec in specs {
             let tree = builder.index_over(documents, &spec)?;
-            indexes.push(Growing { spec, tree, over: Edited::new() });
+            indexes.push(UnfinishedIndex { spec, tree, over: Edited::new() });
         }
         notice("built");
         let (uuid, documents) = (collection.uuid, Documents::Whole(documents));
@@ -326,10 +326,14 @@ impl<'a> Prepared<'a> {
 
     /// Files what changed, beside the trees.
     fn file(&mut self, changes: Vec<Change>, step: Step) -> Result<(), Error> {
-        let indexes: Vec<Filed<'_>> = self
+        let indexes: Vec<ExistingIndex<'_>> = self
             .indexes
             .iter()
-            .map(|growing| Filed { spec: &growing.spec, tree: growing.tree, over: &growing.over })
+            .map(|growing| ExistingIndex {
+                spec: &growing.spec,
+                tree: growing.tree,
+                over: &growing.over,
+            })
             .collect();
         let store = self.database.frond().engine().store();
         let changes = changes.into_iter().map(Ok::<Change, Error>);

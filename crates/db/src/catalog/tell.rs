@@ -4,7 +4,7 @@ use frond_doc::Document;
 use frond_engine::Transaction;
 
 use crate::database::Database;
-use crate::event::{EventKind, Teller};
+use crate::event::{EventKind, EventRecorder};
 
 /// Tells of a collection, or with no name of the whole branch.
 pub(crate) fn tell_of(
@@ -27,7 +27,7 @@ pub(crate) fn tell_collection(
     facts: Document<'_>,
 ) {
     let scope = (database.repository_name(), branch, collection);
-    if let Some(teller) = Teller::of_collection(database.frond().engine(), scope, uuid) {
+    if let Some(teller) = EventRecorder::of_collection(database.frond().engine(), scope, uuid) {
         teller.tell(transaction, kind, facts);
     }
 }

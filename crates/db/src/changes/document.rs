@@ -164,7 +164,7 @@ pub fn name(kind: EventKind) -> &'static str {
 }
 
 pub fn too_large() -> Error {
-    let message = "the change event is larger than a document can be (16 MB): the stream can't tell \
-                   it; begin another behind it";
+    let message = "the change event is larger than a document can be (16 MB): the stream can't \
+                   report it; begin another one after it";
     Error::invalid(Code::BSONObjectTooLarge, message)
 }

@@ -14,7 +14,7 @@ use frond_tree::{Change, Tree, TreeError};
 
 use crate::error::Error;
 use crate::event::{Event, EventScope};
-use crate::rewritten::{self, ToldChange};
+use crate::rewritten::{self, DocumentEvent};
 
 type Differences = Box<dyn Iterator<Item = Result<Change, TreeError>> + Send>;
 
@@ -87,7 +87,7 @@ impl Expansion {
             let change = change.map_err(|error| gone(&self.scope, &error))?;
             let number = self.next;
             self.next += 1;
-            let Some(ToldChange { kind, facts, document, before }) = change else { continue };
+            let Some(DocumentEvent { kind, facts, document, before }) = change else { continue };
             let told = |document: Option<DocumentBuf>| {
                 document.map_or(ChangeBytes::None, |it| ChangeBytes::Whole(it.into_bytes()))
             };
@@ -101,8 +101,8 @@ impl Expansion {
 
 fn gone(scope: &EventScope, error: &Error) -> Error {
     let message = format!(
-        "what {}.{} was before a merge, a reset or another command of versions isn't kept any more: \
-         read the collection again and begin a new stream ({})",
+        "what {}.{} was before a merge, a reset or another command of versions is no longer \
+         kept: read the collection again and begin a new stream ({})",
         scope.database, scope.collection, error.message
     );
     Error::invalid(Code::ChangeStreamHistoryLost, message)

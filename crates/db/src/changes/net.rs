@@ -194,8 +194,8 @@ fn database_of(watched: &Watched) -> Result<&Database, Error> {
     match watched {
         Watched::Collection(database, _) | Watched::Database(database) => Ok(database),
         Watched::Deployment(_) => {
-            let message =
-                "startAfter a commit takes a collection or a database: a commit is of one";
+            let message = "startAfter a commit needs a collection or a database, since a commit belongs to \
+                 one";
             Err(Error::invalid(Code::BadValue, message))
         }
     }

@@ -20,13 +20,13 @@ use frond_query::{Code, Filter, QueryError};
 use crate::catalog::Catalog;
 use crate::collection::aggregate::near::{geo_path, near_input};
 use crate::collection::aggregate::rows::ScannedRows;
-use crate::collection::ending::Ending;
-use crate::collection::handles::{Lazily, handles};
+use crate::collection::cursor_validity::CursorValidity;
+use crate::collection::deferred_errors::DeferredErrors;
+use crate::collection::handles::{LazyLargeDocuments, handles};
 use crate::collection::merge::MergeInto;
 use crate::collection::parse::{collation_of, parse_variables};
 use crate::collection::plan::Order;
-use crate::collection::put_aside::PutAside;
-use crate::collection::recut::Referring;
+use crate::collection::reference_translator::Referring;
 use crate::collection::replace::replace_collection;
 use crate::collection::scan::Scan;
 use crate::collection::search::Search;
@@ -45,7 +45,7 @@ use crate::transaction::not_in_transaction;
 struct Stages {
     database: Database,
     reader: Reader<'static>,
-    put_aside: PutAside,
+    deferred: DeferredErrors,
     resources: Resources,
     interrupt: Interrupt,
     /// What reads the references of documents.
@@ -73,22 +73,22 @@ pub(crate) fn aggregate(
         parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
     variables.memory().hold_parsed(stages.as_bytes().len())?;
     let reader = database.reader();
-    let put_aside = PutAside::default();
+    let deferred = DeferredErrors::default();
     let context = Arc::new(Stages {
         database: database.clone(),
         reader: reader.clone(),
-        put_aside: put_aside.clone(),
-        resources: resources_of(database, request, &put_aside),
+        deferred: deferred.clone(),
+        resources: resources_of(database, request, &deferred),
         interrupt: request.interrupt.clone(),
-        large: handles(&reader, &put_aside),
+        large: handles(&reader, &deferred),
         stores: ends_in_output(stages),
         view_depth: 0,
     });
     let documents =
         run_pipeline(database, &reader, collection, stages, request, variables, context);
-    let documents = documents.map_err(|error| put_aside.restore(error))?;
+    let documents = documents.map_err(|error| deferred.restore(error))?;
     Ok(Cursor::new(
-        documents.map(move |document| document.map_err(|error| put_aside.restore(error.into()))),
+        documents.map(move |document| document.map_err(|error| deferred.restore(error.into()))),
     ))
 }
 
@@ -131,9 +131,9 @@ fn run_pipeline(
             if database.is_past() {
                 return Err(not_at_moment("a stage that tells of history"));
             }
-            let put_aside = context.put_aside.clone();
+            let deferred = context.deferred.clone();
             let rows = database.versions()?.source(database, collection, first)?;
-            let rows = rows.map(move |row| row.map_err(|error| put_aside.keep(error)));
+            let rows = rows.map(move |row| row.map_err(|error| deferred.keep(error)));
             Input::Documents(Box::new(rows))
         }
         _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
@@ -195,7 +195,7 @@ fn searched_input(
     };
     let lazily = match pipeline.output() {
         None if pipeline.chooses_only() => None,
-        _ => Some(Lazily::new(&context.large, !context.stores)),
+        _ => Some(LazyLargeDocuments::new(&context.large, !context.stores)),
     };
     let lazily = match (lazily, pipeline.needs()) {
         (Some(lazily), Some(paths)) => Some(lazily.only(&paths)),
@@ -232,7 +232,7 @@ fn stream(
     reader: &Reader<'static>,
     collection: &str,
     search: Search<'_>,
-    lazily: Option<Lazily>,
+    lazily: Option<LazyLargeDocuments>,
     context: &Stages,
 ) -> Result<Streamed, Error> {
     let (filter, order, skip) = (search.filter.clone(), search.order.clone(), search.skip);
@@ -265,7 +265,7 @@ fn stream(
         false => 0,
     };
     let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
-    let ending = Ending::of(database, name, &collection, &access);
+    let ending = CursorValidity::of(database, name, &collection, &access);
     let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
         .interrupted_by(&context.interrupt)
         .ended_by(ending);
@@ -281,7 +281,7 @@ fn stream(
     if reads_all {
         scan = scan.scored_by_entries(context.resources.reservation());
     }
-    let rows = ScannedRows::of(scan, context.put_aside.clone());
+    let rows = ScannedRows::of(scan, context.deferred.clone());
     Ok(Streamed { input: Input::Rows(Box::new(rows)), gives_order, passed })
 }
 
@@ -328,7 +328,7 @@ fn stream_view(
         let own = pipeline.take_filter().with_variables(variables.clone());
         let is_read = carries || !pipeline.chooses_only();
         let takes_kept = !carries || !context.stores;
-        let lazily = is_read.then(|| Lazily::new(&context.large, takes_kept));
+        let lazily = is_read.then(|| LazyLargeDocuments::new(&context.large, takes_kept));
         stream(database, reader, &view.on, Search::of(&own, None), lazily, &context)?.input
     };
     let large = context.large.clone();
@@ -362,10 +362,10 @@ fn passing(documents: Documents<'static>, filter: Filter, large: Large) -> Docum
 fn resources_of(
     database: &Database,
     request: &AggregateRequest,
-    put_aside: &PutAside,
+    deferred: &DeferredErrors,
 ) -> Resources {
-    let (interrupt, put_aside) = (request.interrupt.clone(), put_aside.clone());
-    let go_on = move || interrupt.check().map_err(|error| put_aside.keep(error));
+    let (interrupt, deferred) = (request.interrupt.clone(), deferred.clone());
+    let go_on = move || interrupt.check().map_err(|error| deferred.keep(error));
     Resources { go_on: Some(Arc::new(go_on)), ..database.frond().resources(request.in_memory_only) }
 }
 
@@ -434,13 +434,13 @@ impl Collections for Stages {
             .and_then(|database| {
                 let search = Search::of(filter, None);
                 // A caller that looks for documents by a value reads it in those that are found.
-                let lazily = Lazily::new(&self.large, !self.stores);
+                let lazily = LazyLargeDocuments::new(&self.large, !self.stores);
                 let lazily = Some(lazily.asking(&filter.asked_by_elements()));
                 let reader = self.reader_of(&database);
                 let found = stream(&database, &reader, collection, search, lazily, self)?;
                 Ok(found.input.into_documents())
             })
-            .map_err(|error| self.put_aside.keep(error))
+            .map_err(|error| self.deferred.keep(error))
     }
 
     fn near(
@@ -459,7 +459,7 @@ impl Collections for Stages {
             let places = stream(&database, &reader, collection, search, None, self)?.input;
             Ok(near.run(&path, places.into_documents(), &self.resources))
         });
-        found.map_err(|error| self.put_aside.keep(error))
+        found.map_err(|error| self.deferred.keep(error))
     }
 
     fn history(
@@ -471,9 +471,9 @@ impl Collections for Stages {
         let database = named_database(&self.database, database);
         let rows = database
             .and_then(|database| database.versions()?.source(&database, collection, stage.view()));
-        let rows = rows.map_err(|error| self.put_aside.keep(error))?;
-        let put_aside = self.put_aside.clone();
-        Ok(Box::new(rows.map(move |row| row.map_err(|error| put_aside.keep(error)))))
+        let rows = rows.map_err(|error| self.deferred.keep(error))?;
+        let deferred = self.deferred.clone();
+        Ok(Box::new(rows.map(move |row| row.map_err(|error| deferred.keep(error)))))
     }
 
     fn replace(
@@ -489,7 +489,7 @@ impl Collections for Stages {
                 let documents = (documents, self.referring(&database));
                 replace_collection(&database, collection, series, documents, Durability::Synced)
             })
-            .map_err(|error| self.put_aside.keep(error))
+            .map_err(|error| self.deferred.keep(error))
     }
 
     fn merge(
@@ -506,7 +506,7 @@ impl Collections for Stages {
                 MergeInto { database: &database, collection, merge, durability: Durability::Synced }
                     .run(documents)
             })
-            .map_err(|error| self.put_aside.keep(error))
+            .map_err(|error| self.deferred.keep(error))
     }
 
     fn resources(&self) -> Resources {

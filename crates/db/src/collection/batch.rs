@@ -23,10 +23,10 @@ use crate::contention::Scope;
 use crate::database::Database;
 use crate::error::Error;
 use crate::name;
+use crate::request_profile::{Statement, StatementOutcome};
 use crate::retry::{Memory, StatementDone};
 use crate::schema::CatalogEpoch;
 use crate::transact::{Deferred, Outcome};
-use crate::work::{Statement, StatementOutcome};
 
 /// A transaction of a large request holds at most so many documents or statements.
 pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
@@ -60,7 +60,7 @@ pub struct BatchReport {
 }
 
 /// What came of a statement.
-pub(crate) enum Ran {
+pub(crate) enum StatementRun {
     Done(StatementDone),
     /// It concerns more documents than a transaction takes: what it wrote is undone, and it is run
     /// in parts.
@@ -133,7 +133,8 @@ impl Statements<'_> {
         prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
         run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
-        let run = |writer: &mut CollectionWriter<'_>, one: &S| run(writer, one).map(Ran::Done);
+        let run =
+            |writer: &mut CollectionWriter<'_>, one: &S| run(writer, one).map(StatementRun::Done);
         let never = |_: &S| Err(Error::internal("a statement on one document has no parts"));
         self.run_on_many(count, prepare, run, never)
     }
@@ -143,7 +144,7 @@ impl Statements<'_> {
         &self,
         count: usize,
         prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
-        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementRun, Error>,
         run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
         let deferred = self.database.deferred();
@@ -225,7 +226,7 @@ impl Statements<'_> {
         writer: &mut CollectionWriter<'_>,
         memory: &mut Option<Memory<'_>>,
         (begun, statements): (usize, &VecDeque<Result<S, Error>>),
-        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementRun, Error>,
     ) -> Result<Batch, Error> {
         let mut done = Batch::default();
         for (position, statement) in statements.iter().enumerate() {
@@ -256,7 +257,7 @@ impl Statements<'_> {
         report: &mut BatchReport,
         position: usize,
         statement: &Result<S, Error>,
-        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementRun, Error>,
     ) -> Result<bool, Error> {
         let id = self.database.retry().map(|write| write.statements.at(position));
         if let (Some(memory), Some(id)) = (&memory, id)
@@ -274,17 +275,19 @@ impl Statements<'_> {
             Err(error) => Err(error.clone()),
         };
         match (noted, &done) {
-            (Some(noted), Ok(Ran::Done(done))) => noted.end(position, || outcome_of(Ok(done))),
-            (Some(noted), Ok(Ran::Many)) => noted.abandon(),
+            (Some(noted), Ok(StatementRun::Done(done))) => {
+                noted.end(position, || outcome_of(Ok(done)))
+            }
+            (Some(noted), Ok(StatementRun::Many)) => noted.abandon(),
             (Some(noted), Err(error)) => noted.end(position, || outcome_of(Err(error))),
             (None, _) => {}
         }
         match done {
-            Ok(Ran::Many) => {
+            Ok(StatementRun::Many) => {
                 writer.undo(savepoint);
                 Ok(false)
             }
-            Ok(Ran::Done(done)) => {
+            Ok(StatementRun::Done(done)) => {
                 report.add(position, &done);
                 if let (Some(memory), Some(id)) = (memory, id)
                     && writes_before < writer.writes()

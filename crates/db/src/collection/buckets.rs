@@ -35,7 +35,7 @@ pub(crate) fn insert_buckets(
 ) -> Result<WriteReport, Error> {
     let found = Catalog::of(&database.reader(), database).collection(name)?;
     let Some(series) = found.and_then(|found| found.series.clone()) else {
-        let message = format!("{} is no time-series collection", database.namespace(name));
+        let message = format!("{} is not a time-series collection", database.namespace(name));
         return Err(Error::invalid(Code::InvalidNamespace, message));
     };
     let prepare = |begun: usize| points_of(database, &series, &buckets[begun..]);

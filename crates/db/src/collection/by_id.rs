@@ -22,8 +22,8 @@ use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
 use crate::name;
 use crate::reader::Reader;
+use crate::request_profile::{self, Plan};
 use crate::schema::Collection;
-use crate::work::{self, Plan};
 
 /// Finds the one document that `request` asks for by its `_id`; `None` if it asks for more.
 pub(super) fn find(
@@ -44,7 +44,7 @@ pub(super) fn find(
     };
     request.interrupt.check()?;
     database.frond().usage().count(found.uuid, ID_INDEX_NAME);
-    work::note(|| Plan::ExpressById);
+    request_profile::note(|| Plan::ExpressById);
     let value = reader.get(found.documents, &key::of_id(id))?;
     let count = u64::from(value.is_some());
     examined::add_counts(count, count);

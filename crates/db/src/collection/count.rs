@@ -6,10 +6,10 @@
 
 use crate::catalog::Catalog;
 use crate::collection::FindRequest;
-use crate::collection::handles::{Lazily, handles};
+use crate::collection::deferred_errors::DeferredErrors;
+use crate::collection::handles::{LazyLargeDocuments, handles};
 use crate::collection::parse::parse_request;
 use crate::collection::plan::Order;
-use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
 use crate::collection::search::Search;
 use crate::collection::view::count_view;
@@ -29,8 +29,8 @@ pub(crate) fn count(
         return Ok(count.saturating_sub(skip).min(limit.unwrap_or(u64::MAX)));
     }
     let found = Catalog::of(&reader, database).collection(collection)?;
-    let put_aside = PutAside::default();
-    let large = handles(&reader, &put_aside);
+    let deferred = DeferredErrors::default();
+    let large = handles(&reader, &deferred);
     let (filter, _) = parse_request(database.frond(), request, found.as_deref(), &large)?;
     let limit = limit.unwrap_or(u64::MAX);
     let enough = skip.saturating_add(limit);
@@ -48,7 +48,7 @@ pub(crate) fn count(
     if is_exact {
         scan = scan.counting();
     } else if large.is_met() {
-        scan = scan.lazily(Lazily::new(&large, true).only(&[]));
+        scan = scan.lazily(LazyLargeDocuments::new(&large, true).only(&[]));
     }
     if let Some(count) = scan.remaining(enough)? {
         return Ok(count.min(enough).saturating_sub(skip));
@@ -59,7 +59,7 @@ pub(crate) fn count(
     {
         return Ok(counts.into_iter().sum::<u64>().saturating_sub(skip));
     }
-    let count = counted(&mut scan, enough).map_err(|error| put_aside.restore(error))?;
+    let count = counted(&mut scan, enough).map_err(|error| deferred.restore(error))?;
     Ok(count.min(enough).saturating_sub(skip))
 }
 

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::schema::{Held, Index};
 
 /// The paths that a request asks of documents; `None`: all there is.
-pub(crate) type Needs = Option<Vec<String>>;
+pub(crate) type NeededPaths = Option<Vec<String>>;
 
 /// How documents, or the parts of them that are asked for, come out of an index's entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Cover {
 
 impl Cover {
     /// How `index`, whose entries' flags are `flags`, gives what `needs` asks for.
-    pub fn of(index: &Index, flags: u8, needs: &Needs) -> Cover {
+    pub fn of(index: &Index, flags: u8, needs: &NeededPaths) -> Cover {
         if matches!(index.held, Held::Document) {
             return Cover::Held;
         }

@@ -4,7 +4,9 @@ use frond_doc::ValueBuf;
 use frond_engine::Durability;
 use frond_query::{Code, Collation, Filter};
 
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran, Statements};
+use crate::collection::batch::{
+    BATCH_COUNT_MAX, BatchOptions, BatchReport, StatementRun, Statements,
+};
 use crate::collection::parse::{parse_filter, parse_variables};
 use crate::collection::parts::{change_in_parts, collation_of_collection};
 use crate::collection::plan::Order;
@@ -86,14 +88,14 @@ impl ParsedStatement {
 fn run_delete(
     writer: &mut CollectionWriter<'_>,
     statement: &ParsedStatement,
-) -> Result<Ran, Error> {
+) -> Result<StatementRun, Error> {
     let hint = statement.hint.as_ref();
     let filter = statement.collated(writer.collation());
     let matching: Vec<MatchedRow> = match statement.only_first {
         true => writer.matching_or_damaged(&filter, &Order::Any, hint, Some(1))?,
         false => match writer.matching_few(&filter, hint) {
             Ok(Some(rows)) => rows.into_iter().map(MatchedRow::Row).collect(),
-            Ok(None) => return Ok(Ran::Many),
+            Ok(None) => return Ok(StatementRun::Many),
             Err(error) if error.kind == ErrorKind::Damaged => {
                 writer.matching_or_damaged(&filter, &Order::Any, hint, None)?
             }
@@ -105,10 +107,10 @@ fn run_delete(
     for met in matching {
         remove(writer, met)?;
         if !statement.only_first && writer.is_full_since(bytes_before) {
-            return Ok(Ran::Many);
+            return Ok(StatementRun::Many);
         }
     }
-    Ok(Ran::Done(done))
+    Ok(StatementRun::Done(done))
 }
 
 fn remove(writer: &mut CollectionWriter<'_>, met: MatchedRow) -> Result<(), Error> {

@@ -15,10 +15,10 @@ use frond_store::budget::Reservation;
 
 use crate::catalog::{Catalog, index_entry};
 use crate::collection::FindRequest;
-use crate::collection::handles::{Lazily, handles};
+use crate::collection::deferred_errors::DeferredErrors;
+use crate::collection::handles::{LazyLargeDocuments, handles};
 use crate::collection::parse::{collation_of, parse_request};
 use crate::collection::plan::{Access, Order, Source};
-use crate::collection::put_aside::PutAside;
 use crate::collection::scan::{Scan, gathered};
 use crate::collection::search::Search;
 use crate::collection::view::filter_view;
@@ -27,8 +27,8 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
+use crate::request_profile::{self, Plan, ScanSummary};
 use crate::schema::Collection;
-use crate::work::{self, Plan, ScanTold};
 
 /// The answer is one document, so its values have to fit into one.
 const DISTINCT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
@@ -65,8 +65,8 @@ pub(crate) fn distinct(
         return distinct_in_view(database, &reader, collection, path, request);
     }
     let found = Catalog::of(&reader, database).collection(collection)?;
-    let put_aside = PutAside::default();
-    let large = handles(&reader, &put_aside);
+    let deferred = DeferredErrors::default();
+    let large = handles(&reader, &deferred);
     let (filter, variables) = parse_request(database.frond(), request, found.as_deref(), &large)?;
     let collation = variables.collation();
     let search = Search {
@@ -89,7 +89,7 @@ pub(crate) fn distinct(
     if large.is_met() {
         let mut asked = Asked::default();
         asked.add(path, Depth::Whole);
-        scan = scan.lazily(Lazily::new(&large, true).asking(&asked).only(&[]));
+        scan = scan.lazily(LazyLargeDocuments::new(&large, true).asking(&asked).only(&[]));
     }
     let path = Path::new(path);
     let values_of = |scan: &mut Scan<'_>| {
@@ -100,7 +100,7 @@ pub(crate) fn distinct(
     let parts = gathered(database.frond().cores(), &mut scan, |part, _| values_of(part));
     let values = match parts.and_then(Values::of_parts) {
         Some(values) => values,
-        None => values_of(&mut scan).map_err(|error| put_aside.restore(error))?,
+        None => values_of(&mut scan).map_err(|error| deferred.restore(error))?,
     };
     Ok(values.sorted())
 }
@@ -148,8 +148,8 @@ pub(crate) fn scan_keys(
 ) -> Result<Vec<Walk>, Error> {
     let mut walks: Vec<Walk> =
         access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
-    let told = |walk: &Walk| ScanTold { stage: "DISTINCT_SCAN", ..walk.told(collection) };
-    work::note(|| Plan::Scans(walks.iter().map(told).collect()));
+    let told = |walk: &Walk| ScanSummary { stage: "DISTINCT_SCAN", ..walk.told(collection) };
+    request_profile::note(|| Plan::Scans(walks.iter().map(told).collect()));
     let scanned = scan_walks(reader, &mut walks, place, interrupt, values);
     walks.iter().for_each(|walk| walk.count_since((0, 0)));
     scanned?;

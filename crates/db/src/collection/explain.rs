@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index};
 use hashes::Hashes;
-use planned::Planned;
+use planned::PlannedQuery;
 use stage::{Stage, number, parsed_query};
 
 /// Whether to run the query, or only to plan it.
@@ -131,7 +131,7 @@ pub(super) fn explain_query(
         let nothing = Done::default();
         return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
     };
-    let planned = Planned { database, reader, request, query, collection, access, purpose };
+    let planned = PlannedQuery { database, reader, request, query, collection, access, purpose };
     planned.told(&namespace, asked, effort)
 }
 

@@ -9,14 +9,14 @@ use frond_query::script_batches::Ahead;
 use frond_query::{Code, examined};
 
 use crate::catalog::Catalog;
-use crate::collection::ending::Ending;
-use crate::collection::handles::{Lazily, handles};
+use crate::collection::cursor_validity::CursorValidity;
+use crate::collection::deferred_errors::DeferredErrors;
+use crate::collection::handles::{LazyLargeDocuments, handles};
 use crate::collection::nearest::{self, Nearest};
 use crate::collection::plan::{self, Access, Order};
-use crate::collection::put_aside::PutAside;
 use crate::collection::query::{Detail, Query, query_of};
+use crate::collection::result_shape::ResultShape;
 use crate::collection::scan::{Scan, gathered, tells_keys};
-use crate::collection::shown::Shown;
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::view::find_in_view;
 use crate::collection::{Cursor, FindRequest, Purpose, by_id, express};
@@ -43,8 +43,8 @@ pub(crate) fn find(
     if Catalog::of(&reader, database).is_made(collection)? {
         return find_in_view(database, collection, request);
     }
-    let put_aside = PutAside::default();
-    let large = handles(&reader, &put_aside);
+    let deferred = DeferredErrors::default();
+    let large = handles(&reader, &deferred);
     let purpose = (Purpose::Find, Detail::Chosen);
     let mut query = query_of(database, &reader, collection, request, purpose, &large)?;
     let Some((found, mut access)) = query.collection.take() else {
@@ -61,7 +61,7 @@ pub(crate) fn find(
         skip = pass_over(&reader, &found, &mut access, skip)?;
     }
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-    let ending = Ending::of(database, collection, &found, &access);
+    let ending = CursorValidity::of(database, collection, &found, &access);
     let scan = scan_of(reader, (&found, access), request, &query, &large).ended_by(ending);
     // Of a few the scores are computed faster than all are read.
     let mut scan = match is_sorted || request.limit.is_none() {
@@ -70,35 +70,35 @@ pub(crate) fn find(
     };
     let limit = request.limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
     let Query { filter, order, projection, .. } = query;
-    let shown = Shown::of(request, &order, filter, projection, large);
+    let shown = ResultShape::of(request, &order, filter, projection, large);
     if let Some(nearest) = nearest {
         let found = nearest.found.into_iter().skip(skip).take(limit);
-        return Ok(cursor_of(shown, found.map(|found| Ok(found.document)), put_aside));
+        return Ok(cursor_of(shown, found.map(|found| Ok(found.document)), deferred));
     }
     if is_sorted {
         let resources = database.frond().resources(request.in_memory_only);
         let wanted = skip.saturating_add(limit);
         let sorted = sort_in_parts(database, &mut scan, &order, &resources, wanted);
-        let sorted = behind(sorted.map_err(|error| put_aside.restore(error))?, skip);
+        let sorted = behind(sorted.map_err(|error| deferred.restore(error))?, skip);
         let found = sorted.map(|entry| entry.map(|(_, document)| document).map_err(Error::from));
-        return Ok(cursor_of(shown, found, put_aside));
+        return Ok(cursor_of(shown, found, deferred));
     }
     let found = behind(scan, skip).take(limit);
     let found = found.map(|found| found.map(|found| found.into_asked()));
-    Ok(cursor_of(shown, found, put_aside))
+    Ok(cursor_of(shown, found, deferred))
 }
 
 /// What is shown of the documents that were found; of several at once where that runs scripts.
 fn cursor_of(
-    shown: Shown,
+    shown: ResultShape,
     mut found: impl Iterator<Item = Result<DocumentBuf, Error>> + Send + 'static,
-    put_aside: PutAside,
+    deferred: DeferredErrors,
 ) -> Cursor {
     let Some(memory) = shown.memory_of_scripts() else {
         let show = move |document: Result<_, Error>| Ok(shown.show(document?)?);
         return Cursor::new(
             found.map(move |document| {
-                show(document).map_err(|error: Error| put_aside.restore(error))
+                show(document).map_err(|error: Error| deferred.restore(error))
             }),
         );
     };
@@ -110,7 +110,7 @@ fn cursor_of(
     let show = move |document: &DocumentBuf| shown.show(document.clone());
     Cursor::new(std::iter::from_fn(move || {
         let next = ahead.next(&memory, &mut read, &show).transpose()?;
-        Some(next.map(|(_, document)| document).map_err(|error| put_aside.restore(error)))
+        Some(next.map(|(_, document)| document).map_err(|error| deferred.restore(error)))
     }))
 }
 
@@ -185,13 +185,13 @@ fn sort_in_parts(
 
 /// What is read of large documents, where not all of it is: the order and the projection ask for
 /// it.
-fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<Lazily> {
+fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<LazyLargeDocuments> {
     let Query { order, projection: Some(projection), .. } = query else { return None };
     let shows_all = request.tells_key || request.gives_keys;
     if shows_all || !large.is_met() || matches!(order, Order::Near(_)) {
         return None;
     }
-    let mut lazily = Lazily::new(large, true).asking(&projection.asked());
+    let mut lazily = LazyLargeDocuments::new(large, true).asking(&projection.asked());
     if let Order::By(pattern) = order {
         lazily = lazily.asking(&pattern.asked());
     }

@@ -12,7 +12,7 @@ use frond_query::QueryError;
 use frond_query::large::{Asked, Depth, Large, Pieces};
 use frond_store::ChunkStore;
 
-use crate::collection::put_aside::PutAside;
+use crate::collection::deferred_errors::DeferredErrors;
 use crate::error::Error;
 use crate::large::{self, unreadable};
 use crate::reader::Reader;
@@ -20,16 +20,16 @@ use crate::reader::Reader;
 /// References at one moment.
 struct Handles {
     reader: Reader<'static>,
-    put_aside: PutAside,
+    deferred: DeferredErrors,
     /// Whether any document with references came out.
     has_met: AtomicBool,
 }
 
 /// The [`Pieces`] of the references that `reader` gives out. Documents that may be undone from one
 /// call to the next ([`Reader::may_be_undone`]) are given out whole.
-pub(crate) fn handles(reader: &Reader<'static>, put_aside: &PutAside) -> Large {
-    let (reader, put_aside) = (reader.clone(), put_aside.clone());
-    Large::new(Arc::new(Handles { reader, put_aside, has_met: AtomicBool::new(false) }))
+pub(crate) fn handles(reader: &Reader<'static>, deferred: &DeferredErrors) -> Large {
+    let (reader, deferred) = (reader.clone(), deferred.clone());
+    Large::new(Arc::new(Handles { reader, deferred, has_met: AtomicBool::new(false) }))
 }
 
 impl Pieces for Handles {
@@ -43,12 +43,12 @@ impl Pieces for Handles {
 
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
         let opened = self.reader.read_pieces(|store| pieces::open(store, reference));
-        opened.map_err(|error| self.put_aside.keep(error))
+        opened.map_err(|error| self.deferred.keep(error))
     }
 
     fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError> {
         let count = self.reader.read_pieces(|store| pieces::element_count(store, array));
-        count.map_err(|error| self.put_aside.keep(error))
+        count.map_err(|error| self.deferred.keep(error))
     }
 
     fn elements(
@@ -57,7 +57,7 @@ impl Pieces for Handles {
         positions: Range<u64>,
     ) -> Result<ValueBuf, QueryError> {
         let found = self.reader.read_pieces(|store| pieces::elements(store, array, positions));
-        found.map_err(|error| self.put_aside.keep(error))
+        found.map_err(|error| self.deferred.keep(error))
     }
 
     fn reach(
@@ -67,7 +67,7 @@ impl Pieces for Handles {
         visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError> {
         let told = self.reader.read_pieces(|it| pieces::visit_reached(it, document, path, visit));
-        told.map_err(|error| self.put_aside.keep(error))
+        told.map_err(|error| self.deferred.keep(error))
     }
 
     fn long(
@@ -76,12 +76,12 @@ impl Pieces for Handles {
         visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
     ) -> Result<Option<bool>, QueryError> {
         let told = self.reader.read_pieces(|it| pieces::long(it, reference, visit));
-        told.map_err(|error| self.put_aside.keep(error))
+        told.map_err(|error| self.deferred.keep(error))
     }
 
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
         let whole = self.reader.read_pieces(|store| pieces::whole(store, document));
-        whole.map_err(|error| self.put_aside.keep(error))
+        whole.map_err(|error| self.deferred.keep(error))
     }
 }
 
@@ -146,7 +146,7 @@ const FIELD_COUNT_MAX: u64 = 24;
 
 /// How a scan gives out large documents: with references for what the caller didn't ask for.
 #[derive(Clone)]
-pub(crate) struct Lazily {
+pub(crate) struct LazyLargeDocuments {
     large: Large,
     /// What is asked of documents that pass.
     asked: Asked,
@@ -157,12 +157,12 @@ pub(crate) struct Lazily {
     takes_kept: bool,
 }
 
-impl Lazily {
+impl LazyLargeDocuments {
     /// All outermost fields, to be stored again or not.
-    pub fn new(large: &Large, takes_kept: bool) -> Lazily {
+    pub fn new(large: &Large, takes_kept: bool) -> LazyLargeDocuments {
         let mut asked = Asked::default();
         asked.add("_id", Depth::Whole);
-        Lazily { large: large.clone(), asked, names: None, takes_kept }
+        LazyLargeDocuments { large: large.clone(), asked, names: None, takes_kept }
     }
 
     /// What reads the references.
@@ -171,13 +171,13 @@ impl Lazily {
     }
 
     /// Asks for more.
-    pub fn asking(mut self, asked: &Asked) -> Lazily {
+    pub fn asking(mut self, asked: &Asked) -> LazyLargeDocuments {
         self.asked.add_all(asked);
         self
     }
 
     /// Gives out no more outermost fields than those of these paths and what else is asked for.
-    pub fn only(mut self, paths: &[String]) -> Lazily {
+    pub fn only(mut self, paths: &[String]) -> LazyLargeDocuments {
         let outermost = |path: &String| path.split('.').next().unwrap_or_default().to_owned();
         let names = paths.iter().map(outermost);
         self.names = Some(names.map(|name| name.into_bytes().into()).collect());
@@ -185,8 +185,8 @@ impl Lazily {
     }
 
     /// Gives out all outermost fields, whatever was said before.
-    pub fn of_all_fields(self) -> Lazily {
-        Lazily { names: None, ..self }
+    pub fn of_all_fields(self) -> LazyLargeDocuments {
+        LazyLargeDocuments { names: None, ..self }
     }
 
     /// What is read of a document before it is known whether it passes, by what the filter asks.

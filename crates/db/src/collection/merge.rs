@@ -15,9 +15,9 @@ use crate::collection::WriteError;
 use crate::collection::batch::BATCH_COUNT_MAX;
 use crate::collection::new_document::{check_id, check_size};
 use crate::collection::plan::Order;
-use crate::collection::recut::{Moving, Referring};
+use crate::collection::reference_translator::{ReferenceTranslator, Referring};
 use crate::collection::scan::Row;
-use crate::collection::write::{Becoming, CollectionWriter};
+use crate::collection::write::{CollectionWriter, DocumentChange};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::IndexSpec;
@@ -77,7 +77,7 @@ impl Merged {
         let whole = merge.large().whole(self.given.view())?;
         let given = whole.as_ref().unwrap_or(&self.given);
         match merge.apply(Some(found.document.view()), given.view())? {
-            MergeAction::Replace(made) => writer.replace(&found, &made, Becoming::Changed),
+            MergeAction::Replace(made) => writer.replace(&found, &made, DocumentChange::Changed),
             MergeAction::Nothing | MergeAction::Insert(_) => Ok(()),
         }
     }
@@ -115,7 +115,7 @@ impl MergeInto<'_> {
         let mut bytes = 0;
         // What is made here must outlive a collection of garbage before a transaction names it.
         let _session = engine.store().session();
-        let mut moving = Moving::new(database, referring, durability);
+        let mut moving = ReferenceTranslator::new(database, referring, durability);
         for document in documents {
             let document = moving.document(document?)?;
             let filter = merge.filter(document.view())?;

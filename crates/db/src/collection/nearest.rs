@@ -18,7 +18,7 @@ use frond_query::Filter;
 use frond_tree::Bounds;
 
 use crate::collection::plan::{self, Access, Order, OwnFacts, Source};
-use crate::collection::scan::seen::Seen;
+use crate::collection::scan::seen::SeenDocuments;
 use crate::collection::scan::{FetchedDocument, Scan};
 use crate::collection::search::Search;
 use crate::collection::sort::sorted;
@@ -68,7 +68,7 @@ pub(crate) fn find(
     }
     let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
     let order = Order::Near(distance.clone());
-    let mut seen = Seen::new(filter.memory().another(usize::MAX));
+    let mut seen = SeenDocuments::new(filter.memory().another(usize::MAX));
     let mut nearest = Nearest { found: Vec::new(), keys: 0, documents: 0 };
     for ring in index.shape.rings(near) {
         let within = filter.with_near(&ring);

@@ -13,7 +13,7 @@ mod scans;
 mod text;
 
 pub(crate) use access::{Access, AccessPath, Source};
-pub use request::{Between, Hint, Order, OwnFacts, Request};
+pub use request::{Hint, MinMaxBounds, Order, OwnFacts, Request};
 pub(crate) use text::no_index as no_text_index;
 
 use candidates::Candidates;

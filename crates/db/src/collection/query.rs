@@ -8,9 +8,9 @@ use frond_query::metadata::MetadataKind;
 use frond_query::{Filter, Projection};
 
 use crate::catalog::Catalog;
-use crate::collection::covered::Needs;
+use crate::collection::covered::NeededPaths;
 use crate::collection::parse::{asked_metadata, parse_request, parse_searched};
-use crate::collection::plan::{Access, Between, Order};
+use crate::collection::plan::{Access, MinMaxBounds, Order};
 use crate::collection::search::Search;
 use crate::collection::{FindRequest, Purpose};
 use crate::database::Database;
@@ -89,7 +89,7 @@ pub(super) fn query_of(
         hint: request.hint.as_ref(),
         limit: request.limit.map(|limit| limit.saturating_add(request.skip)),
         skip: request.skip,
-        between: Between {
+        between: MinMaxBounds {
             min: request.min.as_ref().map(DocumentBuf::view),
             max: request.max.as_ref().map(DocumentBuf::view),
         },
@@ -112,7 +112,11 @@ pub(super) fn query_of(
 }
 
 /// The paths that are needed of documents; `None`: all of them.
-fn needs_of(request: &FindRequest, purpose: Purpose, projection: Option<&Projection>) -> Needs {
+fn needs_of(
+    request: &FindRequest,
+    purpose: Purpose,
+    projection: Option<&Projection>,
+) -> NeededPaths {
     match purpose {
         Purpose::Count | Purpose::CountedStages => Some(Vec::new()),
         Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,

@@ -26,7 +26,7 @@ use crate::catalog::{Catalog, CatalogView, adopt};
 use crate::collection::new_document::{check_id, check_size};
 use crate::collection::parse::parse_variables;
 use crate::collection::parts::collation_of_collection;
-use crate::collection::recut::{Moving, Referring};
+use crate::collection::reference_translator::{ReferenceTranslator, Referring};
 use crate::collection::replace::content::Content;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -76,7 +76,7 @@ pub(crate) fn replace_collection(
     // What is put must outlive a collection of garbage that begins before the transaction names
     // it.
     let _session = database.frond().engine().store().session();
-    let mut moving = Moving::new(database, referring, durability);
+    let mut moving = ReferenceTranslator::new(database, referring, durability);
     for document in documents {
         let document = moving.document(document?)?;
         let document = normalise::for_insert(&document, || database.frond().new_object_id())?;

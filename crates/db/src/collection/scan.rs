@@ -38,15 +38,15 @@ use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
 
 use crate::collection::covered::Cover;
-use crate::collection::ending::Ending;
-use crate::collection::handles::Lazily;
+use crate::collection::cursor_validity::CursorValidity;
+use crate::collection::handles::LazyLargeDocuments;
 use crate::collection::plan::{Access, Order};
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::Reader;
+use crate::request_profile::{self, Plan, ScanSummary};
 use crate::schema::Collection;
-use crate::work::{self, Plan, ScanTold};
 pub use all::all_documents;
 use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
@@ -54,7 +54,7 @@ pub use metadata::tells_keys;
 pub(crate) use parts::gathered;
 pub use row::{FetchedDocument, FoundRows, Row};
 use runs::{Runs, Shared};
-use seen::Seen;
+use seen::SeenDocuments;
 use text_scores::TextScores;
 
 /// The documents of an access that pass a filter. Owns what it needs if its reader does.
@@ -64,7 +64,7 @@ pub(crate) struct Scan<'a> {
     walks: Vec<Walk>,
     current: usize,
     /// Keys of the documents that came out, if one may come again.
-    seen: Option<Seen>,
+    seen: Option<SeenDocuments>,
     merge: Option<Merge>,
     /// For each walk, what waits for scripts; none where no script is run.
     waiting: Vec<Waiting>,
@@ -73,7 +73,7 @@ pub(crate) struct Scan<'a> {
     /// Along the entries that tell scores, and memory for them, until they were read.
     scoring: Option<(Walk, Reservation)>,
     /// What has to be there for it to go on.
-    ending: Option<Ending>,
+    ending: Option<CursorValidity>,
     /// Whether its plan is told as the request's.
     is_told: bool,
 }
@@ -110,7 +110,7 @@ impl<'a> Scan<'a> {
         let gives_order = access.gives_order;
         let walks: Vec<Walk> =
             access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
-        let is_told = work::note(|| plan_of(collection, &walks, access.is_exact, order));
+        let is_told = request_profile::note(|| plan_of(collection, &walks, access.is_exact, order));
         // What was found may be changed by its own transaction until it is fetched, but for the
         // `_id` by which it was found.
         let may_change = reader.may_change() && !walks.iter().all(|walk| walk.is_of_id);
@@ -138,7 +138,7 @@ impl<'a> Scan<'a> {
             scores: Scores::Texts,
         };
         let reservation = || fetch.filter.memory().another(usize::MAX);
-        let seen = may_repeat.then(|| Seen::new(reservation()));
+        let seen = may_repeat.then(|| SeenDocuments::new(reservation()));
         let runs = match order {
             Order::By(pattern) if gives_order => {
                 Some(Runs::new(pattern.clone(), walks.len(), reservation()))
@@ -157,7 +157,7 @@ impl<'a> Scan<'a> {
     /// Has its plan told as one that MongoDB runs beside its planner.
     pub fn tell_express(&self) {
         if self.is_told {
-            work::note_express();
+            request_profile::note_express();
         }
     }
 
@@ -173,7 +173,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Fails once what `ending` needs is gone.
-    pub fn ended_by(mut self, ending: Option<Ending>) -> Scan<'a> {
+    pub fn ended_by(mut self, ending: Option<CursorValidity>) -> Scan<'a> {
         self.ending = ending;
         self
     }
@@ -207,7 +207,7 @@ impl<'a> Scan<'a> {
     pub fn counting(mut self) -> Scan<'a> {
         self.fetch.counts_only = true;
         if self.is_told {
-            work::note_stage("COUNT_SCAN", "RECORD_STORE_FAST_COUNT");
+            request_profile::note_stage("COUNT_SCAN", "RECORD_STORE_FAST_COUNT");
         }
         self
     }
@@ -263,7 +263,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Gives out large documents with references for what the caller doesn't ask for.
-    pub fn lazily(mut self, lazily: Lazily) -> Scan<'a> {
+    pub fn lazily(mut self, lazily: LazyLargeDocuments) -> Scan<'a> {
         let lazily = match &self.merge {
             Some(merge) => lazily.asking(&merge.pattern.asked()),
             None => lazily,
@@ -332,7 +332,7 @@ impl<'a> Scan<'a> {
 
     /// Fails if what it needs is gone.
     fn check_ending(&mut self) -> Result<(), Error> {
-        self.ending.as_mut().map_or(Ok(()), Ending::check)
+        self.ending.as_mut().map_or(Ok(()), CursorValidity::check)
     }
 
     fn next_row(&mut self) -> Result<Option<Row>, Error> {
@@ -485,7 +485,7 @@ fn plan_of(collection: &Collection, walks: &[Walk], is_exact: bool, order: &Orde
     {
         return Plan::ById;
     }
-    let mut scans: Vec<ScanTold> = walks.iter().map(|walk| walk.told(collection)).collect();
+    let mut scans: Vec<ScanSummary> = walks.iter().map(|walk| walk.told(collection)).collect();
     if let (Order::Near(_), [walk], [scan]) = (order, walks, &mut scans[..])
         && let Some(index) = &walk.index
     {

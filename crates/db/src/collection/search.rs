@@ -6,15 +6,15 @@ use frond_doc::{Document, ValueBuf};
 use frond_query::{Code, Filter};
 use frond_tree::Direction;
 
-use crate::collection::covered::Needs;
-use crate::collection::plan::{self, Access, Between, Hint, Order, OwnFacts};
+use crate::collection::covered::NeededPaths;
+use crate::collection::plan::{self, Access, Hint, MinMaxBounds, Order, OwnFacts};
 use crate::collection::{capped, index_filters};
 use crate::definition::ID_INDEX_NAME;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::reader::Reader;
+use crate::request_profile::{self, Plan};
 use crate::schema::{Collection, IndexFilter};
-use crate::work::{self, Plan};
 
 /// What is looked for in a collection.
 pub(crate) struct Search<'a> {
@@ -29,9 +29,9 @@ pub(crate) struct Search<'a> {
     /// How many are passed over first.
     pub skip: u64,
     /// What of them.
-    pub needs: Needs,
+    pub needs: NeededPaths,
     /// Between which keys of the hinted index.
-    pub between: Between<'a>,
+    pub between: MinMaxBounds<'a>,
     /// The projection, as far as it is a part of the query's shape.
     pub projection: Option<Document<'a>>,
     /// The field whose distinct values alone are wanted.
@@ -50,7 +50,7 @@ impl<'a> Search<'a> {
             limit: None,
             skip: 0,
             needs: None,
-            between: Between::default(),
+            between: MinMaxBounds::default(),
             projection: None,
             distinct: None,
             placed: None,
@@ -119,7 +119,7 @@ impl Search<'_> {
             return match self.filter.text() {
                 Some(_) => Err(plan::no_text_index()),
                 None => {
-                    work::note(|| Plan::Nothing);
+                    request_profile::note(|| Plan::Nothing);
                     Ok(None)
                 }
             };

@@ -1,9 +1,9 @@
 //! Large documents in and out without being whole in memory.
 //!
 //! In: the document's pieces are put into the store as they come, many together
-//! ([`gathered`](crate::large::gathered)), under a session that keeps them from being collected,
-//! and synced; then one transaction puts the head. So a document of a gigabyte isn't logged, and is
-//! visible as a whole or not at all. What was put is garbage if it fails.
+//! ([`gathered`](crate::large::batching_store)), under a session that keeps them from being
+//! collected, and synced; then one transaction puts the head. So a document of a gigabyte isn't
+//! logged, and is visible as a whole or not at all. What was put is garbage if it fails.
 //!
 //! Out: a large document is shown as its pieces, which write themselves.
 
@@ -25,8 +25,8 @@ use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::definition::view;
 use crate::error::Error;
+use crate::large::batching_store::BatchingStore;
 use crate::large::damaged;
-use crate::large::gathered::Gathered;
 use crate::name;
 use crate::transact::Outcome;
 
@@ -88,7 +88,7 @@ pub(crate) fn insert_streamed(
     let engine = database.frond().engine();
     let session = engine.store().session();
     let store = &**engine.store();
-    let gathered = Gathered::new(store);
+    let gathered = BatchingStore::new(store);
     let mut writer = Writer::new(&gathered, repository, engine.visible().0);
     fill(&mut writer)?;
     let large = match writer.finish(|| database.frond().new_object_id())? {

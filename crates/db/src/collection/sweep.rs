@@ -13,7 +13,7 @@ use frond_tree::Direction;
 
 use crate::catalog::Catalog;
 use crate::collection::plan::{Access, Order, Source};
-use crate::collection::scan::seen::Seen;
+use crate::collection::scan::seen::SeenDocuments;
 use crate::collection::scan::{Row, Scan};
 use crate::collection::search::Search;
 use crate::database::Database;
@@ -41,7 +41,7 @@ struct SweepBounds {
     /// All up to this key of `_id`.
     up_to: Option<Bytes>,
     /// These; none if there was no memory for them.
-    each: Option<Seen>,
+    each: Option<SeenDocuments>,
 }
 
 impl<'a> Sweep<'a> {
@@ -54,7 +54,7 @@ impl<'a> Sweep<'a> {
         collection: &'a str,
         search: (&'a Filter, Option<&'a ValueBuf>),
     ) -> Result<Sweep<'a>, Error> {
-        let each = Seen::new(search.0.memory().another(MET_BYTES_MAX));
+        let each = SeenDocuments::new(search.0.memory().another(MET_BYTES_MAX));
         let met = SweepBounds { up_to: None, each: Some(each) };
         let mut sweep =
             Sweep { database, collection, search, scan: None, is_ordered: false, met, expired: 0 };

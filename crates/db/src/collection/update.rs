@@ -6,13 +6,15 @@ use frond_query::expression::Variables;
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Collation, Filter, Update};
 
-use crate::collection::batch::{BATCH_COUNT_MAX, BatchOptions, BatchReport, Ran, Statements};
+use crate::collection::batch::{
+    BATCH_COUNT_MAX, BatchOptions, BatchReport, StatementRun, Statements,
+};
 use crate::collection::new_document::{check_document, set_zero_timestamps};
 use crate::collection::parse::{asked_metadata, parse_variables};
 use crate::collection::parts::{change_in_parts, collation_of_collection, write_once};
 use crate::collection::plan::Order;
 use crate::collection::scan::{FetchedDocument, Row};
-use crate::collection::write::{Becoming, CollectionWriter, MatchedRow};
+use crate::collection::write::{CollectionWriter, DocumentChange, MatchedRow};
 use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
 use crate::error::{Error, ErrorKind};
@@ -120,7 +122,7 @@ fn run_update(
     database: &Database,
     writer: &mut CollectionWriter<'_>,
     statement: &ParsedStatement,
-) -> Result<Ran, Error> {
+) -> Result<StatementRun, Error> {
     let collated = statement.collated(writer.collation());
     let statement = collated.as_ref().unwrap_or(statement);
     if let Some(series) = writer.series() {
@@ -135,7 +137,7 @@ fn run_update(
     } else if statement.multi {
         match writer.matching_few(filter, hint)? {
             Some(rows) => rows.into_iter().map(MatchedRow::Row).collect(),
-            None => return Ok(Ran::Many),
+            None => return Ok(StatementRun::Many),
         }
     } else {
         let rows = writer.matching_in_part(filter, order, hint, Some(1))?;
@@ -157,14 +159,14 @@ fn run_update(
         }
         done.modified += u64::from(statement.change(writer, row)?);
         if statement.multi && writer.is_full_since(bytes_before) {
-            return Ok(Ran::Many);
+            return Ok(StatementRun::Many);
         }
     }
     if done.count == 0 && statement.upsert {
         let document = upsert(database, writer, &statement.update, filter)?;
         done.upserted = document.get("_id").map(|id| id.to_buf());
     }
-    Ok(Ran::Done(done))
+    Ok(StatementRun::Done(done))
 }
 
 fn update_in_parts(
@@ -302,10 +304,10 @@ impl ParsedUpdate {
     }
 
     /// What the new document is to those who are told of it.
-    pub fn becoming(&self) -> Becoming {
+    pub fn becoming(&self) -> DocumentChange {
         match self.update.is_replacement() {
-            true => Becoming::Replaced,
-            false => Becoming::Changed,
+            true => DocumentChange::Replaced,
+            false => DocumentChange::Changed,
         }
     }
 

@@ -20,9 +20,9 @@ use crate::definition::IndexSpec;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::reader::{Entries, Reader};
+use crate::request_profile::ScanSummary;
 use crate::schema::{Collection, Index, TreeRef};
 use crate::timeseries;
-use crate::work::ScanTold;
 
 /// Whether to stop is asked once for so many ranges, of which a filter may make thousands.
 const CHECK_COUNT: usize = 64;
@@ -205,7 +205,7 @@ impl Walk {
     }
 
     /// How it is told in a plan.
-    pub fn told(&self, collection: &Collection) -> ScanTold {
+    pub fn told(&self, collection: &Collection) -> ScanSummary {
         let series = collection.series.as_ref().filter(|_| self.parts_of_place.is_some());
         let key = match (&self.index, series) {
             (Some(index), _) => Some(index.spec.key.clone()),
@@ -213,7 +213,7 @@ impl Walk {
             (None, None) if self.is_of_id => Some(IndexSpec::of_id().key),
             (None, None) => None,
         };
-        ScanTold { stage: if key.is_some() { "IXSCAN" } else { "COLLSCAN" }, key }
+        ScanSummary { stage: if key.is_some() { "IXSCAN" } else { "COLLSCAN" }, key }
     }
 
     /// Whether entries come in the order of their keys.

@@ -38,14 +38,14 @@ use crate::definition::capped::{Limits, limits};
 use crate::definition::validation::Validator;
 use crate::definition::{images, view};
 use crate::error::Error;
-use crate::event::Teller;
+use crate::event::EventRecorder;
 use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 use crate::timeseries::Series;
 pub use damaged::MatchedRow;
-pub use events::Becoming;
-use events::Telling;
+pub use events::DocumentChange;
+use events::EventDetail;
 
 /// MongoDB's code of an update whose result is too large.
 const RESULT_TOO_LARGE: Code = Code::Location(17419);
@@ -75,7 +75,7 @@ pub struct CollectionWriter<'t> {
     series: Option<Arc<Series>>,
     writes: u64,
     /// Tells of what is written: `None` until it is first needed, `Some(None)` if nothing is told.
-    teller: Option<Option<Teller>>,
+    teller: Option<Option<EventRecorder>>,
     /// Nothing is told now.
     is_silent: bool,
     /// What documents were before is told too.
@@ -275,7 +275,7 @@ impl<'t> CollectionWriter<'t> {
         &mut self,
         found: &FetchedDocument,
         after: &DocumentBuf,
-        becoming: Becoming,
+        becoming: DocumentChange,
     ) -> Result<(), Error> {
         self.check_result(after.as_bytes().len() as u64)?;
         self.check_valid(Some(found.document.view()), after.view())?;
@@ -293,7 +293,7 @@ impl<'t> CollectionWriter<'t> {
             let documents = writer.live()?.documents;
             let before = found.document.view();
             let telling = writer.telling(before, after, becoming);
-            let is_told = matches!(telling, Telling::Whole) && writer.tells_whole(after);
+            let is_told = matches!(telling, EventDetail::Whole) && writer.tells_whole(after);
             let value = writer.store_document(after, found.large.as_ref(), is_told)?;
             let (id_key, told) = (found.id_key.clone(), value.clone());
             match (is_told, &value.content) {

@@ -2,15 +2,15 @@
 //!
 //! 1. The paths are taken in the order in which an update makes new fields (paths of one update
 //!    never lie in one another). Those that lead to different elements are looked up in the same
-//!    document and changed in it at once ([`Together`]); operators on containers change it by
-//!    themselves.
+//!    document and changed in it at once ([`CombinedSplices`]); operators on containers change it
+//!    by themselves.
 //! 2. A path is followed through containers. The element that it comes to becomes a document of its
 //!    own, `{name: value}`; the operator is applied to that with what is left of the path, and the
 //!    element that comes out takes its place. So every operator means what it means elsewhere.
 //! 3. Where the path ends at a container, `$set`, `$unset`, `$push` (with `$each`, `$position` and
-//!    `$slice`; with `$sort` see [`ordered`](super::ordered)) and `$pop` do without its content;
-//!    `$pull`, `$pullAll` and `$addToSet` look at its elements one by one; any other operator reads
-//!    the container.
+//!    `$slice`; with `$sort` see [`ordered`](super::ordered_array)) and `$pop` do without its
+//!    content; `$pull`, `$pullAll` and `$addToSet` look at its elements one by one; any other
+//!    operator reads the container.
 //! 4. A positional `$` is the number that the filter found. `$[]` and `$[x]` look at the elements
 //!    of their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
@@ -18,10 +18,10 @@
 //! be padded, `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so
 //! that it fails with the same words.
 
+mod combined_splices;
 mod containers;
 mod rename;
 pub(super) mod steps;
-mod together;
 
 use frond_doc::pieces::{Edited, Element, LargeDocument, LocatedElement, PiecesError, Splice};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
@@ -31,9 +31,9 @@ use frond_query::update::UpdateContext;
 use frond_store::ChunkStore;
 
 use super::every;
+use combined_splices::CombinedSplices;
 use rename::renamed;
 use steps::Step;
-use together::Together;
 
 /// Operators that do without the content of an array that is a container, or look at it piece by
 /// piece.
@@ -87,7 +87,7 @@ pub(crate) fn apply(
         return Ok(None);
     }
     let mut together =
-        Together { store, document: current, places: Vec::new(), splices: Vec::new() };
+        CombinedSplices { store, document: current, places: Vec::new(), splices: Vec::new() };
     for step in &steps {
         let is_alone = CONTAINER_OPERATORS.contains(&step.operator);
         if (is_alone || together.is_in_one(step)) && !together.apply()? {

@@ -199,9 +199,7 @@ fn written(frond: &Frond, time: &str) -> Result<Option<Sequence>, Error> {
     let is_second = date.first_millis < date.last_millis;
     let fraction = date.first_millis.rem_euclid(MILLIS_PER_SECOND);
     if fraction != 0 && !is_relative {
-        return refuse(
-            "moments are told apart by whole seconds, or by operationTime: Timestamp(SECONDS, N)",
-        );
+        return refuse("a moment is a whole second, or an operationTime: Timestamp(SECONDS, N)");
     }
     let second = date.first_millis.div_euclid(MILLIS_PER_SECOND);
     // A day begins before anything that its first second has.

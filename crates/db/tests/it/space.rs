@@ -253,12 +253,12 @@ fn what_is_kept_to_be_undone_is_told() {
     let mut random = Random::new(5);
     let shop = shop(&frond);
     insert(&shop, &batch(&mut random, 0)).expect("room");
-    assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 0);
+    assert_eq!(frond_vcs::undoable(&frond).expect("read").collections, 0);
     shop.drop_collection("things").expect("dropped");
     insert(&Repository::open(&frond, "other").expect("proper"), &batch(&mut random, 0))
         .expect("room");
     Repository::open(&frond, "other").expect("proper").drop_database().expect("dropped");
-    let kept = frond_vcs::kept(&frond).expect("read");
+    let kept = frond_vcs::undoable(&frond).expect("read");
     assert_eq!((kept.collections, kept.databases), (2, 1), "{kept:?}");
     assert!((250_000..300_000).contains(&kept.bytes), "{kept:?}");
     let now = frond.now_millis();
@@ -267,10 +267,10 @@ fn what_is_kept_to_be_undone_is_told() {
     let week = 7 * 24 * 3_600 * 1_000;
     let before =
         frond_vcs::reclaim(&frond, week, options).expect("collected").collected.bytes_after;
-    assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 2);
+    assert_eq!(frond_vcs::undoable(&frond).expect("read").collections, 2);
     let after = frond_vcs::reclaim(&frond, 0, options).expect("collected").collected.bytes_after;
     assert!(after + 200_000 < before, "{before} and {after}");
-    assert_eq!(frond_vcs::kept(&frond).expect("read").collections, 0);
+    assert_eq!(frond_vcs::undoable(&frond).expect("read").collections, 0);
 }
 
 /// Whatever is deleted, dropped and collected in whatever order on a full disk, and with restarts

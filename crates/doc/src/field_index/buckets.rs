@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Spot, shape};
+use super::{ElementSpot, shape};
 use crate::raw::RawElements;
 
 /// Fields of a bucket: 10 x 6 bytes, and their number, in 64 bytes.
@@ -70,7 +70,7 @@ impl Buckets {
     }
 
     /// Where the first field lies that has this name.
-    pub(super) fn find(&self, document: &[u8], name: &[u8]) -> Option<Spot> {
+    pub(super) fn find(&self, document: &[u8], name: &[u8]) -> Option<ElementSpot> {
         let hash = shape::hash(name);
         let mut position = first_bucket(hash, self.buckets.len());
         // There is room for more fields than there are, so a bucket that isn't full ends this.
@@ -80,7 +80,7 @@ impl Buckets {
             for (tag_there, offset) in bucket.tags[..count].iter().zip(&bucket.offsets) {
                 if *tag_there == tag(hash) && is_named(document, *offset as usize, name) {
                     let name_bytes = u32::try_from(name.len()).ok()?;
-                    return Some(Spot { offset: *offset, name_bytes });
+                    return Some(ElementSpot { offset: *offset, name_bytes });
                 }
             }
             if count < BUCKET_FIELDS {

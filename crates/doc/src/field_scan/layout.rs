@@ -37,7 +37,7 @@ const FIRST_OFFSET: usize = size_of::<u32>();
 
 /// The layout of some documents, once it is known. Derived, so that clones begin anew.
 #[derive(Default, Debug)]
-pub(super) struct Learnt {
+pub(super) struct LearntLayout {
     learning: Mutex<Learning>,
     layout: OnceLock<Layout>,
 }
@@ -110,7 +110,7 @@ pub(super) struct ScannedField<'a> {
 }
 
 /// Why a layout isn't followed further.
-pub(super) enum Left {
+pub(super) enum LayoutExit {
     /// The caller that was shown a field said so.
     Stopped,
     /// What begins there isn't expected.
@@ -122,13 +122,13 @@ impl Progress {
     pub(super) const START: Progress = Progress { passed: 0, base: FIRST_OFFSET };
 }
 
-impl Clone for Learnt {
-    fn clone(&self) -> Learnt {
-        Learnt::default()
+impl Clone for LearntLayout {
+    fn clone(&self) -> LearntLayout {
+        LearntLayout::default()
     }
 }
 
-impl Learnt {
+impl LearntLayout {
     /// What to expect of a document.
     #[inline]
     pub(super) fn layout(&self, document: &[u8], names: &ScannedNames) -> Option<&Layout> {
@@ -203,24 +203,24 @@ impl Layout {
         document: &'a [u8],
         progress: &mut Progress,
         mut meet: impl FnMut(ScannedField<'a>) -> bool,
-    ) -> Left {
+    ) -> LayoutExit {
         let Progress { passed, mut base } = *progress;
         let mut next = self.fields.get(passed).map_or(self.end(), |field| field.begin as usize);
         for (position, field) in self.fields.iter().enumerate().skip(passed) {
             let offset = base.wrapping_add(field.begin as usize);
             let Some(front) = front_at(document, offset) else {
-                return Left::Unexpected(offset);
+                return LayoutExit::Unexpected(offset);
             };
             let differs = (front ^ field.front) & field.mask;
             // Of the lowest byte, the type, more is known than that it is another.
             if differs > u128::from(u8::MAX) {
-                return Left::Unexpected(offset);
+                return LayoutExit::Unexpected(offset);
             }
             let value_offset = offset + usize::from(field.front_bytes);
             next = field.next as usize;
             if !field.is_as_long(document, value_offset, differs == 0) {
                 let Some(end) = field.end(document, offset, value_offset, differs == 0) else {
-                    return Left::Unexpected(offset);
+                    return LayoutExit::Unexpected(offset);
                 };
                 base = end.wrapping_sub(next);
             }
@@ -231,14 +231,14 @@ impl Layout {
             };
             let end = base.wrapping_add(next);
             let (Some(kind), Some(value)) = (kind, document.get(value_offset..end)) else {
-                return Left::Unexpected(offset);
+                return LayoutExit::Unexpected(offset);
             };
             if meet(ScannedField { number, offset, kind, value }) {
                 *progress = Progress { passed: position + 1, base };
-                return Left::Stopped;
+                return LayoutExit::Stopped;
             }
         }
-        Left::Unexpected(base.wrapping_add(next))
+        LayoutExit::Unexpected(base.wrapping_add(next))
     }
 
     /// Where its last field ends, from the base.

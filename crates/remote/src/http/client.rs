@@ -288,7 +288,7 @@ fn refusal(status: StatusCode, is_bson: bool, body: Bytes) -> Error {
         (Some(kind), Some(message)) => Error::from_peer(&kind, message),
         _ => Error::from_peer(
             "invalid",
-            format!("what is there serves no remotes: it answers {status}{NO_HTTP}"),
+            format!("the server there serves no remotes: it answers {status}{NO_HTTP}"),
         ),
     }
 }
@@ -370,7 +370,7 @@ fn lease_of(record: &DocumentBuf) -> Result<String, Error> {
 
 fn validated(body: Bytes) -> Result<DocumentBuf, Error> {
     DocumentBuf::validated(body).map_err(|error| {
-        Error::damaged(format!("the server's answer is no BSON: {error}{NO_HTTP}"))
+        Error::damaged(format!("the server's answer isn't BSON: {error}{NO_HTTP}"))
     })
 }
 

@@ -201,7 +201,8 @@ impl Service {
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         let allowed = self.tokens.allowed(header(header::AUTHORIZATION.as_str()));
         let Some(allowed) = allowed else {
-            let message = "a token is needed (--token-file or FROND_REMOTE_TOKEN), or this one isn't accepted";
+            let message = "a token is needed (--token-file or FROND_REMOTE_TOKEN), or this one \
+                           isn't accepted";
             return Err(Refusal::new(StatusCode::UNAUTHORIZED, ErrorKind::Invalid, message));
         };
         let Some(task) = Task::parse(request.method(), request.uri().path()) else {
@@ -256,8 +257,8 @@ impl Service {
             _ => false,
         };
         lease.filter(fits).ok_or_else(|| {
-            let message = "the server doesn't know of this transfer any more: run it again, and it \
-                           goes on";
+            let message = "the server no longer knows this transfer: run it again, and it \
+                           continues";
             Refusal::new(LEASE_GONE, ErrorKind::Unavailable, message)
         })
     }
@@ -297,8 +298,10 @@ impl Service {
     fn check_room(&self) -> Result<(), Refusal> {
         let stored = self.frond.counters().1.bytes_stored;
         let Some(most) = self.store_bytes_max.filter(|most| *most <= stored) else { return Ok(()) };
-        let message =
-            format!("the server takes no more: it stores {stored} bytes, {most} are allowed");
+        let message = format!(
+            "the server accepts no more data: it stores {stored} bytes, and {most} are \
+                     allowed"
+        );
         Err(Refusal::new(StatusCode::INSUFFICIENT_STORAGE, ErrorKind::Invalid, &message))
     }
 

@@ -78,7 +78,7 @@ fn a_full_server_takes_no_push_and_still_gives() {
     insert(&clone, &[thing(5_000, 1)]);
     clone.commit("more", "").expect("a commit");
     let error = push(&clone, &remote(&full)).expect_err("it is full");
-    assert!(error.message.contains("takes no more"), "{error}");
+    assert!(error.message.contains("accepts no more"), "{error}");
     assert_ne!(all(&main), all(&clone));
     push(&clone, &remote(&start(stored + (1 << 20)))).expect("now there is room");
     assert_eq!(all(&main), all(&clone));

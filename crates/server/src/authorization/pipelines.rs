@@ -10,7 +10,7 @@ use frond_db::Error;
 use frond_doc::{Array, Document, Value};
 use frond_query::reference;
 
-use super::{Asked, At};
+use super::{AuthorizationRequest, VersionScope};
 use crate::access::Action;
 
 /// Stages that work on the documents that come to them, and on nothing else.
@@ -72,7 +72,7 @@ struct Start<'a> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn aggregate(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn aggregate(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let start = Start { database: asked.database, collection: asked.argument().as_str() };
     let mut fields = asked.fields()?;
     if let Some(stages) = fields.array("pipeline")? {
@@ -88,7 +88,7 @@ pub fn aggregate(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn map_reduce(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn map_reduce(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.here(&[Action::Find], asked.argument().as_str())?;
     let mut fields = asked.fields()?;
     if fields.boolean("bypassDocumentValidation")? {
@@ -113,7 +113,7 @@ pub fn map_reduce(asked: &Asked<'_>) -> Result<(), Error> {
             _ => continue,
         };
         for database in &databases {
-            asked.on(&actions, database, At::Open, collection.as_str())?;
+            asked.on(&actions, database, VersionScope::Open, collection.as_str())?;
         }
     }
     Ok(())
@@ -123,7 +123,7 @@ pub fn map_reduce(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn of_view(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn of_view(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     if let Some(on) = fields.string("viewOn")? {
         asked.here(&[Action::Find], Some(on))?;
@@ -135,7 +135,11 @@ pub fn of_view(asked: &Asked<'_>) -> Result<(), Error> {
 }
 
 /// Checks a pipeline: its first stage, or the collection that it reads, then each stage.
-fn check(asked: &Asked<'_>, start: Start<'_>, stages: Array<'_>) -> Result<(), Error> {
+fn check(
+    asked: &AuthorizationRequest<'_>,
+    start: Start<'_>,
+    stages: Array<'_>,
+) -> Result<(), Error> {
     let first = stages.get(0).and_then(|stage| stage.as_document());
     let mut has_source = false;
     for (name, options) in first.iter().flat_map(|first| first.iter()) {
@@ -145,7 +149,7 @@ fn check(asked: &Asked<'_>, start: Start<'_>, stages: Array<'_>) -> Result<(), E
         }
     }
     if let (false, Some(collection)) = (has_source, start.collection) {
-        asked.on(&[Action::Find], start.database, At::Open, Some(collection))?;
+        asked.on(&[Action::Find], start.database, VersionScope::Open, Some(collection))?;
     }
     for (position, stage) in stages.iter().enumerate() {
         for (name, options) in stage.as_document().iter().flat_map(|stage| stage.iter()) {
@@ -157,12 +161,12 @@ fn check(asked: &Asked<'_>, start: Start<'_>, stages: Array<'_>) -> Result<(), E
 
 /// A first stage that gives documents of its own.
 fn source(
-    asked: &Asked<'_>,
+    asked: &AuthorizationRequest<'_>,
     start: Start<'_>,
     name: &str,
     options: Value<'_>,
 ) -> Result<(), Error> {
-    let on = |action| asked.on(&[action], start.database, At::Open, start.collection);
+    let on = |action| asked.on(&[action], start.database, VersionScope::Open, start.collection);
     let options = options.as_document();
     let asks = |names: &[&str]| {
         let fields = options.iter().flat_map(|options| options.iter());
@@ -201,7 +205,7 @@ fn is_asked(value: Value<'_>) -> bool {
 
 /// A stage that tells of history: of the collection that is aggregated or named, or else of all.
 fn history(
-    asked: &Asked<'_>,
+    asked: &AuthorizationRequest<'_>,
     start: Start<'_>,
     name: &str,
     options: Document<'_>,
@@ -211,17 +215,17 @@ fn history(
     if collections.is_empty() || start.collection.is_some() {
         collections.push(start.collection);
     }
-    let on = |at: At<'_>| {
+    let on = |at: VersionScope<'_>| {
         let mut all = collections.iter();
         all.try_for_each(|collection| asked.on(&[Action::Find], start.database, at, *collection))
     };
-    on(At::Open)?;
+    on(VersionScope::Open)?;
     let mut names_branch = false;
     for (field, value) in options.iter() {
         let Some(text) = value.as_str() else { continue };
         match field {
             "from" | "to" | "range" => {
-                super::versions::ends(text).try_for_each(|end| on(At::Revision(end)))?
+                super::versions::ends(text).try_for_each(|end| on(VersionScope::Revision(end)))?
             }
             "branch" => {
                 names_branch = true;
@@ -231,12 +235,12 @@ fn history(
         }
     }
     // Without a branch it tells of all.
-    if name == "$reflog" && !names_branch { on(At::All) } else { Ok(()) }
+    if name == "$reflog" && !names_branch { on(VersionScope::All) } else { Ok(()) }
 }
 
 /// A stage, wherever it stands; what it names without a database lies in that of `$db`.
 fn stage_within(
-    asked: &Asked<'_>,
+    asked: &AuthorizationRequest<'_>,
     name: &str,
     options: Value<'_>,
     is_first: bool,
@@ -252,7 +256,12 @@ fn stage_within(
         "$graphLookup" => {
             for (_, from) in fields().into_iter().filter(|(field, _)| *field == "from") {
                 if let Some(start) = namespace(from, asked.database) {
-                    asked.on(&[Action::Find], start.database, At::Open, start.collection)?;
+                    asked.on(
+                        &[Action::Find],
+                        start.database,
+                        VersionScope::Open,
+                        start.collection,
+                    )?;
                 }
             }
             Ok(())
@@ -288,7 +297,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// The pipelines that a stage's options hold.
-fn lookup(asked: &Asked<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
+fn lookup(asked: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
     let froms = fields.iter().filter(|(field, _)| *field == "from");
     let mut starts: Vec<Start<'_>> =
         froms.filter_map(|(_, from)| namespace(*from, asked.database)).collect();
@@ -299,7 +308,7 @@ fn lookup(asked: &Asked<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> 
 }
 
 /// If a name stands twice, each of them counts.
-fn union_with(asked: &Asked<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
+fn union_with(asked: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
     let all = |name: &'static str| fields.iter().filter(move |(field, _)| *field == name);
     let mut databases: Vec<&str> = all("db").filter_map(|(_, db)| db.as_str()).collect();
     if databases.is_empty() {
@@ -321,12 +330,12 @@ fn union_with(asked: &Asked<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Err
 /// A collection that a stage names, and the stage's pipelines over it. With a pipeline that has a
 /// source of its own the collection isn't read, but it is named.
 fn named_source(
-    asked: &Asked<'_>,
+    asked: &AuthorizationRequest<'_>,
     start: Start<'_>,
     fields: &[(&str, Value<'_>)],
 ) -> Result<(), Error> {
     if let Some(collection) = start.collection {
-        asked.on(&[Action::Find], start.database, At::Open, Some(collection))?;
+        asked.on(&[Action::Find], start.database, VersionScope::Open, Some(collection))?;
     }
     pipelines(fields).into_iter().try_for_each(|stages| check(asked, start, stages))
 }
@@ -349,7 +358,11 @@ fn namespace<'a>(value: Value<'a>, database: &'a str) -> Option<Start<'a>> {
 }
 
 /// Where a pipeline's documents go. If a name stands twice, each of them counts.
-fn output(asked: &Asked<'_>, into: Value<'_>, actions: &[Action]) -> Result<(), Error> {
+fn output(
+    asked: &AuthorizationRequest<'_>,
+    into: Value<'_>,
+    actions: &[Action],
+) -> Result<(), Error> {
     match into {
         Value::String(collection) => asked.here(actions, Some(collection)),
         Value::Document(document) => {
@@ -363,7 +376,7 @@ fn output(asked: &Asked<'_>, into: Value<'_>, actions: &[Action]) -> Result<(), 
             }
             for database in databases {
                 for collection in all("coll") {
-                    asked.on(actions, database, At::Open, Some(collection))?;
+                    asked.on(actions, database, VersionScope::Open, Some(collection))?;
                 }
             }
             Ok(())

@@ -5,10 +5,10 @@
 use frond_db::{DatabaseName, Error};
 use frond_doc::Value;
 
-use super::{Asked, At};
+use super::{AuthorizationRequest, VersionScope};
 use crate::access::{Action, EXTERNAL, Privilege, Resource, RoleName, UserName};
 
-impl Asked<'_> {
+impl AuthorizationRequest<'_> {
     /// The database that the users of this command belong to.
     fn home(&self) -> Result<String, Error> {
         if self.database == EXTERNAL {
@@ -18,7 +18,7 @@ impl Asked<'_> {
     }
 
     fn manage(&self, action: Action) -> Result<(), Error> {
-        self.on(&[action], &self.home()?, At::All, None)
+        self.on(&[action], &self.home()?, VersionScope::All, None)
     }
 
     /// Checks an action on the databases of all roles that a field names.
@@ -27,7 +27,7 @@ impl Asked<'_> {
         let roles = self.fields()?.array(field)?;
         for role in roles.iter().flat_map(|roles| roles.iter()) {
             let role = RoleName::read(role, &home)?;
-            self.on(&[action], &role.database, At::All, None)?;
+            self.on(&[action], &role.database, VersionScope::All, None)?;
         }
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Asked<'_> {
                 Resource::Namespace { database, .. } if !database.is_empty() => database,
                 _ => "admin".to_owned(),
             };
-            self.on(&[action], &database, At::All, None)?;
+            self.on(&[action], &database, VersionScope::All, None)?;
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Asked<'_> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn create_user(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn create_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::CreateUser)?;
     asked.on_roles("roles", Action::GrantRole)
 }
@@ -81,7 +81,7 @@ pub fn create_user(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merge_accounts(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn merge_accounts(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let made = [Action::CreateUser, Action::CreateRole, Action::GrantRole, Action::RevokeRole];
     made.into_iter().try_for_each(|action| asked.everywhere(action))?;
     let mut fields = asked.fields()?;
@@ -93,7 +93,7 @@ pub fn merge_accounts(asked: &Asked<'_>) -> Result<(), Error> {
         else {
             continue;
         };
-        asked.on(&[Action::Find], database, At::Open, Some(collection))?;
+        asked.on(&[Action::Find], database, VersionScope::Open, Some(collection))?;
     }
     Ok(())
 }
@@ -102,11 +102,12 @@ pub fn merge_accounts(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn update_user(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn update_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let is_self = asked.is_self()?;
     let home = asked.home()?;
-    let own =
-        |action| -> Result<bool, Error> { Ok(is_self && asked.may(action, &home, At::All, None)?) };
+    let own = |action| -> Result<bool, Error> {
+        Ok(is_self && asked.may(action, &home, VersionScope::All, None)?)
+    };
     let mut fields = asked.fields()?;
     let names = ["pwd", "customData", "mechanisms", "roles"];
     let [password, data, mechanisms, roles] = names.map(|name| fields.value(name).is_some());
@@ -133,7 +134,7 @@ pub fn update_user(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn drop_user(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn drop_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::DropUser)
 }
 
@@ -141,7 +142,7 @@ pub fn drop_user(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn grant_roles(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn grant_roles(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::GrantRole)?;
     asked.on_roles("roles", Action::GrantRole)
 }
@@ -150,7 +151,7 @@ pub fn grant_roles(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn revoke_roles(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn revoke_roles(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::RevokeRole)?;
     asked.on_roles("roles", Action::RevokeRole)
 }
@@ -159,7 +160,7 @@ pub fn revoke_roles(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn create_role(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn create_role(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::CreateRole)?;
     asked.on_privileges(Action::GrantRole)?;
     asked.on_roles("roles", Action::GrantRole)
@@ -169,7 +170,7 @@ pub fn create_role(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn update_role(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn update_role(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.everywhere(Action::RevokeRole)?;
     asked.on_privileges(Action::GrantRole)?;
     asked.on_roles("roles", Action::GrantRole)
@@ -179,7 +180,7 @@ pub fn update_role(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn drop_role(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn drop_role(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::DropRole)
 }
 
@@ -187,7 +188,7 @@ pub fn drop_role(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn grant_privileges(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn grant_privileges(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::GrantRole)?;
     asked.on_privileges(Action::GrantRole)
 }
@@ -196,7 +197,7 @@ pub fn grant_privileges(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn revoke_privileges(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn revoke_privileges(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.manage(Action::RevokeRole)?;
     asked.on_privileges(Action::RevokeRole)
 }
@@ -205,14 +206,14 @@ pub fn revoke_privileges(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn users_info(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn users_info(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let home = asked.home()?;
     let shows_credentials = asked.says("showCredentials")?;
     let one = |value: Value<'_>| {
         let user = UserName::read(value, &home)?;
         match user == asked.rights.login.user && !shows_credentials {
             true => Ok(()),
-            false => asked.on(&[Action::ViewUser], &user.database, At::All, None),
+            false => asked.on(&[Action::ViewUser], &user.database, VersionScope::All, None),
         }
     };
     match asked.argument() {
@@ -229,13 +230,13 @@ pub fn users_info(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn roles_info(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn roles_info(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let home = asked.home()?;
     let one = |value: Value<'_>| {
         let role = RoleName::read(value, &home)?;
         match asked.rights.roles.contains(&role) {
             true => Ok(()),
-            false => asked.on(&[Action::ViewRole], &role.database, At::All, None),
+            false => asked.on(&[Action::ViewRole], &role.database, VersionScope::All, None),
         }
     };
     match asked.argument() {

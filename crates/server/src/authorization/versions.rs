@@ -3,7 +3,7 @@
 use frond_db::Error;
 use frond_vcs::Repository;
 
-use super::{Asked, At};
+use super::{AuthorizationRequest, VersionScope};
 use crate::access::Action;
 
 /// The sides of a range, `a..b` or `a...b`, or the one revision that it is. A side that is left out
@@ -13,12 +13,12 @@ pub fn ends(range: &str) -> impl Iterator<Item = &str> {
     range.split("..").map(|end| end.trim_start_matches('.'))
 }
 
-impl<'a> Asked<'a> {
+impl<'a> AuthorizationRequest<'a> {
     /// Checks that the client may read every version that a field names.
     fn reads(&self, field: &str, collection: Option<&str>) -> Result<(), Error> {
         let Some(revision) = self.fields()?.string(field)? else { return Ok(()) };
         ends(revision).try_for_each(|end| {
-            self.on(&[Action::Find], self.database, At::Revision(end), collection)
+            self.on(&[Action::Find], self.database, VersionScope::Revision(end), collection)
         })
     }
 
@@ -26,7 +26,7 @@ impl<'a> Asked<'a> {
     /// it what `action` says.
     fn takes(&self, field: &str, action: Action) -> Result<(), Error> {
         let Some(revision) = self.fields()?.string(field)? else { return Ok(()) };
-        let at = At::Revision(revision);
+        let at = VersionScope::Revision(revision);
         match self.may(Action::Find, self.database, at, None)? {
             true => Ok(()),
             false => self.on(&[action], self.database, at, None),
@@ -47,16 +47,16 @@ impl<'a> Asked<'a> {
         &self,
         database: &str,
         name: &str,
-        on: impl Fn(At<'_>) -> Result<(), Error>,
+        on: impl Fn(VersionScope<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.rights.grants.limits_branches() {
             let open = Repository::open(&self.server.frond, database);
             let changes = open.and_then(|open| open.reflog(Some(name)));
             if changes.is_ok_and(|changes| changes.iter().any(|change| change.tag.is_some())) {
-                return on(At::All);
+                return on(VersionScope::All);
             }
         }
-        on(At::Branch(name))
+        on(VersionScope::Branch(name))
     }
 }
 
@@ -65,7 +65,7 @@ impl<'a> Asked<'a> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn reading(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn reading(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let collection = asked.collection()?;
     asked.here(&[Action::Find], collection)?;
     ["range", "from", "to", "target"].iter().try_for_each(|field| asked.reads(field, collection))
@@ -75,26 +75,26 @@ pub fn reading(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn branch(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn branch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let manage = [Action::ManageBranches];
     let mut fields = asked.fields()?;
     let (named, start) = (fields.string("branch")?, fields.string("start")?);
     let delete = fields.value("delete");
     let deletes = fields.boolean("forceDelete")? || delete.is_some_and(|delete| delete.is_truthy());
     if fields.boolean("removeExpired")? {
-        asked.on(&manage, asked.database, At::All, None)?;
+        asked.on(&manage, asked.database, VersionScope::All, None)?;
     }
     let names = [named, delete.and_then(|delete| delete.as_str())];
     for name in names.iter().flatten() {
-        asked.on(&manage, asked.database, At::Branch(name), None)?;
+        asked.on(&manage, asked.database, VersionScope::Branch(name), None)?;
     }
     let has_name = names.iter().any(Option::is_some);
-    if !has_name && !asked.may(Action::ManageBranches, asked.database, At::Open, None)? {
+    if !has_name && !asked.may(Action::ManageBranches, asked.database, VersionScope::Open, None)? {
         return asked.here(&[Action::Find], None);
     }
     if start.is_none() && has_name && !deletes {
         // It begins where this database is open.
-        if !asked.may(Action::Find, asked.database, At::Open, None)? {
+        if !asked.may(Action::Find, asked.database, VersionScope::Open, None)? {
             asked.here(&manage, None)?;
         }
     }
@@ -105,7 +105,7 @@ pub fn branch(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn commit(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn commit(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.here(&[Action::Commit], None)?;
     let merged = asked.fields()?.array("merges")?;
     let mut versions = merged.iter().flat_map(|merged| merged.iter());
@@ -113,7 +113,7 @@ pub fn commit(asked: &Asked<'_>) -> Result<(), Error> {
     asked.here(&[Action::Merge], None)?;
     let mut named = std::iter::once(first).chain(versions).filter_map(|version| version.as_str());
     named.try_for_each(|version| {
-        asked.on(&[Action::Find], asked.database, At::Revision(version), None)
+        asked.on(&[Action::Find], asked.database, VersionScope::Revision(version), None)
     })
 }
 
@@ -121,7 +121,7 @@ pub fn commit(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merge(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn merge(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     if asked.says("dryRun")? {
         asked.here(&[Action::Find], None)?;
         return asked.reads("merge_in", None);
@@ -133,7 +133,7 @@ pub fn merge(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merging(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn merging(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.here(&[Action::Merge], None)?;
     for field in ["merge_in", "target", "onto"] {
         asked.reads(field, None)?;
@@ -145,7 +145,7 @@ pub fn merging(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn reset(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn reset(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.here(&[Action::ResetBranch], None)?;
     asked.takes("target", Action::ResetBranch)
 }
@@ -154,7 +154,7 @@ pub fn reset(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn restore(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn restore(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let collection = asked.collection()?;
     asked.here(&[Action::Insert, Action::Update, Action::Remove], collection)?;
     asked.reads("from", collection)
@@ -165,13 +165,13 @@ pub fn restore(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn tag(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn tag(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     if fields.string("tag")?.is_none() {
         return asked.here(&[Action::Find], None);
     }
     if fields.boolean("delete")? || fields.boolean("force")? {
-        asked.on(&[Action::Tag], asked.database, At::All, None)?;
+        asked.on(&[Action::Tag], asked.database, VersionScope::All, None)?;
     }
     asked.here(&[Action::Tag], None)?;
     asked.reads("target", None)
@@ -181,14 +181,14 @@ pub fn tag(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn reflog(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn reflog(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     if fields.value("expireBefore").is_some() {
-        asked.on(&[Action::SetPolicy], asked.database, At::All, None)?;
+        asked.on(&[Action::SetPolicy], asked.database, VersionScope::All, None)?;
     }
     let find = [Action::Find];
     if fields.boolean("all")? || fields.boolean("dropped")? {
-        asked.on(&find, asked.database, At::All, None)?;
+        asked.on(&find, asked.database, VersionScope::All, None)?;
     }
     if let Some(branch) = fields.string("branch")? {
         return asked
@@ -197,7 +197,7 @@ pub fn reflog(asked: &Asked<'_>) -> Result<(), Error> {
     // A version that is no branch has no changes: those of all are told then.
     let open = asked.server.frond.database(asked.database);
     let is_branch = open.is_ok_and(|open| open.branch().is_some());
-    let at = if is_branch { At::Open } else { At::All };
+    let at = if is_branch { VersionScope::Open } else { VersionScope::All };
     asked.on(&find, asked.database, at, None)
 }
 
@@ -206,17 +206,17 @@ pub fn reflog(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn undo(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn undo(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let exists =
         Repository::open(&asked.server.frond, asked.database).and_then(|open| open.exists());
     let mut fields = asked.fields()?;
     let dropped = fields.string("dropped")?;
     if dropped.is_some() || !exists.unwrap_or(true) {
         let own = [Action::DropDatabase, Action::Insert];
-        asked.on(&own, asked.database, At::All, None)?;
+        asked.on(&own, asked.database, VersionScope::All, None)?;
         return match dropped {
             Some(dropped) => {
-                asked.on(&[Action::DropDatabase, Action::Find], dropped, At::All, None)
+                asked.on(&[Action::DropDatabase, Action::Find], dropped, VersionScope::All, None)
             }
             None => Ok(()),
         };
@@ -234,20 +234,20 @@ pub fn undo(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn erase(asked: &Asked<'_>) -> Result<(), Error> {
-    asked.on(&[Action::Erase], asked.database, At::All, None)
+pub fn erase(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    asked.on(&[Action::Erase], asked.database, VersionScope::All, None)
 }
 
 /// `frondPolicy`: a client that reads the database may look at it.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn policy(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn policy(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     let sets = fields.document("set")?.is_some();
     let changes = fields.boolean("remove")? || fields.boolean("thin")?;
-    if sets || changes || !asked.may(Action::Find, asked.database, At::Open, None)? {
-        return asked.on(&[Action::SetPolicy], asked.database, At::All, None);
+    if sets || changes || !asked.may(Action::Find, asked.database, VersionScope::Open, None)? {
+        return asked.on(&[Action::SetPolicy], asked.database, VersionScope::All, None);
     }
     Ok(())
 }
@@ -256,7 +256,7 @@ pub fn policy(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merge_rules(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn merge_rules(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.here(&[Action::CollMod], asked.collection()?)
 }
 
@@ -264,7 +264,7 @@ pub fn merge_rules(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn remotes(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn remotes(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.cluster(Action::UseRemotes)
 }
 
@@ -272,18 +272,23 @@ pub fn remotes(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn push(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn push(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.cluster(Action::UseRemotes)?;
-    asked.on(&[Action::Find], asked.database, At::All, None)
+    asked.on(&[Action::Find], asked.database, VersionScope::All, None)
 }
 
 /// `frondClone`, `frondFetch`, `frondPull`: any part of the database may come.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn fetch(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn fetch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.cluster(Action::UseRemotes)?;
-    asked.on(&[Action::Find, Action::Insert, Action::Merge], asked.database, At::All, None)
+    asked.on(
+        &[Action::Find, Action::Insert, Action::Merge],
+        asked.database,
+        VersionScope::All,
+        None,
+    )
 }
 
 /// `frondHandOver`: brings a database here from another place, with what clients of all databases
@@ -301,6 +306,6 @@ pub fn hand_over(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn drop_database(asked: &Asked<'_>) -> Result<(), Error> {
-    asked.on(&[Action::DropDatabase], asked.database, At::All, None)
+pub fn drop_database(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    asked.on(&[Action::DropDatabase], asked.database, VersionScope::All, None)
 }

@@ -3,10 +3,10 @@
 use frond_db::Error;
 use frond_doc::{Document, Value};
 
-use super::{Asked, At, pipelines, split_namespace};
+use super::{AuthorizationRequest, VersionScope, pipelines, split_namespace};
 use crate::access::Action;
 
-impl Asked<'_> {
+impl AuthorizationRequest<'_> {
     /// Checks actions on the collection that the command's own field names.
     fn named(&self, actions: &[Action]) -> Result<(), Error> {
         self.here(actions, self.argument().as_str())
@@ -23,7 +23,7 @@ impl Asked<'_> {
     /// Checks actions on `database.collection`.
     fn on_namespace(&self, actions: &[Action], namespace: &str) -> Result<(), Error> {
         let (database, collection) = split_namespace(namespace)?;
-        self.on(actions, database, At::Open, Some(collection))
+        self.on(actions, database, VersionScope::Open, Some(collection))
     }
 }
 
@@ -36,7 +36,7 @@ fn says(document: Document<'_>, name: &str) -> bool {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn insert(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn insert(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.named(&[Action::Insert])?;
     asked.passing_validators()
 }
@@ -45,7 +45,7 @@ pub fn insert(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn update(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn update(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.named(&[Action::Update])?;
     if asked.documents("updates").any(|statement| says(statement, "upsert")) {
         asked.named(&[Action::Insert])?;
@@ -57,7 +57,7 @@ pub fn update(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn find_and_modify(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn find_and_modify(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.named(&[Action::Find])?;
     let mut fields = asked.fields()?;
     if fields.boolean("remove")? {
@@ -76,9 +76,9 @@ pub fn find_and_modify(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn create(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn create(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let collection = asked.argument().as_str();
-    let may_insert = asked.may(Action::Insert, asked.database, At::Open, collection)?;
+    let may_insert = asked.may(Action::Insert, asked.database, VersionScope::Open, collection)?;
     if !may_insert || asked.fields()?.string("viewOn")?.is_some() {
         asked.named(&[Action::CreateCollection])?;
     }
@@ -89,7 +89,7 @@ pub fn create(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn coll_mod(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn coll_mod(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.named(&[Action::CollMod])?;
     pipelines::of_view(asked)
 }
@@ -98,7 +98,7 @@ pub fn coll_mod(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn clone_capped(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn clone_capped(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.named(&[Action::Find])?;
     if let Some(to) = asked.fields()?.string("toCollection")? {
         let make = [Action::Insert, Action::CreateIndex, Action::CreateCollection];
@@ -112,7 +112,7 @@ pub fn clone_capped(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn rename(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn rename(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let Some(from) = asked.argument().as_str() else { return asked.cluster(Action::Internal) };
     let (from_database, from_collection) = split_namespace(from)?;
     let mut fields = asked.fields()?;
@@ -122,7 +122,7 @@ pub fn rename(asked: &Asked<'_>) -> Result<(), Error> {
             asked.on_namespace(&[Action::RenameCollectionSameDB], from)?;
             asked.on_namespace(&[Action::RenameCollectionSameDB], to)?;
             let reads = |database, collection| {
-                asked.may(Action::Find, database, At::Open, Some(collection))
+                asked.may(Action::Find, database, VersionScope::Open, Some(collection))
             };
             if reads(to_database, to_collection)? && !reads(from_database, from_collection)? {
                 return Err(asked.refused(from_database));
@@ -142,7 +142,7 @@ pub fn rename(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn data_size(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn data_size(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     match asked.argument() {
         Value::String(namespace) => asked.on_namespace(&[Action::Find], namespace),
         _ => asked.here(&[Action::Find], None),
@@ -153,7 +153,7 @@ pub fn data_size(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn list_collections(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn list_collections(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     if fields.boolean("nameOnly")? && fields.boolean("authorizedCollections")? {
         return Ok(());
@@ -165,7 +165,7 @@ pub fn list_collections(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn list_databases(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn list_databases(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     match asked.fields()?.optional_boolean("authorizedDatabases")? {
         Some(false) => asked.cluster(Action::ListDatabases),
         Some(true) | None => Ok(()),
@@ -176,7 +176,7 @@ pub fn list_databases(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn kill_all_sessions(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn kill_all_sessions(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.cluster(Action::KillAnySession)
 }
 
@@ -184,7 +184,7 @@ pub fn kill_all_sessions(asked: &Asked<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn profile(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn profile(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     let sets = asked.argument().as_integer() != Some(-1)
         || ["slowms", "sampleRate", "filter"].iter().any(|name| fields.value(name).is_some());

@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
+use frond_db::request_profile;
 use frond_db::retry::StatementIds;
-use frond_db::work;
 use frond_db::{
     Database, Deferred, DeleteStatement, Error, StatementCounts, UpdateStatement, WriteError,
 };
@@ -18,7 +18,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::{Code, text};
 
 use crate::access::{Action, ActionSet};
-use crate::authorization::{Asked, At};
+use crate::authorization::{AuthorizationRequest, VersionScope};
 use crate::commands::{find, reply, write};
 use crate::errors::{append_details, append_error};
 use crate::fields::Fields;
@@ -134,7 +134,7 @@ impl Command<'_> {
                 StatementIds::Listed(ids.get(begun..).unwrap_or_default().to_vec())
             }
         };
-        work::begin_group(begun);
+        request_profile::begin_group(begun);
         let done = open(request, database, collection, statements).and_then(|database| {
             let database = database.deferring(deferred);
             group_in(request, &database, collection, group, options.is_ordered)
@@ -372,7 +372,7 @@ fn read_position(
 ///
 /// # Errors
 /// `Unauthorized` (13); what the command's own reading of operations and namespaces meets.
-pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let mut fields = asked.fields()?;
     let mut sent = |name| documents(asked.name, asked.sequences, &mut fields, name);
     let (operations, namespaces) = (sent("ops")?, sent("nsInfo")?);
@@ -402,7 +402,7 @@ pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
     }
     for ((database, collection), actions) in namespaces.iter().zip(wanted) {
         let actions: Vec<Action> = actions.iter().collect();
-        asked.on(&actions, database, At::Open, Some(collection))?;
+        asked.on(&actions, database, VersionScope::Open, Some(collection))?;
     }
     Ok(())
 }

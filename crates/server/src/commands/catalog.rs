@@ -7,7 +7,7 @@ use frond_doc::{Array, Binary, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::{Code, Filter};
 
 use crate::access::Action;
-use crate::authorization::At;
+use crate::authorization::VersionScope;
 use crate::commands::{reply, users};
 use crate::common_fields::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
@@ -36,7 +36,7 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
     for collection in &collections {
         if let (Some(asked), true) = (&asked, only_own) {
             let name = Some(collection.name.as_str());
-            if !asked.may(Action::Find, request.database_name, At::Open, name)? {
+            if !asked.may(Action::Find, request.database_name, VersionScope::Open, name)? {
                 continue;
             }
         }
@@ -100,7 +100,7 @@ fn listed_system(
         }
         if let Some(rights) = &request.rights {
             let asked = request.asked(rights);
-            if !asked.may(Action::Find, request.database_name, At::Open, Some(name))? {
+            if !asked.may(Action::Find, request.database_name, VersionScope::Open, Some(name))? {
                 continue;
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use frond_db::{Error, ToldPlaces, work};
+use frond_db::{ChangedPlaces, Error, request_profile};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -47,7 +47,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
         None => check_out(request, id, collection, is_timed)?,
     };
     if let Some(origin) = &checked_out.cursor().origin {
-        work::note(|| origin.plan.clone());
+        request_profile::note(|| origin.plan.clone());
         request.operation.note_origin(origin);
     }
     check_rights(request, &checked_out.cursor().facts)?;
@@ -169,7 +169,7 @@ fn await_batch<'a>(
 }
 
 /// Waits, with the thread, until something was written or the time is over.
-fn await_news(request: &Request<'_>, news: &ToldPlaces, until: Instant) -> Result<(), Error> {
+fn await_news(request: &Request<'_>, news: &ChangedPlaces, until: Instant) -> Result<(), Error> {
     loop {
         request.operation.check_killed()?;
         let left = until.saturating_duration_since(Instant::now());

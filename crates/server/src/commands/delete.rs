@@ -13,7 +13,8 @@ use crate::tables;
 /// Runs a `delete`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
-    let write::Written { statements, options } = write::read(request, "deletes", read_statement)?;
+    let write::WriteCommand { statements, options } =
+        write::read(request, "deletes", read_statement)?;
     request.server.count(Counter::Delete, statements.len() as u64);
     let durability = request.common.durability;
     let database = request.database_for_write(options.statements)?;

@@ -12,7 +12,7 @@ use frond_query::pipeline::{Pipeline, explained};
 use frond_query::{Code, Update};
 use frond_vcs::Repository;
 
-use crate::authorization::Asked;
+use crate::authorization::AuthorizationRequest;
 use crate::commands::handshake::MONGODB_VERSION;
 use crate::commands::{
     self, aggregate, count, delete, distinct, find, find_and_modify, update, write,
@@ -55,13 +55,13 @@ pub fn run(request: &Request<'_>) -> Answer {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let Some(body) = asked.argument().as_document() else { return Ok(()) };
     let name = body.iter().next().map_or("", |(name, _)| name);
     // One that there is not is refused for that.
     let Some(command) = commands::find(name) else { return Ok(()) };
     refuse_duplicates(command.name, body)?;
-    Asked { name: command.name, body, ..*asked }.meets(command.needs)
+    AuthorizationRequest { name: command.name, body, ..*asked }.meets(command.needs)
 }
 
 fn explain(

@@ -45,7 +45,7 @@ fn append_kept(
     undo_seconds: u64,
 ) -> Result<(), Error> {
     let frond = &request.server.frond;
-    let kept = frond_vcs::kept(frond)?;
+    let kept = frond_vcs::undoable(frond)?;
     let long = |count: u64| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX));
     let undo_millis = i64::try_from(undo_seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     answer

@@ -14,7 +14,7 @@ use frond_db::Error;
 use frond_doc::{Array, Document, DocumentBuilder, ObjectId, Value};
 use frond_query::Code;
 
-use crate::commands::replica_set::{self, Standing};
+use crate::commands::replica_set::{self, SetDescription};
 use crate::commands::{certificate_login, login};
 use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
@@ -99,7 +99,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
 
 /// Appends what the replica set is, and what this member is in it.
 fn append_set(answer: &mut DocumentBuilder, server: &Shared, primary_name: &str, is_primary: bool) {
-    let standing = Standing::of(server);
+    let standing = SetDescription::of(server);
     answer.begin_array("hosts");
     for host in &standing.members.all {
         answer.push(Value::String(&host.address));
@@ -159,7 +159,7 @@ pub fn append_topology_version(answer: &mut DocumentBuilder, server: &Shared) {
 }
 
 fn append_last_write(answer: &mut DocumentBuilder, server: &Shared) {
-    let (time, term) = (server.operation_time(), Standing::of(server).term);
+    let (time, term) = (server.operation_time(), SetDescription::of(server).term);
     answer.begin_document("lastWrite");
     replica_set::append_optime(answer, "opTime", time, term);
     answer.append("lastWriteDate", replica_set::date_of(time));

@@ -10,10 +10,10 @@ use frond_query::Code;
 use frond_vcs::{BranchInfo, BranchPolicy, CommitInfo, CommitRequest, LogRequest, Repository};
 
 use crate::access::Action;
-use crate::authorization::At;
+use crate::authorization::VersionScope;
 use crate::commands::reply;
 use crate::fields::Fields;
-use crate::hooks::{Act, Occasion};
+use crate::hooks::{Act, HookEvent};
 use crate::request::{Answer, Request};
 
 /// The author of a commit whose client names none: who has logged in.
@@ -84,9 +84,9 @@ pub fn occasion<'r>(
     request: &Request<'r>,
     act: Act,
     facts: Vec<(&'static str, String)>,
-) -> Occasion<'r> {
+) -> HookEvent<'r> {
     let user = request.peer.login().map(|login| login.user.user.clone()).unwrap_or_default();
-    Occasion { act, database: request.database_name, user, facts }
+    HookEvent { act, database: request.database_name, user, facts }
 }
 
 /// Takes a date, as milliseconds since 1970.
@@ -362,9 +362,12 @@ fn append_details(
     branch: &BranchInfo,
 ) -> Result<(), Error> {
     let is_readable = |name: &str| match &request.rights {
-        Some(rights) => {
-            request.asked(rights).may(Action::Find, request.database_name, At::Branch(name), None)
-        }
+        Some(rights) => request.asked(rights).may(
+            Action::Find,
+            request.database_name,
+            VersionScope::Branch(name),
+            None,
+        ),
         None => Ok(true),
     };
     if branch.head.is_none() || !is_readable(&branch.name)? {

@@ -4,7 +4,7 @@ use frond_doc::{DocumentBuilder, Value};
 
 use crate::commands::reply;
 use crate::request::{Answer, Request};
-use crate::usage::{Event, Latencies, Latency, Spent};
+use crate::usage::{CommandTime, Event, Latencies, Latency};
 
 /// Tells what collections were used for since the server began.
 pub fn top(request: &Request<'_>) -> Answer {
@@ -14,7 +14,7 @@ pub fn top(request: &Request<'_>) -> Answer {
     for (namespace, usage) in request.server.usage.namespaces() {
         let (all, writing) = (usage.spent_in_all(), usage.spent_writing());
         // A command may be counted between the two readings.
-        let reading = Spent {
+        let reading = CommandTime {
             micros: all.micros.saturating_sub(writing.micros),
             count: all.count.saturating_sub(writing.count),
         };
@@ -31,7 +31,7 @@ pub fn top(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-fn append_spent(answer: &mut DocumentBuilder, name: &str, spent: Spent) {
+fn append_spent(answer: &mut DocumentBuilder, name: &str, spent: CommandTime) {
     answer
         .begin_document(name)
         .append("time", Value::Int64(reply::long(spent.micros)))

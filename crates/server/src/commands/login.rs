@@ -135,17 +135,17 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             if is_done {
                 log_in(request, conversation, user)?;
             } else {
-                let stage = Stage::Proved(user);
+                let stage = Stage::VerifiedLogin(user);
                 request.peer.put_conversation(Conversation { stage, ..conversation });
             }
             Ok(answer(&step))
         }
-        Stage::Proved(user) if payload.is_empty() => {
+        Stage::VerifiedLogin(user) if payload.is_empty() => {
             let (number, user) = (conversation.id, *user);
             log_in(request, conversation, user)?;
             Ok(answer(&Step { conversation: number, is_done: true, payload: String::new() }))
         }
-        Stage::Proved(_) => Err(told(request, &conversation, failed())),
+        Stage::VerifiedLogin(_) => Err(told(request, &conversation, failed())),
     }
 }
 

@@ -74,7 +74,7 @@ pub use fail_point::NAME as CONFIGURE_FAIL_POINT;
 pub use server_status::FAULT_ADVICE;
 
 use crate::access::Action::*;
-use crate::authorization::Needs::{self, *};
+use crate::authorization::RequiredRights::{self, *};
 use crate::authorization::{pipelines, users as rights_of_users, versions, writes};
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
@@ -96,7 +96,7 @@ pub struct Command {
     /// Its name.
     pub name: &'static str,
     /// What a client needs to run it.
-    pub needs: Needs,
+    pub needs: RequiredRights,
     /// Other names that clients use.
     pub aliases: &'static [&'static str],
     /// What it counts as. Handlers of writes count for themselves, by document.
@@ -116,19 +116,23 @@ pub struct Command {
 }
 
 impl Command {
-    const fn new(name: &'static str, needs: Needs, handler: fn(&Request<'_>) -> Answer) -> Command {
+    const fn new(
+        name: &'static str,
+        needs: RequiredRights,
+        handler: fn(&Request<'_>) -> Answer,
+    ) -> Command {
         Command::answered(name, needs, Run::Handler(handler))
     }
 
-    const fn refused(name: &'static str, needs: Needs, why: &'static str) -> Command {
+    const fn refused(name: &'static str, needs: RequiredRights, why: &'static str) -> Command {
         Command::answered(name, needs, Run::Refused(why))
     }
 
-    const fn search(name: &'static str, needs: Needs) -> Command {
+    const fn search(name: &'static str, needs: RequiredRights) -> Command {
         Command::answered(name, needs, Run::NoSearch)
     }
 
-    const fn answered(name: &'static str, needs: Needs, run: Run) -> Command {
+    const fn answered(name: &'static str, needs: RequiredRights, run: Run) -> Command {
         Command {
             name,
             needs,

@@ -8,7 +8,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::{Code, Filter};
 
 use crate::access::{Action, Target};
-use crate::authorization::{self, Asked};
+use crate::authorization::{self, AuthorizationRequest};
 use crate::log::shortened;
 use crate::operations::Operation;
 use crate::request::{Answer, Request};
@@ -45,7 +45,7 @@ fn asks_for_own(command: Document<'_>) -> bool {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn needs(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     if asks_for_own(asked.body) { Ok(()) } else { asked.cluster(Action::Inprog) }
 }
 

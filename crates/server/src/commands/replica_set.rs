@@ -17,7 +17,7 @@ use crate::shared::Shared;
 const TERM_ALONE: i64 = 1;
 
 /// What a server says of the set that it is in.
-pub struct Standing {
+pub struct SetDescription {
     /// All members.
     pub members: Arc<Members>,
     /// Where writes are taken, if that is known.
@@ -28,17 +28,17 @@ pub struct Standing {
     pub is_ready: bool,
 }
 
-impl Standing {
+impl SetDescription {
     /// That of a server.
-    pub fn of(server: &Shared) -> Standing {
+    pub fn of(server: &Shared) -> SetDescription {
         let Some(replica) = &server.replica else {
             let primary = server.is_primary().then(|| server.member.host.clone());
             let members = Arc::new(Members::first([&server.member.host]));
             let term = TERM_ALONE;
-            return Standing { members, primary, term, is_ready: true };
+            return SetDescription { members, primary, term, is_ready: true };
         };
         let standing = replica.standing();
-        Standing {
+        SetDescription {
             members: replica.members(),
             primary: standing.primary,
             term: i64::try_from(standing.term).unwrap_or(i64::MAX),
@@ -91,7 +91,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let server = request.server;
     let time = server.operation_time();
-    let standing = Standing::of(server);
+    let standing = SetDescription::of(server);
     let own = &*server.member.host;
     let count = i32::try_from(standing.members.all.len()).unwrap_or(i32::MAX);
     let majority = count / 2 + 1;
@@ -140,7 +140,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-fn append_own(answer: &mut DocumentBuilder, server: &Shared, standing: &Standing) {
+fn append_own(answer: &mut DocumentBuilder, server: &Shared, standing: &SetDescription) {
     let term = standing.term;
     let time = server.operation_time();
     answer.append("uptime", reply::number(server.started.elapsed().as_secs()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use frond_db::{Error, work};
+use frond_db::{Error, request_profile};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use crate::access::Granted;
@@ -87,7 +87,7 @@ fn origin(request: &Request<'_>) -> Arc<Origin> {
         true => sent.clone(),
         false => shortened(sent.view()),
     };
-    Arc::new(Origin { command, plan: work::plan() })
+    Arc::new(Origin { command, plan: request_profile::plan() })
 }
 
 /// What the command was allowed, to be asked again when its cursor is read on.

@@ -13,7 +13,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_quorum::VOTERS_MAX;
 
-use crate::commands::replica_set::Standing;
+use crate::commands::replica_set::SetDescription;
 use crate::fields::Fields;
 use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
@@ -30,7 +30,7 @@ pub fn config(request: &Request<'_>) -> Answer {
     fields.ignore(&["commitmentStatus"]);
     fields.finish()?;
     let server = request.server;
-    let standing = Standing::of(server);
+    let standing = SetDescription::of(server);
     let mut answer = DocumentBuilder::new();
     answer
         .begin_document("config")
@@ -103,7 +103,7 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
     fields.finish()?;
     let server = request.server;
     let asked = parse(asked, &server.member.set)?;
-    let known = Standing::of(server).members;
+    let known = SetDescription::of(server).members;
     let Some(replica) = &server.replica else {
         if known.all == asked.all {
             return Ok(DocumentBuilder::new());

@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuilder, Value};
 use frond_vcs::TagInfo;
 
 use crate::access::Action;
-use crate::authorization::At;
+use crate::authorization::VersionScope;
 use crate::commands::history::author_default;
 use crate::request::{Answer, Request};
 
@@ -55,7 +55,12 @@ pub fn run(request: &Request<'_>) -> Answer {
 fn is_readable(request: &Request<'_>, tag: &TagInfo) -> Result<bool, Error> {
     let Some(rights) = &request.rights else { return Ok(true) };
     let commit = tag.commit.to_string();
-    request.asked(rights).may(Action::Find, request.database_name, At::Revision(&commit), None)
+    request.asked(rights).may(
+        Action::Find,
+        request.database_name,
+        VersionScope::Revision(&commit),
+        None,
+    )
 }
 
 /// Appends `tag commitId time`, and `message author` of an annotated one.

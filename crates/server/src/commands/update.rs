@@ -11,7 +11,8 @@ use crate::shared::Counter;
 /// Runs an `update`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
-    let write::Written { statements, options } = write::read(request, "updates", read_statement)?;
+    let write::WriteCommand { statements, options } =
+        write::read(request, "updates", read_statement)?;
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
     let database = write::database(request, options.statements)?;

@@ -19,7 +19,7 @@ pub struct WriteOptions {
 }
 
 /// What a command writes: its statements, and the options of all of them.
-pub struct Written<S> {
+pub struct WriteCommand<S> {
     /// In their order.
     pub statements: Vec<S>,
     /// Whether to stop at the first error, and how the statements are named.
@@ -35,7 +35,7 @@ pub fn read<S>(
     request: &Request<'_>,
     name: &'static str,
     read: impl Fn(Document<'_>, &Option<DocumentBuf>) -> Result<S, Error>,
-) -> Result<Written<S>, Error> {
+) -> Result<WriteCommand<S>, Error> {
     let mut fields = request.fields()?;
     let documents = request.documents(&mut fields, name)?;
     let options = read_options(&mut fields)?;
@@ -43,7 +43,7 @@ pub fn read<S>(
     let variables = fields.document("let")?.map(|variables| variables.to_buf());
     fields.finish()?;
     let statements = documents.iter().map(|document| read(document.view(), &variables));
-    Ok(Written { statements: statements.collect::<Result<_, _>>()?, options })
+    Ok(WriteCommand { statements: statements.collect::<Result<_, _>>()?, options })
 }
 
 /// Takes the fields that all writes have.

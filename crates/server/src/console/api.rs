@@ -27,8 +27,8 @@ use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use tokio::sync::oneshot;
 
-use super::logins::Proved;
-use super::text_memory::{TextShare, Unread};
+use super::logins::VerifiedLogin;
+use super::text_memory::{BodyError, TextShare};
 use super::{Answer, Console, text};
 use crate::access::UserName;
 use crate::dispatch;
@@ -84,7 +84,7 @@ pub(super) async fn answer(
 
 /// Who has logged in, if that still holds: the user is there, with the password that was proved.
 fn find(console: &Console, headers: &HeaderMap) -> Option<Arc<Login>> {
-    let is_valid = |proved: &Proved| {
+    let is_valid = |proved: &VerifiedLogin| {
         let directory = console.server.accounts.directory(&console.server.frond);
         let users = directory.as_ref().map(|directory| &directory.users);
         users.ok().and_then(|users| users.get(&proved.login.user)).is_some_and(|user| {
@@ -112,8 +112,10 @@ async fn read(
     }
     let (body, held) = match console.text.read(body, bytes).await {
         Ok(read) => read,
-        Err(Unread::Stopped) => return Err((StatusCode::REQUEST_TIMEOUT, "the body didn't come")),
-        Err(Unread::TooLarge) => {
+        Err(BodyError::Stopped) => {
+            return Err((StatusCode::REQUEST_TIMEOUT, "the body didn't come"));
+        }
+        Err(BodyError::TooLarge) => {
             return Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"));
         }
     };
@@ -176,7 +178,7 @@ async fn log_in(
     let (Some(login), Some(credentials)) = (peer.login(), credentials) else {
         return text(StatusCode::UNAUTHORIZED, "Authentication failed.");
     };
-    let proved = Proved { login: Arc::clone(&login), credentials };
+    let proved = VerifiedLogin { login: Arc::clone(&login), credentials };
     match console.logins.enter(proved, Instant::now()) {
         Ok(cookie) => with_cookie(session(console, Some(&login)), &cookie),
         Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, &error.message),

@@ -42,7 +42,7 @@ pub(super) struct Logins {
 }
 
 /// A user who has proved to know its password, and by what that was checked.
-pub(super) struct Proved {
+pub(super) struct VerifiedLogin {
     /// The user.
     pub login: Arc<Login>,
     /// What the server knew of the password before it was proved: another password has others,
@@ -51,7 +51,7 @@ pub(super) struct Proved {
 }
 
 struct Entry {
-    proved: Proved,
+    proved: VerifiedLogin,
     begun: Instant,
     used: Instant,
 }
@@ -71,7 +71,7 @@ impl Logins {
     ///
     /// # Errors
     /// As [`random_bytes`].
-    pub fn enter(&self, proved: Proved, now: Instant) -> Result<String, Error> {
+    pub fn enter(&self, proved: VerifiedLogin, now: Instant) -> Result<String, Error> {
         let bytes = random_bytes(TOKEN_BYTES)?;
         let mut known = self.lock();
         known.retain(|_, entry| !entry.is_over(now));
@@ -88,7 +88,7 @@ impl Logins {
         &self,
         headers: &HeaderMap,
         now: Instant,
-        is_valid: impl FnOnce(&Proved) -> bool,
+        is_valid: impl FnOnce(&VerifiedLogin) -> bool,
     ) -> Option<Arc<Login>> {
         let token = self.token(headers)?;
         let mut known = self.lock();
@@ -143,10 +143,10 @@ mod tests {
     use crate::access::UserName;
     use crate::common_fields::UserDigest;
 
-    fn login(name: &str) -> Proved {
+    fn login(name: &str) -> VerifiedLogin {
         let user = UserName { database: "admin".to_owned(), user: name.to_owned() };
         let login = Arc::new(Login { digest: UserDigest::of(name), user, id: [1; 16] });
-        Proved { login, credentials: Vec::new() }
+        VerifiedLogin { login, credentials: Vec::new() }
     }
 
     fn find(logins: &Logins, headers: &HeaderMap, now: Instant) -> Option<Arc<Login>> {

@@ -49,7 +49,7 @@ pub(super) struct TextShare {
 
 /// Why a body wasn't read.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum BodyError {
     /// It didn't come, or too slowly.
     Stopped,
     /// There is more of it than was announced.
@@ -81,7 +81,7 @@ impl TextMemory {
     ///
     /// # Errors
     /// If it doesn't come, too slowly, or there is more of it.
-    pub async fn read<B>(&self, body: B, bytes: usize) -> Result<(Vec<u8>, TextShare), Unread>
+    pub async fn read<B>(&self, body: B, bytes: usize) -> Result<(Vec<u8>, TextShare), BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -93,7 +93,7 @@ impl TextMemory {
         body: B,
         bytes: usize,
         stall_max: Duration,
-    ) -> Result<(Vec<u8>, TextShare), Unread>
+    ) -> Result<(Vec<u8>, TextShare), BodyError>
     where
         B: Body<Data = Bytes>,
     {
@@ -107,15 +107,15 @@ impl TextMemory {
             let holds = share.shares.is_some() || share.turn.is_some();
             let is_late = holds && self.is_waited_for() && now - begun >= progress_time(text.len());
             if is_late || next.is_err() && now - last >= stall_max {
-                return Err(Unread::Stopped);
+                return Err(BodyError::Stopped);
             }
             let Ok(next) = next else { continue };
             let Some(frame) = next else { return Ok((text, share)) };
-            let frame = frame.map_err(|_| Unread::Stopped)?;
+            let frame = frame.map_err(|_| BodyError::Stopped)?;
             let Ok(data) = frame.into_data() else { continue };
             let needed = text.len() + data.len();
             if bytes < needed {
-                return Err(Unread::TooLarge);
+                return Err(BodyError::TooLarge);
             }
             if text.capacity() < needed {
                 // Doubling keeps the copying linear.

@@ -10,7 +10,7 @@ use frond_query::Code;
 use super::failure::{Failure, append_labels};
 use crate::commands::Command;
 use crate::common_fields::Part;
-use crate::fail_points::{Asking, FailWrite, Hit};
+use crate::fail_points::{CommandFault, FailWrite, FaultedCommand};
 use crate::operations::{Operation, collection_of};
 use crate::peer::Peer;
 use crate::shared::Shared;
@@ -20,7 +20,7 @@ use crate::transactions;
 const BLOCK_STEP: Duration = Duration::from_millis(10);
 
 /// A command that fail points are asked for.
-pub(super) struct Asked<'a> {
+pub(super) struct FaultCheck<'a> {
     pub server: &'a Shared,
     pub peer: &'a Arc<Peer>,
     pub command: &'a Command,
@@ -30,8 +30,8 @@ pub(super) struct Asked<'a> {
 
 /// What is left to do when the command has run.
 #[derive(Default)]
-pub(super) struct Rest {
-    hit: Hit,
+pub(super) struct FaultsAfterRun {
+    hit: CommandFault,
     write: FailWrite,
 }
 
@@ -40,16 +40,19 @@ pub(super) struct Rest {
 /// # Errors
 /// What fail points were told, or that the operation was killed meanwhile. A connection that is to
 /// be closed is noted in the peer.
-pub(super) fn before(asked: &Asked<'_>, operation: &Operation) -> Result<Rest, Failure> {
+pub(super) fn before(
+    asked: &FaultCheck<'_>,
+    operation: &Operation,
+) -> Result<FaultsAfterRun, Failure> {
     let points = &asked.server.fail_points;
     if !points.are_on() {
-        return Ok(Rest::default());
+        return Ok(FaultsAfterRun::default());
     }
-    let mut rest = Rest::default();
+    let mut rest = FaultsAfterRun::default();
     let collection = collection_of(asked.body).unwrap_or("$cmd");
     let namespace = [&operation.database, ".", collection].concat();
     let app_name = asked.peer.app_name();
-    let asking = Asking {
+    let asking = FaultedCommand {
         names: (asked.command.name, asked.command.aliases),
         namespace: &namespace,
         app_name: app_name.as_deref(),
@@ -86,8 +89,8 @@ pub(super) fn before(asked: &Asked<'_>, operation: &Operation) -> Result<Rest, F
 /// # Errors
 /// That the connection is closed instead.
 pub(super) fn after(
-    asked: &Asked<'_>,
-    rest: Rest,
+    asked: &FaultCheck<'_>,
+    rest: FaultsAfterRun,
     mut answer: DocumentBuilder,
     has_concern_error: bool,
 ) -> Result<DocumentBuilder, Failure> {
@@ -107,7 +110,7 @@ pub(super) fn after(
     Ok(answer)
 }
 
-fn labels_of(asked: &Asked<'_>, error: &Error) -> Vec<String> {
+fn labels_of(asked: &FaultCheck<'_>, error: &Error) -> Vec<String> {
     let labels = transactions::labels(asked.part, asked.command.ends_transaction, error);
     labels.iter().map(|label| (*label).to_owned()).collect()
 }

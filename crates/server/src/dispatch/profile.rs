@@ -11,7 +11,7 @@ mod shape;
 use std::time::Duration;
 
 use frond_db::Durability;
-use frond_db::work::{StatementWork, Work};
+use frond_db::request_profile::{RequestProfile, StatementProfile};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 
 use crate::operations::Operation;
@@ -49,7 +49,7 @@ pub(super) fn tell_if_slow(
     server: &Shared,
     (operation, sequences): (&Operation, &[DocumentSequence]),
     done: &Answer,
-    work: &Work,
+    work: &RequestProfile,
 ) {
     let time = operation.worked();
     let is_slow = server.log.tells_of(time);
@@ -100,7 +100,7 @@ pub(super) fn tell_if_slow(
 /// What is told of a statement that isn't alone.
 fn of_statement<'a>(
     operation: &'a Operation,
-    noted: &'a StatementWork,
+    noted: &'a StatementProfile,
     statement: &Statement<'_>,
 ) -> ProfiledOperation<'a> {
     ProfiledOperation {

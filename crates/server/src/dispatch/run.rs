@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use frond_db::memory_queue::MemoryShare;
-use frond_db::{Error, FindRequest, work};
+use frond_db::{Error, FindRequest, request_profile};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::NO_SEARCH_INDEXES;
 
 use super::failure::{Failure, concern_error, guarded, with_concern_error};
-use super::sent::{Admitted, Sent};
+use super::sent::{Admitted, ReceivedCommand};
 use super::{faults, profile};
 use crate::commands::{Command, Run};
 use crate::common_fields::{Common, Level, Part};
@@ -64,8 +64,8 @@ pub(super) fn try_run(
     (share, parking): (&RefCell<Option<MemoryShare>>, &Parking),
 ) -> Result<DocumentBuilder, Failure> {
     let resumed = parking.resumed();
-    let sent = Sent::read(server, (document, sequences), database)?;
-    let Sent { command, body, .. } = sent;
+    let sent = ReceivedCommand::read(server, (document, sequences), database)?;
+    let ReceivedCommand { command, body, .. } = sent;
     let Admitted { common, rights, watched } =
         Admitted::read(server, peer, sent, resumed.is_some())?;
     let part = common.part;
@@ -75,7 +75,7 @@ pub(super) fn try_run(
     let running = resumed.as_ref().map_or_else(begin, resume);
     touch_session(server, &common, &running.operation)?;
     let concern_error = common.concern_failure.as_ref().map(concern_error);
-    let fault_asked = faults::Asked { server, peer, command, body, part };
+    let fault_asked = faults::FaultCheck { server, peer, command, body, part };
     let fault = match resumed {
         None => faults::before(&fault_asked, &running.operation)?,
         Some(_) => Default::default(),
@@ -102,9 +102,9 @@ pub(super) fn try_run(
         parking,
     };
     let statements_from = profile::statements_from(server, (&running.operation, sequences));
-    work::begin(statements_from, &running.operation.live);
+    request_profile::begin(statements_from, &running.operation.live);
     let done = run_part(command, request);
-    let work = work::end();
+    let work = request_profile::end();
     if parking.is_parked() {
         running.keep();
         return Ok(DocumentBuilder::new());

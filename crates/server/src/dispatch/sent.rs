@@ -23,7 +23,7 @@ use crate::wire::DocumentSequence;
 
 /// A command as it was sent.
 #[derive(Clone, Copy)]
-pub(super) struct Sent<'a> {
+pub(super) struct ReceivedCommand<'a> {
     pub command: &'static Command,
     /// The name by which the client called it: perhaps an alias.
     pub name: &'a str,
@@ -51,7 +51,7 @@ impl<'a> Admitted<'a> {
     pub fn read(
         server: &'a Shared,
         peer: &'a Peer,
-        sent: Sent<'a>,
+        sent: ReceivedCommand<'a>,
         was_let_in: bool,
     ) -> Result<Admitted<'a>, Failure> {
         if !was_let_in {
@@ -67,7 +67,7 @@ impl<'a> Admitted<'a> {
     }
 }
 
-impl<'a> Sent<'a> {
+impl<'a> ReceivedCommand<'a> {
     /// Finds the command that a document asks for. `database` is given where it doesn't stand in
     /// it.
     ///
@@ -78,7 +78,7 @@ impl<'a> Sent<'a> {
         server: &Shared,
         (document, sequences): (&'a DocumentBuf, &'a [DocumentSequence]),
         database: Option<&'a str>,
-    ) -> Result<Sent<'a>, Error> {
+    ) -> Result<ReceivedCommand<'a>, Error> {
         let body = document.view();
         let Some((name, _)) = body.iter().next() else { return Err(command_not_found("")) };
         let command = command_of(server, name)?;
@@ -88,12 +88,12 @@ impl<'a> Sent<'a> {
             None => database_of(body)?,
         };
         check_size(server, body)?;
-        Ok(Sent { command, name, database, body, sequences })
+        Ok(ReceivedCommand { command, name, database, body, sequences })
     }
 
     /// Checks its fields by its table, and reads those that all commands have.
     fn check(&self, server: &Shared, peer: &Peer) -> Result<Common, Error> {
-        let Sent { command, database, body, sequences, .. } = *self;
+        let ReceivedCommand { command, database, body, sequences, .. } = *self;
         check_sequences(command, sequences)?;
         let table = tables::find(command.name).unwrap_or(&tables::UNSUPPORTED);
         tables::check(table, body, sequences)?;
@@ -119,7 +119,7 @@ impl<'a> Sent<'a> {
         server: &'a Shared,
         peer: &'a Peer,
     ) -> Result<(Option<Arc<Rights>>, Option<Watched<'a>>), Error> {
-        let Sent { command, database, body, sequences, .. } = *self;
+        let ReceivedCommand { command, database, body, sequences, .. } = *self;
         let watched = audit::watch(server, peer, command.name, (database, body))?;
         let needs = (command.name, command.needs);
         match authorization::check(server, peer, needs, (database, body, sequences)) {

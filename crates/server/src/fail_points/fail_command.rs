@@ -6,14 +6,14 @@ use frond_db::Error;
 use frond_doc::{Document, DocumentBuf};
 use frond_query::Code;
 
-use crate::fail_points::Hit;
+use crate::fail_points::CommandFault;
 use crate::fields::Fields;
 
 /// The command that turns fail points on and off is never hit.
 const NEVER_HIT: &str = "configureFailPoint";
 
 /// A command that asks.
-pub struct Asking<'a> {
+pub struct FaultedCommand<'a> {
     /// Its name in the table, and its aliases.
     pub names: (&'a str, &'a [&'a str]),
     /// `database.collection`.
@@ -78,7 +78,7 @@ impl FailCommand {
     }
 
     /// Whether a command is one of those that fail.
-    pub fn is_for(&self, asking: &Asking<'_>) -> bool {
+    pub fn is_for(&self, asking: &FaultedCommand<'_>) -> bool {
         let (name, aliases) = asking.names;
         let is_named = |wanted: &String| wanted == name || aliases.contains(&wanted.as_str());
         name != NEVER_HIT
@@ -88,9 +88,9 @@ impl FailCommand {
     }
 
     /// What a command that fails has to do.
-    pub fn hit(self) -> Hit {
+    pub fn hit(self) -> CommandFault {
         let message = "Failing command via 'failCommand' failpoint";
-        Hit {
+        CommandFault {
             block: self.block,
             closes: self.closes,
             error: self.code.map(|code| Error::invalid(code, message)),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn commands_are_chosen_by_name_application_and_namespace() {
-        let asking = |name, aliases, app_name| Asking {
+        let asking = |name, aliases, app_name| FaultedCommand {
             names: (name, aliases),
             namespace: "shop.items",
             app_name,

@@ -32,7 +32,7 @@ const RESTART_WAIT: Duration = Duration::from_millis(100);
 
 /// Whether a member that gets a copy goes on as the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GoesOn {
+pub enum AfterCopy {
     /// It knows all that it has acknowledged, or has acknowledged nothing.
     Same,
     /// It doesn't.
@@ -65,7 +65,7 @@ pub fn offer(replica: &Replica, server: &Shared) -> Result<Offer, String> {
 /// Asks the others for a copy until this member has one; then its process begins anew. The leader
 /// may be one of whom it hears now: where its directory was lost, it knows those with which the set
 /// began.
-pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, goes_on: GoesOn) {
+pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, goes_on: AfterCopy) {
     replica.show_nothing(server);
     let mut told: Option<String> = None;
     while !replica.is_stopped() {
@@ -97,7 +97,7 @@ fn copy_from(
     replica: &Replica,
     server: &Shared,
     address: &str,
-    goes_on: GoesOn,
+    goes_on: AfterCopy,
 ) -> Result<(), Failed> {
     let because = |error: &dyn std::fmt::Display| Failed::Because(error.to_string());
     let image = RemoteImage::ask(replica, address).map_err(|_| Failed::NoImage)?;
@@ -125,9 +125,9 @@ fn note(
     replica: &Replica,
     machine: &Machine,
     incoming: &Incoming,
-    goes_on: GoesOn,
+    goes_on: AfterCopy,
 ) -> Result<(), StoreError> {
-    if goes_on == GoesOn::Another {
+    if goes_on == AfterCopy::Another {
         let identity = replica.identity();
         let drawn = Identity::draw(machine, &identity.set, &identity.address);
         Identity { members: identity.members, ..drawn }.write(machine)?;

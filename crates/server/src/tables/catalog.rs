@@ -3,7 +3,7 @@
 use frond_doc::ElementType;
 
 use super::field::Field;
-use super::kind::{BOOL, FLAG, Kind, NUMERIC, OBJECT, TEXT, Worded};
+use super::kind::{BOOL, FLAG, Kind, MismatchMessage, NUMERIC, OBJECT, TEXT};
 use super::reads::CURSOR_OPTIONS;
 use super::table::Table;
 
@@ -31,7 +31,7 @@ const PIPELINE: Field = Field::new("pipeline", Kind::EachOf(ElementType::Documen
 const SIZE_MAX: i64 = 1 << 50;
 
 /// Of `dropTarget`, which may be a UUID between servers.
-const DROP_TARGET: &Worded = &Worded {
+const DROP_TARGET: &MismatchMessage = &MismatchMessage {
     code: frond_query::Code::TypeMismatch,
     message: |_, found| {
         format!(

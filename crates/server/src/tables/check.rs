@@ -13,7 +13,7 @@ use frond_query::Code;
 
 use super::field::Field;
 use super::kind::Kind;
-use super::table::{Others, Table};
+use super::table::{Table, UnknownFields};
 use crate::wire::DocumentSequence;
 
 const FIELD_MISSING: Code = Code::Location(40414);
@@ -40,8 +40,8 @@ pub fn check(
     for (name, value) in values {
         let Some(field) = table.field(name) else {
             match table.others {
-                Others::Ignored | Others::Read => continue,
-                Others::Refused => return Err(unknown(path, name)),
+                UnknownFields::Ignored | UnknownFields::Read => continue,
+                UnknownFields::Refused => return Err(unknown(path, name)),
             }
         };
         check_value(path, field, value)?;

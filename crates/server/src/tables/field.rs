@@ -3,7 +3,7 @@
 use frond_query::Code;
 use frond_query::reference::{Feature, SupportLevel};
 
-use super::kind::{Kind, Worded};
+use super::kind::{Kind, MismatchMessage};
 
 /// A field of a command, or of a document inside one.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub struct Field {
     /// What it takes.
     pub kind: Kind,
     /// What is said of other types, where MongoDB says it in words of its own.
-    pub worded: Option<&'static Worded>,
+    pub worded: Option<&'static MismatchMessage>,
     /// The smallest number that it takes.
     pub min: Option<i64>,
     /// The largest number that it takes.
@@ -68,7 +68,7 @@ impl Field {
     }
 
     /// What is of another type is refused in these words.
-    pub const fn worded(self, worded: &'static Worded) -> Field {
+    pub const fn worded(self, worded: &'static MismatchMessage) -> Field {
         Field { worded: Some(worded), ..self }
     }
 

@@ -5,8 +5,8 @@ use frond_query::Code;
 
 use super::field::Field;
 
-/// What a field takes. Null and undefined count as an absent field, but where a field's [`Worded`]
-/// says otherwise.
+/// What a field takes. Null and undefined count as an absent field, but where a field's
+/// [`MismatchMessage`] says otherwise.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// Every value; its reader has a word of its own for what doesn't fit.
@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 /// What MongoDB says of a value of another type, where it isn't the usual sentence.
-pub struct Worded {
+pub struct MismatchMessage {
     /// The code.
     pub code: Code,
     /// The message, of the field's name and the name of the type that was found.
@@ -75,43 +75,43 @@ pub const MOMENT: Kind = Kind::Of(&[ElementType::Timestamp]);
 pub const TEXT_OR_OBJECT: Kind = Kind::Of(&[ElementType::String, ElementType::Document]);
 
 /// Of `hint`.
-pub const HINT: &Worded = &Worded {
+pub const HINT: &MismatchMessage = &MismatchMessage {
     code: Code::FailedToParse,
     message: |_, _| "Hint must be a string or an object".to_owned(),
     refuses_null: true,
 };
 /// Of an update.
-pub const UPDATE: &Worded = &Worded {
+pub const UPDATE: &MismatchMessage = &MismatchMessage {
     code: Code::FailedToParse,
     message: |_, _| "Update argument must be either an object or an array".to_owned(),
     refuses_null: true,
 };
 /// Of documents of a `find`, with the space that MongoDB forgets.
-pub const EXPECTED_OBJECT: &Worded = &Worded {
+pub const EXPECTED_OBJECT: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |name, _| format!("Expected field {name}to be of type object"),
     refuses_null: true,
 };
 /// Of booleans that take no numbers.
-pub const EXPECTED_BOOL: &Worded = &Worded {
+pub const EXPECTED_BOOL: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |name, found| format!("Field '{name}' should be a boolean value, but found: {found}"),
     refuses_null: true,
 };
 /// Of `aggregate.pipeline`.
-pub const PIPELINE: &Worded = &Worded {
+pub const PIPELINE: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |_, _| "A pipeline must be an array of objects".to_owned(),
     refuses_null: true,
 };
 /// Of `aggregate.cursor`.
-pub const CURSOR: &Worded = &Worded {
+pub const CURSOR: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |_, _| "cursor field must be missing or an object".to_owned(),
     refuses_null: true,
 };
 /// Of `count.limit`.
-pub const LIMIT: &Worded = &Worded {
+pub const LIMIT: &MismatchMessage = &MismatchMessage {
     code: Code::BadValue,
     message: |name, _| format!("{name} value is not a valid number"),
     refuses_null: true,

@@ -4,7 +4,7 @@ use frond_query::Code;
 
 use super::every;
 use super::field::Field;
-use super::kind::{ARRAY, FLAG, Kind, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT, Worded};
+use super::kind::{ARRAY, FLAG, Kind, MismatchMessage, NUMERIC, OBJECT, TEXT, TEXT_OR_OBJECT};
 use super::table::Table;
 
 const fn field(name: &'static str, kind: Kind) -> Field {
@@ -95,7 +95,7 @@ pub static LOG_ROTATE: Table = Table::of("logRotate", &[field("comment", TEXT).i
 pub static PING: Table = bare("ping").stable();
 
 /// Of the fields of a shape of queries.
-const OF_SHAPE: &Worded = &Worded {
+const OF_SHAPE: &MismatchMessage = &MismatchMessage {
     code: Code::BadValue,
     message: |name, _| {
         let kind = if name == "query" { "required" } else { "optional" };
@@ -104,7 +104,7 @@ const OF_SHAPE: &Worded = &Worded {
     refuses_null: true,
 };
 /// Of the indexes that a shape may use.
-const OF_INDEXES: &Worded = &Worded {
+const OF_INDEXES: &MismatchMessage = &MismatchMessage {
     code: Code::BadValue,
     message: |name, _| format!("required field {name} must be an array"),
     refuses_null: true,

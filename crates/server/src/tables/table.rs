@@ -17,7 +17,7 @@ pub struct Table {
     /// The fields, in the order in which MongoDB looks for what is missing.
     pub fields: &'static [Field],
     /// What becomes of fields that the command doesn't know.
-    pub others: Others,
+    pub others: UnknownFields,
     /// The read concerns that it takes.
     pub reads: Reads,
     /// When it takes a write concern.
@@ -28,7 +28,7 @@ pub struct Table {
 
 /// What becomes of fields that a command doesn't know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Others {
+pub enum UnknownFields {
     /// They are refused (40415).
     Refused,
     /// They are passed over, as by MongoDB.
@@ -65,7 +65,7 @@ impl Table {
             path: command,
             own: Kind::Any,
             fields,
-            others: Others::Refused,
+            others: UnknownFields::Refused,
             reads: Reads::Local,
             writes: Writes::Never,
             is_stable: false,
@@ -84,7 +84,7 @@ impl Table {
 
     /// It passes over what it doesn't know.
     pub const fn lenient(self) -> Table {
-        Table { others: Others::Ignored, ..self }
+        Table { others: UnknownFields::Ignored, ..self }
     }
 
     /// It takes these read concerns.
@@ -104,7 +104,7 @@ impl Table {
 
     /// Its reader knows which other fields there are.
     pub const fn open(self) -> Table {
-        Table { others: Others::Read, ..self }
+        Table { others: UnknownFields::Read, ..self }
     }
 
     /// Its field of this name: its own, or one of every command.
@@ -115,13 +115,13 @@ impl Table {
 
     /// Whether its reader may ask for this field.
     pub fn has(&self, name: &str) -> bool {
-        self.others != Others::Refused || name == self.command || self.field(name).is_some()
+        self.others != UnknownFields::Refused || name == self.command || self.field(name).is_some()
     }
 
     /// Whether a field that its reader hasn't asked for is one of every command, or an unknown one
     /// that this command ignores.
     pub fn passes_over(&self, name: &str) -> bool {
         let is_own = self.fields.iter().any(|field| field.name == name);
-        !is_own && (self.others == Others::Ignored || every::find(name).is_some())
+        !is_own && (self.others == UnknownFields::Ignored || every::find(name).is_some())
     }
 }

@@ -169,9 +169,9 @@ fn every_field_of_every_command_is_what_its_table_says() {
         let (code, message) = answer(&with(&right, "zzz", Some(Value::Int32(1))));
         let expected = format!("BSON field '{}.zzz' is an unknown field.", table.path);
         match table.others {
-            Others::Refused => assert_eq!((code, message), (40415, expected)),
-            Others::Read => {}
-            Others::Ignored => assert_ne!(code, 40415, "{}: {message}", table.command),
+            UnknownFields::Refused => assert_eq!((code, message), (40415, expected)),
+            UnknownFields::Read => {}
+            UnknownFields::Ignored => assert_ne!(code, 40415, "{}: {message}", table.command),
         }
         for field in table.fields {
             let send = |name: &str, value: Option<Value<'_>>| answer(&with(&right, name, value));

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::usage::Spent;
+use crate::usage::CommandTime;
 
 /// What `opLatencies` counts a command as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,10 +66,10 @@ impl Latencies {
     }
 
     /// How long commands of a kind took together.
-    pub fn spent(&self, latency: Latency) -> Spent {
+    pub fn spent(&self, latency: Latency) -> CommandTime {
         let sums = &self.0[latency as usize];
         let micros = sums.micros.load(Ordering::Relaxed);
-        Spent { micros, count: sums.count.load(Ordering::Relaxed) }
+        CommandTime { micros, count: sums.count.load(Ordering::Relaxed) }
     }
 
     /// How many commands of a kind took at least so many microseconds, and less than the next;
@@ -149,8 +149,8 @@ mod tests {
             latencies.count(Latency::Read, micros);
         }
         assert_eq!(latencies.histogram(Latency::Read), [(0, 2), (2, 1), (2_048, 1)]);
-        assert_eq!(latencies.spent(Latency::Read), Spent { micros: 2_504, count: 4 });
-        assert_eq!(latencies.spent(Latency::Write), Spent::default());
+        assert_eq!(latencies.spent(Latency::Read), CommandTime { micros: 2_504, count: 4 });
+        assert_eq!(latencies.spent(Latency::Write), CommandTime::default());
         latencies.count(Latency::Read, 16);
         latencies.count(Latency::Read, u64::MAX);
         let (below, all) = latencies.below_powers(Latency::Read);

@@ -7,15 +7,15 @@ use crate::usage::histogram::Latencies;
 
 /// Time and number of commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Spent {
+pub struct CommandTime {
     /// Microseconds.
     pub micros: u64,
     /// Commands.
     pub count: u64,
 }
 
-impl std::ops::AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
+impl std::ops::AddAssign for CommandTime {
+    fn add_assign(&mut self, other: CommandTime) {
         self.micros += other.micros;
         self.count += other.count;
     }
@@ -42,9 +42,9 @@ impl Sum {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn spent(&self) -> Spent {
+    fn spent(&self) -> CommandTime {
         let micros = self.micros.load(Ordering::Relaxed);
-        Spent { micros, count: self.count.load(Ordering::Relaxed) }
+        CommandTime { micros, count: self.count.load(Ordering::Relaxed) }
     }
 }
 
@@ -59,12 +59,12 @@ impl NamespaceUsage {
     }
 
     /// What `top` tells of a kind of command.
-    pub fn spent(&self, event: Event) -> Spent {
+    pub fn spent(&self, event: Event) -> CommandTime {
         self.events[event as usize].spent()
     }
 
     /// What commands took that change the collection.
-    pub fn spent_writing(&self) -> Spent {
+    pub fn spent_writing(&self) -> CommandTime {
         let mut sum = self.writing_commands.spent();
         for event in [Event::Insert, Event::Update, Event::Remove] {
             sum += self.spent(event);
@@ -73,8 +73,8 @@ impl NamespaceUsage {
     }
 
     /// What all commands took.
-    pub fn spent_in_all(&self) -> Spent {
-        let mut sum = Spent::default();
+    pub fn spent_in_all(&self) -> CommandTime {
+        let mut sum = CommandTime::default();
         for event in Event::ALL {
             sum += self.spent(event);
         }

@@ -105,15 +105,15 @@ fn check(
     let epoch = head.epoch;
     if has_manifest {
         let what = format!(
-            "another directory leads {place}, since epoch {epoch}: this one has data of its own, and \
-             can't go on there; begin with an empty directory"
+            "another directory leads {place}, since epoch {epoch}: this one has data of its own \
+             and can't continue there; start with an empty directory"
         );
         return Err(refused(what));
     }
     if !options.take_over {
         let what = format!(
-            "another directory leads {place}, since epoch {epoch}. If that is lost{}, this one takes \
-             over: --store-take-over",
+            "another directory leads {place}, since epoch {epoch}. If that one is lost{}, let \
+             this one take over with --store-take-over",
             match head.slot {
                 Some(_) => "",
                 None => ", with all that it acknowledged and hadn't sent yet",

@@ -24,7 +24,7 @@ const THEIRS: u8 = 2;
 const STALE: u8 = 4;
 
 /// Where a commit stands in the order of visits: the last is visited first.
-type Turn = (u64, std::cmp::Reverse<ChunkHash>);
+type VisitOrder = (u64, std::cmp::Reverse<ChunkHash>);
 
 /// Returns the best common ancestors of two commits, the one that a merge begins with first. A
 /// commit is its own ancestor; several in the place of ours count as one that was made from them
@@ -69,7 +69,7 @@ pub(crate) fn is_ancestor(
 struct Walk<'a> {
     load: &'a mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
     colours: HashMap<ChunkHash, u8>,
-    waiting: BTreeMap<Turn, Commit>,
+    waiting: BTreeMap<VisitOrder, Commit>,
     /// How many wait that are not stale.
     fresh: usize,
 }

@@ -16,7 +16,7 @@ use frond_store::ChunkHash;
 
 use crate::fields::join;
 use crate::history::path_filter::{PathFilter, PathState};
-use crate::history::walk::{Turn, turn_of};
+use crate::history::walk::{VisitOrder, visit_order_of};
 use crate::repository::Repository;
 use crate::{CommitInfo, history};
 
@@ -60,7 +60,7 @@ fn leaf_map(document: Option<&DocumentBuf>) -> BTreeMap<String, ValueBuf> {
 }
 
 /// Paths that wait at a commit for being blamed or handed on.
-type Waiting = BTreeMap<Turn, (ChunkHash, BTreeSet<String>)>;
+type Waiting = BTreeMap<VisitOrder, (ChunkHash, BTreeSet<String>)>;
 
 impl Repository {
     /// Tells for each field of the document with this `_id` which commit gave it its value.
@@ -115,7 +115,7 @@ impl Repository {
     ) -> Result<(), Error> {
         let store = self.frond().engine().store();
         let mut waiting = Waiting::new();
-        waiting.insert(turn_of(head, &history::load(&**store, head)?), (head, paths));
+        waiting.insert(visit_order_of(head, &history::load(&**store, head)?), (head, paths));
         while let Some((_, (hash, mut paths))) = waiting.pop_last() {
             let commit = history::load(&**store, hash)?;
             let found = filter.find_in(hash)?;
@@ -144,7 +144,7 @@ impl Repository {
                 if taken.is_empty() {
                     continue;
                 }
-                let turn = turn_of(*parent, &history::load(&**store, *parent)?);
+                let turn = visit_order_of(*parent, &history::load(&**store, *parent)?);
                 waiting.entry(turn).or_insert((*parent, BTreeSet::new())).1.extend(taken);
             }
             let info = history::info(hash, &commit);

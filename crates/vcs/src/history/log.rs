@@ -16,7 +16,7 @@ use frond_store::ChunkHash;
 use crate::history::base;
 use crate::history::path_filter::PathFilter;
 use crate::history::range::Range;
-use crate::history::walk::{Turn, Walk, turn_of};
+use crate::history::walk::{VisitOrder, Walk, visit_order_of};
 use crate::repository::Repository;
 use crate::{CommitInfo, history};
 
@@ -53,7 +53,7 @@ pub struct Log {
     walk: Option<Walk>,
     filter: Option<PathFilter>,
     request: LogRequest,
-    after: Option<Turn>,
+    after: Option<VisitOrder>,
     skip: u64,
     left: u64,
 }
@@ -93,7 +93,7 @@ impl Repository {
         let after = match &request.after {
             Some(after) => {
                 let hash = self.revision(&reader, after)?;
-                Some(turn_of(hash, &history::load(&**store, hash)?))
+                Some(visit_order_of(hash, &history::load(&**store, hash)?))
             }
             None => None,
         };
@@ -171,7 +171,7 @@ impl Log {
         let holds = |text: &str, part: &Option<String>| {
             part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
         };
-        let is_wanted = self.after.is_none_or(|after| turn_of(hash, commit) < after)
+        let is_wanted = self.after.is_none_or(|after| visit_order_of(hash, commit) < after)
             && request.until_millis.is_none_or(|until| commit.timestamp_millis <= until)
             && holds(&commit.author, &request.author)
             && holds(&commit.message, &request.message);

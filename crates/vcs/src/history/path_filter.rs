@@ -144,7 +144,7 @@ pub(crate) fn refuse_points(entry: &CatalogEntry, collection: &str) -> Result<()
         return Ok(());
     }
     let message = format!(
-        "{collection} is a time-series collection: an _id tells none of its documents from others"
+        "{collection} is a time-series collection, whose documents aren't identified by _id"
     );
     Err(Error::invalid(Code::CommandNotSupportedOnView, message))
 }

@@ -19,17 +19,17 @@ use frond_store::{ChunkHash, ChunkStore};
 use crate::history;
 
 /// Where a commit stands in the order of visits: the last is visited first.
-pub(crate) type Turn = (i64, u64, Reverse<ChunkHash>);
+pub(crate) type VisitOrder = (i64, u64, Reverse<ChunkHash>);
 
 /// The place of a commit in the order of visits.
-pub(crate) fn turn_of(hash: ChunkHash, commit: &Commit) -> Turn {
+pub(crate) fn visit_order_of(hash: ChunkHash, commit: &Commit) -> VisitOrder {
     (commit.timestamp_millis, commit.generation, Reverse(hash))
 }
 
 /// Visits commits, newest first, each once.
 pub(crate) struct Walk {
     store: Arc<dyn ChunkStore>,
-    waiting: BTreeMap<Turn, Commit>,
+    waiting: BTreeMap<VisitOrder, Commit>,
     /// Each commit that was met, and whether it is left out.
     left_out: HashMap<ChunkHash, bool>,
     /// How many wait that are not left out.
@@ -77,7 +77,7 @@ impl Walk {
         let commit = history::load(&*self.store, hash)?;
         self.left_out.insert(hash, leaves_out);
         self.wanted += usize::from(!leaves_out);
-        self.waiting.insert(turn_of(hash, &commit), commit);
+        self.waiting.insert(visit_order_of(hash, &commit), commit);
         Ok(())
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct Replay<'a> {
     /// What it is to be again if all is aborted.
     pub before: Tree,
     /// The step that waited and is left out.
-    pub skipped: Option<Skipped<'a>>,
+    pub skipped: Option<SkippedStep<'a>>,
     /// The commit on which the next one goes, and its catalog.
     pub tip: Option<ChunkHash>,
     pub catalog: Tree,
@@ -67,7 +67,7 @@ pub(crate) struct Replay<'a> {
 }
 
 /// A step that waited and is left out. What was written while it did is carried over.
-pub(crate) struct Skipped<'a> {
+pub(crate) struct SkippedStep<'a> {
     pub merge: &'a MergeState,
     pub remembered: Option<RememberedMerge>,
 }
@@ -387,7 +387,7 @@ impl Repository {
             let (before, skipped) = match resume {
                 Resume::Skip => {
                     let before = Tree { root: merge.before, format: working.format };
-                    (before, Some(Skipped { merge: &merge, remembered }))
+                    (before, Some(SkippedStep { merge: &merge, remembered }))
                 }
                 Resume::Continue => (self.without_merge(&merge, working)?.catalog, None),
             };

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use frond_db::inside::merge_rules::{DocumentRules, MergeSide};
 use frond_db::inside::{
-    Becoming, CatalogView, CollectionWriter, Error, FetchedDocument, LatchMode, Outcome, Reader,
-    Scope, check_id, check_size, is_any_place, parse_update, parse_variables,
+    CatalogView, CollectionWriter, DocumentChange, Error, FetchedDocument, LatchMode, Outcome,
+    Reader, Scope, check_id, check_size, is_any_place, parse_update, parse_variables,
 };
 use frond_doc::{DocumentBuf, key, normalise};
 use frond_engine::{Durability, Transaction, TreeId};
@@ -195,7 +195,7 @@ impl Repository {
             (Some(document), Some(after)) => writer.replace(
                 &FetchedDocument { id_key, document, large: None },
                 &after,
-                Becoming::Changed,
+                DocumentChange::Changed,
             ),
             (Some(document), None) => {
                 writer.remove(&FetchedDocument { id_key, document, large: None })

@@ -33,7 +33,7 @@ use crate::state::{BranchState, catalog_entry, with_entry};
 use crate::three_way::ThreeWay;
 
 /// A working state, with what was written meanwhile.
-pub(crate) struct Carried {
+pub(crate) struct CarriedState {
     pub catalog: Tree,
     /// Collections in which something was written that this doesn't have.
     pub set_aside: Vec<String>,
@@ -41,7 +41,11 @@ pub(crate) struct Carried {
 
 impl Repository {
     /// The working state `now` of a branch, without what the merge did that waits there.
-    pub(crate) fn without_merge(&self, merge: &MergeState, now: Tree) -> Result<Carried, Error> {
+    pub(crate) fn without_merge(
+        &self,
+        merge: &MergeState,
+        now: Tree,
+    ) -> Result<CarriedState, Error> {
         let before = Tree { root: merge.before, format: now.format };
         self.carry(merge, now, before)
     }
@@ -52,7 +56,7 @@ impl Repository {
         merge: &MergeState,
         now: Tree,
         onto: Tree,
-    ) -> Result<Carried, Error> {
+    ) -> Result<CarriedState, Error> {
         let tree = |root: &ChunkHash| Tree { root: *root, format: now.format };
         let mut bases: Vec<Tree> = merge.merged.iter().map(tree).collect();
         if let [ours, theirs] = &mut bases[..] {
@@ -71,7 +75,7 @@ impl Repository {
         bases: Vec<Tree>,
         now: Tree,
         onto: Tree,
-    ) -> Result<Carried, Error> {
+    ) -> Result<CarriedState, Error> {
         if let Some(carried) = self.carry_together(&bases, now, onto)? {
             return Ok(carried);
         }
@@ -89,7 +93,7 @@ impl Repository {
             catalog = with_entry(&**store, &catalog, &name, entry.as_ref())?;
             set_aside.extend(carried.set_aside);
         }
-        Ok(Carried { catalog, set_aside: set_aside.into_iter().collect() })
+        Ok(CarriedState { catalog, set_aside: set_aside.into_iter().collect() })
     }
 
     /// As [`Repository::carry_since`]; `None` if what was written and `onto` can't be together, or
@@ -99,7 +103,7 @@ impl Repository {
         bases: &[Tree],
         now: Tree,
         onto: Tree,
-    ) -> Result<Option<Carried>, Error> {
+    ) -> Result<Option<CarriedState>, Error> {
         let rules = MergeRules {
             on_conflict: Some(MergeSide::Theirs),
             equal_changes: Some(EqualChanges::Agree),
@@ -125,7 +129,7 @@ impl Repository {
             catalog = merged.catalog;
         }
         let set_aside = set_aside.into_iter().collect();
-        Ok((!bases.is_empty()).then_some(Carried { catalog, set_aside }))
+        Ok((!bases.is_empty()).then_some(CarriedState { catalog, set_aside }))
     }
 }
 

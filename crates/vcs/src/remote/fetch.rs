@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use frond_db::inside::refs::{self, format, shallow};
 use frond_db::inside::{
-    BranchRef, Commit, CommitId, Error, EventKind, LatchMode, Outcome, Reader, Scope, Teller,
-    system,
+    BranchRef, Commit, CommitId, Error, EventKind, EventRecorder, LatchMode, Outcome, Reader,
+    Scope, system,
 };
 use frond_doc::Document;
 use frond_engine::{Durability, TreeId};
@@ -198,7 +198,7 @@ impl Repository {
                 let change = RefChange { from: None, to: commit, why };
                 change.log(transaction, name, &state.default_branch)?;
                 let scope = (name, state.default_branch.as_str(), "");
-                if let Some(teller) = Teller::new(self.frond().engine(), scope) {
+                if let Some(teller) = EventRecorder::new(self.frond().engine(), scope) {
                     teller.tell(transaction, EventKind::Rewritten, Document::empty());
                 }
             }
@@ -251,8 +251,8 @@ impl Repository {
         let store = self.frond().engine().store().clone();
         let (chunks, absent) = self.new_commits(remote, state, depth)?;
         if !absent.is_empty() && self.frond().engine().is_carried() {
-            let message = "a part of a history can't be brought to a replica set, or where the \
-                           log lies in a bucket: there is no list of what is left out";
+            let message = "a part of a history can't be fetched into a replica set, or where the \
+                           log lies in a bucket";
             return Err(Error::invalid(Code::CommandNotSupported, message));
         }
         shallow::list(&*store, &absent)?;

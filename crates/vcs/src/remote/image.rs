@@ -249,7 +249,7 @@ impl PlainRemote {
     ) -> Result<BackupReport, Error> {
         let known = self.backups()?;
         if known.iter().any(|backup| backup.name == name) {
-            let message = format!("a backup {name} is there");
+            let message = format!("there is already a backup {name}");
             return Err(Error::invalid(Code::NamespaceExists, message));
         }
         self.reread(reread, &mut |_| {})?;

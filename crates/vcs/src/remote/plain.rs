@@ -143,7 +143,7 @@ impl PlainRemote {
                 known.lost = lacking.to_vec();
             }
             if refs.backups.iter().any(|known| known.name == backup.name) {
-                let message = format!("a backup {} is there", backup.name);
+                let message = format!("there is already a backup {}", backup.name);
                 return Err(Error::invalid(frond_query::Code::NamespaceExists, message));
             }
             refs.backups.push(backup.clone());

@@ -124,7 +124,8 @@ impl Repository {
             (Some(branch), _) => branch.clone(),
             (None, Some(own)) => own.to_owned(),
             (None, None) => {
-                let message = "a version that is no branch needs the name of the branch to push to";
+                let message = "a version that isn't a branch needs the name of the branch to \
+                               push to";
                 return Err(Error::invalid(Code::BadValue, message));
             }
         };

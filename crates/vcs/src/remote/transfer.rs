@@ -270,10 +270,10 @@ fn move_batch(lane: &dyn Endpoint, hashes: &[ChunkHash], how: How) -> Result<Bat
 }
 
 /// Gets chunks by their names, in their order.
-pub(crate) type Getting<'a> = dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error> + 'a;
+pub(crate) type ChunkGetter<'a> = dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error> + 'a;
 
 /// Gets chunks, and compares their names with those that were asked for.
-fn get_many(hashes: &[ChunkHash], get: &Getting<'_>) -> Result<Vec<Chunk>, Error> {
+fn get_many(hashes: &[ChunkHash], get: &ChunkGetter<'_>) -> Result<Vec<Chunk>, Error> {
     let chunks = if hashes.is_empty() { Vec::new() } else { get(hashes)? };
     match hashes.iter().copied().eq(chunks.iter().map(Chunk::hash)) {
         true => Ok(chunks),
@@ -285,7 +285,7 @@ fn get_many(hashes: &[ChunkHash], get: &Getting<'_>) -> Result<Vec<Chunk>, Error
 /// others.
 pub(crate) fn saved(
     hashes: &[ChunkHash],
-    get: &Getting<'_>,
+    get: &ChunkGetter<'_>,
     lose: &mut dyn FnMut(ChunkHash),
 ) -> Result<Vec<Chunk>, Error> {
     match get_many(hashes, get) {
@@ -299,7 +299,7 @@ pub(crate) fn saved(
 /// Gets chunks one by one; `lose` is told of those that are damaged or missing.
 pub(crate) fn each(
     hashes: &[ChunkHash],
-    get: &Getting<'_>,
+    get: &ChunkGetter<'_>,
     lose: &mut dyn FnMut(ChunkHash, Error),
 ) -> Result<Vec<Chunk>, Error> {
     let mut found = Vec::with_capacity(hashes.len());

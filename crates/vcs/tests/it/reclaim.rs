@@ -120,7 +120,10 @@ fn what_can_be_undone_is_told_with_its_times() {
     let clock = SimClock::new();
     let frond = frond_vcs::open_on(&machine(&SimDisk::new(1), &clock, 1), FrondOptions::default());
     let frond = frond.expect("the disk works");
-    assert_eq!(frond_vcs::kept(&frond).expect("all can be read"), frond_vcs::Kept::default());
+    assert_eq!(
+        frond_vcs::undoable(&frond).expect("all can be read"),
+        frond_vcs::Undoable::default()
+    );
     let began = clock.now_micros() / 1_000;
     let main = shop(&frond, "");
     insert(&main, "things", &[document! { "_id": 1_i32 }]);
@@ -130,14 +133,14 @@ fn what_can_be_undone_is_told_with_its_times() {
         insert(&main, "things", &[document! { "_id": 1 + hour }]);
         main.commit("more", "Ada").expect("a change");
     }
-    let kept = frond_vcs::kept(&frond).expect("all can be read");
+    let kept = frond_vcs::undoable(&frond).expect("all can be read");
     assert_eq!((kept.changes, kept.collections, kept.databases, kept.bytes), (4, 0, 0, 0));
     assert_eq!(kept.times_millis, Some((began, began + 3 * HOUR_MICROS / 1_000)));
     insert(&main, "others", &[document! { "_id": 1_i32, "text": "dropped".repeat(100).as_str() }]);
     main.drop_collection("others").expect("it was there");
     clock.step(HOUR_MICROS);
     main.drop_database().expect("it was there");
-    let kept = frond_vcs::kept(&frond).expect("all can be read");
+    let kept = frond_vcs::undoable(&frond).expect("all can be read");
     assert_eq!((kept.databases, kept.collections), (1, 1));
     assert!(kept.bytes > 0);
     let dropped = began + 4 * HOUR_MICROS / 1_000;

@@ -75,7 +75,7 @@ pub struct Plan {
 
 /// What a server asked of its bucket.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct BucketUsage {
     puts: f64,
     gets: f64,
     bytes_got: f64,
@@ -93,7 +93,7 @@ struct Month {
 }
 
 impl Plan {
-    fn month(&self, asked: &Asked) -> Month {
+    fn month(&self, asked: &BucketUsage) -> Month {
         let prices = &self.store_prices;
         let times = self.store_times * MONTH_SECONDS / asked.seconds.max(1.0);
         let gigabytes = self.store_gigabytes.unwrap_or(asked.bytes_stored / GIGABYTE);
@@ -115,7 +115,7 @@ impl Report<'_> {
         let number = |document: Document<'_>, name: &str| {
             document.get(name).and_then(|value| value.as_integer()).unwrap_or(0) as f64
         };
-        let asked = Asked {
+        let asked = BucketUsage {
             puts: number(requests, "put") + number(requests, "list"),
             gets: number(requests, "get"),
             bytes_got: number(requests, "bytesGot"),
@@ -146,12 +146,12 @@ mod tests {
 
     #[test]
     fn a_month_is_reckoned_from_what_was_counted() {
-        let asked = Asked {
+        let asked = BucketUsage {
             puts: 2_880.0,
             gets: 100_000.0,
             bytes_stored: 5e9,
             seconds: DAY,
-            ..Asked::default()
+            ..BucketUsage::default()
         };
         let month = plan(1.0, None).month(&asked);
         assert!((month.puts - 86_400.0).abs() < 1e-6);
@@ -164,8 +164,13 @@ mod tests {
     /// An idle server asks nothing but at its start, once a day say.
     #[test]
     fn an_idle_month_costs_less_than_a_dollar() {
-        let asked =
-            Asked { puts: 2.0, gets: 3.0, bytes_stored: 1e9, seconds: DAY, ..Asked::default() };
+        let asked = BucketUsage {
+            puts: 2.0,
+            gets: 3.0,
+            bytes_stored: 1e9,
+            seconds: DAY,
+            ..BucketUsage::default()
+        };
         let month = plan(1.0, None).month(&asked);
         assert!(month.asking + month.storing < 1.0, "{month:?}");
     }

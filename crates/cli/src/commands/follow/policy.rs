@@ -6,20 +6,20 @@ use crate::commands::follow::record::Record;
 
 /// What makes a version due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Every {
+pub enum CommitTrigger {
     /// So much time since the last one, if anything changed.
     Time(Duration),
     /// So many changes.
     Changes(u64),
 }
 
-impl Every {
+impl CommitTrigger {
     /// Whether a version is due at that time, in milliseconds since 1970.
     pub fn is_due(self, record: &Record, now_millis: i64) -> bool {
         let changes = u64::try_from(record.uncommitted).unwrap_or(0);
         match self {
-            Every::Changes(count) => changes >= count,
-            Every::Time(time) => {
+            CommitTrigger::Changes(count) => changes >= count,
+            CommitTrigger::Time(time) => {
                 let since = now_millis.saturating_sub(record.committed_millis);
                 changes > 0 && u128::try_from(since).is_ok_and(|since| since >= time.as_millis())
             }
@@ -31,19 +31,19 @@ impl Every {
 ///
 /// # Errors
 /// Says what is expected.
-pub fn parse(text: &str) -> Result<Every, String> {
+pub fn parse(text: &str) -> Result<CommitTrigger, String> {
     let wrong = || "expected a time (30s, 15m, 1h, 1d) or a count of changes".to_owned();
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let count: u64 = digits.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
     let seconds = match &text[digits.len()..] {
-        "" => return Ok(Every::Changes(count)),
+        "" => return Ok(CommitTrigger::Changes(count)),
         "s" => 1,
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
         _ => return Err(wrong()),
     };
-    count.checked_mul(seconds).map(Duration::from_secs).map(Every::Time).ok_or_else(wrong)
+    count.checked_mul(seconds).map(Duration::from_secs).map(CommitTrigger::Time).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -52,13 +52,13 @@ mod tests {
 
     #[test]
     fn times_and_counts() {
-        let time = |seconds| Some(Every::Time(Duration::from_secs(seconds)));
+        let time = |seconds| Some(CommitTrigger::Time(Duration::from_secs(seconds)));
         for (text, expected) in [
             ("30s", time(30)),
             ("15m", time(900)),
             ("1h", time(3_600)),
             ("2d", time(172_800)),
-            ("500", Some(Every::Changes(500))),
+            ("500", Some(CommitTrigger::Changes(500))),
             ("0", None),
             ("h", None),
             ("1w", None),

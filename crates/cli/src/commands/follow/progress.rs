@@ -17,7 +17,7 @@ use crate::output::{answer_json, bytes, counted, date, grouped, plain};
 use crate::terminal::Terminal;
 
 /// What is told, and where.
-pub struct Told<'t> {
+pub struct FollowDisplay<'t> {
     terminal: &'t mut Terminal,
     as_json: Answer,
     bar: ProgressBar,
@@ -30,9 +30,9 @@ pub struct Told<'t> {
     bytes: u64,
 }
 
-impl Told<'_> {
+impl FollowDisplay<'_> {
     /// Begins.
-    pub fn new(terminal: &mut Terminal, as_json: Answer, source: String) -> Told<'_> {
+    pub fn new(terminal: &mut Terminal, as_json: Answer, source: String) -> FollowDisplay<'_> {
         let bar = ProgressBar::new_spinner();
         // Hidden where standard error is no terminal.
         bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -40,7 +40,7 @@ impl Told<'_> {
         bar.set_style(style.expect("the template is a constant"));
         bar.enable_steady_tick(Duration::from_millis(100));
         let left_out = HashSet::new();
-        Told { terminal, as_json, bar, source, left_out, documents: 0, bytes: 0 }
+        FollowDisplay { terminal, as_json, bar, source, left_out, documents: 0, bytes: 0 }
     }
 
     /// Where the source is.
@@ -127,7 +127,8 @@ impl Told<'_> {
         match u64::try_from(record.unlike) {
             Ok(0) | Err(_) => Ok(()),
             Ok(count) => Err(Failure::Warned(format!(
-                "{} of the copy not as the source had them: write to a branch of it, not to the copy",
+                "{} of the copy not as the source had them: write to a branch of it, not to the \
+                 copy",
                 counted(count, "document")
             ))),
         }

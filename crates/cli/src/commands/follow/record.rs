@@ -44,12 +44,12 @@ pub struct Followed {
     /// Which one of that name.
     pub uuid: Option<Vec<u8>>,
     /// Up to which `_id` it is copied.
-    pub reach: Reach,
+    pub reach: CopiedUpTo,
 }
 
 /// How much of a collection is copied.
 #[derive(Clone)]
-pub enum Reach {
+pub enum CopiedUpTo {
     /// Nothing.
     Nothing,
     /// The documents up to that `_id`.
@@ -58,13 +58,13 @@ pub enum Reach {
     All,
 }
 
-impl Reach {
+impl CopiedUpTo {
     /// Whether a document is copied.
     pub fn holds(&self, id: Value<'_>) -> bool {
         match self {
-            Reach::Nothing => false,
-            Reach::UpTo(last) => order::compare(id, last.as_value()).is_le(),
-            Reach::All => true,
+            CopiedUpTo::Nothing => false,
+            CopiedUpTo::UpTo(last) => order::compare(id, last.as_value()).is_le(),
+            CopiedUpTo::All => true,
         }
     }
 }
@@ -97,7 +97,7 @@ impl Record {
 
     /// Whether all collections are copied.
     pub fn is_whole(&self) -> bool {
-        self.collections.iter().all(|followed| matches!(followed.reach, Reach::All))
+        self.collections.iter().all(|followed| matches!(followed.reach, CopiedUpTo::All))
     }
 
     /// Forgets a collection.
@@ -157,9 +157,9 @@ impl Followed {
             _ => None,
         };
         let reach = match (stored.get("all"), stored.get("upTo")) {
-            (Some(_), _) => Reach::All,
-            (None, Some(last)) => Reach::UpTo(last.to_buf()),
-            (None, None) => Reach::Nothing,
+            (Some(_), _) => CopiedUpTo::All,
+            (None, Some(last)) => CopiedUpTo::UpTo(last.to_buf()),
+            (None, None) => CopiedUpTo::Nothing,
         };
         Some(Followed { name: stored.get("name")?.as_str()?.to_owned(), uuid, reach })
     }
@@ -170,11 +170,11 @@ impl Followed {
             stored.append("uuid", Value::Binary(Binary { subtype: UUID, bytes }));
         }
         match &self.reach {
-            Reach::Nothing => {}
-            Reach::UpTo(last) => {
+            CopiedUpTo::Nothing => {}
+            CopiedUpTo::UpTo(last) => {
                 stored.append("upTo", last.as_value());
             }
-            Reach::All => {
+            CopiedUpTo::All => {
                 stored.append("all", Value::Boolean(true));
             }
         }

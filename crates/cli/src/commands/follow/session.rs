@@ -26,8 +26,8 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
 use crate::commands::follow::Follow;
 use crate::commands::follow::changes::Changes;
 use crate::commands::follow::event::{Change, Event, Kind};
-use crate::commands::follow::progress::Told;
-use crate::commands::follow::record::{COLLECTION, Followed, Reach, Record};
+use crate::commands::follow::progress::FollowDisplay;
+use crate::commands::follow::record::{COLLECTION, CopiedUpTo, Followed, Record};
 use crate::commands::follow::source::{Listed, Source, is_in_order, is_of_id};
 use crate::commands::follow::target::Target;
 use crate::failure::Failure;
@@ -66,7 +66,7 @@ pub struct Session<'a, 'b, 't> {
     events: VecDeque<Event>,
     /// Collections that aren't copied.
     left_out: HashSet<String>,
-    told: &'a mut Told<'t>,
+    told: &'a mut FollowDisplay<'t>,
 }
 
 impl<'a, 'b, 't> Session<'a, 'b, 't> {
@@ -78,7 +78,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         follow: &'a Follow,
         mut source: Source,
         mut target: Target<'b>,
-        told: &'a mut Told<'t>,
+        told: &'a mut FollowDisplay<'t>,
     ) -> Result<Session<'a, 'b, 't>, Failure> {
         let name = source.database.clone();
         let record = match target.record()? {
@@ -123,8 +123,12 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
     /// As [`Session::begin`].
     pub fn run(&mut self) -> Result<(), Failure> {
         loop {
-            let next =
-                self.record.collections.iter().find(|it| !matches!(it.reach, Reach::All)).cloned();
+            let next = self
+                .record
+                .collections
+                .iter()
+                .find(|it| !matches!(it.reach, CopiedUpTo::All))
+                .cloned();
             match next {
                 Some(followed) => self.copy_some(&followed)?,
                 None => {
@@ -155,7 +159,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
     /// Copies the next batch of a collection.
     fn copy_some(&mut self, followed: &Followed) -> Result<(), Failure> {
         let name = &followed.name;
-        if matches!(followed.reach, Reach::Nothing) {
+        if matches!(followed.reach, CopiedUpTo::Nothing) {
             let listed = self.source.collections(Some(name))?;
             let Some(listed) = listed.iter().find(|it| followed.is(it.uuid.as_deref())) else {
                 // It has another name, or is gone: the stream tells.
@@ -173,7 +177,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             }
         }
         let after = match &followed.reach {
-            Reach::UpTo(last) => Some(last),
+            CopiedUpTo::UpTo(last) => Some(last),
             _ => None,
         };
         let batch = self.source.batch(name, after)?;
@@ -188,7 +192,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         self.told.copied(name, changes.count(), bytes);
         self.take_over(&changes, |after| {
             if let Some(followed) = after.named(name) {
-                followed.reach = Reach::UpTo(last.clone());
+                followed.reach = CopiedUpTo::UpTo(last.clone());
             }
         })
     }
@@ -230,7 +234,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         self.told.finished(name)?;
         self.take_over(&Changes::default(), |after| {
             if let Some(followed) = after.named(name) {
-                followed.reach = Reach::All;
+                followed.reach = CopiedUpTo::All;
             }
         })
     }
@@ -339,7 +343,11 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             match listed.iter().find(|it| it.uuid == event.uuid && it.kind == "collection") {
                 Some(listed) if why_left_out(listed).is_none() => {
                     let (name, uuid) = (name.clone(), event.uuid.clone());
-                    self.record.collections.push(Followed { name, uuid, reach: Reach::Nothing });
+                    self.record.collections.push(Followed {
+                        name,
+                        uuid,
+                        reach: CopiedUpTo::Nothing,
+                    });
                 }
                 _ => drop(self.left_out.insert(name.clone())),
             }
@@ -391,7 +399,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         let Some(followed) = self.record.of(event) else {
             return self.alter_unknown(event);
         };
-        let is_copied = matches!(followed.reach, Reach::All);
+        let is_copied = matches!(followed.reach, CopiedUpTo::All);
         match &event.kind {
             Kind::Drop => {
                 self.record.forget(name);
@@ -454,7 +462,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         if kind == "collection" {
             // All that is in it comes behind this.
             let Listed { name, uuid, .. } = made;
-            self.record.collections.push(Followed { name, uuid, reach: Reach::All });
+            self.record.collections.push(Followed { name, uuid, reach: CopiedUpTo::All });
         }
         Ok(())
     }
@@ -511,7 +519,7 @@ fn first_record(
             )));
         }
         let Listed { name, uuid, .. } = listed;
-        collections.push(Followed { name, uuid, reach: Reach::Nothing });
+        collections.push(Followed { name, uuid, reach: CopiedUpTo::Nothing });
     }
     let record = Record::new(name, token, collections);
     target.create(COLLECTION, Document::empty())?;

@@ -27,9 +27,9 @@ fn passed(direction: u8) -> Vec<u8> {
 }
 
 /// Takes just what was asked when it was recorded.
-struct Asked(io::Cursor<Vec<u8>>);
+struct RecordedRequests(io::Cursor<Vec<u8>>);
 
-impl Write for Asked {
+impl Write for RecordedRequests {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut expected = vec![0; bytes.len()];
         self.0.read_exact(&mut expected)?;
@@ -64,7 +64,7 @@ fn a_recorded_history_is_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut backend = Embedded::open(directory.path(), "").expect("a database");
     let server = Box::new(io::Cursor::new(passed(b'<')));
-    let asked = Box::new(Asked(io::Cursor::new(passed(b'>'))));
+    let asked = Box::new(RecordedRequests(io::Cursor::new(passed(b'>'))));
     let connection = Connection::begin(server, asked).expect("a login");
     let repository = Repository::open(connection).expect("a repository");
     let brought = bring(repository, &mut backend, "shop", &[]).expect("it is brought");

@@ -18,7 +18,7 @@ use crate::commands::import::writer::{Report, Writer};
 use crate::commands::import::{Goal, Import, drop_collection, open_file};
 use crate::failure::Failure;
 use crate::input::archive::{Archive, Archived, Namespace};
-use crate::input::csv::Blanks;
+use crate::input::csv::EmptyCells;
 use crate::input::{self, Format, compressed};
 use crate::notice::tell;
 use crate::terminal::Terminal;
@@ -118,7 +118,7 @@ impl Import {
             let Some(path) = &dumped.documents else { continue };
             let begun = Instant::now();
             let (reader, progress) = open_file(path)?;
-            let source = input::open(reader, None, Format::Bson, Blanks::Kept)?;
+            let source = input::open(reader, None, Format::Bson, EmptyCells::Kept)?;
             let report = self.import(backend, filled(dumped), source, &progress)?;
             progress.finish();
             self.tell(terminal, filled(dumped), &report, begun)?;

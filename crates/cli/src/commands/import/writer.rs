@@ -14,7 +14,7 @@ use crate::backend::Backend;
 use crate::commands::import::dump::BUCKETS;
 use crate::commands::import::progress::Progress;
 use crate::failure::Failure;
-use crate::input::{Carrier, DOCUMENT_TEXT_BYTES_MAX, Text};
+use crate::input::{DOCUMENT_TEXT_BYTES_MAX, DocumentEncoding, Text};
 use crate::output::{array_of, count_of, count_value, documents_of, text_of};
 
 /// Documents that are removed by one command.
@@ -163,8 +163,8 @@ impl<'a> Writer<'a> {
             };
         };
         let mut fill = |writer: &mut pieces::Writer<'_>| match text.carrier {
-            Carrier::Json => read_json(&mut text, writer),
-            Carrier::Bson => read_bson(&mut text, writer),
+            DocumentEncoding::Json => read_json(&mut text, writer),
+            DocumentEncoding::Bson => read_bson(&mut text, writer),
         };
         let database = frond.database(self.database)?;
         match database.insert_streamed(self.collection, &mut fill, Durability::Synced) {
@@ -272,7 +272,7 @@ impl<'a> Writer<'a> {
 
 /// The document of a text that can't be streamed, or why there is none.
 fn held(text: Text) -> Result<DocumentBuf, String> {
-    if text.carrier == Carrier::Bson {
+    if text.carrier == DocumentEncoding::Bson {
         let what = format!(
             "a document of more than {DOCUMENT_BYTES_MAX} bytes goes into a data directory only \
              (--data, --mode insert)"

@@ -7,7 +7,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 pub struct Request(DocumentBuf);
 
 /// Why a line is no request.
-pub enum Wrong {
+pub enum InvalidMessage {
     /// It is no JSON.
     Json(String),
     /// It is JSON of something else.
@@ -18,14 +18,15 @@ impl Request {
     /// Reads a message.
     ///
     /// # Errors
-    /// See [`Wrong`].
-    pub fn read(text: &str) -> Result<Request, Wrong> {
-        let message = extended_json::parse(text).map_err(|error| Wrong::Json(error.to_string()))?;
+    /// See [`InvalidMessage`].
+    pub fn read(text: &str) -> Result<Request, InvalidMessage> {
+        let message =
+            extended_json::parse(text).map_err(|error| InvalidMessage::Json(error.to_string()))?;
         let request = Request(message);
         let is_request = request.0.get("jsonrpc") == Some(Value::String("2.0"));
         match is_request && !request.method().is_empty() {
             true => Ok(request),
-            false => Err(Wrong::Request),
+            false => Err(InvalidMessage::Request),
         }
     }
 

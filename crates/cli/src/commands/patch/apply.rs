@@ -14,7 +14,7 @@ use super::file::Patch;
 use crate::arguments::{Answer, Author, Target};
 use crate::backend::Backend;
 use crate::commands::import::writer::removal;
-use crate::commands::merge::{self, Rules, Telling};
+use crate::commands::merge::{self, OutcomeDisplay, Rules};
 use crate::failure::Failure;
 use crate::output::{documents_of, plain, text_of};
 use crate::terminal::Terminal;
@@ -105,7 +105,7 @@ impl Apply {
         }
         let answer = backend.execute(&self.database, &pick.build());
         branch.remove(&mut *backend)?;
-        let how = Telling { as_json: self.as_json, tell: merge::tell };
+        let how = OutcomeDisplay { as_json: self.as_json, tell: merge::tell };
         merge::finish(backend, terminal, &self.database, answer, how)
     }
 }

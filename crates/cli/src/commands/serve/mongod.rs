@@ -47,7 +47,7 @@ Example:
   MONGOMS_SYSTEM_BINARY=/usr/local/bin/mongod npm test     mongodb-memory-server starts Frond";
 
 /// What a command line of mongod's asks for.
-pub enum Asked {
+pub enum Invocation {
     /// To run `frond serve` with these arguments, the program's name first.
     Serve(Vec<OsString>),
     /// To print this.
@@ -67,7 +67,7 @@ pub fn arguments_of(command_line: &[OsString]) -> Option<&[OsString]> {
 ///
 /// # Errors
 /// [`Failure::Usage`] for an option that Frond hasn't, in mongod's words.
-pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
+pub fn read(arguments: &[OsString]) -> Result<Invocation, Failure> {
     let mut words = arguments.iter();
     let (mut port, mut bind) = (OsString::from(PORT), OsString::from(BIND));
     let mut data = OsString::from(DATA);
@@ -105,8 +105,8 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
                 auth = true;
             }
             "--logappend" | "--quiet" => {}
-            "--version" => return Ok(Asked::Print(version())),
-            "--help" | "-h" => return Ok(Asked::Print(HELP.to_owned())),
+            "--version" => return Ok(Invocation::Print(version())),
+            "--help" | "-h" => return Ok(Invocation::Print(HELP.to_owned())),
             _ => return Err(unrecognised(word)),
         }
     }
@@ -128,7 +128,7 @@ pub fn read(arguments: &[OsString]) -> Result<Asked, Failure> {
         });
     }
     serve.extend(others);
-    Ok(Asked::Serve(serve))
+    Ok(Invocation::Serve(serve))
 }
 
 /// Refuses the path of no file: a server that is to be safe by it isn't started without.
@@ -172,12 +172,12 @@ mod tests {
 
     fn serve(text: &str) -> String {
         match read(&words(text)) {
-            Ok(Asked::Serve(arguments)) => {
+            Ok(Invocation::Serve(arguments)) => {
                 let arguments: Vec<_> =
                     arguments.iter().map(|word| word.to_string_lossy()).collect();
                 arguments.join(" ")
             }
-            Ok(Asked::Print(text)) => text,
+            Ok(Invocation::Print(text)) => text,
             Err(failure) => format!("refused: {failure}"),
         }
     }

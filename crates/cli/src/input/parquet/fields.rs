@@ -17,12 +17,12 @@ const UUID: u8 = 4;
 const DIGITS_MAX: u32 = 34;
 
 /// Makes documents of rows.
-pub struct Maker {
+pub struct DocumentMaker {
     /// Fields that are null are left out.
     pub without_nulls: bool,
 }
 
-impl Maker {
+impl DocumentMaker {
     /// Appends the parts of a row or group.
     ///
     /// # Errors

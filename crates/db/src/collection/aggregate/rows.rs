@@ -7,7 +7,7 @@ use frond_query::QueryError;
 use frond_query::cores::Workers;
 use frond_query::pipeline::{LentRows, Parts, Visit};
 
-use crate::collection::put_aside::PutAside;
+use crate::collection::deferred_errors::DeferredErrors;
 use crate::collection::scan::{Row, Scan};
 use crate::interrupt::Interrupt;
 
@@ -17,7 +17,7 @@ const CHECK_COUNT: usize = 64;
 /// What a scan finds, for stages.
 pub(super) struct ScannedRows {
     scan: Scan<'static>,
-    put_aside: PutAside,
+    deferred: DeferredErrors,
     interrupt: Interrupt,
     /// Documents that came out.
     count: usize,
@@ -25,9 +25,9 @@ pub(super) struct ScannedRows {
 
 impl ScannedRows {
     /// What `scan` finds; why it fails is put aside.
-    pub fn of(scan: Scan<'static>, put_aside: PutAside) -> ScannedRows {
+    pub fn of(scan: Scan<'static>, deferred: DeferredErrors) -> ScannedRows {
         let interrupt = scan.interrupt().clone();
-        ScannedRows { scan, put_aside, interrupt, count: 0 }
+        ScannedRows { scan, deferred, interrupt, count: 0 }
     }
 }
 
@@ -47,7 +47,7 @@ impl LentRows for ScannedRows {
         });
         match (done, failure) {
             (_, Some(error)) => Err(error),
-            (done, None) => done.map_err(|error| self.put_aside.keep(error)),
+            (done, None) => done.map_err(|error| self.deferred.keep(error)),
         }
     }
 
@@ -57,7 +57,7 @@ impl LentRows for ScannedRows {
             if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
         match goes_on.and_then(|()| self.scan.next().transpose()) {
             Ok(row) => Ok(row.map(Row::into_asked)),
-            Err(error) => Err(self.put_aside.keep(error)),
+            Err(error) => Err(self.deferred.keep(error)),
         }
     }
 
@@ -65,15 +65,15 @@ impl LentRows for ScannedRows {
         if 0 < self.count {
             return Ok(None);
         }
-        let parts = self.scan.parts(workers).map_err(|error| self.put_aside.keep(error))?;
+        let parts = self.scan.parts(workers).map_err(|error| self.deferred.keep(error))?;
         let rows = |scan: Scan<'static>| -> Box<dyn LentRows> {
-            Box::new(ScannedRows::of(scan, self.put_aside.clone()))
+            Box::new(ScannedRows::of(scan, self.deferred.clone()))
         };
         Ok(parts.map(|parts| parts.into_iter().map(rows).collect()))
     }
 
     fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {
         let counted = if self.count == 0 { self.scan.remaining(enough) } else { Ok(None) };
-        counted.map_err(|error| self.put_aside.keep(error))
+        counted.map_err(|error| self.deferred.keep(error))
     }
 }

@@ -11,8 +11,8 @@ use crate::collection::express::{self, Express};
 use crate::collection::plan::Access;
 use crate::collection::{FindRequest, Purpose};
 use crate::definition::IndexSpec;
+use crate::request_profile::told_key;
 use crate::schema::Collection;
-use crate::work::told_key;
 
 /// The one stage of a search that goes so.
 pub(super) fn stage(

@@ -22,7 +22,7 @@ use crate::schema::Collection;
 
 /// A query of a collection that is there, and the plan that was chosen for it.
 #[derive(Clone, Copy)]
-pub(super) struct Planned<'a> {
+pub(super) struct PlannedQuery<'a> {
     pub database: &'a Database,
     pub reader: &'a Reader<'static>,
     pub request: &'a FindRequest,
@@ -32,7 +32,7 @@ pub(super) struct Planned<'a> {
     pub purpose: Purpose,
 }
 
-impl Planned<'_> {
+impl PlannedQuery<'_> {
     /// How the query goes, run if that is asked for.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Planned<'_> {
         asked: Asked<'_>,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
-        let Planned { access, purpose, .. } = self;
+        let PlannedQuery { access, purpose, .. } = self;
         let began = self.database.frond().steady_millis();
         let distinct = self.distinct_part();
         let done = match effort {
@@ -88,7 +88,7 @@ impl Planned<'_> {
 
     /// What each walk of the plan does; `distinct` is the part of an index's keys that is scanned.
     fn run(self, distinct: Option<usize>) -> Result<Vec<Done>, Error> {
-        let Planned { database, reader, request, query, collection, .. } = self;
+        let PlannedQuery { database, reader, request, query, collection, .. } = self;
         let interrupt = &request.interrupt;
         let (access, passed) = self.passed_over()?;
         if let Some(place) = distinct {
@@ -147,7 +147,7 @@ impl Planned<'_> {
 
     /// What is found outward from a `$near`, if it is.
     fn nearest(self) -> Result<Option<Nearest>, Error> {
-        let Planned { request, query, collection, access, .. } = self;
+        let PlannedQuery { request, query, collection, access, .. } = self;
         let Order::Near(_) = &query.order else { return Ok(None) };
         let wanted = request.limit.map(|limit| limit.saturating_add(request.skip));
         let by = (&query.filter, request.hint.as_ref());
@@ -157,7 +157,7 @@ impl Planned<'_> {
 
     /// Into how many parts the search would be divided now: those of stages that can be, too.
     fn part_count(self, reads_keys: bool) -> Result<usize, Error> {
-        let Planned { request, query, access, .. } = self;
+        let PlannedQuery { request, query, access, .. } = self;
         let is_divided = match self.purpose {
             Purpose::Find => matches!(query.order, Order::By(_)) && !access.gives_order,
             Purpose::Count => !access.is_exact && request.limit.is_none(),

@@ -9,7 +9,7 @@ use frond_tree::{Bounds, Direction};
 
 use super::access::Source;
 use super::request::{Hint, Order, OwnFacts, Request};
-use crate::collection::covered::{Cover, Needs};
+use crate::collection::covered::{Cover, NeededPaths};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, Index, TreeRef};
@@ -30,7 +30,7 @@ pub(super) struct Candidates<'a> {
     /// What the planner is told of these.
     pub facts: Vec<IndexFacts>,
     /// What of documents the request needs.
-    pub needs: Needs,
+    pub needs: NeededPaths,
 }
 
 impl<'a> Candidates<'a> {
@@ -174,7 +174,7 @@ fn of_places(
 }
 
 /// What a request needs of documents to be answered, its filter and sort included.
-fn needs_of(request: Request<'_>) -> Needs {
+fn needs_of(request: Request<'_>) -> NeededPaths {
     let mut needs = request.needs.clone()?;
     needs.extend(request.filter.paths()?.into_iter().map(str::to_owned));
     if let Order::By(pattern) = request.order {
@@ -191,7 +191,7 @@ fn facts_of(
     collection: &Collection,
     own: &OwnFacts,
     sources: &[Source],
-    needs: &Needs,
+    needs: &NeededPaths,
 ) -> Result<Vec<IndexFacts>, Error> {
     let mut facts = Vec::with_capacity(sources.len());
     for source in sources {

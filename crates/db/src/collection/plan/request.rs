@@ -7,7 +7,7 @@ use frond_query::sort::SortField;
 use frond_query::{Code, Collation, Distance, Filter, SortPattern, text};
 use frond_tree::{Bounds, Direction};
 
-use crate::collection::covered::Needs;
+use crate::collection::covered::NeededPaths;
 use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
 use crate::schema::{Collection, Index, IndexFilter};
@@ -26,9 +26,9 @@ pub struct Request<'a> {
     /// How many are passed over first.
     pub skip: u64,
     /// What of them.
-    pub needs: &'a Needs,
+    pub needs: &'a NeededPaths,
     /// Between which keys of the hinted index.
-    pub between: Between<'a>,
+    pub between: MinMaxBounds<'a>,
     /// The field whose distinct values alone are wanted.
     pub distinct: Option<&'a str>,
     /// Whether documents lie by `_id`.
@@ -63,14 +63,14 @@ impl Request<'_> {
 /// The `min` and `max` of a `find`: the first key of the hinted index that is read, and the first
 /// that isn't any more.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Between<'a> {
+pub struct MinMaxBounds<'a> {
     /// The first.
     pub min: Option<Document<'a>>,
     /// The first behind.
     pub max: Option<Document<'a>>,
 }
 
-impl Between<'_> {
+impl MinMaxBounds<'_> {
     pub(super) fn is_given(self) -> bool {
         self.min.is_some() || self.max.is_some()
     }

@@ -5,7 +5,7 @@ use frond_query::Filter;
 use frond_tree::Direction;
 
 use super::Scan;
-use crate::collection::plan::{Access, Between, Order, Request};
+use crate::collection::plan::{Access, MinMaxBounds, Order, Request};
 use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::Collection;
@@ -24,7 +24,7 @@ pub fn all_documents<'a>(
         limit: None,
         skip: 0,
         needs: &None,
-        between: Between::default(),
+        between: MinMaxBounds::default(),
         distinct: None,
         allowed: None,
         is_by_id: collection.series.is_none(),

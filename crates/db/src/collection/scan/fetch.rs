@@ -13,11 +13,11 @@ use frond_query::{Filter, examined};
 use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
 
 use super::row::Row;
-use super::seen::Seen;
+use super::seen::SeenDocuments;
 use super::text_scores::TextScores;
 use crate::catalog::index_entry::{self, EntryParts};
 use crate::collection::covered::Cover;
-use crate::collection::handles::{Lazily, stored};
+use crate::collection::handles::{LazyLargeDocuments, stored};
 use crate::collection::walk::Walk;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
@@ -50,7 +50,7 @@ pub(super) struct Fetch<'a> {
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
     pub in_part: Option<Vec<Box<[u8]>>>,
     /// Large documents come out with references, and the filter asks this of them.
-    pub lazily: Option<(Lazily, Asked)>,
+    pub lazily: Option<(LazyLargeDocuments, Asked)>,
     /// Whether nothing is asked of documents but that they are there, and what is found passes.
     pub counts_only: bool,
     /// For each walk, the parts of its keys that tell whether the filter fails.
@@ -178,7 +178,7 @@ impl Fetch<'_> {
         walk: &mut Walk,
         place: usize,
         entry: Entry,
-        seen: &mut Option<Seen>,
+        seen: &mut Option<SeenDocuments>,
     ) -> Result<Option<Row>, Error> {
         let Some(index) = &walk.index else { return Ok(None) };
         let told_by_key = self.told_by_key[place].as_ref();
@@ -331,7 +331,7 @@ impl Fetch<'_> {
         for name in self.in_part.iter().flatten() {
             names.field(&String::from_utf8_lossy(name)).look(Depth::Whole);
         }
-        let lazily = Lazily::new(&large, false).asking(&names);
+        let lazily = LazyLargeDocuments::new(&large, false).asking(&names);
         let lazily = match self.filter.paths() {
             Some(_) => lazily.only(&[]),
             None => lazily,

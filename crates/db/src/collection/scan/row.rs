@@ -11,7 +11,7 @@ use frond_doc::{Document, DocumentBuf};
 use frond_query::metadata;
 use frond_tree::Value;
 
-use crate::collection::handles::Lazily;
+use crate::collection::handles::LazyLargeDocuments;
 use crate::error::Error;
 use crate::large;
 use crate::reader::Reader;
@@ -124,7 +124,7 @@ impl Row {
     }
 
     /// This row, with what is asked for of what was read.
-    pub(super) fn opened(self, lazily: &Lazily) -> Result<Row, Error> {
+    pub(super) fn opened(self, lazily: &LazyLargeDocuments) -> Result<Row, Error> {
         let read = match self.read {
             Read::Part(fields) => Read::Part(lazily.open(fields)?),
             whole => whole,

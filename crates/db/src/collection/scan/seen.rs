@@ -21,7 +21,7 @@ const KEY_BYTES: usize = 16;
 
 /// A set of documents.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenDocuments {
     short: HashSet<u128, RandomState>,
     long: HashSet<Box<[u8]>, RandomState>,
     /// Of the long keys.
@@ -29,12 +29,12 @@ pub(crate) struct Seen {
     reservation: Reservation,
 }
 
-impl Seen {
+impl SeenDocuments {
     /// No documents; as many as `reservation` allows may be added.
-    pub fn new(reservation: Reservation) -> Seen {
+    pub fn new(reservation: Reservation) -> SeenDocuments {
         // Seeded for each scan, and three times as fast as the standard library's.
         let (short, long) = (HashSet::default(), HashSet::default());
-        Seen { short, long, bytes: 0, reservation }
+        SeenDocuments { short, long, bytes: 0, reservation }
     }
 
     /// Whether a document is in.
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn documents_are_known_by_the_whole_of_their_keys() {
-        let mut seen = Seen::new(Reservation::new(usize::MAX, None));
+        let mut seen = SeenDocuments::new(Reservation::new(usize::MAX, None));
         let keys: Vec<Vec<u8>> = (0..40).map(|length| vec![0; length]).collect();
         for key in &keys {
             assert!(!seen.contains(key));
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_seen_is_told_to_the_budget() {
         let budget = MemoryBudget::new(1 << 20);
-        let mut seen = Seen::new(Reservation::new(usize::MAX, Some(Arc::clone(&budget))));
+        let mut seen = SeenDocuments::new(Reservation::new(usize::MAX, Some(Arc::clone(&budget))));
         let mut count = 0_u64;
         let error = loop {
             match seen.insert(&count.to_be_bytes()) {

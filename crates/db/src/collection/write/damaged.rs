@@ -16,7 +16,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value as BsonValue, ValueBuf, docu
 use frond_query::Filter;
 use frond_tree::{Bounds, Direction, Value};
 
-use super::{Becoming, CollectionWriter};
+use super::{CollectionWriter, DocumentChange};
 use crate::catalog::index_entry::{id_key_of, id_of};
 use crate::collection::plan::{Order, Source};
 use crate::collection::scan::Row;
@@ -168,7 +168,7 @@ impl CollectionWriter<'_> {
         self.undoing(|writer| {
             writer.remove_entries_of(id_key)?;
             let documents = writer.live()?.documents;
-            let telling = writer.telling(before.view(), &after, Becoming::Replaced);
+            let telling = writer.telling(before.view(), &after, DocumentChange::Replaced);
             let is_told = writer.tells_whole(&after);
             let value = writer.store_document(&after, None, is_told)?;
             writer.transaction.put(documents, id_key.clone(), value.clone())?;

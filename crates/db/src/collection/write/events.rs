@@ -14,12 +14,12 @@ use frond_tree::{Content, Value};
 
 use super::CollectionWriter;
 use crate::error::Error;
-use crate::event::{EventKind, Teller, difference};
+use crate::event::{EventKind, EventRecorder, difference};
 use crate::large::{self, damaged};
 
 /// What a new document is to those who are told of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Becoming {
+pub enum DocumentChange {
     /// The old one, changed: what changed is told.
     Changed,
     /// Another in its place: all of it is told.
@@ -27,7 +27,7 @@ pub enum Becoming {
 }
 
 /// How a document that comes in the place of another is told.
-pub(super) enum Telling {
+pub(super) enum EventDetail {
     /// Not at all.
     Nothing,
     /// By what changed: the facts of the event.
@@ -43,7 +43,7 @@ impl CollectionWriter<'_> {
     }
 
     /// Tells of this collection; `None` if nothing is to be told.
-    pub(super) fn teller(&mut self) -> Option<Teller> {
+    pub(super) fn teller(&mut self) -> Option<EventRecorder> {
         if self.is_silent {
             return None;
         }
@@ -51,7 +51,7 @@ impl CollectionWriter<'_> {
             let scope = (self.database.repository_name(), self.branch, self.name);
             let uuid = self.now.as_ref().map(|now| &now.uuid);
             let engine = self.database.frond().engine();
-            self.teller = Some(Teller::of_collection(engine, scope, uuid));
+            self.teller = Some(EventRecorder::of_collection(engine, scope, uuid));
         }
         self.teller.clone().flatten()
     }
@@ -130,18 +130,20 @@ impl CollectionWriter<'_> {
         &mut self,
         before: Document<'_>,
         after: &DocumentBuf,
-        becoming: Becoming,
-    ) -> Telling {
+        becoming: DocumentChange,
+    ) -> EventDetail {
         if self.teller().is_none() {
-            return Telling::Nothing;
+            return EventDetail::Nothing;
         }
         let described = match becoming {
-            Becoming::Changed => difference::describe(before, after.view()),
-            Becoming::Replaced => None,
+            DocumentChange::Changed => difference::describe(before, after.view()),
+            DocumentChange::Replaced => None,
         };
         match described {
-            Some(description) => Telling::Described(keyed(after.view(), Some(description.view()))),
-            None => Telling::Whole,
+            Some(description) => {
+                EventDetail::Described(keyed(after.view(), Some(description.view())))
+            }
+            None => EventDetail::Whole,
         }
     }
 
@@ -151,14 +153,14 @@ impl CollectionWriter<'_> {
         id_key: &Bytes,
         after: &DocumentBuf,
         value: &Value,
-        telling: Telling,
+        telling: EventDetail,
     ) {
         match (telling, self.teller()) {
-            (Telling::Described(facts), Some(teller)) => {
+            (EventDetail::Described(facts), Some(teller)) => {
                 teller.tell(self.transaction, EventKind::Update, facts.view());
             }
-            (Telling::Whole, _) => self.tell_document(EventKind::Replace, id_key, after, value),
-            (Telling::Nothing | Telling::Described(_), _) => {}
+            (EventDetail::Whole, _) => self.tell_document(EventKind::Replace, id_key, after, value),
+            (EventDetail::Nothing | EventDetail::Described(_), _) => {}
         }
     }
 

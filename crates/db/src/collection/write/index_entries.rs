@@ -52,7 +52,8 @@ impl CollectionWriter<'_> {
             }
             let document = after.unwrap_or(Document::empty());
             let (database, collection) = (self.database, self.name);
-            let filed = Filed { index, tree: *tree, id_key, document, database, collection };
+            let filed =
+                ExistingIndex { index, tree: *tree, id_key, document, database, collection };
             for (key, value) in new.iter().filter(|(key, value)| old.get(*key) != Some(*value)) {
                 if index.spec.unique {
                     filed.check_alone(self.transaction, key)?;
@@ -80,7 +81,7 @@ impl CollectionWriter<'_> {
 }
 
 /// A document that an index files.
-struct Filed<'a> {
+struct ExistingIndex<'a> {
     index: &'a Index,
     tree: TreeId,
     id_key: &'a Bytes,
@@ -90,7 +91,7 @@ struct Filed<'a> {
     collection: &'a str,
 }
 
-impl Filed<'_> {
+impl ExistingIndex<'_> {
     /// Refuses a key of a unique index under which another document lies.
     fn check_alone(&self, transaction: &Transaction, key: &Bytes) -> Result<(), Error> {
         match transaction.get(self.tree, key)? {

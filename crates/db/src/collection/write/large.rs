@@ -14,7 +14,7 @@ use frond_query::{Code, Filter};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered};
 use frond_tree::{Content, Value};
 
-use super::{Becoming, CollectionWriter};
+use super::{CollectionWriter, DocumentChange};
 use crate::catalog::{adopt, duplicate};
 use crate::collection::handles::stored;
 use crate::collection::scan::{FetchedDocument, Row};
@@ -109,7 +109,7 @@ impl CollectionWriter<'_> {
             let (found, after) = (self.whole(row)?, self.without_references(after)?);
             return match found.document.as_bytes() == after.as_bytes() {
                 true => Ok(()),
-                false => self.replace(&found, &after, Becoming::Changed),
+                false => self.replace(&found, &after, DocumentChange::Changed),
             };
         };
         let Some(before) = row.large else {

@@ -5,12 +5,12 @@ use frond_query::{Code, Filter, examined, planner};
 
 use super::CollectionWriter;
 use crate::collection::index_filters;
-use crate::collection::plan::{self, Access, Between, Hint, Order};
+use crate::collection::plan::{self, Access, Hint, MinMaxBounds, Order};
 use crate::collection::scan::{self, FetchedDocument, FoundRows, Row, Scan};
 use crate::collection::sort::{self, KeyOf};
 use crate::error::Error;
+use crate::request_profile::{self, Plan};
 use crate::schema::Collection;
-use crate::work::{self, Plan};
 
 impl CollectionWriter<'_> {
     /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
@@ -144,7 +144,7 @@ impl CollectionWriter<'_> {
             return Ok(None);
         };
         let Some(id_key) = planner::only_id(filter) else { return Ok(None) };
-        work::note(|| Plan::ById);
+        request_profile::note(|| Plan::ById);
         let reader = self.reader();
         let Some(value) = reader.get(now.documents, &id_key)? else { return Ok(Some(None)) };
         examined::add_counts(1, 1);
@@ -161,7 +161,7 @@ impl CollectionWriter<'_> {
         limit: Option<usize>,
     ) -> Result<Option<(Scan<'_>, bool)>, Error> {
         let Some(now) = &self.now else {
-            work::note(|| Plan::Nothing);
+            request_profile::note(|| Plan::Nothing);
             return Ok(None);
         };
         let access = self.access(now, filter, order, hint, limit)?;
@@ -190,7 +190,7 @@ impl CollectionWriter<'_> {
             limit,
             skip: 0,
             needs: &None,
-            between: Between::default(),
+            between: MinMaxBounds::default(),
             distinct: None,
             is_by_id: now.series.is_none(),
             allowed: None,

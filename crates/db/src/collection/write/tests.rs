@@ -10,7 +10,7 @@ use frond_testkit::SimDisk;
 use super::*;
 use crate::collection::FindRequest;
 use crate::collection::plan::Order;
-use crate::collection::recut::Referring;
+use crate::collection::reference_translator::Referring;
 use crate::collection::replace::replace_collection;
 use crate::definition::IndexSpec;
 use crate::frond::{Frond, FrondOptions};

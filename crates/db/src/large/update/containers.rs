@@ -6,7 +6,7 @@ use frond_query::update::{AddToSet, Pull};
 
 use super::steps::Step;
 use super::{Change, ELEMENT, Stepped, large, single};
-use crate::large::ordered::InOrder;
+use crate::large::ordered_array::OrderedArray;
 
 /// More elements of an array, one of so many at least, that come or go are left to the other way,
 /// which costs less then.
@@ -46,7 +46,7 @@ impl Change<'_> {
     fn push(&self, step: &Step<'_>) -> Result<Option<LargeDocument>, PiecesError> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
         let count = inside.count(self.store)?;
-        if let Some(in_order) = InOrder::of(step.operand, self.variables.collation()) {
+        if let Some(in_order) = OrderedArray::of(step.operand, self.variables.collation()) {
             if is_much(in_order.count(), count) {
                 return Ok(None);
             }

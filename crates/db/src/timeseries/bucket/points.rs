@@ -139,7 +139,7 @@ impl<'a> Points<'a> {
 fn document<'a>(bucket: Document<'a>, name: &str) -> Result<Document<'a>, Error> {
     match bucket.get(name).and_then(|value| value.as_document()) {
         Some(document) => Ok(document),
-        None => refuse(format!("'{name}' is no document")),
+        None => refuse(format!("'{name}' is not a document")),
     }
 }
 

@@ -22,11 +22,11 @@ pub struct ShapeRegistry {
     bytes_max: usize,
     /// The shape met last: mostly the next document's too.
     last: RwLock<Option<Arc<Shape>>>,
-    known: RwLock<Known>,
+    known: RwLock<FieldLookup>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct FieldLookup {
     bytes: usize,
     /// The signature is all the names, so different shapes never meet.
     by_signature: HashMap<Box<[u8]>, Arc<Shape>>,
@@ -43,7 +43,7 @@ struct Known {
 impl ShapeRegistry {
     /// Makes an empty registry whose shapes will take at most so many bytes.
     pub fn new(bytes_max: usize) -> ShapeRegistry {
-        let known = Known {
+        let known = FieldLookup {
             bytes: 0,
             by_signature: HashMap::new(),
             by_front: HashMap::new(),
@@ -111,7 +111,7 @@ impl ShapeRegistry {
     }
 }
 
-impl Known {
+impl FieldLookup {
     /// The shape with a signature, if there is one or this is the second time.
     fn shape(
         &mut self,

@@ -60,7 +60,7 @@ fn a_body_holds_what_came_and_not_what_was_announced() {
             assert_eq!(free(&memory), 1 << 10);
         }
         let body = Pieces::new(2, 10, false);
-        assert!(matches!(memory.read(body, 19).await, Err(Unread::TooLarge)));
+        assert!(matches!(memory.read(body, 19).await, Err(BodyError::TooLarge)));
     });
 }
 
@@ -70,7 +70,7 @@ fn a_body_that_stops_ends_and_gives_back_what_it_held() {
         let memory = TextMemory::of(1 << 10);
         let body = Pieces::new(8, 64 << 10, true);
         let read = memory.read_within(body, 96 * MEGABYTE, Duration::from_millis(1)).await;
-        assert!(matches!(read, Err(Unread::Stopped)));
+        assert!(matches!(read, Err(BodyError::Stopped)));
         assert_eq!(free(&memory), 1 << 10);
     });
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use frond_db::Error;
-use frond_db::work::{Plan, StatementOutcome};
+use frond_db::request_profile::{Plan, StatementOutcome};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::examined::Examined;
 

@@ -7,7 +7,7 @@ use super::steps::Step;
 
 /// Splices of one document at different places, made at once: what lies on the way to several is
 /// written once.
-pub(super) struct Together<'a, 'u> {
+pub(super) struct CombinedSplices<'a, 'u> {
     pub store: &'a dyn ChunkStore,
     pub document: LargeDocument,
     /// The path to the element that each one replaces, removes or adds.
@@ -15,7 +15,7 @@ pub(super) struct Together<'a, 'u> {
     pub splices: Vec<Splice>,
 }
 
-impl<'u> Together<'_, 'u> {
+impl<'u> CombinedSplices<'_, 'u> {
     /// Adds a splice at a place.
     pub fn add(&mut self, place: Vec<&'u str>, splice: Splice) {
         self.places.push(place);

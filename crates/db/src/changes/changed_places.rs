@@ -9,7 +9,7 @@ use crate::frond::Frond;
 use crate::tail::{Next, TailReader};
 
 /// Follows what is told, and notes no more than where.
-pub struct ToldPlaces {
+pub struct ChangedPlaces {
     frond: Frond,
     tail: TailReader,
     after: Sequence,
@@ -28,9 +28,9 @@ pub struct TouchedPlace<'a> {
 
 impl Frond {
     /// Follows what is told from now on.
-    pub fn told_places(&self) -> ToldPlaces {
+    pub fn told_places(&self) -> ChangedPlaces {
         let after = self.engine().horizon();
-        ToldPlaces { frond: self.clone(), tail: self.tail().reader(), after }
+        ChangedPlaces { frond: self.clone(), tail: self.tail().reader(), after }
     }
 
     /// Ends the waits of all that follow what is told, once.
@@ -39,8 +39,8 @@ impl Frond {
     }
 }
 
-impl ToldPlaces {
-    /// What is given to [`ToldPlaces::wait`]: to be asked before it is looked whether to wait.
+impl ChangedPlaces {
+    /// What is given to [`ChangedPlaces::wait`]: to be asked before it is looked whether to wait.
     pub fn mark(&self) -> u64 {
         self.frond.engine().horizon_waits_ended()
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 ///
 /// *Thread safety*: any number of threads. Neither lock is held while the other is taken.
 #[derive(Default)]
-pub struct Written {
+pub struct UncommittedWrites {
     /// Databases with a policy, and whether their branches were looked at since the opening.
     watched: RwLock<HashSet<String>>,
     new: Mutex<HashSet<String>>,
@@ -28,7 +28,7 @@ pub struct Changed {
     pub since_millis: i64,
 }
 
-impl Written {
+impl UncommittedWrites {
     /// A database got a policy, or lost it.
     pub fn watch(&self, database: &str, has_policy: bool) {
         let mut watched = self.watched.write().unwrap_or_else(PoisonError::into_inner);

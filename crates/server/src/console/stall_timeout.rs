@@ -13,17 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// A connection whose writes fail once nothing of them was taken for a time.
-pub(super) struct Taking<S> {
+pub(super) struct StallTimeout<S> {
     stream: S,
     time_max: Duration,
     /// Ends the write that waits; `None`: none does.
     ends: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Taking<S> {
+impl<S> StallTimeout<S> {
     /// A connection of which each write is given so much time to begin.
-    pub fn new(stream: S, time_max: Duration) -> Taking<S> {
-        Taking { stream, time_max, ends: None }
+    pub fn new(stream: S, time_max: Duration) -> StallTimeout<S> {
+        StallTimeout { stream, time_max, ends: None }
     }
 
     /// What came of a write, unless it waits for too long.
@@ -43,7 +43,7 @@ impl<S> Taking<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -53,7 +53,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Taking<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taking<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -99,13 +99,13 @@ mod tests {
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let (ours, mut theirs) = duplex(4);
-            let mut taking = Taking::new(ours, Duration::from_millis(1));
+            let mut taking = StallTimeout::new(ours, Duration::from_millis(1));
             taking.write_all(b"room").await.expect("there is room");
             let error = taking.write_all(b"more").await.expect_err("nothing is taken");
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             // A client that takes something has the whole time for the next piece.
             let (ours, mut slow) = duplex(4);
-            let mut taking = Taking::new(ours, Duration::from_secs(3_600));
+            let mut taking = StallTimeout::new(ours, Duration::from_secs(3_600));
             let mut read = [0; 12];
             let (wrote, took) =
                 tokio::join!(taking.write_all(b"as it can be"), slow.read_exact(&mut read));

@@ -23,7 +23,7 @@ use crate::name::Target;
 use crate::schema::Collection;
 
 /// What has to be there for a cursor to go on.
-pub(crate) struct Ending {
+pub(crate) struct CursorValidity {
     database: Database,
     collection: String,
     uuid: [u8; 16],
@@ -32,7 +32,7 @@ pub(crate) struct Ending {
     seen: u64,
 }
 
-impl Ending {
+impl CursorValidity {
     /// What a cursor needs that reads `collection`, called `name`, by `access`; `None` if nothing
     /// that can happen ends it.
     pub(crate) fn of(
@@ -40,7 +40,7 @@ impl Ending {
         name: &str,
         collection: &Collection,
         access: &Access,
-    ) -> Option<Ending> {
+    ) -> Option<CursorValidity> {
         let is_branch = matches!(database.target(), Target::Branch(_));
         if !is_branch || database.is_past() || database.transaction().is_some() {
             return None;
@@ -49,7 +49,7 @@ impl Ending {
             Source::Index(position) => Some(collection.indexes[*position].spec.name.clone()),
             Source::Collection | Source::Natural | Source::Id | Source::Place => None,
         };
-        Some(Ending {
+        Some(CursorValidity {
             database: database.clone(),
             collection: name.to_owned(),
             uuid: collection.uuid,

@@ -14,9 +14,9 @@ const ERRORS_MAX: usize = 32;
 
 /// Errors that aren't a query's.
 #[derive(Clone, Default)]
-pub(crate) struct PutAside(Arc<Mutex<Vec<Error>>>);
+pub(crate) struct DeferredErrors(Arc<Mutex<Vec<Error>>>);
 
-impl PutAside {
+impl DeferredErrors {
     /// Keeps `error` and returns what stages are told instead.
     pub fn keep(&self, error: Error) -> QueryError {
         let told = error.as_query();

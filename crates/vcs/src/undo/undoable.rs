@@ -13,7 +13,7 @@ use crate::undo::dropped;
 
 /// What can be undone, and so isn't given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Kept {
+pub struct Undoable {
     /// Changes of branches and tags that are remembered.
     pub changes: u64,
     /// Dropped collections that can come back, those of dropped databases and deleted or reset
@@ -27,7 +27,7 @@ pub struct Kept {
     pub times_millis: Option<(i64, i64)>,
 }
 
-impl Kept {
+impl Undoable {
     fn at(&mut self, millis: i64) {
         let (oldest, newest) = self.times_millis.unwrap_or((millis, millis));
         self.times_millis = Some((oldest.min(millis), newest.max(millis)));
@@ -38,7 +38,7 @@ impl Kept {
 struct Summing<'a> {
     reader: &'a Reader<'a>,
     seen: HashSet<ChunkHash>,
-    kept: Kept,
+    kept: Undoable,
 }
 
 impl Summing<'_> {
@@ -111,9 +111,9 @@ impl Summing<'_> {
 ///
 /// # Errors
 /// `Damaged` if it can't be read.
-pub fn kept(frond: &Frond) -> Result<Kept, Error> {
+pub fn undoable(frond: &Frond) -> Result<Undoable, Error> {
     let reader = Reader::now(frond.engine());
-    let mut summing = Summing { reader: &reader, seen: HashSet::new(), kept: Kept::default() };
+    let mut summing = Summing { reader: &reader, seen: HashSet::new(), kept: Undoable::default() };
     for (name, repository) in repositories(&reader)? {
         let database = Repository::default_branch_of(frond, name)?;
         summing.repository(&database, &repository)?;

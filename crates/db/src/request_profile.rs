@@ -32,12 +32,12 @@ pub enum Plan {
     /// By an `_id`, beside the planner.
     ExpressById,
     /// By scans.
-    Scans(Vec<ScanTold>),
+    Scans(Vec<ScanSummary>),
 }
 
 /// A scan of a plan.
 #[derive(Clone, Debug)]
-pub struct ScanTold {
+pub struct ScanSummary {
     /// The stage's name in MongoDB.
     pub stage: &'static str,
     /// The index's key, if there is an index.
@@ -46,18 +46,18 @@ pub struct ScanTold {
 
 /// What a request did.
 #[derive(Default, Debug)]
-pub struct Work {
+pub struct RequestProfile {
     /// How it found documents.
     pub plan: Plan,
     /// What it examined.
     pub examined: Examined,
     /// Of the statements of a write those that took as long as was asked for.
-    pub statements: Vec<StatementWork>,
+    pub statements: Vec<StatementProfile>,
 }
 
 /// What a statement of a write did.
 #[derive(Debug)]
-pub struct StatementWork {
+pub struct StatementProfile {
     /// Counted from 0.
     pub position: usize,
     /// How long it took, without what the statements of its transaction waited for together.
@@ -109,7 +109,7 @@ struct Notes {
     live: Arc<Live>,
     /// What is added to the positions of statements.
     first: usize,
-    statements: Vec<StatementWork>,
+    statements: Vec<StatementProfile>,
     /// Statements that take as long are noted.
     statements_from: Option<Duration>,
 }
@@ -134,12 +134,12 @@ pub fn begin_group(first: usize) {
 }
 
 /// The request of this thread has ended.
-pub fn end() -> Work {
+pub fn end() -> RequestProfile {
     let examined = examined::take();
     examined::tell_to(None);
     match NOTES.take() {
-        Some(Notes { plan, statements, .. }) => Work { plan, examined, statements },
-        None => Work { examined, ..Work::default() },
+        Some(Notes { plan, statements, .. }) => RequestProfile { plan, examined, statements },
+        None => RequestProfile { examined, ..RequestProfile::default() },
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn note_express() {
 pub(crate) fn note_stage(stage: &'static str, of_collection: &'static str) {
     change(|plan| {
         if let Plan::ById = plan {
-            *plan = Plan::Scans(vec![ScanTold { stage, key: Some(id_key()) }]);
+            *plan = Plan::Scans(vec![ScanSummary { stage, key: Some(id_key()) }]);
         } else if let Plan::Scans(scans) = plan {
             for scan in scans {
                 scan.stage = if scan.key.is_some() { stage } else { of_collection };
@@ -228,7 +228,7 @@ impl Statement {
                 let (plan, outcome) = (notes.plan.clone(), outcome());
                 // Its transaction may run more than once.
                 notes.statements.retain(|noted| noted.position < position);
-                notes.statements.push(StatementWork { position, time, plan, examined, outcome });
+                notes.statements.push(StatementProfile { position, time, plan, examined, outcome });
             }
         });
     }
@@ -293,8 +293,8 @@ mod tests {
 
     use super::*;
 
-    fn scan(stage: &'static str, key: Option<DocumentBuf>) -> ScanTold {
-        ScanTold { stage, key }
+    fn scan(stage: &'static str, key: Option<DocumentBuf>) -> ScanSummary {
+        ScanSummary { stage, key }
     }
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
         examined::add_counts(0, 4);
         Statement::begin().expect("they are noted").abandon();
         let work = end();
-        let documents = |it: &StatementWork| (it.position, it.examined.documents);
+        let documents = |it: &StatementProfile| (it.position, it.examined.documents);
         let each: Vec<_> = work.statements.iter().map(documents).collect();
         assert_eq!(each, [(0, 1), (1, 2)]);
         assert!(matches!(live.plan(), Plan::ById), "it is told while it runs, too");

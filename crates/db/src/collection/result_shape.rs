@@ -10,7 +10,7 @@ use crate::collection::FindRequest;
 use crate::collection::plan::Order;
 
 /// How a found document becomes one of the answer.
-pub(crate) struct Shown {
+pub(crate) struct ResultShape {
     projection: Option<Projection>,
     /// Tells a projection which element of an array was found.
     filter: Filter,
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
     keys: Option<Vec<String>>,
 }
 
-impl Shown {
+impl ResultShape {
     /// What `request` asks to be shown.
     pub(crate) fn of(
         request: &FindRequest,
@@ -35,7 +35,7 @@ impl Shown {
         filter: Filter,
         projection: Option<Projection>,
         large: Large,
-    ) -> Shown {
+    ) -> ResultShape {
         let shows_key = projection
             .as_ref()
             .is_some_and(|projection| projection.metadata().contains(MetadataKind::SortKey));
@@ -43,7 +43,7 @@ impl Shown {
             let shown = request.projection.as_ref().map(DocumentBuf::view);
             shown.map(metadata::sort_key_paths).unwrap_or_default()
         };
-        Shown {
+        ResultShape {
             key_of: order.pattern().filter(|_| shows_key).cloned(),
             carries: shows_key || !filter.metadata().is_empty(),
             tells_key: request.tells_key,

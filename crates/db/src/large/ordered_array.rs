@@ -33,22 +33,22 @@ static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 type Known = [HashSet<Box<[u8]>>; 2];
 
 /// A push into an array in order.
-pub(super) struct InOrder {
+pub(super) struct OrderedArray {
     push: OrderedPush,
     /// The order, as it came.
     order: Vec<u8>,
 }
 
-impl InOrder {
+impl OrderedArray {
     /// Of the operand of a `$push`; `None` if it doesn't sort.
-    pub fn of(operand: Value<'_>, collation: &Collation) -> Option<InOrder> {
+    pub fn of(operand: Value<'_>, collation: &Collation) -> Option<OrderedArray> {
         let sort = operand.as_document()?.get("$sort")?;
         let push = OrderedPush::parse(operand, collation)?;
         let mut order = DocumentBuilder::new();
         order.append("", sort);
         let mut order = order.build().into_bytes().to_vec();
         order.extend(collation.specification().iter().flat_map(|it| it.as_bytes()));
-        Some(InOrder { push, order })
+        Some(OrderedArray { push, order })
     }
 
     /// How many elements stay, as in the operator.
@@ -170,7 +170,7 @@ mod tests {
         let count = array.count(&*store).expect("whole");
         let operand = frond_doc::extended_json::parse(clauses).expect("JSON");
         let operand = Value::Document(operand.view());
-        let in_order = InOrder::of(operand, &Collation::default()).expect("it sorts");
+        let in_order = OrderedArray::of(operand, &Collation::default()).expect("it sorts");
         let places = in_order.places(&*store, &large, &array, count).expect("whole");
         places.map(|places| {
             in_order.note(&array);

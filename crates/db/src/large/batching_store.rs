@@ -10,8 +10,8 @@ use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lifetime, StoreError, S
 /// What is waiting is put when it has grown to this.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// Keeps chunks until there are many, or until [`Gathered::flush`].
-pub(crate) struct Gathered<'a> {
+/// Keeps chunks until there are many, or until [`BatchingStore::flush`].
+pub(crate) struct BatchingStore<'a> {
     store: &'a dyn ChunkStore,
     waiting: Mutex<Waiting>,
 }
@@ -24,10 +24,10 @@ struct Waiting {
     bytes: usize,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> BatchingStore<'a> {
     /// Nothing is waiting yet.
-    pub fn new(store: &'a dyn ChunkStore) -> Layered<Gathered<'a>> {
-        Layered(Gathered { store, waiting: Mutex::default() })
+    pub fn new(store: &'a dyn ChunkStore) -> Layered<BatchingStore<'a>> {
+        Layered(BatchingStore { store, waiting: Mutex::default() })
     }
 
     /// Puts what is waiting.
@@ -52,7 +52,7 @@ impl<'a> Gathered<'a> {
     }
 }
 
-impl StoreLayer for Gathered<'_> {
+impl StoreLayer for BatchingStore<'_> {
     fn inner(&self) -> &dyn ChunkStore {
         self.store
     }

@@ -2,7 +2,7 @@
 //! such as mean the same there, to pieces that are made of those here ([`Recut`]).
 //!
 //! What is made is put many pieces at a time, so all of it is in the store only after
-//! [`Moving::flush`]. The caller has a session that keeps it from being collected.
+//! [`ReferenceTranslator::flush`]. The caller has a session that keeps it from being collected.
 
 use frond_doc::DocumentBuf;
 use frond_doc::pieces::{Recut, has_references};
@@ -12,7 +12,7 @@ use frond_store::Layered;
 use crate::catalog::adopt;
 use crate::database::Database;
 use crate::error::Error;
-use crate::large::gathered::Gathered;
+use crate::large::batching_store::BatchingStore;
 use crate::large::unreadable;
 
 /// Whose pieces documents refer to.
@@ -25,20 +25,24 @@ pub(crate) enum Referring {
 }
 
 /// Makes references such as mean something in the repository that documents go to.
-pub(super) struct Moving<'a> {
+pub(super) struct ReferenceTranslator<'a> {
     target: &'a Database,
     referring: Referring,
     durability: Durability,
-    gathered: Layered<Gathered<'a>>,
+    gathered: Layered<BatchingStore<'a>>,
     /// Once a document has references.
     recut: Option<Recut>,
 }
 
-impl<'a> Moving<'a> {
+impl<'a> ReferenceTranslator<'a> {
     /// Documents go to `target`, which is made if it isn't there.
-    pub fn new(target: &'a Database, referring: Referring, durability: Durability) -> Moving<'a> {
-        let gathered = Gathered::new(&**target.frond().engine().store());
-        Moving { target, referring, durability, gathered, recut: None }
+    pub fn new(
+        target: &'a Database,
+        referring: Referring,
+        durability: Durability,
+    ) -> ReferenceTranslator<'a> {
+        let gathered = BatchingStore::new(&**target.frond().engine().store());
+        ReferenceTranslator { target, referring, durability, gathered, recut: None }
     }
 
     /// The document as it may be stored there.
