@@ -131,7 +131,7 @@
       merged: () => `[${branch} ${shortId(answer.commitId)}] ${plain(answer.message ?? "merged")}`,
       fastForward: () => `moved forward: ${branch} is at ${shortId(answer.commitId)}`,
       upToDate: () => "nothing to merge",
-      aborted: () => "gave the merge up",
+      aborted: () => "gave up the merge",
       conflicts: () => counts.join("\n"),
     };
     const text = (texts[answer.result] ?? (() => plain(answer.result)))();

@@ -126,8 +126,8 @@ fn a_name_server_leads_nowhere_else() {
         (&[("example.org", 1)], &[], "another domain"),
         (&[("notexample.org", 1)], &[], "another domain"),
         (&[], &[], "no members"),
-        (&member, &[&["tls=false"][..]], "isn't known"),
-        (&member, &[&["authSource=a"], &["authSource=b"]], "several texts"),
+        (&member, &[&["tls=false"][..]], "unknown option"),
+        (&member, &[&["authSource=a"], &["authSource=b"]], "several TXT records"),
     ] {
         let uri = "mongodb+srv://ada:secret@shop.example.org/";
         let why = resolved(uri, zone(members, texts), false).unwrap_err();

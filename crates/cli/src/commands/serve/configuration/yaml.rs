@@ -176,8 +176,8 @@ mod tests {
         for (text, line, what) in [
             ("- a\n", 1, "KEY: VALUE"),
             ("a\n", 1, "KEY: VALUE"),
-            ("net:\n  port: 1\n  port: 2\n", 3, "net.port stands twice"),
-            ("net: {port: 1}\nnet.port: 2\n", 2, "net.port stands twice"),
+            ("net:\n  port: 1\n  port: 2\n", 3, "net.port appears twice"),
+            ("net: {port: 1}\nnet.port: 2\n", 2, "net.port appears twice"),
             ("a: &x 1\nb: *x\n", 1, "anchors"),
             ("a: !!int 1\n", 1, "tags"),
             ("a: 1\n---\nb: 2\n", 3, "second document"),
