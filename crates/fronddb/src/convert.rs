@@ -18,7 +18,7 @@ use crate::{Document, Error, Result};
 /// larger, than any can be.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<DocumentBuf> {
     let bytes = bson::serialize_to_vec(&value)
-        .map_err(|error| Error::of_bson("the value is no document", error))?;
+        .map_err(|error| Error::of_bson("the value is not a document", error))?;
     Ok(DocumentBuf::validated(Bytes::from(bytes))?)
 }
 
@@ -35,7 +35,7 @@ pub fn decode<T: DeserializeOwned>(document: &DocumentBuf) -> Result<T> {
             &mut id,
         );
         let name = std::any::type_name::<T>();
-        Error::of_bson(&format!("the document with _id {id} is no {name}"), error)
+        Error::of_bson(&format!("the document with _id {id} is not a {name}"), error)
     })
 }
 
