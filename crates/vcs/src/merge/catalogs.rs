@@ -2,8 +2,9 @@
 //!
 //! 1. Several best common ancestors (a criss-cross) are merged into one base first, and what they
 //!    are compared with is made in the same way, as git does.
-//! 2. For each collection that differs between the base and the other side, `merge_collection`.
-//! 3. What refuses the merge (too many indexes, a document that gets too large) is told all at
+//! 2. What both sides renamed, or one renamed and the other dropped, is found ([`renames`]).
+//! 3. For each collection that differs between the base and the other side, `merge_collection`.
+//! 4. What refuses the merge (too many indexes, a document that gets too large) is told all at
 //!    once, and nothing was changed.
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,16 +12,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_db::inside::merge_rules::{MergeRules, MergeSide};
-use frond_db::inside::{Error, ErrorKind, parse_variables};
+use frond_db::inside::{CatalogEntry, Error, ErrorKind, parse_variables};
 use frond_doc::{DocumentBuilder, Value};
 use frond_query::Code;
 use frond_store::{ChunkHash, ChunkStore, Lifetime, PutFor};
 use frond_tree::{Edit, Tree, TreeError, TreeFormat};
 
 use crate::conflict::StoredConflict;
-use crate::diff::changed_collections;
+use crate::diff::{ChangedCollection, changed_collections};
 use crate::history::base;
-use crate::merge::collection::{CollectionMerge, MergeFault, MergedCollection};
+use crate::merge::collection::{CollectionMerge, Decide, MergeFault, MergedCollection};
+use crate::merge::renames::{self, Work, Works};
 use crate::repository::Repository;
 use crate::three_way::{Side, ThreeWay};
 use crate::{history, state};
@@ -160,29 +162,35 @@ impl CatalogMerge<'_> {
         let mut chunks = Vec::new();
         let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
-        for changed in changed_collections(store, base, theirs)? {
-            self.database.interrupt().check()?;
-            let ours = state::catalog_entry(store, ours, &changed.name)?;
-            let merge = CollectionMerge {
-                store,
-                // A base is only compared with: it is never stored as a client's document.
-                document_bytes_max: match prefer {
-                    Side::Base => u64::MAX,
-                    _ => self.database.frond().document_bytes_max(),
-                },
-                format: self.format,
-                namespace: self.database.namespace(&changed.name),
-                collection: &changed.name,
-                base: changed.from.as_ref(),
-                ours: ours.as_ref(),
-                theirs: changed.to.as_ref(),
-                prefer,
-                rules: self.rules,
-                decisions: self.decisions,
-                by_rules: self.by_rules,
-                variables: parse_variables(self.database.frond(), None, self.database.interrupt())?,
+        let changed = changed_collections(store, base, theirs)?;
+        // What is carried over a merge that waits is told by its names: it was done one by one.
+        let renamed = match self.by_rules {
+            true => renames::find(store, catalogs, &changed)?,
+            false => Vec::new(),
+        };
+        let mut works = Works::new();
+        for ChangedCollection { name, from, to, .. } in changed {
+            let ours = state::catalog_entry(store, ours, &name)?;
+            works.insert(name, Work::Merge(ThreeWay::new(from, ours, to)));
+        }
+        for renamed in renamed {
+            let chosen = match renamed.conflict() {
+                Some(conflict) => {
+                    let decide = Decide { rules: self.rules, decisions: self.decisions, prefer };
+                    decide.about(conflict, &mut schema)
+                }
+                // It has a name on which both agree.
+                None => Side::Ours,
             };
-            let MergedCollection { entry, conflicts: more, schema: own } = match merge.run() {
+            renamed.apply(chosen, &mut works);
+        }
+        for (name, work) in works {
+            self.database.interrupt().check()?;
+            let merged = match work {
+                Work::Merge(sides) => self.merge_collection(store, &name, &sides, prefer),
+                Work::Becomes(entry) => Ok(MergedCollection::whole(entry.as_ref(), Vec::new())),
+            };
+            let MergedCollection { entry, conflicts: more, schema: own } = match merged {
                 Ok(merged) => merged,
                 Err(MergeFault::Refused(why)) => {
                     refused.push(why);
@@ -192,10 +200,10 @@ impl CatalogMerge<'_> {
             };
             conflicts.extend(more);
             schema.extend(own);
-            if entry == ours {
+            if entry == state::catalog_entry(store, ours, &name)? {
                 continue;
             }
-            let key = Bytes::copy_from_slice(changed.name.as_bytes());
+            let key = Bytes::copy_from_slice(name.as_bytes());
             let chunk = entry.map(|entry| entry.encode());
             let put = chunk.as_ref().map(|chunk| Edit::Put(state::entry_value(chunk)));
             edits.push(Ok((key, put.unwrap_or(Edit::Delete))));
@@ -206,6 +214,35 @@ impl CatalogMerge<'_> {
         store.put_many(&chunks)?;
         let catalog = ours.apply(&store, &mut edits.into_iter())?;
         Ok(MergedCatalog { catalog, conflicts, schema })
+    }
+
+    fn merge_collection(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        name: &str,
+        sides: &ThreeWay<Option<CatalogEntry>>,
+        prefer: Side,
+    ) -> Result<MergedCollection, MergeFault> {
+        let merge = CollectionMerge {
+            store,
+            // A base is only compared with: it is never stored as a client's document.
+            document_bytes_max: match prefer {
+                Side::Base => u64::MAX,
+                _ => self.database.frond().document_bytes_max(),
+            },
+            format: self.format,
+            namespace: self.database.namespace(name),
+            collection: name,
+            base: sides.base.as_ref(),
+            ours: sides.ours.as_ref(),
+            theirs: sides.theirs.as_ref(),
+            prefer,
+            rules: self.rules,
+            decisions: self.decisions,
+            by_rules: self.by_rules,
+            variables: parse_variables(self.database.frond(), None, self.database.interrupt())?,
+        };
+        merge.run()
     }
 }
 

@@ -98,9 +98,32 @@ pub(crate) struct MergedCollection {
 }
 
 impl MergedCollection {
-    fn whole(entry: Option<&CatalogEntry>, schema: Vec<StoredConflict>) -> MergedCollection {
+    pub fn whole(entry: Option<&CatalogEntry>, schema: Vec<StoredConflict>) -> MergedCollection {
         let entry = entry.cloned();
         MergedCollection { entry, conflicts: Vec::new(), schema }
+    }
+}
+
+/// How conflicts of the schema are decided.
+pub(super) struct Decide<'a> {
+    pub rules: &'a MergeRules,
+    pub decisions: &'a BTreeMap<String, MergeSide>,
+    pub prefer: Side,
+}
+
+impl Decide<'_> {
+    /// Which side counts; ours, and `schema` gets the conflict, where that isn't decided.
+    pub fn about(&self, conflict: StoredConflict, schema: &mut Vec<StoredConflict>) -> Side {
+        let decided = self.decisions.get(&conflict.id()).copied().or(self.rules.on_conflict);
+        match decided {
+            _ if self.prefer == Side::Base => Side::Base,
+            Some(MergeSide::Ours) => Side::Ours,
+            Some(MergeSide::Theirs) => Side::Theirs,
+            None => {
+                schema.push(conflict);
+                Side::Ours
+            }
+        }
     }
 }
 
@@ -226,16 +249,8 @@ impl CollectionMerge<'_> {
         schema: &mut Vec<StoredConflict>,
     ) -> Side {
         let conflict = StoredConflict::of_schema(self.collection, kind, name, sides);
-        let decided = self.decisions.get(&conflict.id()).copied().or(self.rules.on_conflict);
-        match decided {
-            _ if self.prefer == Side::Base => Side::Base,
-            Some(MergeSide::Ours) => Side::Ours,
-            Some(MergeSide::Theirs) => Side::Theirs,
-            None => {
-                schema.push(conflict);
-                Side::Ours
-            }
-        }
+        let Self { rules, decisions, prefer, .. } = *self;
+        Decide { rules, decisions, prefer }.about(conflict, schema)
     }
 
     fn merge_options(
@@ -475,7 +490,7 @@ impl CollectionMerge<'_> {
 }
 
 /// What is told of a collection where one side dropped it.
-fn description(entry: &CatalogEntry) -> DocumentBuf {
+pub(super) fn description(entry: &CatalogEntry) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     builder.append("options", Value::from(&entry.options)).begin_array("indexes");
     for (spec, _) in &entry.indexes {

@@ -23,6 +23,7 @@ mod policies;
 mod races;
 mod reclaim;
 mod remotes;
+mod renames;
 mod replays;
 mod storm;
 mod support;

@@ -18,8 +18,8 @@ use frond_vcs::Repository;
 use frond_vcs::{Conflict, ConflictKind, ConflictSelection, MergeOutcome, Resolution};
 use history::History;
 use naive::{
-    COLLECTIONS, Fields, IDS, ModelConflicts, OURS, THEIRS, Whole, merge_document, merge_wholes,
-    random_fields, to_document,
+    COLLECTIONS, Fields, IDS, ModelConflicts, OURS, Preferred, THEIRS, Whole, document_sides,
+    merge_document, merge_wholes, random_fields, to_document,
 };
 
 use super::{all, index, merge, new, open, put, remove, shop, try_find};
@@ -89,6 +89,13 @@ impl Run {
         let name = *self.random.choose(&COLLECTIONS);
         if self.random.one_in(25) {
             assert_eq!(database.drop_collection(name).unwrap(), working.remove(name).is_some());
+            return;
+        }
+        let to = *self.random.choose(&COLLECTIONS);
+        if self.random.one_in(12) && name != to && working.contains_key(name) {
+            database.rename_collection(name, to, true).unwrap();
+            let renamed = working.remove(name).unwrap();
+            working.insert(to, renamed);
             return;
         }
         if !working.contains_key(name) {
@@ -188,12 +195,13 @@ impl Run {
         };
         let base = self.commits.base_whole(&bases);
         let sides = [&base, &self.commits[ours].whole, &self.commits[theirs].whole];
-        let schema_before = self.seen.schema;
+        let mut side = None;
         let mut outcome = result.unwrap();
         let (merged, conflicts) = match merge_wholes(sides, OURS, None) {
             Some(merged) => merged,
             None => {
-                // Dropped here, changed there: decided first, then the rest is merged.
+                // Dropped here, changed or renamed there, or renamed differently: decided first,
+                // then the rest is merged.
                 assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
                 let waiting = database.conflicts(None).unwrap();
                 assert!(waiting.iter().all(|conflict| conflict.kind == ConflictKind::Collection));
@@ -202,22 +210,25 @@ impl Run {
                     database.merge_abort().unwrap();
                     return;
                 }
-                let side = if self.random.one_in(2) { OURS } else { THEIRS };
-                let resolution = if side == OURS { Resolution::Ours } else { Resolution::Theirs };
+                let decided = if self.random.one_in(2) { OURS } else { THEIRS };
+                let resolution = match decided {
+                    OURS => Resolution::Ours,
+                    _ => Resolution::Theirs,
+                };
+                side = Some(decided);
                 assert!(database.merge_continue(None, None).is_err(), "nothing is decided yet");
                 database.resolve_conflicts(&ConflictSelection::All, &resolution).unwrap();
                 outcome = database.merge_continue(None, None).unwrap();
-                merge_wholes(sides, OURS, Some(side)).expect("everything is decided")
+                merge_wholes(sides, OURS, side).expect("everything is decided")
             }
         };
-        let decided = self.seen.schema;
         self.branches[branch].working = merged;
         match outcome {
             MergeOutcome::Merged { commit } => {
                 assert!(conflicts.is_empty(), "{conflicts:?}");
                 self.record(branch, vec![ours, theirs], commit.id);
                 self.seen.merged += 1;
-                if decided == schema_before {
+                if side.is_none() {
                     self.check_other_direction(branch, ours, theirs);
                 }
             }
@@ -227,7 +238,7 @@ impl Run {
                     conflicts.len() as u64
                 );
                 self.check_working(branch);
-                self.settle(branch, &conflicts, (&base, ours, theirs));
+                self.settle(branch, &conflicts, (&base, ours, theirs), side);
             }
             other => panic!("{other:?}"),
         }
@@ -249,7 +260,13 @@ impl Run {
     }
 
     /// Gives a merge with conflicts up, or resolves each conflict one way or the other.
-    fn settle(&mut self, branch: usize, expected: &ModelConflicts, sides: (&Whole, usize, usize)) {
+    fn settle(
+        &mut self,
+        branch: usize,
+        expected: &ModelConflicts,
+        sides: (&Whole, usize, usize),
+        decided: Option<Preferred>,
+    ) {
         let (base, ours, theirs) = sides;
         let database = self.database(branch);
         let conflicts = database.conflicts(None).unwrap();
@@ -269,9 +286,9 @@ impl Run {
                 if self.random.one_in(2) { Resolution::Ours } else { Resolution::Theirs };
             assert_eq!(database.resolve_conflict(&conflict.id, &resolution).unwrap(), left);
             let wholes = [base, &self.commits[ours].whole, &self.commits[theirs].whole];
-            let sides = wholes.map(|side| side.get(name).and_then(|found| found.get(&id)));
+            let sides = document_sides(wholes, (name, id), decided);
             let prefer = if matches!(resolution, Resolution::Theirs) { THEIRS } else { OURS };
-            let (resolved, _) = merge_document(sides, prefer);
+            let (resolved, _) = merge_document(sides.each_ref().map(Option::as_ref), prefer);
             let collection = self.branches[branch].working.get_mut(name).unwrap();
             collection.remove(&id);
             collection.extend(resolved.map(|resolved| (id, resolved)));

@@ -10,7 +10,9 @@ use frond_vcs::{ConflictKind, ConflictSelection, MergeOutcome, MergeRequest, Res
 use super::state::{Branch, Model, Tried, check_branch};
 use super::{REPOSITORIES, World};
 use crate::model::model_conflict;
-use crate::model::naive::{ModelConflicts, OURS, THEIRS, Whole, merge_document, merge_wholes};
+use crate::model::naive::{
+    ModelConflicts, OURS, THEIRS, Whole, document_sides, merge_document, merge_wholes,
+};
 
 const BRANCHES_MAX: usize = 7;
 
@@ -213,7 +215,7 @@ impl World {
             let outcome = self
                 .act(after, Durability::Synced, |frond| ask(&Repository::open(frond, branch)?))?;
             assert!(matches!(outcome, MergeOutcome::Conflicts { .. }), "{outcome:?}");
-            return self.resolve(merge, sides, &conflicts);
+            return self.resolve(merge, sides, &conflicts, decided);
         }
         self.finish(merge, merged, ask)
     }
@@ -271,6 +273,7 @@ impl World {
         merge: &Merge,
         sides: [&Whole; 3],
         expected: &ModelConflicts,
+        decided: Option<usize>,
     ) -> Result<(), Error> {
         let branch = &merge.branch;
         let database = Repository::open(&self.frond, branch)?;
@@ -286,8 +289,8 @@ impl World {
                 true => (Resolution::Ours, OURS),
                 false => (Resolution::Theirs, THEIRS),
             };
-            let documents = sides.map(|side| side.get(name).and_then(|found| found.get(&id)));
-            let (resolved, _) = merge_document(documents, prefer);
+            let documents = document_sides(sides, (name, id), decided);
+            let (resolved, _) = merge_document(documents.each_ref().map(Option::as_ref), prefer);
             let mut after = self.now().clone();
             after.put(&(branch.clone(), name, id), resolved);
             self.act(after, Durability::Synced, |_| {

@@ -177,16 +177,99 @@ pub fn merge_document(
     (Some(merged), (!paths.is_empty()).then_some(paths))
 }
 
-/// Merges whole copies. Of a collection that was dropped here and changed there, the side `dropped`
-/// counts; `None` if there is such a collection and none is given.
+/// What is merged into each collection: its three sides, where all are the same if it is decided.
+type Works = BTreeMap<&'static str, [Option<Collection>; 3]>;
+
+/// Where a side has most documents of `name`, which it hasn't any more: more than half of them, in
+/// a collection that wasn't so before.
+fn new_name(
+    [base, side]: [&Whole; 2],
+    name: &str,
+    taken: &mut BTreeSet<&'static str>,
+) -> Option<&'static str> {
+    let before = &base[name];
+    let mut best = (before.len() / 2, None);
+    for other in COLLECTIONS.into_iter().filter(|other| !taken.contains(other)) {
+        let Some(now) = side.get(other).filter(|now| base.get(other) != Some(*now)) else {
+            continue;
+        };
+        let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
+        if best.0 < kept {
+            best = (kept, Some(other));
+        }
+    }
+    taken.extend(best.1);
+    best.1
+}
+
+/// The collections to merge. `None` if a collection was renamed on one side, and otherwise or
+/// dropped on the other, and no side is `decided`.
+fn works(sides: [&Whole; 3], decided: Option<Preferred>) -> Option<Works> {
+    let [base, ours, theirs] = sides;
+    let get = |name: &str| sides.map(|side| side.get(name).cloned());
+    let mut works: Works = COLLECTIONS.into_iter().map(|name| (name, get(name))).collect();
+    let mut taken = [BTreeSet::new(), BTreeSet::new()];
+    let gone = |name: &&str| !ours.contains_key(name) && !theirs.contains_key(name);
+    for name in COLLECTIONS.into_iter().filter(|name| base.contains_key(name)).filter(gone) {
+        let our = new_name([base, ours], name, &mut taken[0]);
+        let their = new_name([base, theirs], name, &mut taken[1]);
+        let before = base.get(name).cloned();
+        let names = match (our, their) {
+            (None, None) => continue,
+            (Some(our), Some(their)) if our == their => {
+                works.get_mut(our)?[BASE] = before;
+                continue;
+            }
+            names => names,
+        };
+        let changed = |side: &Whole, name: &str| side.get(name) != base.get(name);
+        if our.is_some_and(|our| changed(theirs, our))
+            || their.is_some_and(|their| changed(ours, their))
+        {
+            continue;
+        }
+        let decided = decided?;
+        for renamed in [our, their].into_iter().flatten() {
+            works.insert(renamed, [BASE; 3].map(|_| base.get(renamed).cloned()));
+        }
+        let found = [(our, ours), (their, theirs)];
+        let found = found.map(|(renamed, side)| side.get(renamed?).cloned());
+        match (decided, names) {
+            (BASE, _) => drop(works.insert(name, [BASE; 3].map(|_| before.clone()))),
+            (OURS, (Some(to), _)) | (THEIRS, (_, Some(to))) => {
+                let [our, their] = found;
+                let (our, their) = (our.clone().or(their.clone()), their.or(our));
+                // If one side dropped it, it is as the other has it.
+                let before = if names.0.and(names.1).is_some() { before } else { our.clone() };
+                works.insert(to, [before, our, their]);
+            }
+            _ => {}
+        }
+    }
+    Some(works)
+}
+
+/// What a document is on the three sides of a merge that was decided so.
+pub fn document_sides(
+    sides: [&Whole; 3],
+    (name, id): (&str, i32),
+    decided: Option<Preferred>,
+) -> [Option<Fields>; 3] {
+    let works = works(sides, decided).expect("it was merged");
+    works[name].clone().map(|side| side.and_then(|found| found.get(&id).cloned()))
+}
+
+/// Merges whole copies. Of a collection that was dropped here and changed or renamed there, or
+/// renamed differently, the side `decided` counts; `None` if there is such a collection and none is
+/// given.
 pub fn merge_wholes(
     sides: [&Whole; 3],
     prefer: Preferred,
-    dropped: Option<Preferred>,
+    decided: Option<Preferred>,
 ) -> Option<(Whole, ModelConflicts)> {
     let (mut merged, mut conflicts) = (Whole::new(), ModelConflicts::new());
-    for name in COLLECTIONS {
-        let [base, ours, theirs] = sides.map(|side| side.get(name));
+    for (name, sides) in works(sides, decided)? {
+        let [base, ours, theirs] = [0, 1, 2].map(|side| sides[side].as_ref());
         let collection = match (merge_items(base, ours, theirs), ours, theirs) {
             (Ok(collection), ..) => collection,
             (Err(()), Some(ours), Some(theirs)) => {
@@ -206,7 +289,7 @@ pub fn merge_wholes(
                 }
                 Some(merged)
             }
-            _ => sides[dropped?].get(name).cloned(),
+            _ => sides[decided?].clone(),
         };
         merged.extend(collection.map(|collection| (name, collection)));
     }

@@ -1,0 +1,205 @@
+//! Collections that one side renamed, and the other renamed too, or dropped.
+//!
+//! A commit knows a collection by its name only, so a renaming is told by the documents: of a
+//! collection that a side hasn't any more, more than half stand unchanged in another one that is
+//! new there, or took another's place. Of several the one that has most of them counts, the first
+//! by name among equals.
+//!
+//! 1. Both gave it the *same* name: it is merged with what it was before, as if it were still
+//!    called so.
+//! 2. They gave it *different* names, or one of them dropped it: a conflict of the schema, of the
+//!    collection under its old name. It gets the name, or goes, as the side has it that is chosen;
+//!    the documents are merged.
+//! 3. A collection that only one side misses is none of these: the other has it as it was, or
+//!    changed it, and that is decided as for one that was dropped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use frond_db::inside::{CatalogEntry, Error};
+use frond_doc::{DocumentBuf, DocumentBuilder};
+use frond_store::ChunkStore;
+use frond_tree::{Tree, TreeFormat};
+
+use crate::ConflictKind;
+use crate::conflict::StoredConflict;
+use crate::diff::{ChangedCollection, changed_collections};
+use crate::merge::collection::description;
+use crate::state::catalog_entry;
+use crate::three_way::{Side, ThreeWay};
+
+/// What becomes of a collection.
+pub(super) enum Work {
+    /// These are merged.
+    Merge(ThreeWay<Option<CatalogEntry>>),
+    /// It is this.
+    Becomes(Option<CatalogEntry>),
+}
+
+/// By the names that the collections are to have.
+pub(super) type Works = BTreeMap<String, Work>;
+
+/// A collection that neither side has any more under its name, and that a side at least renamed.
+pub(super) struct Renamed {
+    name: String,
+    entry: CatalogEntry,
+    ours: Option<NewName>,
+    theirs: Option<NewName>,
+}
+
+/// The name that a side gave it, what it is there, and what had the name before.
+#[derive(Clone)]
+struct NewName {
+    name: String,
+    entry: CatalogEntry,
+    before: Option<CatalogEntry>,
+}
+
+/// Finds them, where `changed` is what theirs changed.
+///
+/// # Errors
+/// If a chunk is damaged or missing.
+pub(super) fn find(
+    store: &Arc<dyn ChunkStore>,
+    catalogs: ThreeWay<&Tree>,
+    changed: &[ChangedCollection],
+) -> Result<Vec<Renamed>, Error> {
+    let mut gone = Vec::new();
+    for left in changed.iter().filter(|changed| changed.to.is_none()) {
+        let is_gone = catalog_entry(store, catalogs.ours, &left.name)?.is_none();
+        gone.extend(left.from.as_ref().filter(|_| is_gone).map(|entry| (&left.name, entry)));
+    }
+    if gone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let by_ours = changed_collections(store, catalogs.base, catalogs.ours)?;
+    let changes = |name: &NewName, side: &[ChangedCollection]| {
+        side.iter().any(|changed| changed.name == name.name)
+    };
+    let (mut our_names, mut their_names) = (BTreeSet::new(), BTreeSet::new());
+    let mut found = Vec::new();
+    for (name, entry) in gone {
+        let format = catalogs.base.format;
+        let ours = new_name(store, format, entry, &by_ours, &mut our_names)?;
+        let theirs = new_name(store, format, entry, changed, &mut their_names)?;
+        let is_clear = match (&ours, &theirs) {
+            (None, None) => false,
+            (Some(ours), Some(theirs)) if ours.name == theirs.name => true,
+            // What has that name on the other side has nothing to do with this.
+            (ours, theirs) => {
+                !ours.as_ref().is_some_and(|ours| changes(ours, changed))
+                    && !theirs.as_ref().is_some_and(|theirs| changes(theirs, &by_ours))
+            }
+        };
+        if is_clear {
+            found.push(Renamed { name: name.clone(), entry: entry.clone(), ours, theirs });
+        }
+    }
+    Ok(found)
+}
+
+/// The name that a side gave a collection which it has no more, if it isn't among those `taken`.
+fn new_name(
+    store: &Arc<dyn ChunkStore>,
+    format: TreeFormat,
+    entry: &CatalogEntry,
+    side: &[ChangedCollection],
+    taken: &mut BTreeSet<String>,
+) -> Result<Option<NewName>, Error> {
+    let mut best: Option<(u64, &ChangedCollection, &CatalogEntry)> = None;
+    for changed in side {
+        let Some(to) = changed.to.as_ref().filter(|_| !taken.contains(&changed.name)) else {
+            continue;
+        };
+        let count = best.map_or(0, |(count, ..)| count);
+        let kept = kept_count(store, format, entry, to)?;
+        if kept.is_some_and(|kept| count < kept) {
+            best = kept.map(|kept| (kept, changed, to));
+        }
+    }
+    let Some((_, changed, to)) = best else { return Ok(None) };
+    taken.insert(changed.name.clone());
+    let (name, entry, before) = (changed.name.clone(), to.clone(), changed.from.clone());
+    Ok(Some(NewName { name, entry, before }))
+}
+
+/// How many documents of `from` stand unchanged in `to`; `None` unless it is more than half.
+fn kept_count(
+    store: &Arc<dyn ChunkStore>,
+    format: TreeFormat,
+    from: &CatalogEntry,
+    to: &CatalogEntry,
+) -> Result<Option<u64>, Error> {
+    let (from, to) = (from.documents_tree(format), to.documents_tree(format));
+    let all = from.count(&**store)?;
+    let mut kept = all;
+    for change in from.diff(store, &to) {
+        if change?.from.is_some() {
+            kept -= 1;
+            if kept <= all / 2 {
+                return Ok(None);
+            }
+        }
+    }
+    Ok((all / 2 < kept).then_some(kept))
+}
+
+impl Renamed {
+    /// The conflict, unless both gave it the same name.
+    pub fn conflict(&self) -> Option<StoredConflict> {
+        let is_same = match (&self.ours, &self.theirs) {
+            (Some(ours), Some(theirs)) => ours.name == theirs.name,
+            _ => false,
+        };
+        let sides = ThreeWay::new(
+            Some(description(&self.entry)),
+            self.ours.as_ref().map(NewName::description),
+            self.theirs.as_ref().map(NewName::description),
+        );
+        let kind = ConflictKind::Collection;
+        (!is_same).then(|| StoredConflict::of_schema(&self.name, kind, "", sides))
+    }
+
+    /// Changes what becomes of the collections, where the renaming of this side counts.
+    pub fn apply(self, chosen: Side, works: &mut Works) {
+        let Renamed { name, entry, ours, theirs } = self;
+        let (counts, other) = match chosen {
+            Side::Ours => (ours, theirs),
+            Side::Theirs => (theirs, ours),
+            Side::Base => {
+                works.insert(name, Work::Becomes(Some(entry)));
+                for renamed in [ours, theirs].into_iter().flatten() {
+                    works.insert(renamed.name, Work::Becomes(renamed.before));
+                }
+                return;
+            }
+        };
+        if let Some(other) = &other {
+            works.insert(other.name.clone(), Work::Becomes(other.before.clone()));
+        }
+        let Some(counts) = counts else { return };
+        let work = match other {
+            Some(other) => {
+                let (our, their) = match chosen {
+                    Side::Theirs => (other.entry, counts.entry),
+                    _ => (counts.entry, other.entry),
+                };
+                Work::Merge(ThreeWay::new(Some(entry), Some(our), Some(their)))
+            }
+            None => Work::Becomes(Some(counts.entry)),
+        };
+        works.insert(counts.name, work);
+    }
+}
+
+impl NewName {
+    /// What is told of it.
+    fn description(&self) -> DocumentBuf {
+        let mut builder = DocumentBuilder::new();
+        builder.append("renamedTo", frond_doc::Value::String(&self.name));
+        for (name, value) in description(&self.entry).iter() {
+            builder.append(name, value);
+        }
+        builder.build()
+    }
+}

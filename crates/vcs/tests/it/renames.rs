@@ -1,0 +1,295 @@
+//! Goal: a collection that both branches renamed, or that one renamed and the other dropped, is
+//! decided as a whole, by either side, and keeps what both did to its documents.
+
+use frond_db::Frond;
+use frond_doc::{DocumentBuf, document};
+use frond_testkit::Random;
+use frond_testkit::random::{assert_met, for_seeds};
+use frond_vcs::{
+    ConflictKind, MergeOutcome, MergeRequest, MergeRules, MergeSide, Repository, Resolution,
+};
+
+use super::model::naive::{
+    COLLECTIONS, IDS, OURS, THEIRS, Whole, merge_wholes, random_fields, to_document,
+};
+use super::{all, index, insert, merge, new, put, remove, shop};
+
+fn thing(id: i32, a: i32) -> DocumentBuf {
+    document! { "_id": id, "a": a }
+}
+
+/// Five things, committed, with a branch beside them.
+fn two_branches() -> (Frond, Repository, Repository) {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &(0..5).map(|id| thing(id, 0)).collect::<Vec<_>>());
+    index(&main, "things", document! { "a": 1_i32 }, false);
+    main.commit("first", "").expect("something changed");
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    (frond, main, side)
+}
+
+/// Renames the things, or drops them, and changes one of them.
+fn change(database: &Repository, to: Option<&str>, id: i32) {
+    match to {
+        Some(to) => {
+            database.rename_collection("things", to, false).expect("there are things");
+            put(database, to, &thing(id, 7)).expect("a good document");
+        }
+        None => assert!(database.drop_collection("things").expect("there are things")),
+    }
+    database.commit("a change", "").expect("something changed");
+}
+
+fn names(database: &Repository) -> Vec<String> {
+    let found = database.list_collections().expect("they can be listed");
+    found.into_iter().map(|found| found.name).collect()
+}
+
+fn told(side: Option<&DocumentBuf>) -> Option<&str> {
+    side.and_then(|side| side.get("renamedTo")).and_then(|name| name.as_str())
+}
+
+#[test]
+fn a_renaming_against_another_or_a_drop_is_decided_by_a_side() {
+    for (ours, theirs) in
+        [(Some("b"), Some("c")), (Some("c"), Some("b")), (Some("b"), None), (None, Some("c"))]
+    {
+        for chosen in [MergeSide::Ours, MergeSide::Theirs] {
+            let (_frond, main, side) = two_branches();
+            change(&main, ours, 1);
+            change(&side, theirs, 2);
+            let name = if chosen == MergeSide::Ours { ours } else { theirs };
+            let both = ours.is_some() && theirs.is_some();
+            let expected = |id| {
+                thing(
+                    id,
+                    i32::from(
+                        id == 1 && (both || chosen == MergeSide::Ours)
+                            || id == 2 && (both || chosen == MergeSide::Theirs),
+                    ) * 7,
+                )
+            };
+            let check = || {
+                assert_eq!(names(&main), name.into_iter().collect::<Vec<_>>());
+                let Some(name) = name else { return };
+                assert_eq!(all(&main, name), (0..5).map(expected).collect::<Vec<_>>());
+                assert_eq!(main.list_indexes(name).expect("it is there").len(), 2);
+            };
+            let request = MergeRequest { merge_in: "side".to_owned(), ..MergeRequest::default() };
+            let preview = main.preview_merge(&request).expect("it is told");
+            let MergeOutcome::Conflicts { counts } = preview else { panic!("{preview:?}") };
+            assert_eq!(counts, [("things".to_owned(), 1)]);
+            assert_eq!(names(&main), ours.into_iter().collect::<Vec<_>>(), "only told");
+
+            assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
+            let conflicts = main.conflicts(None).expect("they can be listed");
+            assert_eq!(conflicts.len(), 1);
+            let conflict = &conflicts[0];
+            assert_eq!(
+                (&conflict.collection[..], conflict.kind),
+                ("things", ConflictKind::Collection)
+            );
+            assert!(conflict.base.is_some());
+            assert_eq!(
+                (told(conflict.ours.as_ref()), told(conflict.theirs.as_ref())),
+                (ours, theirs)
+            );
+            let resolution = match chosen {
+                MergeSide::Ours => Resolution::Ours,
+                MergeSide::Theirs => Resolution::Theirs,
+            };
+            assert_eq!(main.resolve_conflict(&conflict.id, &resolution).expect("decided"), 0);
+            let outcome = main.merge_continue(None, None).expect("nothing is left");
+            assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+            check();
+
+            main.undo(None, None).expect("the merge was the last");
+            let rules = MergeRules { on_conflict: Some(chosen), ..MergeRules::default() };
+            let outcome = main.merge(&MergeRequest { rules, ..request }).expect("it is decided");
+            assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+            check();
+        }
+    }
+}
+
+#[test]
+fn a_renaming_to_the_same_name_is_none() {
+    let (_frond, main, side) = two_branches();
+    change(&main, Some("b"), 1);
+    change(&side, Some("b"), 2);
+    let outcome = merge(&main, "side").expect("both agree");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(names(&main), ["b"]);
+    assert_eq!(all(&main, "b")[1..3], [thing(1, 7), thing(2, 7)]);
+}
+
+/// What has most of the documents is the renamed one; what has half of them is another.
+#[test]
+fn a_collection_with_other_documents_is_another() {
+    let (_frond, main, side) = two_branches();
+    assert!(main.drop_collection("things").expect("there are things"));
+    insert(&main, "b", &[0, 1].map(|id| thing(id, 0)));
+    main.commit("dropped, and another one", "").expect("something changed");
+    assert!(side.drop_collection("things").expect("there are things"));
+    insert(&side, "c", &[0, 1].map(|id| thing(id, 0)));
+    side.commit("dropped, and another one", "").expect("something changed");
+    let outcome = merge(&main, "side").expect("nothing is in conflict");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(names(&main), ["b", "c"]);
+
+    // One that took another's place, as with `dropTarget`.
+    let (_frond, main, side) = two_branches();
+    insert(&main, "b", &[thing(9, 9)]);
+    main.commit("two", "").expect("something changed");
+    merge(&side, "main").expect("a fast-forward");
+    main.rename_collection("things", "b", true).expect("it takes its place");
+    main.commit("renamed", "").expect("something changed");
+    change(&side, None, 0);
+    assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
+    let conflicts = main.conflicts(None).expect("they can be listed");
+    main.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).expect("decided");
+    main.merge_continue(None, None).expect("nothing is left");
+    assert_eq!(all(&main, "b"), [thing(9, 9)], "what was there before");
+}
+
+/// Renames, drops and changes at random, in a branch and in its whole copy.
+fn change_at_random(random: &mut Random, branch: &Repository, whole: &mut Whole) {
+    for _ in 0..1 + random.below(3) {
+        let names: Vec<&'static str> = whole.keys().copied().collect();
+        if names.is_empty() {
+            return;
+        }
+        let name = *random.choose(&names);
+        match random.below(4) {
+            0 => {
+                branch.drop_collection(name).expect("it is there");
+                whole.remove(name);
+            }
+            1 | 2 => {
+                let to = *random.choose(&COLLECTIONS);
+                if to != name {
+                    branch.rename_collection(name, to, true).expect("it is there");
+                    let renamed = whole.remove(name).expect("it is there");
+                    whole.insert(to, renamed);
+                }
+            }
+            _ => {
+                let id = random.below(IDS) as i32;
+                let collection = whole.get_mut(name).expect("it is there");
+                if random.one_in(3) {
+                    remove(branch, name, id);
+                    collection.remove(&id);
+                } else {
+                    let fields = random_fields(random);
+                    put(branch, name, &to_document(id, &fields)).expect("a good document");
+                    collection.insert(id, fields);
+                }
+            }
+        }
+    }
+}
+
+/// A merge that was given up, or undone, leaves what was there before, to the byte.
+fn check_clean(database: &Repository, whole: &Whole) {
+    check_whole(database, whole);
+    let changed = database.status().expect("it can be told").collections;
+    assert!(changed.is_empty(), "{changed:?}");
+}
+
+fn check_whole(database: &Repository, whole: &Whole) {
+    assert_eq!(names(database), whole.keys().copied().collect::<Vec<_>>());
+    for (name, collection) in whole {
+        let documents = collection.iter().map(|(id, fields)| to_document(*id, fields));
+        assert_eq!(all(database, name), documents.collect::<Vec<_>>());
+    }
+}
+
+/// Two branches of up to three collections are merged as the naive model merges whole copies, by
+/// either side where that must be decided.
+#[test]
+fn renamings_at_random_merge_as_whole_copies_do() {
+    let (mut differently, mut dropped) = (0, 0);
+    for_seeds(150, |mut random| {
+        let frond = new();
+        let main = shop(&frond, "");
+        let mut base = Whole::new();
+        for name in COLLECTIONS.into_iter().take(1 + random.below(3)) {
+            let fields = (0..IDS as i32).map(|id| (id, random_fields(&mut random)));
+            let documents = base.entry(name).or_insert(fields.collect());
+            let documents = documents.iter().map(|(id, fields)| to_document(*id, fields));
+            insert(&main, name, &documents.collect::<Vec<_>>());
+        }
+        main.commit("first", "").expect("something changed");
+        main.create_branch("side", None).expect("a good name");
+        let side = shop(&frond, "side");
+        let (mut ours, mut theirs) = (base.clone(), base.clone());
+        change_at_random(&mut random, &main, &mut ours);
+        change_at_random(&mut random, &side, &mut theirs);
+        // Each has a commit of its own, also where both have the same content.
+        for (branch, whole, message) in
+            [(&main, &mut ours, "on main"), (&side, &mut theirs, "on the side")]
+        {
+            if base == *whole {
+                put(branch, "x", &to_document(0, &Vec::new())).expect("a good document");
+                whole.entry("x").or_default().insert(0, Vec::new());
+            }
+            if base != *whole {
+                branch.commit(message, "").expect("something changed");
+            }
+        }
+        let sides = [&base, &ours, &theirs];
+        for (chosen, prefer, resolution) in [
+            (MergeSide::Ours, OURS, Resolution::Ours),
+            (MergeSide::Theirs, THEIRS, Resolution::Theirs),
+        ] {
+            if base == ours || base == theirs {
+                return;
+            }
+            let rules = MergeRules { on_conflict: Some(chosen), ..MergeRules::default() };
+            let request =
+                MergeRequest { merge_in: "side".to_owned(), rules, ..MergeRequest::default() };
+            let (expected, _) = merge_wholes(sides, prefer, Some(prefer)).expect("it is decided");
+            main.merge(&request).expect("it is decided");
+            check_whole(&main, &expected);
+            main.undo(None, None).expect("the merge was the last");
+            check_clean(&main, &ours);
+
+            let outcome = merge(&main, "side").expect("it is told");
+            let waits = matches!(outcome, MergeOutcome::Conflicts { .. });
+            let Some((merged, conflicts)) = merge_wholes(sides, OURS, None) else {
+                assert!(waits, "{outcome:?}");
+                let conflicts = main.conflicts(None).expect("they can be listed");
+                assert!(conflicts.iter().all(|found| found.kind == ConflictKind::Collection));
+                for found in &conflicts {
+                    match (told(found.ours.as_ref()), told(found.theirs.as_ref())) {
+                        (Some(_), Some(_)) => differently += 1,
+                        (None, None) => {}
+                        _ => dropped += 1,
+                    }
+                    main.resolve_conflict(&found.id, &resolution).expect("decided");
+                }
+                main.merge_continue(None, None).expect("nothing is left of the schema");
+                let (merged, conflicts) =
+                    merge_wholes(sides, OURS, Some(prefer)).expect("it is decided");
+                check_whole(&main, &merged);
+                match conflicts.is_empty() {
+                    true => drop(main.undo(None, None).expect("the merge was the last")),
+                    false => drop(main.merge_abort().expect("it waits")),
+                }
+                check_clean(&main, &ours);
+                continue;
+            };
+            assert_eq!(waits, !conflicts.is_empty(), "{outcome:?}");
+            check_whole(&main, &merged);
+            match waits {
+                true => drop(main.merge_abort().expect("it waits")),
+                false => drop(main.undo(None, None).expect("the merge was the last")),
+            }
+            check_clean(&main, &ours);
+        }
+    });
+    assert_met("collections renamed differently", differently, 1);
+    assert_met("collections renamed here and dropped there", dropped, 1);
+}
