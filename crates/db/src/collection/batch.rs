@@ -164,7 +164,7 @@ impl Statements<'_> {
         deferring: &Database,
         count: usize,
         prepare: impl Fn(usize) -> Vec<Result<S, Error>>,
-        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<Ran, Error>,
+        run: impl Fn(&mut CollectionWriter<'_>, &S) -> Result<StatementRun, Error>,
         run_in_parts: impl Fn(&S) -> Result<StatementDone, Error>,
     ) -> Result<BatchReport, Error> {
         let Statements { collection, options, .. } = *self;

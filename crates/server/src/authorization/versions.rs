@@ -296,10 +296,15 @@ pub fn fetch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn hand_over(asked: &Asked<'_>) -> Result<(), Error> {
+pub fn hand_over(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.cluster(Action::UseRemotes)?;
     asked.cluster(Action::ReplSetConfigure)?;
-    asked.on(&[Action::Find, Action::Insert, Action::Merge], asked.database, At::All, None)
+    asked.on(
+        &[Action::Find, Action::Insert, Action::Merge],
+        asked.database,
+        VersionScope::All,
+        None,
+    )
 }
 
 /// `dropDatabase`: with all branches.
