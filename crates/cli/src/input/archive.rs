@@ -306,6 +306,6 @@ mod tests {
         for length in lengths {
             assert_ne!(read(&whole[..length]).1, "", "{length} bytes");
         }
-        assert!(read(b"PK\x03\x04").1.contains("no archive"));
+        assert!(read(b"PK\x03\x04").1.contains("not an archive"));
     }
 }

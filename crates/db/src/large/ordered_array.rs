@@ -184,12 +184,12 @@ mod tests {
         let up = || (0..200).map(|at| at / 2);
         let each = r#""$each": [{"title": 7}, {"title": 3}, {"title": 1000}, 5, {"title": -1}]"#;
         let by = |sort: &str| format!("{{{each}, \"$sort\": {{\"title\": {sort}}}}}");
-        // What is no document comes before all documents.
+        // What is no document has no title, which is as null.
         assert_eq!(places(up(), &by("1")), Some(vec![0, 0, 8, 16, 200]));
         assert_eq!(places(up(), &by("-1")), None);
         assert_eq!(places((0..200).map(|at| at % 9), &by("1")), None);
         let down = || up().collect::<Vec<_>>().into_iter().rev();
-        assert_eq!(places(down(), &by("-1")), Some(vec![0, 0, 186, 194, 200]));
+        assert_eq!(places(down(), &by("-1")), Some(vec![0, 186, 194, 200, 200]));
         // Among its equals: behind those before the position.
         for (position, place) in [(0, 14), (15, 15), (90, 16), (-185, 15), (-300, 14)] {
             let clauses = format!(

@@ -72,7 +72,9 @@ fn a_relaxed_write_is_told_once_it_is_durable_and_tokens_outlive_the_stream() {
 
 #[test]
 fn where_nothing_is_kept_streams_are_refused_and_writes_tell_nothing() {
-    let frond = crate::support::open();
+    let mut options = FrondOptions::default();
+    options.engine.changes = ChangeRetention::default();
+    let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     insert(&shop, "things", "[{'_id': 1}]");
     let watched = Watched::Database((*shop).clone());

@@ -287,7 +287,8 @@ fn who_does_not_keep_it_makes_what_was_kept_before_gone() {
     write(&engine, tree, 1, 10);
     let place = engine.horizon();
     drop(engine);
-    let engine = open(&disk, churning(20)).unwrap();
+    let nothing = EngineOptions { changes: ChangeRetention::default(), ..churning(20) };
+    let engine = open(&disk, nothing).unwrap();
     assert!(!engine.tells());
     assert!(matches!(engine.changes(place).next_record(), Err(ChangesError::Gone { .. })));
     write(&engine, tree, 11, 1);

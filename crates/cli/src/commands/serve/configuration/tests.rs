@@ -121,7 +121,7 @@ fn keys_that_nobody_knows_and_what_frond_has_not_are_refused_by_name() {
         ("systemLog: {destination: syslog, path: x}", "systemLog.destination: not supported"),
         ("systemLog: {destination: file}", "it needs systemLog.path"),
         ("systemLog: {path: x, logAppend: false}", "not supported: the log is always appended to"),
-        ("security: {authorization: maybe}", "it is enabled or disabled"),
+        ("security: {authorization: maybe}", "it must be enabled or disabled"),
         ("net: {port: 99999}", "net.port: not a port"),
         ("net: {bindIp: 'localhost,192.0.2.1'}", "net.bindIp: one address"),
         ("net: {bindIp: a, bindIpAll: true}", "exclude each other"),

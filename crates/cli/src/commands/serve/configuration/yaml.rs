@@ -182,7 +182,7 @@ mod tests {
             ("a: !!int 1\n", 1, "tags"),
             ("a: 1\n---\nb: 2\n", 3, "second document"),
             ("a:\n- [1]\n", 2, "a list of words"),
-            ("a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}", 1, "no value"),
+            ("a: {b: {c: {d: {e: {f: {g: {h: {i: 1}}}}}}}}", 1, "isn't supported"),
             ("a: 1\n\0\0\nsecurity:\n  authorization: enabled\n", 2, "NUL"),
             ("\0", 1, "NUL"),
             ("a: \"b\n", 1, "no YAML"),
