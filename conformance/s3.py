@@ -219,7 +219,7 @@ def cut(frond, store, chance, *arguments):
 
 def run(frond, store, chance, rounds):
     told = frond.run("doctor", "--store", "s3://bucket/probe")
-    if "one won each" not in told or "lost replies" not in told:
+    if "each had one winner" not in told or "lost replies" not in told:
         raise SystemExit(f"s3: {told}")
     print(told, end="")
     refuse_heedless(frond)

@@ -68,6 +68,7 @@ mod tests {
         std::fs::remove_file(directory.join("letter.txt")).expect("it is there");
         let opened = crate::open(&directory, Default::default()).expect("it is empty");
         opened.close().expect("it can be closed");
+        drop(opened);
         std::fs::write(directory.join("letter.txt"), "Dear").expect("it can be written");
         crate::open(&directory, Default::default()).expect("it is a data directory");
         std::fs::remove_dir_all(&directory).expect("it can be removed");

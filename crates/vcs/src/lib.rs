@@ -9,7 +9,7 @@
 //! what makes history (`commit`, `branch`, `adopt`, `reset`; by rule, `policy`), `merge` with all
 //! that merges and replays, `conflict`, taking back (`undo`) and taking out (`erase`), what
 //! databases ask of all this (`layer`), [`remote`], and what looks after a whole directory:
-//! [`reclaim()`] (disk space), [`kept()`] (what can be undone), [`fsck()`] (is all of it
+//! [`reclaim()`] (disk space), [`undoable()`] (what can be undone), [`fsck()`] (is all of it
 //! whole?), [`repair()`] (whole again, from elsewhere), [`salvage()`] (what is left of it),
 //! [`health`] (how it is).
 //!

@@ -114,9 +114,9 @@ mod tests {
             ("test \"$FROND_BRANCH\" = ab", Ok(())),
             ("echo no >&2; exit 3", Err("no")),
             ("exit 3", Err("exit status: 3")),
-            ("sleep 60", Err("it took longer than 0.5 s, and was ended")),
+            ("sleep 60", Err("it took longer than 0.5 s, and was stopped")),
             ("(sleep 60; echo late >&2) & exit 1", Err("exit status: 1")),
-            ("yes >&2 & sleep 60", Err("it took longer than 0.5 s, and was ended")),
+            ("yes >&2 & sleep 60", Err("it took longer than 0.5 s, and was stopped")),
         ] {
             fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("it is written");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("its mode");

@@ -332,6 +332,7 @@ fn who_may_do_all_on_dev_can_do_nothing_on_main() {
             "_mergeAuthzCollections" => {
                 r#"{"_mergeAuthzCollections": 1, "db": "", "drop": false}"#.to_owned()
             }
+            "frondHandOver" => r#"{"frondHandOver": "shop", "step": "look"}"#.to_owned(),
             "setClusterParameter" => r#"{"setClusterParameter": {}}"#.to_owned(),
             name => format!(r#"{{"{name}": 1}}"#),
         };

@@ -75,6 +75,13 @@ impl Running {
         Running::opened(&disk.machine(), own, options)
     }
 
+    /// Starts a server that keeps nothing for change streams.
+    pub fn keeping_no_log() -> Running {
+        let mut own = FrondOptions::default();
+        own.engine.changes = ChangeRetention::default();
+        Running::opened(&SimDisk::new(1).machine(), own, ServerOptions::default())
+    }
+
     /// Starts a server that runs no scripts of clients.
     pub fn without_scripts() -> Running {
         let own = FrondOptions { refuses_scripts: true, ..FrondOptions::default() };

@@ -87,7 +87,7 @@ impl<'a> Column<'a> {
 }
 
 impl<'a> Read<'a> {
-    pub(super) fn read(kind: Kind, reader: &mut Reader<'a>, count: usize) -> Option<Read<'a>> {
+    pub(super) fn of(kind: Kind, reader: &mut Reader<'a>, count: usize) -> Option<Read<'a>> {
         Some(match kind {
             Kind::Numbers => Read::Numbers(numbers::read(reader, count)?),
             Kind::Doubles => Read::Doubles(doubles::read(reader, count)?),

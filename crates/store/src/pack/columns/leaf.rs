@@ -49,7 +49,7 @@ pub(super) fn write(out: &mut Vec<u8>, chunk: &[u8]) -> Option<()> {
     let (mut which, mut flags) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
     let mut last = 0;
     for (position, start) in table.iter().enumerate() {
-        let end = table.get(position + 1).map_or(chunk.len(), |next| offset(next));
+        let end = table.get(position + 1).map_or(chunk.len(), offset);
         let entry = chunk.get(offset(start)..end)?;
         let key_bytes = usize::from(u16::from_le_bytes(*entry.first_chunk()?));
         if *entry.get(ENTRY_TAG)? != TAG_INLINE {
@@ -76,7 +76,7 @@ fn table(chunk: &[u8]) -> Option<&[[u8; PLACE_BYTES]]> {
     }
     let count = u32::from_le_bytes(*chunk.get(OFFSET_ENTRY_COUNT..)?.first_chunk()?) as usize;
     let table = chunk.get(OFFSET_TABLE..)?.get(..count.checked_mul(PLACE_BYTES)?)?;
-    (ENTRY_COUNT_MIN <= count).then(|| table.as_chunks().0)
+    (ENTRY_COUNT_MIN <= count).then_some(table.as_chunks().0)
 }
 
 /// An offset counts from the payload's beginning.
@@ -140,7 +140,7 @@ impl<'a> ReadRows<'a> {
     fn read(shape: Shape, reader: &mut Reader<'a>, count: usize) -> Option<ReadRows<'a>> {
         let mut columns = Vec::with_capacity(shape.columns.len());
         for kind in &shape.columns {
-            columns.push(Read::read(*kind, reader, count)?);
+            columns.push(Read::of(*kind, reader, count)?);
         }
         let candidates = candidates(&shape);
         let (mut pieces, mut rests) = (Vec::new(), Vec::new());

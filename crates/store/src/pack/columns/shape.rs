@@ -229,11 +229,14 @@ impl Shape {
     }
 }
 
+/// Puts what begins or ends at a place of the template.
+type PutAt = fn(usize) -> Put;
+
 /// How to put documents of a shape together: the bytes that all have, and the steps.
 fn puts(shape: &[u8], steps: &[Step]) -> (Vec<u8>, Vec<Put>) {
     let (mut template, mut puts, mut start) = (Vec::new(), Vec::new(), 0);
     // Beginnings and ends within the bytes that aren't put yet.
-    let mut waiting: Vec<(usize, fn(usize) -> Put)> = Vec::new();
+    let mut waiting: Vec<(usize, PutAt)> = Vec::new();
     for step in steps.iter().map(Some).chain([None]) {
         match step {
             Some(Step::Literal(range)) => template.extend_from_slice(&shape[range.clone()]),
