@@ -171,7 +171,7 @@ impl CatalogMerge<'_> {
         let mut works = Works::new();
         for ChangedCollection { name, from, to, .. } in changed {
             let ours = state::catalog_entry(store, ours, &name)?;
-            works.insert(name, Work::Merge(ThreeWay::new(from, ours, to)));
+            works.insert(name, Work::Merge(Box::new(ThreeWay::new(from, ours, to))));
         }
         for renamed in renamed {
             let chosen = match renamed.conflict() {

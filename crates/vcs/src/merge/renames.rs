@@ -31,7 +31,7 @@ use crate::three_way::{Side, ThreeWay};
 /// What becomes of a collection.
 pub(super) enum Work {
     /// These are merged.
-    Merge(ThreeWay<Option<CatalogEntry>>),
+    Merge(Box<ThreeWay<Option<CatalogEntry>>>),
     /// It is this.
     Becomes(Option<CatalogEntry>),
 }
@@ -184,7 +184,7 @@ impl Renamed {
                     Side::Theirs => (other.entry, counts.entry),
                     _ => (counts.entry, other.entry),
                 };
-                Work::Merge(ThreeWay::new(Some(entry), Some(our), Some(their)))
+                Work::Merge(Box::new(ThreeWay::new(Some(entry), Some(our), Some(their))))
             }
             None => Work::Becomes(Some(counts.entry)),
         };
