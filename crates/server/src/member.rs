@@ -306,7 +306,7 @@ impl Replica {
     /// Waits, for a while, until the set has at most so many members for good.
     pub(crate) fn await_members(&self, count: usize) {
         let Some(running) = self.running() else { return };
-        replacing::await_settled(&running, |status| {
+        replacing::await_settled(running, |status| {
             let set = &status.configuration;
             set.voters.len() + set.learners.len() <= count
         });

@@ -40,7 +40,7 @@ pub fn step_to_configuration(replica: &Replica, status: &Status) {
     let Some(running) = replica.running() else { return };
     match running.change(change) {
         Ok(_) => {
-            let settled = await_settled(&running, |_| true);
+            let settled = await_settled(running, |_| true);
             replica.tell(&match change {
                 Change::AddLearner(id) => format!("{id} is new in the set"),
                 Change::Promote(id) => format!("{id} has a vote"),
