@@ -34,7 +34,7 @@ struct Walls {
 const CRATES: &[Walls] = &[
     Walls {
         name: "store",
-        rooms: "hash error io depot headroom lifetime location entry_name field lost damage stripe gc manifest \
+        rooms: "hash error io depot headroom lifetime location entry_name field lost damage stripe gc manifest foreign \
                 interpolation chunk pack index read cache counters budget memory_queue copies chunk_store layer memory \
                 home local",
         gate: None,
@@ -103,8 +103,8 @@ const CRATES: &[Walls] = &[
     Walls {
         name: "vcs",
         rooms: "fields three_way repository history refs conflict state past diff document_history status rows \
-                source collection_rules adopt commit policy restore merge reset undo layer \
-                doctor erase remote foreign open salvage fsck repair branch handover reclaim",
+                source collection_rules adopt commit policy restore merge reset undo layer open \
+                doctor erase remote salvage fsck repair branch handover reclaim",
         gate: None,
         upward: 0,
         in_rings: 0,

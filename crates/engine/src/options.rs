@@ -84,7 +84,7 @@ impl ChangeRetention {
     /// for a moment.
     pub const AS_FOUND: ChangeRetention =
         ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: u64::MAX, bytes: u64::MAX };
-    /// Once somebody follows, for a day, and 2 GB at most.
+    /// Once a client follows, for a day, and 2 GB at most.
     pub const OF_A_DAY: ChangeRetention =
         ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 24 * 3600, bytes: 2 << 30 };
 

@@ -33,7 +33,7 @@ pub(crate) enum Defect {
     StaleRead,
     /// A leader acknowledges what it alone holds.
     AckedByOne,
-    /// A leader counts what a member holds whose own removal it is, and what nobody has confirmed.
+    /// A leader counts what a member holds whose own removal it is, and what isn't confirmed.
     RemovedCounted,
     /// A change has settled once it is applied.
     Unconfirmed,

@@ -29,6 +29,7 @@ mod own;
 mod pins;
 mod pool;
 mod route;
+mod shared;
 mod table;
 mod talk;
 mod upstream;
@@ -36,15 +37,13 @@ mod upstream;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use frond_doc::{Document, DocumentBuf};
-use rustls::ClientConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use self::line::Line;
@@ -52,9 +51,9 @@ use self::login::Identity;
 use self::moves::Moves;
 use self::pins::Pins;
 use self::pool::Pool;
-use self::table::{DEFAULT, Table};
+use self::shared::{Counts, Shared};
+use self::table::DEFAULT;
 use self::talk::Talk;
-use self::upstream::Upstream;
 use crate::client::ClientTls;
 use crate::connection::handshake::begins_with_tls;
 use crate::connection::socket::IdleSocket;
@@ -63,9 +62,6 @@ use crate::listener::{ServerError, bind};
 use crate::replica::key::ClusterKey;
 use crate::tls::{Tls, TlsError, TlsMode, TlsOptions};
 
-const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// While there is no table, or a database moves.
-const READ_INTERVAL_SOON: Duration = Duration::from_millis(100);
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// How a router listens, and where its lines are.
@@ -142,130 +138,6 @@ pub struct Router {
     connections_max: u64,
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
-}
-
-/// What clients' connections share.
-struct Shared {
-    address: SocketAddr,
-    started: std::time::Instant,
-    default: Arc<Line>,
-    line_tls: Arc<ClientConfig>,
-    key: Option<ClusterKey>,
-    user: Identity,
-    table: watch::Sender<Option<Arc<Table>>>,
-    /// Has the table read at once.
-    refresh: Notify,
-    pool: Pool,
-    moves: Moves,
-    pins: Pins,
-    counts: Counts,
-}
-
-#[derive(Default)]
-struct Counts {
-    connections: AtomicU64,
-    connections_ever: AtomicU64,
-    messages: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Shared {
-    /// The table, once it was read; `None` if it wasn't until `end`.
-    async fn table(&self, end: Instant) -> Option<Arc<Table>> {
-        let mut watched = self.table.subscribe();
-        let read = timeout_at(end, watched.wait_for(Option::is_some)).await;
-        read.ok()?.ok()?.clone()
-    }
-
-    /// The table as it is read after `known`, which is doubted; `None` if it isn't until `end`.
-    async fn later_table(&self, known: &Arc<Table>, end: Instant) -> Option<Arc<Table>> {
-        let mut watched = self.table.subscribe();
-        self.refresh.notify_one();
-        let is_later = |table: &Option<Arc<Table>>| {
-            table.as_ref().is_some_and(|table| !Arc::ptr_eq(table, known))
-        };
-        let read = timeout_at(end, watched.wait_for(is_later)).await;
-        read.ok()?.ok()?.clone()
-    }
-
-    /// The table as it was last read.
-    fn table_now(&self) -> Option<Arc<Table>> {
-        self.table.borrow().clone()
-    }
-
-    /// A new connection to the leader of the default line, and who that is.
-    async fn connect_default(&self) -> io::Result<(Upstream, String)> {
-        let leader = self.default.leader(Instant::now() + ask::LEADER_WAIT_MAX).await;
-        let leader = leader.ok_or_else(|| io::Error::other("nobody leads the default line"))?;
-        Ok((Upstream::connect(&leader, self.default.tls.as_ref()).await?, leader))
-    }
-
-    /// Asks the default line something that needs no login.
-    async fn ask_default(&self, command: Document<'_>) -> io::Result<DocumentBuf> {
-        self.connect_default().await?.0.command("admin", command).await
-    }
-
-    async fn read_table(&self) -> io::Result<Table> {
-        let end = Instant::now() + READ_INTERVAL;
-        let leader = self.default.leader(end).await.ok_or(io::ErrorKind::NotConnected)?;
-        let user = self.key.as_ref().map(|_| &self.user);
-        let mut upstream = self.pool.take(&self.default, &leader, user, self.key.as_ref()).await?;
-        let before = self.table_now();
-        let read = Table::read(&mut upstream, &self.default, before.as_deref(), &self.line_tls);
-        let table = timeout(ask::LEADER_WAIT_MAX, read).await.map_err(io::Error::from)??;
-        self.pool.put(&leader, user, upstream);
-        Ok(table)
-    }
-
-    /// Reads the table again and again, and has each of its lines watched.
-    async fn keep_table(self: Arc<Shared>) {
-        let mut watched: Vec<(Arc<Line>, JoinHandle<()>)> = Vec::new();
-        let mut complaint = String::new();
-        loop {
-            match self.read_table().await {
-                Ok(table) => {
-                    let table = Arc::new(table);
-                    watched.retain(|(line, task)| {
-                        let is_there = table.lines().any(|known| Arc::ptr_eq(known, line));
-                        if !is_there {
-                            task.abort();
-                        }
-                        is_there
-                    });
-                    for line in table.lines().skip(1) {
-                        if !watched.iter().any(|(known, _)| Arc::ptr_eq(known, line)) {
-                            let task = tokio::spawn(Arc::clone(line).watch());
-                            watched.push((Arc::clone(line), task));
-                        }
-                    }
-                    self.table.send_replace(Some(table));
-                    complaint.clear();
-                }
-                Err(error) => {
-                    let what = format!("frond router: the table of lines: {error}");
-                    if what != complaint {
-                        say(&what);
-                        complaint = what;
-                    }
-                }
-            }
-            self.pool.sweep();
-            self.pins.sweep();
-            let is_calm = self.table.borrow().as_ref().is_some_and(|table| !table.any_moves());
-            let rest = if is_calm { READ_INTERVAL } else { READ_INTERVAL_SOON };
-            tokio::select! {
-                () = sleep(rest) => {}
-                // Not faster than that: requests by the hundred may doubt it.
-                () = self.refresh.notified() => sleep(READ_INTERVAL_SOON / 10).await,
-            }
-        }
-    }
-}
-
-/// Tells an operator what goes on or is wrong, if one listens.
-fn say(what: &str) {
-    use std::io::Write;
-    let _ = writeln!(io::stderr(), "{what}");
 }
 
 impl Router {

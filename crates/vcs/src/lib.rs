@@ -55,7 +55,6 @@ mod layer;
 pub mod remote;
 
 mod doctor;
-mod foreign;
 mod fsck;
 mod handover;
 mod open;
@@ -68,12 +67,12 @@ pub use diff::rows::{DiffDetail, DiffRequest, DiffRow, DiffRows};
 pub use doctor::{Health, health};
 pub use document_history::{DocumentHistory, DocumentVersion};
 pub use erase::{EraseRequest, Erased, Replaced};
-pub use foreign::foreign_file;
 pub use frond_db::inside::CommitId;
 pub use frond_db::inside::merge_rules::{
     EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
 };
 use frond_doc::{DocumentBuf, ValueBuf};
+pub use frond_store::foreign_file;
 pub use fsck::{FsckReport, fsck, fsck_on};
 pub use handover::{Handover, HandoverBranch};
 pub use history::NOTHING;

@@ -16,10 +16,10 @@
 //! *Concurrency*: a new base conflicts with every write to its tree since the transaction's
 //! snapshot. Then all runs again, with the working state that it finds.
 //!
-//! 6. Conflicts of the schema (a collection dropped on one side and changed on the other, or renamed
-//!    on one and renamed otherwise or dropped on the other; options or an index changed differently
-//!    on both) wait alone, and nothing else is merged before they are decided: then it all runs
-//!    again with the decisions.
+//! 6. Conflicts of the schema (a collection dropped on one side and changed on the other, or
+//!    renamed on one and renamed otherwise or dropped on the other; options or an index changed
+//!    differently on both) wait alone, and nothing else is merged before they are decided: then it
+//!    all runs again with the decisions.
 //!
 //! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more
 //! indexes than there may be, documents that become too large. The error names them all.

@@ -7,10 +7,11 @@ use frond_db::inside::open_machine;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_engine::Engine;
 use frond_engine::order::Order;
+use frond_query::Code;
+use frond_store::foreign_file;
 use frond_store::home::Slots;
 use frond_store::io::Machine;
 
-use crate::foreign;
 use crate::layer::Layer;
 use crate::policy::automatic;
 
@@ -20,7 +21,7 @@ use crate::policy::automatic;
 /// `BadValue` if it is no data directory, and holds other files; if it can't be made, another
 /// process has it open, or what it holds can't be read.
 pub fn open(directory: &Path, options: FrondOptions) -> Result<Frond, Error> {
-    foreign::refuse(directory)?;
+    refuse_foreign(directory)?;
     open_on(&open_machine(directory)?, options)
 }
 
@@ -45,7 +46,7 @@ pub fn open_in_set(
     order: Arc<dyn Order>,
     prepare: &dyn Fn(&Machine) -> Result<(), Error>,
 ) -> Result<(Frond, Machine), Error> {
-    foreign::refuse(directory)?;
+    refuse_foreign(directory)?;
     let machine = open_machine(directory)?;
     prepare(&machine)?;
     let frond = Frond::open_in_set(&machine, options, Layer, order)?;
@@ -89,4 +90,15 @@ pub(crate) fn over(
     let frond = Frond::over(machine, engine, options, Layer)?;
     automatic::begin_to_watch(&frond)?;
     Ok(frond)
+}
+
+/// Refuses to make a data directory where there are other files.
+fn refuse_foreign(directory: &Path) -> Result<(), Error> {
+    let Some(file) = foreign_file(directory) else { return Ok(()) };
+    let message = format!(
+        "{} is not a data directory of Frond, and not empty (it holds {file}): name an empty or \
+         new one",
+        directory.display()
+    );
+    Err(Error::invalid(Code::BadValue, message))
 }

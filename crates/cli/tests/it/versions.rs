@@ -427,3 +427,18 @@ fn commands_leave_the_log_that_moments_are_read_from() {
     let items = opened.database(&name).unwrap().count("items", &Default::default());
     assert_eq!(items.unwrap(), 1);
 }
+
+#[test]
+fn no_data_directory_is_made_among_files_of_others() {
+    let directory = Directory::new();
+    directory.file("letter.txt", "Dear");
+    let Err(error) = frond_vcs::open(directory.path(), FrondOptions::default()) else {
+        panic!("a data directory lies beside a letter")
+    };
+    assert!(error.message.contains("letter.txt"), "{}", error.message);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing was added");
+    std::fs::remove_file(directory.path().join("letter.txt")).unwrap();
+    drop(frond_vcs::open(directory.path(), FrondOptions::default()).unwrap());
+    directory.file("letter.txt", "Dear");
+    frond_vcs::open(directory.path(), FrondOptions::default()).expect("it is a data directory");
+}

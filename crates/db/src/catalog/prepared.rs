@@ -7,8 +7,8 @@
 //!    are folded and compared. What changes of an index lies beside its tree, and goes into it when
 //!    there is much of it. Many documents are filed part by part, so that memory is bounded; for a
 //!    unique index the entries that go are taken away first, then those that come are brought, so
-//!    that a key may pass from one document to another. A round has to do what was written during the one before, so they become shorter,
-//!    until [`WRITES_LEFT`] are left.
+//!    that a key may pass from one document to another. A round has to do what was written during
+//!    the one before, so they become shorter, until [`WRITES_LEFT`] are left.
 //! 3. Where a round isn't half of the one before, writers come faster than rounds: they are slowed
 //!    ([`Throttle`]), twice as much each time, and in a long one again and again ([`Pace`]), there
 //!    by 15 ms at once at most.

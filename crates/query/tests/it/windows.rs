@@ -83,7 +83,7 @@ fn series_of_numbers_and_dates() {
                 r#"{"$fill": {"output": {"y": {"method": "locf"}}}}, {"$project": {"y": 1}}"#,
                 r#"[{"y": 0}, {"y": 4}, {"y": 4}, {"y": 8}]"#,
             ),
-            // Nobody looks at what lies between the ends.
+            // What lies between the ends isn't looked at.
             (
                 r#"{"$setWindowFields": {"sortBy": {"x": 1}, "output": {
                 "d": {"$derivative": {"input": "$y"}, "window": {"documents": ["unbounded", "unbounded"]}}}}},

@@ -137,9 +137,9 @@ impl Member {
         messages.into_iter().map(|message| self.sent(message)).collect()
     }
 
-    /// Of a set of two voters: those to whom an entry in the log gives a vote, as far as is known not
-    /// yet. In a larger one a majority with the new one has two voters of before in it, of whom one
-    /// at most has lost what they hold.
+    /// Of a set of two voters: those to whom an entry in the log gives a vote, as far as is known
+    /// not yet. In a larger one a majority with the new one has two voters of before in it, of whom
+    /// one at most has lost what they hold.
     fn promoted(&self) -> Vec<MemberId> {
         if self.configuration.voters.len() != 2 {
             return Vec::new();

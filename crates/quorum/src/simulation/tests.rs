@@ -37,8 +37,8 @@ fn whatever_happens_nothing_is_lost_or_doubled() {
 #[test]
 fn a_set_that_stood_still_goes_on() {
     for seed in [
-        // Of three members one was removed, which with the leader alone had the newest entries. Then
-        // the leader lost the end of its log, and no member that could lead had it.
+        // Of three members one was removed, which with the leader alone had the newest entries.
+        // Then the leader lost the end of its log, and no member that could lead had it.
         1_313_121_765,
         // A learner that was about to get a vote was ahead of voters in doubt, and refused them.
         2_905_492_768,

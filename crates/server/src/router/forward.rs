@@ -16,11 +16,11 @@ use frond_doc::Document;
 use frond_query::Code;
 use tokio::time::{Instant, sleep};
 
-use super::Shared;
 use super::ask::{Ask, LEADER_WAIT_MAX};
 use super::frames::{answer_body, wants_no_answer};
 use super::line::Line;
 use super::login::Identity;
+use super::shared::Shared;
 use super::upstream::is_ok;
 
 const PAUSE: Duration = Duration::from_millis(20);

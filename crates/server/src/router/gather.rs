@@ -9,7 +9,6 @@ use std::time::Duration;
 use frond_db::Error;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use super::Shared;
 use super::ask::{Ask, LEADER_WAIT_MAX};
 use super::forward::{Refusal, forward_within};
 use super::frames::without_moment;
@@ -18,6 +17,7 @@ use super::login::Identity;
 use super::moves::is_asked_for;
 use super::own::well;
 use super::route::Each;
+use super::shared::Shared;
 use super::table::Table;
 use super::upstream::{decoded, is_ok};
 

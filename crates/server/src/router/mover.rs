@@ -28,12 +28,12 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use tokio::time::{Instant, sleep};
 
-use super::Shared;
 use super::ask::{Ask, LEADER_WAIT_MAX};
 use super::entry::{Entry, Journey, taken_over};
 use super::forward::{Refusal, forward_within};
 use super::line::Line;
 use super::login::Identity;
+use super::shared::Shared;
 use super::table::{Phase, Table};
 use super::upstream::{decoded, is_ok};
 use crate::wire::Message;
@@ -147,8 +147,8 @@ impl Mover {
         match self.follow(&table, &ends, entry).await {
             Err(Stop::Refused(error)) if !is_about_claim(&error) => {
                 (self.tell)(&format!("given up: {}", error.message));
-                // What can't go on stops nobody. If that can't be told to a line now, the command
-                // frondAbortMove does it later.
+                // What can't go on stops no client. If that can't be told to a line now, the
+                // command frondAbortMove does it later.
                 let _ = self.abort().await;
                 Err(Stop::Refused(error))
             }

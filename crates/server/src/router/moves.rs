@@ -18,7 +18,7 @@ use super::ask::Ask;
 use super::login::Identity;
 use super::mover::Mover;
 use super::own::well;
-use super::{Shared, say};
+use super::shared::{Shared, say};
 
 /// Fields that drivers add to any command.
 const COMMON: &[&str] = &[

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value, document};
 use frond_store::io::{Clock, SystemClock};
 
-use super::Shared;
 use super::ask::Ask;
+use super::shared::Shared;
 use crate::commands::handshake::{FROND_VERSION, MONGODB_VERSION, WIRE_VERSION_MAX};
 use crate::limits::{DOCUMENT_BYTES_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::scram::Mechanism;

@@ -5,8 +5,8 @@
 //!    and what tells of the server itself. So a client is never taken for one on the server's own
 //!    machine, which may make the first user.
 //! 2. A message is forwarded once; again only where a line has refused it, since another has the
-//!    database ([`fenced`](super::fenced)). When the client goes, so does the connection on which its
-//!    message is worked on, and the server ends it.
+//!    database ([`fenced`](super::fenced)). When the client goes, so does the connection on which
+//!    its message is worked on, and the server ends it.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use frond_query::Code;
 use tokio::io::AsyncBufReadExt;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::ask::{Ask, LEADER_WAIT_MAX};
 use super::fenced::{Verdict, verdict};
 use super::forward::{Refusal, forward};
@@ -27,6 +26,7 @@ use super::frames::{self, Socket};
 use super::gather::gather;
 use super::login::{self, Identity};
 use super::route::{self, Own, Way, way};
+use super::shared::Shared;
 use super::table::Table;
 use super::upstream::{Upstream, decoded, is_ok};
 use super::{moves, own};
@@ -175,7 +175,7 @@ impl Talk {
         }
     }
 
-    /// A table that was read later; for who has waited until `end`, why there is no answer.
+    /// A table that was read later; if none is by `end`, why there is no answer.
     async fn later_table(
         &self,
         known: &Arc<Table>,

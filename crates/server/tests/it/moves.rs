@@ -1,7 +1,7 @@
 //! Goal: a database goes from one line to another through a router while its clients go on, and
-//! where it isn't any more it is refused. Method: two servers and a router in this process; commands
-//! as drivers send them; the steps of a move by hand, to stop between them. Kills and freezes of
-//! real processes are `conformance/router.py`'s.
+//! where it isn't any more it is refused. Method: two servers and a router in this process;
+//! commands as drivers send them; the steps of a move by hand, to stop between them. Kills and
+//! freezes of real processes are `conformance/router.py`'s.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;

@@ -3,8 +3,8 @@
 //! 1. A side that is as the base was gives way to the other as a whole: nothing below is read.
 //! 2. Options and each index, by name, are merged as values: what one side changed counts, equal
 //!    changes agree. Anything else, as a collection that one side dropped and the other changed, or
-//!    that both made with other collations, is a conflict of the schema: it is decided as the caller
-//!    was told to, or told.
+//!    that both made with other collations, is a conflict of the schema: it is decided as the
+//!    caller was told to, or told.
 //! 3. Documents: the trees' differences from the base are interleaved; what both sides changed is
 //!    merged field by field, or as the rules say.
 //! 4. What the validator or a unique index won't have is held back ([`hold_back`]).

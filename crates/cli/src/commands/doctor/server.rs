@@ -55,7 +55,7 @@ impl Report<'_> {
         let (reason, advice) = (text_of(health, "reason"), text_of(health, "advice"));
         let is_taken = text_of(health, "state").starts_with("writable");
         let are = if is_taken { "taken as yet" } else { "refused" };
-        self.problem("writes", &format!("{are}: {reason}"), &advice)
+        self.problem("writes", &format!("{are}: {reason}"), advice)
     }
 
     /// Tells what is known to be damaged, and whether the disk is as full as it may be.

@@ -7,7 +7,8 @@
 //!   "Super-scalar RAM-CPU cache compression", 2006).
 //! - *Dictionary*: the different numbers, and for each place which one.
 //!
-//! Arithmetic wraps, so that every column of 64-bit numbers has a form. Layout: docs/format/columns.md.
+//! Arithmetic wraps, so that every column of 64-bit numbers has a form. Layout:
+//! docs/format/columns.md.
 
 use super::bit_packing::{pack, packed_bytes, unpack, width};
 use super::cursor::{Reader, signed_bytes, write_signed, write_varint};

@@ -1,6 +1,6 @@
 //! A column of strings of bytes: one for all; a dictionary and which one stands in each place; for
-//! numbered names (`/cart/17`, `order-000123`) a column of their [`numbers`], and one of what stands
-//! around each; or one after the other without what they begin and end with alike. Layout:
+//! numbered names (`/cart/17`, `order-000123`) a column of their [`numbers`], and one of what
+//! stands around each; or one after the other without what they begin and end with alike. Layout:
 //! docs/format/columns.md.
 
 use super::cursor::{Reader, write_string};
