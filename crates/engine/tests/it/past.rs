@@ -253,6 +253,7 @@ fn a_segment_that_is_gone_makes_no_moment_older() {
         let changes =
             ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 1 << 20, bytes: 1 << 30 };
         let mut run = Run::new(&mut random, changes);
+        run.note();
         for _ in 0..60 {
             run.step(&mut random);
         }
