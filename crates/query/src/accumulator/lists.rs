@@ -214,16 +214,22 @@ impl State for Merged {
     }
 }
 
-/// `$mergeObjects` of a window: merged anew for each result, since a field's earlier value can't be
-/// told from the merged document.
+/// `$mergeObjects` of a window. What enters is merged as it comes. Once a document has left, each
+/// result is merged anew, since a field's earlier value can't be told from the merged document.
 #[derive(Default)]
-pub(super) struct WindowMerged(VecDeque<DocumentBuf>);
+pub(super) struct WindowMerged {
+    documents: VecDeque<DocumentBuf>,
+    merged: Merged,
+    has_lost_any: bool,
+}
 
 impl State for WindowMerged {
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError> {
         let Some(document) = mergeable(&value)? else { return Ok(0) };
-        self.0.push_back(document.to_buf());
-        Ok(cost(Value::Document(document)))
+        self.has_lost_any &= !self.documents.is_empty();
+        let merged_bytes = if self.has_lost_any { 0 } else { self.merged.merge(document) };
+        self.documents.push_back(document.to_buf());
+        Ok(cost(Value::Document(document)) + merged_bytes)
     }
 
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError> {
@@ -234,13 +240,18 @@ impl State for WindowMerged {
 impl Window for WindowMerged {
     fn remove(&mut self, value: Evaluated<'_>) {
         if matches!(value.value(), Some(Value::Document(_))) {
-            self.0.pop_front();
+            self.documents.pop_front();
+            self.has_lost_any = true;
+            self.merged = Merged::default();
         }
     }
 
     fn current(&self) -> Result<Evaluated<'static>, QueryError> {
+        if !self.has_lost_any {
+            return self.merged.document();
+        }
         let mut merged = Merged::default();
-        for document in &self.0 {
+        for document in &self.documents {
             merged.merge(document.view());
         }
         merged.document()

@@ -251,8 +251,10 @@ impl WindowFunction {
         }
         let mut window = accumulator.start_window(Document::empty(), partition.variables)?;
         let (mut begin, mut end) = (0, 0);
-        let mut column = Vec::with_capacity(values.len());
+        let mut column: Column = Vec::with_capacity(values.len());
+        let mut before = None;
         for (from, to) in self.bounds.ranges(partition)? {
+            let is_as_before = before.replace((from, to)) == Some((from, to));
             while end < to {
                 partition.check(end)?;
                 window.add(values[end].clone())?;
@@ -262,7 +264,14 @@ impl WindowFunction {
                 window.remove(values[begin].clone());
                 begin += 1;
             }
-            let value = window.current()?;
+            let value = match column.last() {
+                Some(value) if is_as_before => value.clone(),
+                _ => {
+                    // Some accumulators go through all that is in.
+                    partition.variables.memory().work(to - from)?;
+                    window.current()?
+                }
+            };
             partition.variables.memory().read(value.bytes())?;
             partition.hold(&value)?;
             column.push(value);

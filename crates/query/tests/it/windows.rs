@@ -1,7 +1,16 @@
 //! Stages that look at many documents at once: windows, buckets, gaps, graphs, merges, levels.
 //! Tables: stages over the items of `pipelines`, or over `$documents`, and what comes out.
 
-use crate::pipelines::{canonical, check, list, memory, run_on};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use frond_doc::{DocumentBuf, document};
+use frond_query::expression::Variables;
+use frond_query::memory::RequestMemory;
+use frond_query::pipeline::Pipeline;
+use frond_store::budget::Reservation;
+
+use crate::pipelines::{canonical, check, json, list, memory, run_on};
 
 /// `{$documents: ...}` and stages after it, with what comes out.
 fn over(documents: &str, table: &[(&str, &str)]) {
@@ -401,4 +410,78 @@ fn documents_are_merged_into_collections() {
         let error = run_on(&memory, &format!("{source}{options}}}]")).unwrap_err();
         assert_eq!(error.code.number(), code, "{options}: {error}");
     }
+}
+
+/// What `$mergeObjects` gives while documents enter, leave, and enter again.
+#[test]
+fn objects_are_merged_over_windows() {
+    let documents = r#"[{"t": 1, "o": {"a": 1, "b": 1}}, {"t": 2, "o": {"b": 2, "c": 2}},
+        {"t": 3}, {"t": 4, "o": {"a": 4}}, {"t": 9, "o": {"c": 9}}]"#;
+    let stages = |window: &str| {
+        format!(
+            r#"{{"$setWindowFields": {{"sortBy": {{"t": 1}}, "output": {{
+                "m": {{"$mergeObjects": "$o", "window": {window}}}}}}}}}, {{"$project": {{"m": 1}}}}"#
+        )
+    };
+    for (window, expected) in [
+        (
+            r#"{"documents": ["unbounded", "current"]}"#,
+            r#"[{"m": {"a": 1, "b": 1}}, {"m": {"a": 1, "b": 2, "c": 2}},
+                {"m": {"a": 1, "b": 2, "c": 2}}, {"m": {"a": 4, "b": 2, "c": 2}},
+                {"m": {"a": 4, "b": 2, "c": 9}}]"#,
+        ),
+        (
+            r#"{"documents": [-1, 0]}"#,
+            r#"[{"m": {"a": 1, "b": 1}}, {"m": {"a": 1, "b": 2, "c": 2}},
+                {"m": {"b": 2, "c": 2}}, {"m": {"a": 4}}, {"m": {"a": 4, "c": 9}}]"#,
+        ),
+        (
+            r#"{"range": [-1, 0]}"#,
+            r#"[{"m": {"a": 1, "b": 1}}, {"m": {"a": 1, "b": 2, "c": 2}},
+                {"m": {"b": 2, "c": 2}}, {"m": {"a": 4}}, {"m": {"c": 9}}]"#,
+        ),
+        (
+            r#"{"documents": ["unbounded", "unbounded"]}"#,
+            &format!("[{}]", [r#"{"m": {"a": 4, "b": 2, "c": 9}}"#; 5].join(", ")),
+        ),
+    ] {
+        over(documents, &[(&stages(window), expected)]);
+    }
+}
+
+/// Runs `$mergeObjects` over a window of 3,000 documents; how often it asked whether to go on.
+fn asked_over(window: &str) -> usize {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let go_on = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    };
+    let memory = RequestMemory::new(Reservation::new(1 << 30, None), Some(Arc::new(go_on)));
+    let variables = Variables::default().with_memory(memory);
+    let stages = json(&format!(
+        r#"{{"v": [{{"$setWindowFields": {{"sortBy": {{"_id": 1}}, "output": {{
+            "m": {{"$mergeObjects": "$$ROOT", "window": {window}}}}}}}}}]}}"#
+    ));
+    let stages = stages.get("v").and_then(|value| value.as_array()).expect("an array");
+    let input: Vec<DocumentBuf> = (0..3_000).map(|number| document! { "_id": number }).collect();
+    let made = Pipeline::parse(stages)
+        .expect("parses")
+        .run(Box::new(input.into_iter().map(Ok)), variables, self::memory())
+        .expect("runs")
+        .collect::<Result<Vec<_>, _>>()
+        .expect("goes on");
+    assert_eq!(made.len(), 3_000);
+    asked.load(Ordering::Relaxed)
+}
+
+/// 4,500,000 merges can be stopped; the same window for each document is merged once.
+#[test]
+fn a_window_that_is_gone_through_again_can_be_stopped() {
+    let (again, once) = (
+        asked_over(r#"{"documents": ["current", "unbounded"]}"#),
+        asked_over(r#"{"documents": ["unbounded", "unbounded"]}"#),
+    );
+    assert!(400 < again, "asked {again} times");
+    assert!(once < 100, "asked {once} times");
 }

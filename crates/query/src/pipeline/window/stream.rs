@@ -263,6 +263,9 @@ impl Moving {
             self.window.remove(accumulator.value(&Scope::new(document.view(), variables))?);
             self.trailing.pass()?;
         }
+        // Some accumulators go through all that is in.
+        let entered = self.leading.position();
+        variables.memory().work(entered.saturating_sub(self.trailing.position()))?;
         let value = self.window.current()?;
         variables.memory().read(value.bytes())?;
         Ok(value)
