@@ -80,6 +80,7 @@ impl Database {
             _ => Reader::now(frond.engine()),
         };
         if let Some((branch, snapshot)) = moment::find(frond, &reader, &name, interrupt)? {
+            frond.check_used_at(&name.name, &snapshot)?;
             return Database::at_moment(frond, name, branch, snapshot);
         }
         let repository = repository(&reader, &name.name)?;
@@ -290,6 +291,9 @@ impl Database {
 
     /// Another database, for the same transaction.
     pub(crate) fn sibling(&self, name: &str) -> Result<Database, Error> {
+        if self.moved_by.is_none() {
+            self.frond.check_used_here(name.split('@').next().unwrap_or(name))?;
+        }
         let sibling = match &self.context {
             Context::Within(transaction) => transaction.database(name),
             Context::At(snapshot) => {

@@ -20,7 +20,7 @@
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuilder, Value};
-use frond_engine::{Durability, Transaction, TreeId};
+use frond_engine::{Durability, Snapshot, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction, Value as TreeValue};
 
@@ -182,6 +182,25 @@ impl Frond {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses to read a database at the moment of a snapshot if another line had it at that
+    /// moment: what lay here then doesn't tell what it was.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`; as [`Frond::fence`].
+    pub fn check_used_at(&self, database: &str, moment: &Snapshot) -> Result<(), Error> {
+        // A database that never moved has no record.
+        let Some(now) = self.fence(database)? else { return Ok(()) };
+        let then = Reader::at(moment.clone());
+        let (what, line) = match read(&then, database)? {
+            Some(fence) if fence.state == FenceState::Open => return Ok(()),
+            Some(fence) => ("was moving, or at the line", fence.line),
+            None if refs::repository(&then, database)?.is_some() => return Ok(()),
+            None => ("was not here yet; it has been moved between here and the line", now.line),
+        };
+        let message = format!("database {database} {what} {line} at that moment");
+        Err(Error::invalid(Code::SnapshotTooOld, message))
     }
 
     /// Whether any database has a fence that stands.

@@ -72,8 +72,11 @@ impl Frond {
     /// # Errors
     /// As [`Frond::database`].
     pub fn database_at(&self, name: &str, moment: &ReadPoint) -> Result<Database, Error> {
-        let context = Context::At(moment.snapshot.clone());
-        Database::resolve(self, DatabaseName::parse(name)?, context)
+        let name = DatabaseName::parse(name)?;
+        if self.written().some_closed() {
+            self.check_used_at(&name.name, &moment.snapshot)?;
+        }
+        Database::resolve(self, name, Context::At(moment.snapshot.clone()))
     }
 
     /// Lets no reader have a moment before now again: such moments hold what was erased.

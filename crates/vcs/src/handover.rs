@@ -8,25 +8,29 @@
 //!    branch whose history was rewritten there can't move forward, and is refused.
 //! 3. Branches' policies, the commit policy and remotes go along as records ([`Handover`]).
 //!
-//! The reflog, what can be undone, and where remotes' branches were stay behind.
+//! The reflog, what can be undone, and where remotes' branches were stay behind: on each branch of
+//! the copy a mark in the reflog ends what can be undone.
 
 use std::collections::BTreeMap;
 
 use frond_db::inside::refs::format;
 use frond_db::inside::refs::policy::BranchPolicy;
-use frond_db::inside::{CommitId, Error, refs};
+use frond_db::inside::{CommitId, Error, LatchMode, Outcome, Reader, Scope, refs};
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
+use frond_engine::Durability;
 use frond_query::Code;
 
 use crate::policy::commit_policy::CommitPolicy;
+use crate::refs::reflog::{self, MOVED, RefChange, RefChangeInfo, RefWhy};
 use crate::remote::{Depth, Moved, Remote, RemoteState};
 use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CommitRequest, MergeRequest};
 
-/// By what name the source is fetched from: its branches are `moved-from/main` meanwhile.
-const SOURCE: &str = "moved-from";
+/// The name of the source as a remote: its branches are `moved~from/main` meanwhile. No remote that
+/// a user names can be called so.
+const SOURCE: &str = "moved~from";
 
 /// A branch as it is to be at the target.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -310,6 +314,7 @@ impl Repository {
             let Some(branch) = handover.branches.get(&known.name) else {
                 self.relax_policy(&known.name)?;
                 self.delete_branch(&known.name, true)?;
+                self.note_moved(&known.name)?;
                 continue;
             };
             let Some(head) = branch.head.filter(|head| known.head != Some(*head)) else { continue };
@@ -328,8 +333,31 @@ impl Repository {
             {
                 self.create_branch(name, Some(&head.to_string()))?;
             }
+            self.note_moved(name)?;
         }
         Ok(())
+    }
+
+    /// Ends what can be undone on a branch, unless that is so already: its reflog here lacks what
+    /// was done at the source.
+    fn note_moved(&self, branch: &str) -> Result<(), Error> {
+        let (engine, name) = (self.frond().engine(), self.repository_name());
+        let scope = Scope::branch(name, branch);
+        self.transact_alone(scope, LatchMode::Writer, Durability::Synced, |transaction| {
+            let (changes, head) = {
+                let reader = Reader::within(engine, transaction);
+                let found = refs::branch_ref(&reader, name, branch)?;
+                let head = found.and_then(|found| found.commit);
+                (reflog::of_branch(&reader, name, branch)?, head)
+            };
+            if changes.first().is_some_and(RefChangeInfo::is_move) {
+                return Ok(Outcome::Discard(()));
+            }
+            let why = format!("{MOVED}came from another line");
+            let why = RefWhy::plain(&why, self.frond().time_millis());
+            RefChange { from: head, to: head, why }.log(transaction, name, branch)?;
+            Ok(Outcome::Commit(()))
+        })
     }
 
     /// What isn't in commits.

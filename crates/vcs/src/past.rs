@@ -60,6 +60,7 @@ impl Repository {
         let (name, branch) = (self.repository_name(), self.working_branch()?);
         let found = moment::working_at(self.frond(), (name, branch), text, self.interrupt())?;
         let Some(snapshot) = found else { return Ok(None) };
+        self.frond().check_used_at(name, &snapshot)?;
         let reader = Reader::at(snapshot.clone());
         let state = BranchState::read(&reader, name, branch)?;
         let catalog = state.working_catalog(self.frond().engine(), &snapshot)?;

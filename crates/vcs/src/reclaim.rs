@@ -89,6 +89,10 @@ pub fn forget(frond: &Frond, undo_millis: u64) -> Result<Reclaimed, Error> {
     let mut reclaimed = Reclaimed::default();
     let names = repositories(&Reader::now(frond.engine()))?;
     for (name, _) in names {
+        // A copy of what another line has stays as it is.
+        if frond.check_used_here(&name).is_err() {
+            continue;
+        }
         let database = Repository::default_branch_of(frond, name)?;
         reclaimed.changes_forgotten += database.expire_reflog(before_millis)?;
         reclaimed.commits_forgotten += database.forget_commits()?;

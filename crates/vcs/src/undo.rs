@@ -66,7 +66,10 @@ impl Repository {
                 }
                 reflog::of_branch(&reader, name, branch)?
             };
-            let found = find(&changes, change).ok_or_else(|| nothing_to_undo(branch, change))?;
+            let moved = changes.iter().position(RefChangeInfo::is_move);
+            let since = &changes[..moved.unwrap_or(changes.len())];
+            let found = find(since, change)
+                .ok_or_else(|| nothing_to_undo(branch, change, moved.map(|at| &changes[at])))?;
             if let Some(before) = &found.tag {
                 self.undo_tag(transaction, found, before)?;
                 let (change, head) = (found.clone(), Some(before.commit));
@@ -292,8 +295,14 @@ fn gone_on(branch: &str, change: &RefChangeInfo) -> Error {
     Error::invalid(Code::IllegalOperation, message)
 }
 
-fn nothing_to_undo(branch: &str, change: Option<u64>) -> Error {
+fn nothing_to_undo(branch: &str, change: Option<u64>, moved: Option<&RefChangeInfo>) -> Error {
     let message = match change {
+        _ if moved.is_some_and(|moved| change.is_none_or(|change| change <= moved.change)) => {
+            format!(
+                "{branch} came here from another line, and what was done before can't be undone \
+                 here: reset it to a commit instead"
+            )
+        }
         Some(change) => format!("the reflog of {branch} has no change {change}"),
         None => format!("the reflog of {branch} has nothing that could be undone"),
     };

@@ -2,7 +2,8 @@
 //!
 //! What a session's last write did is remembered where it was done. A client that got no answer
 //! sends the write again to where the database is then: so the record has to be there before it.
-//! A record goes in the place of one of a lower number only, which its client can't send again.
+//! A record replaces one of a lower number, which its client can't send again. Of two records of
+//! one write, which the move cut in two, the statements are put together.
 
 use bytes::Bytes;
 use frond_engine::{Durability, TreeId};
@@ -64,25 +65,32 @@ impl Frond {
     /// `BadValue` for what is no session's record; what a write may meet.
     pub fn adopt_session_records(&self, records: &[CarriedRecord]) -> Result<usize, Error> {
         let prefix = system::sessions_prefix();
-        let mut numbered = Vec::with_capacity(records.len());
+        let mut carried = Vec::with_capacity(records.len());
         for CarriedRecord { name, record } in records {
-            let number = Record::decode(record.clone()).map(|record| record.number);
-            let (true, Ok(number)) = (SESSION_BYTES <= name.len(), number) else {
+            let decoded = Record::decode(record.clone());
+            let (true, Ok(decoded)) = (SESSION_BYTES <= name.len(), decoded) else {
                 return Err(Error::invalid(Code::BadValue, "this is no session's record"));
             };
-            numbered.push((Bytes::from([&prefix[..], &name[..]].concat()), number, record));
+            carried.push((Bytes::from([&prefix[..], &name[..]].concat()), decoded));
         }
         let scope = Scope::branch("admin", "");
         self.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
             let mut count = 0;
-            for (key, number, record) in &numbered {
+            for (key, record) in &carried {
                 let known = {
                     let reader = Reader::within(self.engine(), transaction);
                     let stored = reader.get_bytes(TreeRef::Live(TreeId::SYSTEM), key)?;
-                    stored.map(|stored| Record::number_of(&stored)).transpose()?
+                    stored.map(Record::decode).transpose()?
                 };
-                if known.is_none_or(|known| known < *number) {
-                    let value = TreeValue::inline((*record).clone());
+                let record = match known {
+                    Some(mut known) if known.number == record.number => {
+                        known.add_all(record).then_some(known)
+                    }
+                    Some(known) if record.number < known.number => None,
+                    _ => Some(record.clone()),
+                };
+                if let Some(record) = record {
+                    let value = TreeValue::inline(record.encode());
                     transaction.put(TreeId::SYSTEM, key.clone(), value)?;
                     count += 1;
                 }
@@ -146,6 +154,17 @@ mod tests {
         assert_eq!(error.code, Code::TransactionTooOld);
         let key = RetryKey { session: [5; 16], number: 4 };
         assert_eq!(target.number_state(key).expect("read"), NumberState::Write);
+        // A write that was cut in two: each directory has done one of its statements.
+        let (key, ids) = (RetryKey { session: [7; 16], number: 8 }, [71, 72]);
+        for (frond, position) in [(&source, 0), (&target, 1)] {
+            let write = RetryableWrite { key, statements: StatementIds::Listed(vec![position]) };
+            let database = frond.database("shop").expect("opens").retryable(write);
+            let document = document! { "_id": ids[position as usize] };
+            database.insert("things", &[document], true, Durability::Synced).expect("inserted");
+        }
+        let all = source.session_records(None, 100).expect("read");
+        assert_eq!(target.adopt_session_records(&all).expect("adopted"), 1);
+        assert_eq!(insert(&target, 7, 8, &ids).expect("answered"), [0, 1]);
         // Nothing is left to be carried, and what is none isn't taken.
         let all = source.session_records(None, 100).expect("read");
         assert_eq!(target.adopt_session_records(&all).expect("adopted"), 0);

@@ -102,6 +102,23 @@ impl Record {
         runs.insert(id, (id, done.clone()));
     }
 
+    /// Adds the statements that another record of the same write has beyond this one's; returns
+    /// whether there were any.
+    pub fn add_all(&mut self, other: &Record) -> bool {
+        assert_eq!(self.number, other.number, "both are of one write");
+        let Remembered::Statements(runs) = &other.what else { return false };
+        let mut has_more = false;
+        for (first, (last, done)) in runs {
+            for id in *first..=*last {
+                if self.statement(id).is_none() {
+                    self.add(id, done);
+                    has_more = true;
+                }
+            }
+        }
+        has_more && matches!(self.what, Remembered::Statements(_))
+    }
+
     /// The record to store.
     pub fn encode(&self) -> Bytes {
         let mut builder = DocumentBuilder::new();

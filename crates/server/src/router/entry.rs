@@ -73,11 +73,12 @@ impl Entry {
         }
     }
 
-    /// The entry after this router has claimed it for a move between two lines.
-    pub fn claimed(&self, from: &str, to: &str) -> Entry {
+    /// The entry after this router has claimed it for a move between two lines, which have `seen`
+    /// this generation: an entry that was deleted and made anew begins below it.
+    pub fn claimed(&self, from: &str, to: &str, seen: i64) -> Entry {
         let phase = self.journey.as_ref().map_or(Phase::Copying, |journey| journey.phase);
         let journey = Journey { from: from.to_owned(), to: to.to_owned(), phase };
-        let generation = self.generation + 1;
+        let generation = self.generation.max(seen) + 1;
         Entry { generation, journey: Some(journey), ..self.clone() }
     }
 
@@ -180,7 +181,7 @@ mod tests {
     fn a_move_goes_through_its_phases() {
         let first = Entry::of("shop", None);
         assert_eq!((first.line.as_str(), first.generation), (DEFAULT, 0));
-        let claimed = first.claimed(DEFAULT, "eu");
+        let claimed = first.claimed(DEFAULT, "eu", 0);
         let change = claimed.change(&first);
         assert!(change.get("upsert").is_some_and(|upsert| upsert.is_truthy()));
         let read = Entry::of("shop", Some(stored(&change, "shop").view()));
@@ -191,7 +192,8 @@ mod tests {
         let query = change.get("query").and_then(|query| query.as_document()).expect("one");
         assert_eq!(query.get("generation").and_then(|value| value.as_integer()), Some(1));
         assert_eq!(query.get("line").and_then(|line| line.as_str()), Some(DEFAULT));
-        let again = switched.claimed(DEFAULT, "eu");
+        let again = switched.claimed(DEFAULT, "eu", 1);
+        assert_eq!(first.claimed(DEFAULT, "eu", 7).generation, 8);
         assert_eq!(again.journey.as_ref().map(|journey| journey.phase), Some(Phase::Switched));
         let settled = again.settled();
         let change = settled.change(&again);

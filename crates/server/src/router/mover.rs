@@ -140,9 +140,10 @@ impl Mover {
         };
         let ends = self.ends(&table, &from, to)?;
         if known.journey.is_none() {
-            self.check_movable(&ends).await?;
+            self.check_movable(&table, &ends).await?;
         }
-        let entry = self.change(&table, &known, &known.claimed(&from, to)).await?;
+        let seen = self.seen(&ends).await?;
+        let entry = self.change(&table, &known, &known.claimed(&from, to, seen)).await?;
         (self.tell)(&format!("generation {}: {from} to {to}", entry.generation));
         match self.follow(&table, &ends, entry).await {
             Err(Stop::Refused(error)) if !is_about_claim(&error) => {
@@ -264,7 +265,8 @@ impl Mover {
             return Err(Error::invalid(Code::IllegalOperation, message).into());
         }
         let ends = self.ends(&table, &from, &to)?;
-        let entry = self.change(&table, &known, &known.claimed(&from, &to)).await?;
+        let seen = self.seen(&ends).await?;
+        let entry = self.change(&table, &known, &known.claimed(&from, &to, seen)).await?;
         self.fence(&ends.from, "stay", entry.generation, &ends.to).await?;
         match self.fence(&ends.to, "receive", entry.generation, &ends.from).await {
             // It was refused for what lies there, which isn't of this move.
@@ -276,8 +278,29 @@ impl Mover {
         Ok(())
     }
 
+    /// The highest generation that the two lines know of.
+    async fn seen(&self, ends: &Ends) -> Result<i64, Stop> {
+        let mut seen = 0;
+        for line in [&ends.from, &ends.to] {
+            let looked = self.step(line, "look", None, None, &[]).await?;
+            let generation = looked.get("generation").and_then(|value| value.as_integer());
+            seen = seen.max(generation.unwrap_or(0));
+        }
+        Ok(seen)
+    }
+
     /// Refuses what can't move before anything is changed.
-    async fn check_movable(&self, ends: &Ends) -> Result<(), Stop> {
+    async fn check_movable(&self, table: &Table, ends: &Ends) -> Result<(), Stop> {
+        for branch in table.branches_of(&self.database) {
+            let name = format!("{}@{branch}", self.database);
+            if table.line_of(&name)?.name == ends.from.name {
+                let message = format!(
+                    "database {} can't be moved: config.databases keeps {name} on the line {}",
+                    self.database, ends.from.name
+                );
+                return Err(Error::invalid(Code::IllegalOperation, message).into());
+            }
+        }
         let looked = self.step(&ends.from, "look", None, None, &[]).await?;
         if looked.get("handover").is_none() {
             let message = format!("database {} doesn't exist", self.database);

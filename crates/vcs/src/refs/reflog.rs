@@ -121,7 +121,16 @@ pub struct RefChangeInfo {
 /// What the change that deletes a branch is called.
 pub(crate) const DELETED: &str = "branch: deleted";
 
+/// What the change begins with by which a branch came from another line.
+pub(crate) const MOVED: &str = "move: ";
+
 impl RefChangeInfo {
+    /// Whether the branch came from another line. What was done there isn't remembered here, so
+    /// nothing before can be undone.
+    pub(crate) fn is_move(&self) -> bool {
+        self.why.starts_with(MOVED)
+    }
+
     /// Whether the branch was deleted.
     pub(crate) fn is_deletion(&self) -> bool {
         self.why == DELETED

@@ -3,6 +3,7 @@
 //! of a move between two directories, in their order and out of it.
 
 use frond_db::fence::{FenceState, FenceStep};
+use frond_db::{ChangeRetention, RetentionBegins};
 use frond_doc::extended_json;
 use frond_query::Code;
 use frond_vcs::remote::{DataRemote, Moved};
@@ -222,4 +223,117 @@ fn what_has_no_versions_is_named() {
         main.not_movable().unwrap(),
         ["shop@main.last is capped", "shop@main has a merge that waits"]
     );
+}
+
+/// Where the log is kept, so that moments can be read.
+fn open_keeping(seed: u64) -> Frond {
+    let changes = ChangeRetention { begins: RetentionBegins::AtOnce, ..ChangeRetention::default() };
+    let engine = EngineOptions { changes, ..EngineOptions::default() };
+    let options = FrondOptions { engine, ..FrondOptions::default() };
+    frond_vcs::open_on(&SimDisk::new(seed).machine(), options).expect("opens")
+}
+
+/// `shop` at the moment that is now, by a name that stays.
+fn now(frond: &Frond) -> String {
+    let visible = frond.engine().visible().0;
+    format!("@{{Timestamp({}, {})}}", visible >> 32, visible & 0xffff_ffff)
+}
+
+#[test]
+fn a_moment_at_which_another_line_had_it_is_refused() {
+    let (from, to) = (open_keeping(1), open_keeping(2));
+    let (set, read) = (
+        |frond: &Frond, value: i32| {
+            put(&shop(frond, ""), "things", &document! { "_id": 1_i32, "a": value }).unwrap();
+        },
+        |frond: &Frond, moment: &str| {
+            let database = Repository::open(frond, &format!("shop{moment}"))?;
+            Ok::<_, Error>(find(&database, "things", None, None))
+        },
+    );
+    set(&from, 1);
+    shop(&from, "").commit("one", "Ada").unwrap();
+    let (before, elsewhere) = (now(&from), now(&to));
+    hand_over(&from, &to, 1).unwrap();
+    let away = now(&from);
+    set(&to, 2);
+    let there = now(&to);
+    assert_eq!(code(read(&to, &elsewhere)), Code::SnapshotTooOld, "it wasn't there yet");
+    hand_over(&to, &from, 2).unwrap();
+    set(&from, 3);
+    let value = |a: i32| vec![document! { "_id": 1_i32, "a": a }];
+    assert_eq!(read(&from, &before).unwrap(), value(1));
+    assert_eq!(code(read(&from, &away)), Code::SnapshotTooOld, "another line had it");
+    assert_eq!(read(&from, &now(&from)).unwrap(), value(3));
+    let working = format!("WORKING{away}");
+    let restored = shop(&from, "").reset(Some(&working), true);
+    assert_eq!(code(restored), Code::SnapshotTooOld);
+    step(&to, 3, FenceStep::Receive).unwrap();
+    assert_eq!(read(&to, &there).unwrap(), value(2), "its line had it then");
+}
+
+#[test]
+fn nothing_before_a_move_is_undone() {
+    let (from, to) = (source(), open(&SimDisk::new(2)));
+    let branch = |frond: &Frond| shop(frond, "side");
+    shop(&from, "").set_branch_policy("side", BranchPolicy::default()).unwrap();
+    put(&branch(&from), "things", &document! { "_id": 1_i32, "a": 50_i32 }).unwrap();
+    branch(&from).commit("before", "Ada").unwrap();
+    let before = branch(&from).reflog(Some("side")).unwrap()[0].change;
+    hand_over(&from, &to, 1).unwrap();
+    put(&branch(&to), "things", &document! { "_id": 1_i32, "a": 51_i32 }).unwrap();
+    branch(&to).commit("there", "Ada").unwrap();
+    shop(&to, "").delete_branch("gone", true).unwrap();
+    hand_over(&to, &from, 2).unwrap();
+    let there = all(&branch(&from), "things");
+    for change in [None, Some(before)] {
+        let error = branch(&from).undo(None, change).unwrap_err();
+        assert!(error.code == Code::NoSuchKey && error.message.contains("another line"), "{error}");
+    }
+    assert_eq!(all(&branch(&from), "things"), there);
+    assert_eq!(code(shop(&from, "").undo(Some("gone"), None)), Code::NoSuchKey);
+    // What is done from now on can be.
+    branch(&from).reset(Some("HEAD~1"), true).unwrap();
+    assert_ne!(all(&branch(&from), "things"), there);
+    branch(&from).undo(None, None).unwrap();
+    assert_eq!(all(&branch(&from), "things"), there);
+    // And the same again moves over the same copy.
+    hand_over(&from, &to, 3).unwrap();
+}
+
+#[test]
+fn garbage_is_collected_beside_a_copy() {
+    let (from, to) = (source(), open(&SimDisk::new(2)));
+    hand_over(&from, &to, 1).unwrap();
+    put(&Repository::open(&from, "other").unwrap(), "things", &document! { "_id": 1_i32 }).unwrap();
+    let options = frond_db::ReclaimOptions::default();
+    frond_vcs::reclaim(&from, 0, options).unwrap();
+    from.engine().check().unwrap();
+    hand_over(&to, &from, 2).unwrap();
+}
+
+#[test]
+fn a_pipeline_of_another_database_does_not_read_a_copy() {
+    let (from, to) = (source(), open(&SimDisk::new(2)));
+    let other = Repository::open(&from, "other").unwrap();
+    put(&other, "things", &document! { "_id": 1_i32 }).unwrap();
+    let options = extended_json::parse(
+        r#"{"viewOn": "things", "pipeline": [
+            {"$unionWith": {"coll": "things", "pipeline": []}},
+            {"$lookup": {"from": {"db": "shop", "coll": "things"}, "pipeline": [], "as": "t"}}]}"#,
+    );
+    let view = options.unwrap();
+    other.create_collection("seen", view.view()).unwrap();
+    assert_eq!(find(&other, "seen", None, None).len(), 2);
+    hand_over(&from, &to, 1).unwrap();
+    assert_eq!(code(try_find(&other, "seen", None, None)), Code::StaleDbVersion);
+}
+
+#[test]
+fn a_remote_may_have_any_name() {
+    let (from, to) = (source(), open(&SimDisk::new(2)));
+    shop(&from, "").add_remote("moved-from", "https://hub/shop").unwrap();
+    assert_eq!(code(shop(&from, "").add_remote("moved~from", "https://hub/shop")), Code::BadValue);
+    hand_over(&from, &to, 1).unwrap();
+    hand_over(&to, &from, 2).unwrap();
 }
