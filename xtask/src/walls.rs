@@ -34,9 +34,9 @@ struct Walls {
 const CRATES: &[Walls] = &[
     Walls {
         name: "store",
-        rooms: "hash error io depot headroom lifetime location entry_name field lost damage stripe gc manifest foreign \
+        rooms: "hash error io bucket headroom lifetime location entry_name field unreadable damage stripe gc manifest unrelated_files \
                 interpolation chunk pack index read cache counters budget memory_queue copies chunk_store layer memory \
-                home local",
+                tiered local",
         gate: None,
         upward: 0,
         in_rings: 0,
@@ -111,7 +111,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "remote",
-        rooms: "runtime remote_url bucket cas_probe depot store_probe home http open",
+        rooms: "runtime remote_url bucket_storage cas_probe s3_bucket store_probe tiered http open",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -18,9 +18,14 @@ const REFUSED: &[(&str, &str)] = &[
     ("cli", "Every Reach Told Carrier Blanks Wrong Shown Telling Maker Drawn Asked"),
     (
         "store",
-        "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass SlowShare ahead Ahead Lent \
-         Buffers room Room Taken lane Lane near bits Bits notes Notes Births Moment FramePlace \
-         Collection Collected settle weigh Place Found",
+        "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass \
+         SlowShare ahead Ahead Lent Buffers room Room Taken lane Lane near bits Bits notes \
+         Notes Births Moment FramePlace Collection Collected settle weigh Place Found \
+         BucketDepot Depot DepotError depot home HomeDisk HomeOptions HomeFile flights \
+         Flights Flight refusal Lost foreign foreign_file Entered needed reported Reported \
+         sending Sending Examined Counted Rescued Scrubbed Aside AsideWhy MostlySlow \
+         SecondLook Luck Around Pace is_told tell_lost tell_unnamed collect_paced \
+         reclaim_paced",
     ),
     ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
     ("query", "Told Offer Demand Noted"),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use frond_db::{Code, Error, ErrorKind, Frond, FrondOptions};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
-use frond_remote::home;
+use frond_remote::tiered;
 use frond_server::scram::Mechanism;
 use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, ClientTls, Hooks, InProcess};
@@ -153,7 +153,7 @@ impl Embedded {
         in_use: &str,
     ) -> Result<Embedded, Failure> {
         check_usable(directory)?;
-        let frond = open_when_free(|| home::open_known(directory, options), COMMAND_WAIT)
+        let frond = open_when_free(|| tiered::open_known(directory, options), COMMAND_WAIT)
             .map_err(|error| open_failure(directory, &error, in_use))?;
         let hooks = Hooks::of(directory);
         let commands = InProcess::new(frond.clone()).with_hooks(hooks.clone());

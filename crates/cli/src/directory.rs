@@ -7,8 +7,8 @@
 
 use std::path::Path;
 
-use frond_vcs::foreign_file;
 use frond_vcs::remote::MANIFEST_NAMES;
+use frond_vcs::unrelated_file;
 
 use crate::failure::Failure;
 
@@ -36,7 +36,7 @@ pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
 /// One of the files that are there.
 pub fn check_usable(directory: &Path) -> Result<(), Failure> {
     check_no_file(directory)?;
-    match foreign_file(directory) {
+    match unrelated_file(directory) {
         None => Ok(()),
         Some(file) => Err(Failure::failed(format!(
             "{} is not a data directory of Frond, and not empty (it holds {file}): name an empty or new \

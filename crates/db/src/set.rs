@@ -12,8 +12,8 @@ pub use frond_engine::order::Order;
 use frond_engine::order::{SetEntry, SlotOrder};
 use frond_engine::{Engine, ReclaimOptions, TreeId};
 use frond_store::StoreError;
-use frond_store::home::Slots;
 use frond_store::io::{Clock, Machine};
+use frond_store::tiered::Slots;
 
 use crate::clock::BelievedClock;
 use crate::error::Error;

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use frond_store::io::{Chance, Disk, Machine};
-use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lost, StoreError};
+use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreError, UnreadableRange};
 use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::background::Background;
@@ -78,7 +78,7 @@ pub(crate) fn open(
     let mut parts = replayed.parts;
     if store.maintenance().has_doubts() {
         let needed = needed(&parts.state, pending.all(), &parts.unpublished, parts.last);
-        store.maintenance().tell_lost(&needed)?;
+        store.maintenance().report_lost(&needed)?;
     }
     let segments = (kept, first, end.next);
     let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
@@ -232,7 +232,13 @@ impl Replay for Replayed<'_> {
 
     fn pass_over(&mut self, number: SegmentNumber) -> bool {
         let why = format!("all transactions from {} on: it is missing", number.file_name());
-        self.store.pass_over(Lost { chunk: None, after: None, up_to: None, count: None, why })
+        self.store.pass_over(UnreadableRange {
+            chunk: None,
+            after: None,
+            up_to: None,
+            count: None,
+            why,
+        })
     }
 }
 
@@ -289,7 +295,13 @@ fn readable(
             Err(error) => {
                 let why = format!("the base of a tree: {error}");
                 let (after, up_to, count) = (None, None, None);
-                if !store.pass_over(Lost { chunk: Some(*hash), after, up_to, count, why }) {
+                if !store.pass_over(UnreadableRange {
+                    chunk: Some(*hash),
+                    after,
+                    up_to,
+                    count,
+                    why,
+                }) {
                     return Err(error.into());
                 }
                 chunks.push(None);
@@ -300,9 +312,9 @@ fn readable(
 }
 
 /// A transaction whose record tells changes of what can't be read.
-fn lost(sequence: Sequence, error: &EngineError) -> Lost {
+fn lost(sequence: Sequence, error: &EngineError) -> UnreadableRange {
     let why = format!("the transaction {} in the log: {error}", sequence.0);
-    Lost { chunk: None, after: None, up_to: None, count: None, why }
+    UnreadableRange { chunk: None, after: None, up_to: None, count: None, why }
 }
 
 fn assemble(
@@ -407,7 +419,7 @@ mod tests {
             &*self.store
         }
 
-        fn note_lost(&self, lost: Lost) -> bool {
+        fn note_lost(&self, lost: UnreadableRange) -> bool {
             self.lost.lock().expect("no panic while the lock is held").push(lost.why);
             true
         }

@@ -15,8 +15,8 @@ use std::sync::Barrier;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_store::depot::{
-    Created, Depot, DepotError, ObjectVersion, Swapped, create_until_known, swap_until_known,
+use frond_store::bucket_storage::{
+    Bucket, BucketError, Created, ObjectVersion, Swapped, create_until_known, swap_until_known,
 };
 use frond_store::io::{Chance, SystemChance};
 
@@ -52,10 +52,10 @@ impl CasReport {
 }
 
 /// As an error of a command.
-pub(crate) fn told(error: DepotError) -> Error {
+pub(crate) fn told(error: BucketError) -> Error {
     match error {
-        DepotError::Refused { .. } => Error::bad_value(error.to_string()),
-        DepotError::Unavailable { .. } => Error::unavailable(error.to_string()),
+        BucketError::Refused { .. } => Error::bad_value(error.to_string()),
+        BucketError::Unavailable { .. } => Error::unavailable(error.to_string()),
     }
 }
 
@@ -70,15 +70,15 @@ pub(crate) fn own_name() -> String {
 ///
 /// # Errors
 /// `BadValue` if it has no conditional put, or refuses access; `Unavailable` if it doesn't answer.
-pub fn race_on(depot: &dyn Depot) -> Result<CasReport, Error> {
+pub fn race_on(bucket: &dyn Bucket) -> Result<CasReport, Error> {
     let name = own_name();
-    let raced = race_by_name(depot, &name);
-    depot.remove(&name).map_err(told)?;
+    let raced = race_by_name(bucket, &name);
+    bucket.remove(&name).map_err(told)?;
     raced
 }
 
-fn race_by_name(depot: &dyn Depot, name: &str) -> Result<CasReport, Error> {
-    let mut report = CasReport { ignored: ignored(depot, name)?, ..CasReport::default() };
+fn race_by_name(bucket: &dyn Bucket, name: &str) -> Result<CasReport, Error> {
+    let mut report = CasReport { ignored: ignored(bucket, name)?, ..CasReport::default() };
     // Races would show the same, more slowly.
     if !report.ignored.is_empty() {
         return Ok(report);
@@ -86,19 +86,19 @@ fn race_by_name(depot: &dyn Depot, name: &str) -> Result<CasReport, Error> {
     for round in 0..2 * (ROUNDS + ROUNDS_LARGE) {
         let is_making = round % 2 == 0;
         if is_making {
-            depot.remove(name).map_err(told)?;
+            bucket.remove(name).map_err(told)?;
         }
-        let before = depot.load(name).map_err(told)?.map(|(_, version)| version);
+        let before = bucket.load(name).map_err(told)?.map(|(_, version)| version);
         if is_making && before.is_some() {
             return Err(Error::unavailable("an object that was removed is still there"));
         }
         let bytes = if round < 2 * ROUNDS { 0 } else { BYTES_LARGE };
-        let winners = one_round(depot, name, before.as_ref(), (round, bytes))?;
+        let winners = one_round(bucket, name, before.as_ref(), (round, bytes))?;
         report.rounds += 1;
         match winners.as_slice() {
             [] => report.nobody_won += 1,
             [winner] => {
-                let left = depot.load(name).map_err(told)?.map(|(bytes, _)| bytes);
+                let left = bucket.load(name).map_err(told)?.map(|(bytes, _)| bytes);
                 report.lost += u64::from(left.as_ref() != Some(winner));
             }
             _ => report.two_won += 1,
@@ -108,18 +108,18 @@ fn race_by_name(depot: &dyn Depot, name: &str) -> Result<CasReport, Error> {
 }
 
 /// The headers of conditions that the store ignores.
-fn ignored(depot: &dyn Depot, name: &str) -> Result<Vec<&'static str>, Error> {
+fn ignored(bucket: &dyn Bucket, name: &str) -> Result<Vec<&'static str>, Error> {
     let mut ignored = Vec::new();
     let gone = || Error::unavailable("an object that was made is not there");
-    let first = create_until_known(depot, name, &Bytes::from_static(b"one")).map_err(told)?;
+    let first = create_until_known(bucket, name, &Bytes::from_static(b"one")).map_err(told)?;
     let first = first.ok_or_else(gone)?;
-    if let Created::Made(_) = depot.create(name, Bytes::from_static(b"two")).map_err(told)? {
+    if let Created::Made(_) = bucket.create(name, Bytes::from_static(b"two")).map_err(told)? {
         ignored.push("If-None-Match");
     }
-    let (_, now) = depot.load(name).map_err(told)?.ok_or_else(gone)?;
+    let (_, now) = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
     let third = Bytes::from_static(b"three");
-    swap_until_known(depot, name, &now, &third).map_err(told)?;
-    let stale = depot.swap(name, &first, Bytes::from_static(b"four")).map_err(told)?;
+    swap_until_known(bucket, name, &now, &third).map_err(told)?;
+    let stale = bucket.swap(name, &first, Bytes::from_static(b"four")).map_err(told)?;
     if let Swapped::Yes(_) = stale {
         ignored.push("If-Match");
     }
@@ -135,13 +135,13 @@ fn body(round: usize, writer: usize, bytes: usize) -> Bytes {
 
 /// Returns what those put who were told that they won.
 fn one_round(
-    depot: &dyn Depot,
+    bucket: &dyn Bucket,
     name: &str,
     expected: Option<&ObjectVersion>,
     (round, bytes): (usize, usize),
 ) -> Result<Vec<Bytes>, Error> {
     let barrier = Barrier::new(WRITERS);
-    let outcomes: Vec<Result<Option<Bytes>, DepotError>> = std::thread::scope(|scope| {
+    let outcomes: Vec<Result<Option<Bytes>, BucketError>> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 let barrier = &barrier;
@@ -149,8 +149,8 @@ fn one_round(
                     let body = body(round, writer, bytes);
                     barrier.wait();
                     let won = match expected {
-                        None => create_until_known(depot, name, &body),
-                        Some(version) => swap_until_known(depot, name, version, &body),
+                        None => create_until_known(bucket, name, &body),
+                        Some(version) => swap_until_known(bucket, name, version, &body),
                     };
                     Ok(won?.map(|_| body))
                 })
@@ -159,6 +159,6 @@ fn one_round(
         let joined = writers.into_iter().map(|writer| writer.join());
         joined.map(|done| done.expect("a writer doesn't panic")).collect()
     });
-    let outcomes: Result<Vec<Option<Bytes>>, DepotError> = outcomes.into_iter().collect();
+    let outcomes: Result<Vec<Option<Bytes>>, BucketError> = outcomes.into_iter().collect();
     Ok(outcomes.map_err(told)?.into_iter().flatten().collect())
 }

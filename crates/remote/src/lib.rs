@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`RemoteUrl`] (what a remote's place may look like), [`open`] (what is there),
 //! [`PlaceTokens`] (what a server says to whom), `runtime` (how blocking callers reach asynchronous
-//! code), [`http`] (a server's side and a client's), [`bucket`] (the files of a plain remote as
-//! objects), [`depot`] and [`home`] (a bucket that a data directory's packs lie in), [`cas_probe`]
+//! code), [`http`] (a server's side and a client's), [`bucket_storage`] (the files of a plain remote as
+//! objects), [`s3_bucket`] and [`tiered`] (a bucket that a data directory's packs lie in), [`cas_probe`]
 //! and [`store_probe`] (is a bucket's conditional put one, and how fast is it?).
 //!
 //! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and
@@ -17,12 +17,12 @@ mod place_tokens;
 mod remote_url;
 mod runtime;
 
-pub mod bucket;
+pub mod bucket_storage;
 pub mod cas_probe;
-pub mod depot;
-pub mod home;
 pub mod http;
+pub mod s3_bucket;
 pub mod store_probe;
+pub mod tiered;
 
 pub use http::client::{HttpImage, HttpOptions, HttpRemote};
 pub use http::server::{RemoteServer, ServeError, ServeOptions};

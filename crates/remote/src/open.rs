@@ -7,7 +7,7 @@ use frond_db::Error;
 use frond_store::io::{Machine, SystemChance};
 use frond_vcs::remote::{self, PlainRemote, Remote};
 
-use crate::bucket::Bucket;
+use crate::bucket_storage::BucketStorage;
 use crate::http::client::{HttpOptions, HttpRemote};
 use crate::remote_url::RemoteUrl;
 
@@ -19,9 +19,10 @@ pub fn open(url: &str, database: &str, options: &HttpOptions) -> Result<Box<dyn 
     match RemoteUrl::parse(url)? {
         RemoteUrl::Directory(directory) => remote::open(&directory, database),
         RemoteUrl::Http(url) => Ok(Box::new(HttpRemote::open(&url, options)?)),
-        RemoteUrl::Bucket { bucket, prefix } => {
-            Ok(Box::new(PlainRemote::open_in(Arc::new(Bucket::s3(&bucket, &prefix)?), chance())?))
-        }
+        RemoteUrl::Bucket { bucket, prefix } => Ok(Box::new(PlainRemote::open_in(
+            Arc::new(BucketStorage::s3(&bucket, &prefix)?),
+            chance(),
+        )?)),
     }
 }
 
@@ -44,7 +45,7 @@ pub fn open_plain(url: &str) -> Result<PlainRemote, Error> {
             Err(Error::bad_value(format!("{url}: a directory or s3://BUCKET/PREFIX is expected")))
         }
         RemoteUrl::Bucket { bucket, prefix } => {
-            PlainRemote::open_in(Arc::new(Bucket::s3(&bucket, &prefix)?), chance())
+            PlainRemote::open_in(Arc::new(BucketStorage::s3(&bucket, &prefix)?), chance())
         }
     }
 }

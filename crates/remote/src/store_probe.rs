@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_store::depot::{
-    Depot, DepotError, ObjectPart, Swapped, create_until_known, swap_until_known,
+use frond_store::bucket_storage::{
+    Bucket, BucketError, ObjectPart, Swapped, create_until_known, swap_until_known,
 };
 use frond_store::io::steady_now;
 
 use crate::cas_probe::{BYTES_LARGE, CasReport, own_name, race_on, told};
-use crate::depot::BucketDepot;
 use crate::remote_url::RemoteUrl;
+use crate::s3_bucket::S3Bucket;
 
 /// Replies that are lost, each after another time.
 const LOST_REPLIES: u32 = 16;
@@ -68,7 +68,7 @@ impl StoreReport {
 /// doesn't answer.
 pub fn probe(url: &str) -> Result<StoreReport, Error> {
     match RemoteUrl::parse(url)? {
-        RemoteUrl::Bucket { bucket, prefix } => probe_depot(&BucketDepot::s3(&bucket, &prefix)?),
+        RemoteUrl::Bucket { bucket, prefix } => probe_bucket(&S3Bucket::s3(&bucket, &prefix)?),
         _ => Err(Error::bad_value(format!("{url}: s3://BUCKET/PREFIX is expected"))),
     }
 }
@@ -77,8 +77,8 @@ pub fn probe(url: &str) -> Result<StoreReport, Error> {
 ///
 /// # Errors
 /// As [`probe`].
-pub fn probe_depot(depot: &BucketDepot) -> Result<StoreReport, Error> {
-    let races = race_on(depot)?;
+pub fn probe_bucket(bucket: &S3Bucket) -> Result<StoreReport, Error> {
+    let races = race_on(bucket)?;
     let mut report = StoreReport {
         races,
         replies_lost: 0,
@@ -88,9 +88,9 @@ pub fn probe_depot(depot: &BucketDepot) -> Result<StoreReport, Error> {
     };
     if report.races.is_safe() {
         let name = own_name();
-        let probed = lose_replies(depot, &name, &mut report);
-        let probed = probed.and_then(|()| time_requests(depot, &name));
-        depot.remove(&name).map_err(told)?;
+        let probed = lose_replies(bucket, &name, &mut report);
+        let probed = probed.and_then(|()| time_requests(bucket, &name));
+        bucket.remove(&name).map_err(told)?;
         report.latencies = probed?;
     }
     Ok(report)
@@ -103,22 +103,22 @@ fn large(number: u32) -> Bytes {
     Bytes::from(bytes)
 }
 
-fn lose_replies(depot: &BucketDepot, name: &str, report: &mut StoreReport) -> Result<(), Error> {
-    create_until_known(depot, name, &large(0)).map_err(told)?;
+fn lose_replies(bucket: &S3Bucket, name: &str, report: &mut StoreReport) -> Result<(), Error> {
+    create_until_known(bucket, name, &large(0)).map_err(told)?;
     for number in 1..=LOST_REPLIES {
         let gone = || Error::unavailable("an object that was made is not there");
-        let (_, was) = depot.load(name).map_err(told)?.ok_or_else(gone)?;
+        let (_, was) = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
         let bytes = large(number);
         let wait = LOST_AFTER_MAX * number / LOST_REPLIES;
-        let answer = depot.swap_impatiently(name, &was, bytes.clone(), wait).map_err(told)?;
+        let answer = bucket.swap_impatiently(name, &was, bytes.clone(), wait).map_err(told)?;
         if answer == Swapped::Unknown {
             report.replies_lost += 1;
-            let there = depot.load(name).map_err(told)?.ok_or_else(gone)?;
+            let there = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
             report.lost_were_done += u32::from(there.0 == bytes);
         }
         // No other writer is there, so it must be found out to have been done.
-        let is_mine = swap_until_known(depot, name, &was, &bytes).map_err(told)?.is_some();
-        let there = depot.load(name).map_err(told)?.ok_or_else(gone)?;
+        let is_mine = swap_until_known(bucket, name, &was, &bytes).map_err(told)?.is_some();
+        let there = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
         report.lost_mistaken += u32::from(!is_mine || there.0 != bytes);
     }
     Ok(())
@@ -127,8 +127,8 @@ fn lose_replies(depot: &BucketDepot, name: &str, report: &mut StoreReport) -> Re
 /// Runs `act` on what `prepare` makes, and times `act` alone.
 fn time<T>(
     what: &'static str,
-    mut prepare: impl FnMut(u32) -> Result<T, DepotError>,
-    mut act: impl FnMut(T) -> Result<(), DepotError>,
+    mut prepare: impl FnMut(u32) -> Result<T, BucketError>,
+    mut act: impl FnMut(T) -> Result<(), BucketError>,
 ) -> Result<Latency, Error> {
     let mut times = Vec::with_capacity(TIMED as usize);
     for number in 0..TIMED {
@@ -142,27 +142,27 @@ fn time<T>(
     Ok(Latency { what, p50, p99 })
 }
 
-fn time_requests(depot: &dyn Depot, name: &str) -> Result<Vec<Latency>, Error> {
+fn time_requests(bucket: &dyn Bucket, name: &str) -> Result<Vec<Latency>, Error> {
     let small = format!("{name}-small");
     let bytes = Bytes::from(vec![7; BYTES_SMALL]);
     let part = [ObjectPart { name: name.to_owned(), range: 0..BYTES_PART }];
     let latencies = vec![
         time(
             "put 4 KB",
-            |_| depot.remove(&small),
-            |()| create_until_known(depot, &small, &bytes).map(drop),
+            |_| bucket.remove(&small),
+            |()| create_until_known(bucket, &small, &bytes).map(drop),
         )?,
         time(
             "put 1 MB",
-            |number| Ok((depot.load(name)?, large(LOST_REPLIES + 1 + number))),
+            |number| Ok((bucket.load(name)?, large(LOST_REPLIES + 1 + number))),
             |(was, bytes)| match was {
-                Some((_, was)) => swap_until_known(depot, name, &was, &bytes).map(drop),
-                None => create_until_known(depot, name, &bytes).map(drop),
+                Some((_, was)) => swap_until_known(bucket, name, &was, &bytes).map(drop),
+                None => create_until_known(bucket, name, &bytes).map(drop),
             },
         )?,
-        time("get 4 KB", |_| Ok(()), |()| depot.load(&small).map(drop))?,
-        time("get 64 KB of 1 MB", |_| Ok(()), |()| depot.read_many(&part).map(drop))?,
+        time("get 4 KB", |_| Ok(()), |()| bucket.load(&small).map(drop))?,
+        time("get 64 KB of 1 MB", |_| Ok(()), |()| bucket.read_many(&part).map(drop))?,
     ];
-    depot.remove(&small).map_err(told)?;
+    bucket.remove(&small).map_err(told)?;
     Ok(latencies)
 }

@@ -222,13 +222,13 @@ mod tests {
     fn a_limit_is_told_as_it_is_set_and_what_is_held_back_beside_it() {
         let budget = MemoryBudget::new(4 << 20);
         let mut reservation = Reservation::new(100 << 20, Some(Arc::clone(&budget)));
-        let told = |exceeded: Result<(), Exceeded>| exceeded.unwrap_err().to_string();
+        let message = |exceeded: Result<(), Exceeded>| exceeded.unwrap_err().to_string();
         let share = "4194304 bytes that all requests share";
-        assert_eq!(told(reservation.hold(5 << 20)), share);
+        assert_eq!(message(reservation.hold(5 << 20)), share);
         budget.withhold(usize::MAX);
         let held_back =
             ", of which 4194304 are held back while the process is near its memory limit";
-        assert_eq!(told(reservation.hold(1 << 20)), format!("{share}{held_back}"));
+        assert_eq!(message(reservation.hold(1 << 20)), format!("{share}{held_back}"));
     }
 
     #[test]

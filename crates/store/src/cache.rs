@@ -89,13 +89,13 @@ const MISSED_SHARE: usize = 2;
 
 /// Most recently and most often used chunks.
 pub(crate) struct ChunkCache {
-    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondLook>,
+    cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondChance>,
     parts: EntryCache,
     fronts: [Stripe<Mutex<Front>>; STRIPE_COUNT],
     /// How many eighths of its bytes it had at most, as far as anybody asks.
     eighths: AtomicU64,
     ghosts: GhostList,
-    slow: MostlySlow,
+    slow: MostlyFromDisk,
     bytes_max: u64,
     /// Of which so many aren't to be taken.
     withheld: AtomicU64,
@@ -107,12 +107,12 @@ pub(crate) struct ChunkCache {
 
 /// Whether most of the last misses came from a disk.
 #[derive(Default)]
-struct MostlySlow {
+struct MostlyFromDisk {
     share: LatencyAverage,
     is_most: AtomicBool,
 }
 
-impl MostlySlow {
+impl MostlyFromDisk {
     /// More than so many eighths are most; fewer than the least aren't any more.
     const MOST_EIGHTHS: u32 = 4;
     const LEAST_EIGHTHS: u32 = 3;
@@ -152,9 +152,9 @@ impl Weighter<ChunkHash, Chunk> for ByBytes {
 /// Spares a chunk once if it was used by a way that the cache proper doesn't see
 /// ([`Chunk::note_use`]).
 #[derive(Clone)]
-struct SecondLook;
+struct SecondChance;
 
-impl Lifecycle<ChunkHash, Chunk> for SecondLook {
+impl Lifecycle<ChunkHash, Chunk> for SecondChance {
     /// Dropped when the cache's lock is released.
     type RequestState = Vec<Chunk>;
 
@@ -179,12 +179,12 @@ impl ChunkCache {
         let front = |_| Stripe(Mutex::new(Front { slots: vec![None; slots], ..Front::default() }));
         let expected = items.saturating_mul(NAMES_A_CHUNK);
         ChunkCache {
-            cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondLook),
+            cache: Cache::with(expected, bytes_max, ByBytes, hasher, SecondChance),
             parts: EntryCache::new(bytes_max),
             fronts: std::array::from_fn(front),
             eighths: AtomicU64::new(0),
             ghosts: GhostList::new((items / MISSED_SHARE).max(1)),
-            slow: MostlySlow::default(),
+            slow: MostlyFromDisk::default(),
             bytes_max,
             withheld: AtomicU64::new(0),
             budget,

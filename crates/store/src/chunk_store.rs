@@ -13,10 +13,10 @@ use crate::entry_name::EntryName;
 use crate::error::StoreError;
 use crate::gc::session::Session;
 use crate::lifetime::Lifetime;
-use crate::lost::Lost;
 #[cfg(doc)]
 use crate::manifest::ROOT_NAME_BYTES_MAX;
 use crate::read::prefetch::{Prefetched, State};
+use crate::unreadable::UnreadableRange;
 
 /// How a read of a chunk wants to be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -182,7 +182,7 @@ pub trait ChunkStore: Send + Sync {
 
     /// Whether a walk of a tree goes on behind a part that can't be read, instead of failing.
     /// Only a store that is read to save what is left of it says yes, and notes the loss.
-    fn pass_over(&self, _lost: Lost) -> bool {
+    fn pass_over(&self, _lost: UnreadableRange) -> bool {
         false
     }
 

@@ -27,7 +27,7 @@ impl Damage {
 
 /// What a scrub did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Scrubbed {
+pub struct ScrubReport {
     /// Chunks that were read.
     pub chunks: u64,
     /// Bytes of their frames.

@@ -16,7 +16,7 @@ pub struct GarbageCollection<'a> {
     pub roots: &'a mut dyn FnMut() -> Result<Vec<ChunkHash>, StoreError>,
     /// Told again and again how many bytes were read or written since the last time; may take its
     /// time before it answers, and may stop the collection. What was done so far stays done.
-    pub pace: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    pub throttle: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
     /// How thorough it is.
     pub options: GcOptions,
 }

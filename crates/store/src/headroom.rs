@@ -55,13 +55,13 @@ thread_local! {
 impl Headroom {
     /// Says what this thread is at until the answer is dropped.
     #[must_use]
-    pub fn enter(self) -> Entered {
-        Entered(AT.replace(self))
+    pub fn enter(self) -> HeadroomGuard {
+        HeadroomGuard(AT.replace(self))
     }
 
     /// As [`Headroom::enter`], unless the thread is at what may fill more.
     #[must_use]
-    pub fn enter_at_least(self) -> Entered {
+    pub fn enter_at_least(self) -> HeadroomGuard {
         AT.get().max(self).enter()
     }
 
@@ -94,9 +94,9 @@ impl Headroom {
 }
 
 /// While it lives the thread is at what [`Headroom::enter`] said.
-pub struct Entered(Headroom);
+pub struct HeadroomGuard(Headroom);
 
-impl Drop for Entered {
+impl Drop for HeadroomGuard {
     fn drop(&mut self) {
         AT.set(self.0);
     }

@@ -24,7 +24,7 @@ use crate::chunk::ChunkHash;
 use crate::damage::{FrameDamage, Hole, HoleOrigin};
 use crate::hash::NameHasherBuilder;
 use crate::location::{FrameOffset, Location, PackNumber, PackedChunk};
-use crate::manifest::{Aside, AsideWhy};
+use crate::manifest::{SetAside, SetAsideReason};
 use crate::pack::Pack;
 
 /// What the index knows of a chunk without reading.
@@ -46,7 +46,7 @@ pub(crate) struct Index {
     lost: HashMap<ChunkHash, FrameDamage, NameHasherBuilder>,
     /// By where they begin, the places that were set aside, whether or not their chunks were put
     /// again since.
-    aside: BTreeMap<(PackNumber, u32), Aside>,
+    aside: BTreeMap<(PackNumber, u32), SetAside>,
     /// Places of which it isn't known what lay there.
     holes: Vec<Hole>,
 }
@@ -87,16 +87,16 @@ impl Index {
 
     /// Notes that `hash`, which isn't in force anywhere, lies in a damaged frame.
     pub(crate) fn note_lost(&mut self, hash: ChunkHash, damage: FrameDamage) {
-        self.note_aside(damage.at.pack, damage.at.place, AsideWhy::Damaged);
+        self.note_aside(damage.at.pack, damage.at.place, SetAsideReason::Damaged);
         self.lost.insert(hash, damage);
     }
 
     /// Notes that `place` was set aside.
-    pub(crate) fn note_aside(&mut self, pack: PackNumber, place: FrameOffset, why: AsideWhy) {
+    pub(crate) fn note_aside(&mut self, pack: PackNumber, place: FrameOffset, why: SetAsideReason) {
         let end = u32::try_from(place.end()).unwrap_or(u32::MAX);
-        let aside = self.aside.entry((pack, place.offset)).or_insert(Aside { end, why });
+        let aside = self.aside.entry((pack, place.offset)).or_insert(SetAside { end, why });
         // What a damaged frame says of its length may be wrong.
-        *aside = Aside { end: aside.end.max(end), why };
+        *aside = SetAside { end: aside.end.max(end), why };
     }
 
     /// What became of `hash`, if it was lost by damage and not put again.
@@ -122,7 +122,7 @@ impl Index {
     /// Notes that damage made the hole at `offset` of `pack`.
     pub(crate) fn settle_hole(&mut self, pack: PackNumber, offset: u32, origin: HoleOrigin) {
         if let Some(aside) = self.aside.get_mut(&(pack, offset)) {
-            aside.why = AsideWhy::Damaged;
+            aside.why = SetAsideReason::Damaged;
         }
         let (file, offset) = (pack.to_string(), u64::from(offset));
         let is_it = |hole: &&mut Hole| hole.damage.file == file && hole.damage.offset == offset;
@@ -130,7 +130,7 @@ impl Index {
     }
 
     /// Where the places begin that were set aside.
-    pub(crate) fn aside(&self) -> &BTreeMap<(PackNumber, u32), Aside> {
+    pub(crate) fn aside(&self) -> &BTreeMap<(PackNumber, u32), SetAside> {
         &self.aside
     }
 

@@ -121,7 +121,7 @@ pub trait Tier: Send + Sync {
     fn state(&self) -> TierState;
 }
 
-/// What was asked of a depot.
+/// What was asked of a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Objects put, or tried to.

@@ -5,8 +5,8 @@ use std::ops::Deref;
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::{
-    Admission, ChunkStore, EntryLookup, EntryName, Lifetime, Lost, Maintenance, Prefetched,
-    ReadCache, ReadOptions, Session, StoreCounters,
+    Admission, ChunkStore, EntryLookup, EntryName, Lifetime, Maintenance, Prefetched, ReadCache,
+    ReadOptions, Session, StoreCounters, UnreadableRange,
 };
 
 /// What a store in front of another does itself; all else it hands on. [`Layered`] makes a
@@ -64,7 +64,7 @@ pub trait StoreLayer: Send + Sync {
     }
 
     /// Whether readers pass over a part of a tree, see [`ChunkStore::pass_over`].
-    fn note_lost(&self, lost: Lost) -> bool {
+    fn note_lost(&self, lost: UnreadableRange) -> bool {
         self.inner().pass_over(lost)
     }
 
@@ -167,7 +167,7 @@ impl<L: StoreLayer> ChunkStore for Layered<L> {
         self.inner().session()
     }
 
-    fn pass_over(&self, lost: Lost) -> bool {
+    fn pass_over(&self, lost: UnreadableRange) -> bool {
         self.note_lost(lost)
     }
 

@@ -7,17 +7,17 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod bucket;
 pub mod budget;
 pub mod chunk;
-pub mod depot;
 pub mod error;
 pub mod field;
-pub mod home;
 pub mod io;
 pub mod local;
 pub mod memory;
 pub mod memory_queue;
 mod read;
+pub mod tiered;
 
 mod cache;
 mod chunk_store;
@@ -25,7 +25,6 @@ mod copies;
 mod counters;
 mod damage;
 mod entry_name;
-mod foreign;
 mod gc;
 mod hash;
 mod headroom;
@@ -34,10 +33,11 @@ mod interpolation;
 mod layer;
 mod lifetime;
 mod location;
-mod lost;
 mod manifest;
 mod pack;
 pub mod stripe;
+mod unreadable;
+mod unrelated_files;
 
 pub use cache::admission::{Admission, EntryLookup};
 pub use cache::budget::{CacheBudget, CacheReservation};
@@ -45,16 +45,16 @@ pub use chunk::{Chunk, ChunkHash, ChunkKind, WeakChunk};
 pub use chunk_store::{ChunkStore, Maintenance, ReadCache, ReadOptions, SendFailure};
 pub use copies::{Copies, NewCopies};
 pub use counters::StoreCounters;
-pub use damage::{Damage, Scrubbed};
+pub use damage::{Damage, ScrubReport};
 pub use entry_name::EntryName;
 pub use error::StoreError;
-pub use foreign::foreign_file;
 pub use gc::session::Session;
 pub use gc::{GarbageCollection, GcOptions, GcReport};
 pub use hash::NameHasherBuilder;
-pub use headroom::{Entered, Headroom, last_part};
+pub use headroom::{Headroom, HeadroomGuard, last_part};
 pub use layer::{Layered, PutFor, StoreLayer};
 pub use lifetime::Lifetime;
-pub use lost::Lost;
 pub use manifest::{MANIFEST_NAMES, ROOT_NAME_BYTES_MAX};
 pub use read::prefetch::Prefetched;
+pub use unreadable::UnreadableRange;
+pub use unrelated_files::unrelated_file;

@@ -20,20 +20,20 @@
 
 mod chunk_store;
 mod collect;
+mod doubts;
 pub mod examine;
 mod fetch;
 mod find;
 mod heal;
 mod mark;
-mod needed;
 mod open;
 mod prefetch;
 mod repack;
-mod reported;
+mod reported_present;
 mod reread;
 mod scrub;
-mod sending;
 mod tier;
+mod tier_sender;
 mod verify;
 
 pub use self::tier::WHOLE_SUFFIX;
@@ -122,12 +122,12 @@ pub struct LocalStore {
     poisoned: AtomicBool,
     copies: Copies,
     sessions: Arc<Sessions>,
-    reported: reported::Reported,
+    reported: reported_present::ReportedPresent,
     /// Held by the one collection that runs.
     collector: Mutex<()>,
     /// Held by the one thread that sends packs to the disk's tier.
     sender: Mutex<()>,
-    sending: sending::Sending,
+    sending: tier_sender::TierSender,
     pack_bytes_target: u64,
     reserve_bytes: u64,
     clock: Arc<dyn Clock>,
@@ -278,11 +278,11 @@ impl LocalStore {
         publisher.packs = durable;
         publisher.batches = batches;
         self.writer().synced(&packs);
-        Ok(!self.is_told(publisher))
+        Ok(!self.is_manifest_current(publisher))
     }
 
     /// Whether the manifest in force lists all packs that are durable, and all that was set aside.
-    fn is_told(&self, publisher: &Publisher) -> bool {
+    fn is_manifest_current(&self, publisher: &Publisher) -> bool {
         publisher.packs.len() == publisher.manifest.packs.len()
             && self.index(|index| *index.aside() == publisher.manifest.aside)
     }

@@ -57,26 +57,28 @@ impl PackState {
 
 /// A place that was set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Aside {
+pub(crate) struct SetAside {
     /// Where the next frame begins, or behind it: no frame reaches across.
     pub(crate) end: u32,
     /// Why it was.
-    pub(crate) why: AsideWhy,
+    pub(crate) why: SetAsideReason,
 }
 
 /// Why a place was set aside. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub(crate) enum AsideWhy {
+pub(crate) enum SetAsideReason {
     /// It is damaged.
     Damaged = 0,
     /// It is damaged, or a crash left it of a write that wasn't acknowledged.
     DamagedOrTorn = 1,
 }
 
-impl AsideWhy {
-    fn from_stored(number: u32) -> Option<AsideWhy> {
-        [AsideWhy::Damaged, AsideWhy::DamagedOrTorn].into_iter().find(|it| *it as u32 == number)
+impl SetAsideReason {
+    fn from_stored(number: u32) -> Option<SetAsideReason> {
+        [SetAsideReason::Damaged, SetAsideReason::DamagedOrTorn]
+            .into_iter()
+            .find(|it| *it as u32 == number)
     }
 }
 
@@ -100,12 +102,12 @@ pub(crate) struct Manifest {
     pub(crate) roots: BTreeMap<String, ChunkHash>,
     /// Where frames begin that were found damaged, or bytes that are no frame: nothing in force
     /// lies there.
-    pub(crate) aside: BTreeMap<(PackNumber, u32), Aside>,
+    pub(crate) aside: BTreeMap<(PackNumber, u32), SetAside>,
 }
 
 impl Manifest {
     /// The places in `pack` that were set aside, and where they begin.
-    pub(crate) fn aside_in(&self, pack: PackNumber) -> impl Iterator<Item = (u32, Aside)> {
+    pub(crate) fn aside_in(&self, pack: PackNumber) -> impl Iterator<Item = (u32, SetAside)> {
         let places = self.aside.range((pack, 0)..=(pack, u32::MAX));
         places.map(|((_, offset), aside)| (*offset, *aside))
     }

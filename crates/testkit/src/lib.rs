@@ -1,12 +1,12 @@
 //! What tests of several crates share: seeded randomness and a simulated machine.
 
-pub mod depot;
+pub mod bucket;
 pub mod disk;
 pub mod machine;
 pub mod net;
 pub mod random;
 
-pub use depot::{DepotFaults, SimDepot};
+pub use bucket::{DepotFaults, SimDepot};
 pub use disk::SimDisk;
 pub use machine::{SimChance, SimClock};
 pub use net::SimNet;

@@ -72,7 +72,7 @@ pub use frond_db::inside::merge_rules::{
     EqualChanges, FieldRule, Granularity, MergeRules, MergeSide, parse_field_rules,
 };
 use frond_doc::{DocumentBuf, ValueBuf};
-pub use frond_store::foreign_file;
+pub use frond_store::unrelated_file;
 pub use fsck::{FsckReport, fsck, fsck_on};
 pub use handover::{Handover, HandoverBranch};
 pub use history::NOTHING;

@@ -8,9 +8,9 @@ use frond_db::{Error, Frond, FrondOptions};
 use frond_engine::Engine;
 use frond_engine::order::Order;
 use frond_query::Code;
-use frond_store::foreign_file;
-use frond_store::home::Slots;
 use frond_store::io::Machine;
+use frond_store::tiered::Slots;
+use frond_store::unrelated_file;
 
 use crate::layer::Layer;
 use crate::policy::automatic;
@@ -94,7 +94,7 @@ pub(crate) fn over(
 
 /// Refuses to make a data directory where there are other files.
 fn refuse_foreign(directory: &Path) -> Result<(), Error> {
-    let Some(file) = foreign_file(directory) else { return Ok(()) };
+    let Some(file) = unrelated_file(directory) else { return Ok(()) };
     let message = format!(
         "{} is not a data directory of Frond, and not empty (it holds {file}): name an empty or \
          new one",

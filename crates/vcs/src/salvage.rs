@@ -32,7 +32,7 @@ use std::path::Path;
 use frond_db::inside::system::DEFAULT_BRANCH;
 use frond_db::inside::{Error, Frond, FrondOptions, RepositoryRecord, open_machine};
 use frond_store::io::Machine;
-use frond_store::{ChunkHash, Lost};
+use frond_store::{ChunkHash, UnreadableRange};
 pub use part::{PartRequest, restore_part};
 use source::Source;
 pub use survey::survey_backup;
@@ -198,7 +198,7 @@ fn save_nameless(
 }
 
 /// Says what is lost of what isn't documents.
-fn tell(what: &str, lost: &Lost) -> String {
+fn tell(what: &str, lost: &UnreadableRange) -> String {
     match lost.count {
         Some(count) => format!("{what}: {count} records are lost: {}", lost.why),
         None => format!("{what}: {}", lost.why),

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use frond_doc::{DocumentBuilder, Value};
-use frond_remote::home;
+use frond_remote::tiered;
 use indicatif::ProgressBar;
 
 use crate::arguments::Answer;
@@ -46,7 +46,7 @@ impl Fsck {
         let directory = self.data.display();
         check_there(&self.data, ": name one with --data")?;
         let bar = ProgressBar::new_spinner(); // Hidden where standard error is no terminal.
-        let report = home::fsck(&self.data, &mut |done| {
+        let report = tiered::fsck(&self.data, &mut |done| {
             bar.set_message(counted(done, "chunk"));
             bar.tick();
         });

@@ -128,7 +128,7 @@ impl Shared {
             purge: false,
         };
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        let mut pace = |bytes| throttle.throttle_while(bytes, goes_on);
-        Ok(!self.collect_paced(options, &mut pace)?.stopped)
+        let mut throttle = |bytes| throttle.throttle_while(bytes, goes_on);
+        Ok(!self.collect_throttled(options, &mut throttle)?.stopped)
     }
 }

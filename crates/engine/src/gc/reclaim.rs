@@ -106,14 +106,14 @@ impl Shared {
         }
         self.queue().check_open()?;
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        self.collect_paced(options, &mut |bytes| throttle.throttle_while(bytes, goes_on))
+        self.collect_throttled(options, &mut |bytes| throttle.throttle_while(bytes, goes_on))
     }
 
     /// Folds as much as there is room for, step by step, collecting what each replaces.
     fn fold_beside_collections(&self, bytes_a_second: Option<u64>) -> Result<(), EngineError> {
         loop {
             let quick = ReclaimOptions::default();
-            self.reclaim_paced(quick, GcThrottle::new(self, bytes_a_second))?;
+            self.reclaim_throttled(quick, GcThrottle::new(self, bytes_a_second))?;
             let mut steps = 0;
             let folded = self.flush().and_then(|()| {
                 let _fold = Headroom::FoldForCollection.enter();
@@ -127,26 +127,26 @@ impl Shared {
         }
     }
 
-    fn reclaim_paced(
+    fn reclaim_throttled(
         &self,
         options: ReclaimOptions,
-        mut pacer: GcThrottle<'_>,
+        mut limiter: GcThrottle<'_>,
     ) -> Result<GcReport, EngineError> {
-        self.collect_paced(options, &mut |bytes| pacer.throttle(bytes))
+        self.collect_throttled(options, &mut |bytes| limiter.throttle(bytes))
     }
 
-    /// Collects as fast as `pace` has it.
+    /// Collects as fast as `throttle` has it.
     ///
     /// # Errors
     /// As [`Engine::reclaim`](crate::Engine::reclaim).
-    pub fn collect_paced(
+    pub fn collect_throttled(
         &self,
         options: ReclaimOptions,
-        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
+        throttle: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<GcReport, EngineError> {
         let collected = self.store.maintenance().collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
-            pace,
+            throttle,
             options: GcOptions {
                 pack_history: options.thorough || options.purge,
                 live_percent_min: if options.purge { PURGE_PERCENT } else { 50 },
@@ -171,10 +171,10 @@ impl Shared {
     /// [`EngineError::Store`] if something reachable is missing or damaged.
     pub fn gc_dry_run(&self) -> Result<GcReport, EngineError> {
         let options = GcOptions { dry_run: true, ..Default::default() };
-        let mut pacer = GcThrottle::new(self, None);
+        let mut limiter = GcThrottle::new(self, None);
         Ok(self.store.maintenance().collect(&mut GarbageCollection {
             roots: &mut || self.held_roots(),
-            pace: &mut |bytes| pacer.throttle(bytes),
+            throttle: &mut |bytes| limiter.throttle(bytes),
             options,
         })?)
     }
@@ -295,9 +295,9 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
         if bytes_a_second.is_none() || stored() < due {
             continue;
         }
-        let pacer =
+        let limiter =
             GcThrottle { urgent_from: due + due / 4, ..GcThrottle::new(shared, bytes_a_second) };
-        due = match shared.reclaim_paced(options, pacer) {
+        due = match shared.reclaim_throttled(options, limiter) {
             Ok(collected) => {
                 shared.background.errors.end("collection");
                 collected.bytes_after + collected.bytes_after / 2
@@ -379,12 +379,12 @@ mod tests {
         let disk = frond_testkit::SimDisk::new(0);
         let engine = crate::Engine::open(&disk.machine(), Default::default()).unwrap();
         let begun = Instant::now();
-        let mut pacer = GcThrottle::new(engine.shared(), Some(1 << 20));
+        let mut limiter = GcThrottle::new(engine.shared(), Some(1 << 20));
         for _ in 0..10 {
-            assert_eq!(pacer.throttle(10 << 10), ControlFlow::Continue(()));
+            assert_eq!(limiter.throttle(10 << 10), ControlFlow::Continue(()));
         }
         assert!(Duration::from_millis(90) <= begun.elapsed(), "100 KB at 1 MB a second");
         engine.close().unwrap();
-        assert_eq!(pacer.throttle(1), ControlFlow::Break(()));
+        assert_eq!(limiter.throttle(1), ControlFlow::Break(()));
     }
 }

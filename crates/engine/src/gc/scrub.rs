@@ -31,16 +31,16 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
         if let Some(most) = shared.options.scrub_bytes_a_second {
             let stored = shared.store.counters().bytes_stored;
             let rate = (stored / PASS.as_secs()).max(BYTES_A_SECOND_MIN).min(most);
-            let mut pacer = GcThrottle::new(shared, Some(rate));
-            let mut pace = |bytes: u64| {
+            let mut limiter = GcThrottle::new(shared, Some(rate));
+            let mut throttle = |bytes: u64| {
                 shared.tell_findings();
                 shared.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
-                pacer.throttle(bytes)
+                limiter.throttle(bytes)
             };
             match shared
                 .store
                 .maintenance()
-                .scrub(shared.conflict_seed.wrapping_add(pass), &mut pace)
+                .scrub(shared.conflict_seed.wrapping_add(pass), &mut throttle)
             {
                 Ok(scrubbed) if scrubbed.stopped => return,
                 Ok(_) => shared.background.errors.end("scrub"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_store::home::{PlacedSlots, Slots};
+use frond_store::tiered::{PlacedSlots, Slots};
 use frond_store::{ChunkHash, StoreError};
 
 use super::Order;

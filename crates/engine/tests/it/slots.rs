@@ -16,9 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use frond_engine::order::{SetEntry, SlotOrder};
 use frond_engine::{Durability, Engine, EngineError, EngineOptions, TreeId};
-use frond_store::depot::Depot;
-use frond_store::home::{HomeDisk, HomeOptions, LogPlace};
+use frond_store::bucket::Bucket;
 use frond_store::io::Machine;
+use frond_store::tiered::{LogPlace, TieredDisk, TieredOptions};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{DepotFaults, Random, SimDepot, SimDisk};
 use frond_tree::{Tree, Value};
@@ -30,24 +30,24 @@ use crate::sets::{World, world};
 /// A directory and its way to the bucket.
 struct Node {
     disk: SimDisk,
-    depot: Arc<SimDepot>,
+    bucket: Arc<SimDepot>,
     take_over: bool,
 }
 
 impl Node {
-    fn new(seed: u64, depot: &SimDepot) -> Node {
-        let (disk, depot) = (SimDisk::new(seed), Arc::new(depot.other_client()));
-        Node { disk, depot, take_over: false }
+    fn new(seed: u64, bucket: &SimDepot) -> Node {
+        let (disk, bucket) = (SimDisk::new(seed), Arc::new(bucket.other_client()));
+        Node { disk, bucket, take_over: false }
     }
 
     /// An empty directory that takes over.
-    fn successor(seed: u64, depot: &SimDepot) -> Node {
-        Node { take_over: true, ..Node::new(seed, depot) }
+    fn successor(seed: u64, bucket: &SimDepot) -> Node {
+        Node { take_over: true, ..Node::new(seed, bucket) }
     }
 
     /// The same directory after its process ended, which `disk` is what is left of.
     fn again(&self, disk: SimDisk) -> Node {
-        Node { disk, depot: Arc::new(self.depot.other_client()), take_over: false }
+        Node { disk, bucket: Arc::new(self.bucket.other_client()), take_over: false }
     }
 
     fn open(&self) -> Result<Engine, EngineError> {
@@ -55,32 +55,36 @@ impl Node {
     }
 
     fn open_with(&self, engine: EngineOptions) -> Result<Engine, EngineError> {
-        self.open_on(self.depot.clone(), engine)
+        self.open_on(self.bucket.clone(), engine)
     }
 
-    fn open_on(&self, depot: Arc<dyn Depot>, engine: EngineOptions) -> Result<Engine, EngineError> {
+    fn open_on(
+        &self,
+        bucket: Arc<dyn Bucket>,
+        engine: EngineOptions,
+    ) -> Result<Engine, EngineError> {
         let machine = self.disk.machine();
-        let options = HomeOptions {
-            place: "sim://depot".to_owned(),
+        let options = TieredOptions {
+            place: "sim://bucket".to_owned(),
             cache_bytes: 1 << 20,
             local_bytes_max: 64 << 10,
             take_over: self.take_over,
             log: LogPlace::Bucket,
             linger: Duration::ZERO,
         };
-        let home = Arc::new(HomeDisk::open(&machine, depot, options)?);
-        let slots = Arc::clone(home.slots().expect("the log lies there"));
-        let machine = Machine { disk: Arc::clone(&home) as _, ..machine };
+        let tiered = Arc::new(TieredDisk::open(&machine, bucket, options)?);
+        let slots = Arc::clone(tiered.slots().expect("the log lies there"));
+        let machine = Machine { disk: Arc::clone(&tiered) as _, ..machine };
         let order = Arc::new(SlotOrder::new(Arc::clone(&slots)));
         let engine = Engine::open_in_set(&machine, engine, order)?;
         slots.replay(&mut |entry| engine.apply(SetEntry::decode(&entry)?))?;
         engine.lead();
         engine.unstage_left()?;
-        if !home.is_log_begun() {
+        if !tiered.is_log_begun() {
             engine.send_all()?;
         }
         // A thread sends it. Before that nothing may be acknowledged.
-        while !home.is_log_begun() {
+        while !tiered.is_log_begun() {
             std::thread::yield_now();
         }
         Ok(engine)
@@ -193,17 +197,17 @@ fn large(
 }
 
 /// The directory goes on, which needs no repair, or is lost; then the next one is.
-fn go_on(node: &Node, left: SimDisk, depot: &SimDepot, seen: &mut Seen, random: &mut Random) {
-    depot.settle();
+fn go_on(node: &Node, left: SimDisk, bucket: &SimDepot, seen: &mut Seen, random: &mut Random) {
+    bucket.settle();
     if random.one_in(2) {
         seen.check(&node.again(left).open().expect("a cut needs no repair"));
     }
-    lose(depot, seen, random);
+    lose(bucket, seen, random);
 }
 
 /// The directory is lost, and so is the one that takes over.
-fn lose(depot: &SimDepot, seen: &mut Seen, random: &mut Random) {
-    let successor = Node::successor(random.next(), depot);
+fn lose(bucket: &SimDepot, seen: &mut Seen, random: &mut Random) {
+    let successor = Node::successor(random.next(), bucket);
     let engine = match successor.open() {
         Ok(engine) => engine,
         // Nothing was ever whole, and so nothing acknowledged.
@@ -214,7 +218,7 @@ fn lose(depot: &SimDepot, seen: &mut Seen, random: &mut Random) {
         seen.write(&engine, random).expect("it leads");
     }
     drop(engine);
-    let third = Node::successor(random.next(), depot).open().expect("it takes over again");
+    let third = Node::successor(random.next(), bucket).open().expect("it takes over again");
     seen.check(&third);
 }
 
@@ -223,16 +227,16 @@ fn cut_off_at_each_call_to_the_bucket_nothing_acknowledged_is_lost() {
     for_seeds(2, |mut random| {
         let seed = random.next();
         let mut run = |cut: Option<u64>| {
-            let depot = SimDepot::new(seed);
-            let node = Node::new(seed, &depot);
+            let bucket = SimDepot::new(seed);
+            let node = Node::new(seed, &bucket);
             if let Some(calls) = cut {
-                node.depot.cut_after(calls);
+                node.bucket.cut_after(calls);
             }
             let mut seen = Seen::default();
             let ended = seen.script(&node, Random::new(seed), 30);
-            assert!(ended.is_ok() || node.depot.is_cut(), "{ended:?}");
-            let (calls, left) = (node.depot.calls(), node.disk.kill());
-            go_on(&node, left, &depot, &mut seen, &mut random);
+            assert!(ended.is_ok() || node.bucket.is_cut(), "{ended:?}");
+            let (calls, left) = (node.bucket.calls(), node.disk.kill());
+            go_on(&node, left, &bucket, &mut seen, &mut random);
             calls
         };
         let calls = run(None);
@@ -247,8 +251,8 @@ fn when_the_power_fails_at_each_operation_nothing_acknowledged_is_lost() {
     for_seeds(1, |mut random| {
         let seed = random.next();
         let mut run = |cut: Option<u64>| {
-            let depot = SimDepot::new(seed);
-            let node = Node::new(seed, &depot);
+            let bucket = SimDepot::new(seed);
+            let node = Node::new(seed, &bucket);
             if let Some(operations) = cut {
                 node.disk.crash_after(operations);
             }
@@ -256,7 +260,7 @@ fn when_the_power_fails_at_each_operation_nothing_acknowledged_is_lost() {
             let ended = seen.script(&node, Random::new(seed), 15);
             assert!(ended.is_ok() || node.disk.is_dead(), "{ended:?}");
             let (operations, left) = (node.disk.operations(), node.disk.crash());
-            go_on(&node, left, &depot, &mut seen, &mut random);
+            go_on(&node, left, &bucket, &mut seen, &mut random);
             operations
         };
         let operations = run(None);
@@ -269,12 +273,12 @@ fn when_the_power_fails_at_each_operation_nothing_acknowledged_is_lost() {
 #[test]
 fn a_bucket_that_answers_badly_loses_nothing_acknowledged() {
     for_seeds(30, |mut random| {
-        let depot = SimDepot::new(random.next());
-        let mut node = Node::new(random.next(), &depot);
+        let bucket = SimDepot::new(random.next());
+        let mut node = Node::new(random.next(), &bucket);
         let mut seen = Seen::default();
         seen.script(&node, Random::new(random.next()), 2).expect("the bucket works");
         for _ in 0..3 {
-            depot.set_faults(DepotFaults::MANY);
+            bucket.set_faults(DepotFaults::MANY);
             // It may fail, and the next goes on from what is there.
             let left = match random.one_in(2) {
                 true => node.disk.kill(),
@@ -282,17 +286,17 @@ fn a_bucket_that_answers_badly_loses_nothing_acknowledged() {
             };
             node = match random.one_in(2) {
                 true => node.again(left),
-                false => Node::successor(random.next(), &depot),
+                false => Node::successor(random.next(), &bucket),
             };
             let before = seen.unknown.clone();
             let Ok(engine) = node.open() else {
                 assert_eq!(seen.unknown.is_some(), before.is_some());
-                node = Node::successor(random.next(), &depot);
+                node = Node::successor(random.next(), &bucket);
                 continue;
             };
-            depot.set_faults(DepotFaults::default());
+            bucket.set_faults(DepotFaults::default());
             seen.check(&engine);
-            depot.set_faults(DepotFaults::MANY);
+            bucket.set_faults(DepotFaults::MANY);
             for _ in 0..12 {
                 if seen.write(&engine, &mut random).is_err() {
                     break;
@@ -302,22 +306,22 @@ fn a_bucket_that_answers_badly_loses_nothing_acknowledged() {
                 }
             }
         }
-        depot.settle();
-        depot.set_faults(DepotFaults::default());
-        lose(&depot, &mut seen, &mut random);
+        bucket.settle();
+        bucket.set_faults(DepotFaults::default());
+        lose(&bucket, &mut seen, &mut random);
     });
 }
 
 #[test]
 fn who_was_deposed_acknowledges_nothing() {
     for_seeds(20, |mut random| {
-        let depot = SimDepot::new(random.next());
-        let first = Node::new(random.next(), &depot).open().expect("it is new");
+        let bucket = SimDepot::new(random.next());
+        let first = Node::new(random.next(), &bucket).open().expect("it is new");
         let mut seen = Seen::default();
         for _ in 0..random.below(10) {
             seen.write(&first, &mut random).expect("it leads");
         }
-        let second = Node::successor(random.next(), &depot).open().expect("it takes over");
+        let second = Node::successor(random.next(), &bucket).open().expect("it takes over");
         seen.check(&second);
         let mut lost = Seen { trees: seen.trees.clone(), ..Seen::default() };
         for _ in 0..3 {
@@ -328,7 +332,7 @@ fn who_was_deposed_acknowledges_nothing() {
             seen.write(&second, &mut random).expect("it leads");
         }
         drop(second);
-        let third = Node::successor(random.next(), &depot).open().expect("it takes over");
+        let third = Node::successor(random.next(), &bucket).open().expect("it takes over");
         seen.check(&third);
     });
 }
@@ -336,13 +340,13 @@ fn who_was_deposed_acknowledges_nothing() {
 #[test]
 fn slots_that_no_one_needs_go_and_tombstones_stay() {
     let mut random = Random::fresh();
-    let depot = SimDepot::new(random.next());
+    let bucket = SimDepot::new(random.next());
     let names = || {
-        let names = depot.objects().into_keys();
+        let names = bucket.objects().into_keys();
         names.filter(|name| name.starts_with("lines/main/log/")).collect::<Vec<_>>()
     };
     let options = EngineOptions { fold_threads: 0, ..quiet() };
-    let engine = Node::new(random.next(), &depot).open_with(options).expect("it is new");
+    let engine = Node::new(random.next(), &bucket).open_with(options).expect("it is new");
     let mut seen = Seen::default();
     for _ in 0..5 {
         seen.write(&engine, &mut random).expect("it leads");
@@ -351,14 +355,14 @@ fn slots_that_no_one_needs_go_and_tombstones_stay() {
     engine.send_all().expect("the bucket answers");
     assert_eq!(names(), [""; 0]);
     drop(engine);
-    let second = Node::successor(random.next(), &depot).open().expect("it takes over");
+    let second = Node::successor(random.next(), &bucket).open().expect("it takes over");
     seen.check(&second);
     seen.write(&second, &mut random).expect("it leads");
     second.send_all().expect("the bucket answers");
     let tombstones = names();
     assert_eq!(tombstones.len(), 1, "{tombstones:?}");
     drop(second);
-    let third = Node::successor(random.next(), &depot).open().expect("it takes over");
+    let third = Node::successor(random.next(), &bucket).open().expect("it takes over");
     seen.check(&third);
     assert!(names().contains(&tombstones[0]), "{:?}", names());
 }

@@ -2,16 +2,16 @@
 //!
 //! - [`http`]: clone, fetch, push and pull over HTTP and HTTPS, tokens, hostile clients,
 //!   collections meanwhile;
-//! - [`bucket`]: the same over an object store in memory, racing writers, faults;
+//! - [`bucket_storage`]: the same over an object store in memory, racing writers, faults;
 //! - [`cuts`]: transfers that are cut at random moments, and run again;
-//! - [`home`]: packs in a bucket, and who takes over;
+//! - [`tiered`]: packs in a bucket, and who takes over;
 //! - [`backups`]: backups while others write, restored and compared.
 
 mod backups;
-mod bucket;
+mod bucket_storage;
 mod cuts;
-mod home;
 mod http;
+mod tiered;
 
 use frond_db::{FindRequest, Frond, FrondOptions};
 use frond_doc::{DocumentBuf, document};

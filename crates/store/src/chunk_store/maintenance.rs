@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::chunk::ChunkHash;
 use crate::copies::Copies;
-use crate::damage::{Damage, Scrubbed};
+use crate::damage::{Damage, ScrubReport};
 use crate::error::StoreError;
 use crate::gc::{GarbageCollection, GcReport};
 use crate::io::TierState;
@@ -43,7 +43,7 @@ pub trait Maintenance: Send + Sync {
     }
 
     /// Whether something may be missing that was durable: an opening found what a crash leaves, or
-    /// damage. Then [`tell_lost`](Maintenance::tell_lost) tells which.
+    /// damage. Then [`report_lost`](Maintenance::report_lost) tells which.
     fn has_doubts(&self) -> bool {
         false
     }
@@ -53,12 +53,12 @@ pub trait Maintenance: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
-    fn tell_lost(&self, _needed: &[ChunkHash]) -> Result<(), StoreError> {
+    fn report_lost(&self, _needed: &[ChunkHash]) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
-    /// cache has it. Begins at the pack of number `first`, counted round and round. `pace` is told
+    /// cache has it. Begins at the pack of number `first`, counted round and round. `throttle` is told
     /// how many bytes were read since it was asked last, and may say that it is enough.
     ///
     /// # Errors
@@ -67,8 +67,8 @@ pub trait Maintenance: Send + Sync {
         &self,
         _first: u64,
         _pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Scrubbed, StoreError> {
-        Ok(Scrubbed::default())
+    ) -> Result<ScrubReport, StoreError> {
+        Ok(ScrubReport::default())
     }
 
     /// The second copies of some of the chunks, where the store keeps such.

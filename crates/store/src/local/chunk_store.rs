@@ -17,7 +17,7 @@ use crate::pack::frames::Frames;
 use crate::read::prefetch::State;
 use crate::{
     CacheBudget, ChunkStore, Copies, Damage, EntryLookup, EntryName, Lifetime, Maintenance,
-    Prefetched, ROOT_NAME_BYTES_MAX, ReadCache, ReadOptions, Scrubbed, StoreCounters,
+    Prefetched, ROOT_NAME_BYTES_MAX, ReadCache, ReadOptions, ScrubReport, StoreCounters,
 };
 
 impl ChunkStore for LocalStore {
@@ -103,7 +103,7 @@ impl ChunkStore for LocalStore {
         let batches = self.writer().batches;
         let mut publisher = self.publisher();
         self.check_poison()?;
-        let done = batches <= publisher.batches && self.is_told(&publisher);
+        let done = batches <= publisher.batches && self.is_manifest_current(&publisher);
         if !done && self.sync_packs(&mut publisher)? {
             let roots = publisher.manifest.roots.clone();
             self.publish(&mut publisher, roots)?;
@@ -117,7 +117,7 @@ impl ChunkStore for LocalStore {
             let publisher = self.publisher();
             located.iter().all(|(_, at, _)| publisher.is_durable(at))
                 && !self.reported.has_any(located.iter().map(|(_, _, hash)| *hash))
-                && self.is_told(&publisher)
+                && self.is_manifest_current(&publisher)
                 // What the set was cleared for may have failed.
                 && self.check_poison().is_ok()
         };
@@ -209,16 +209,16 @@ impl Maintenance for LocalStore {
         self.is_in_doubt()
     }
 
-    fn tell_lost(&self, needed: &[ChunkHash]) -> Result<(), StoreError> {
+    fn report_lost(&self, needed: &[ChunkHash]) -> Result<(), StoreError> {
         self.settle_doubts(needed)
     }
 
     fn scrub(
         &self,
         first: u64,
-        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Scrubbed, StoreError> {
-        self.scrub_all(first, pace)
+        throttle: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<ScrubReport, StoreError> {
+        self.scrub_all(first, throttle)
     }
 
     fn copies(&self) -> Option<&Copies> {
@@ -229,8 +229,8 @@ impl Maintenance for LocalStore {
         self.disk.tier().is_some()
     }
 
-    fn send_until_stopped(&self, told: &mut dyn FnMut(&Result<(), StoreError>)) {
-        self.run_sender(told);
+    fn send_until_stopped(&self, on_attempt: &mut dyn FnMut(&Result<(), StoreError>)) {
+        self.run_sender(on_attempt);
     }
 
     fn stop_sending(&self) {

@@ -37,7 +37,7 @@ use crate::gc::{GarbageCollection, GcReport};
 use crate::index::Index;
 use crate::location::PackedChunk;
 use crate::location::{PURPOSE_COUNT, PackNumber, Purpose};
-use crate::manifest::{AsideWhy, PackState};
+use crate::manifest::{PackState, SetAsideReason};
 use crate::pack::Pack;
 use crate::pack::reader::read_index;
 use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
@@ -142,7 +142,7 @@ impl Collector<'_, '_> {
             };
             self.remove_dead(&pack, &entries)?;
             candidates.push(self.candidate(pack, bytes, &entries));
-            super::mark::pace(self.collection.pace, entries.len() as u64 * 40)?;
+            super::mark::throttle(self.collection.throttle, entries.len() as u64 * 40)?;
         }
         if self.is_purge() {
             self.check_nothing_lost()?;
@@ -208,8 +208,8 @@ impl Collector<'_, '_> {
         let (moment, touched) = self.store.sessions.protected();
         let mut roots = (self.collection.roots)()?;
         roots.extend(self.store.roots.read().expect("no panic while the lock is held").values());
-        self.marks.mark_roots(&roots, self.collection.pace)?;
-        self.marks.mark_touched(&touched, self.collection.pace)?;
+        self.marks.mark_roots(&roots, self.collection.throttle)?;
+        self.marks.mark_touched(&touched, self.collection.throttle)?;
         let Some(moment) = moment else { return Ok(()) };
         let may_hold = |pack: &Pack| moment.may_be_before(pack.purpose, pack.number);
         for (pack, bytes) in sealed.iter().filter(|(pack, _)| may_hold(pack)) {
@@ -224,7 +224,7 @@ impl Collector<'_, '_> {
                 });
             });
             let names: Vec<ChunkHash> = young.iter().map(|entry| entry.hash).collect();
-            self.marks.mark_names(&names, self.collection.pace)?;
+            self.marks.mark_names(&names, self.collection.throttle)?;
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Collector<'_, '_> {
                 let fresh = self.marks.mark_at_once(self.store.sessions.take_fresh(), &index);
                 if !fresh.is_empty() {
                     drop(index);
-                    self.marks.mark_touched(&fresh, self.collection.pace)?;
+                    self.marks.mark_touched(&fresh, self.collection.throttle)?;
                     continue;
                 }
                 for (position, entry) in batch {
@@ -325,7 +325,7 @@ impl Collector<'_, '_> {
         let sparse = self.sparse(&candidates);
         let damaged: HashSet<PackNumber> = self.store.index(|index| {
             let aside = index.aside().iter();
-            let damaged = aside.filter(|(_, aside)| aside.why == AsideWhy::Damaged);
+            let damaged = aside.filter(|(_, aside)| aside.why == SetAsideReason::Damaged);
             damaged.map(|((pack, _), _)| *pack).collect()
         });
         let bytes_small = self.store.pack_bytes_target / SMALL_PACK_DIVISOR;
@@ -412,7 +412,7 @@ impl Collector<'_, '_> {
     /// Moves what lives in `round` elsewhere.
     fn move_packs(&mut self, round: &[Candidate]) -> Result<(), Halt> {
         let recodes = self.collection.options.pack_history;
-        let mut repack = Repack::new(self.store, &self.marks, recodes, self.collection.pace);
+        let mut repack = Repack::new(self.store, &self.marks, recodes, self.collection.throttle);
         let mut moved = Vec::new();
         for victim in round {
             let entries = read_index(&victim.pack, victim.bytes)?;
@@ -420,7 +420,7 @@ impl Collector<'_, '_> {
             moved.extend(entries.iter().map(|entry| entry.hash));
         }
         self.collected.chunks_moved += repack.finish()?;
-        self.store.reread(&moved, self.collection.pace)
+        self.store.reread(&moved, self.collection.throttle)
     }
 
     fn nothing_fits(&self) -> Result<(), Halt> {

@@ -19,7 +19,7 @@ use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, 
 
 /// What is in a directory.
 #[derive(Debug, Default)]
-pub struct Examined {
+pub struct ExamineReport {
     /// Chunks that are whole.
     pub chunks: u64,
     /// What isn't.
@@ -44,7 +44,10 @@ struct Examiner<'a> {
 /// # Errors
 /// [`StoreError::Io`] if the disk does not answer; [`StoreError::Version`] if another version wrote
 /// the manifest.
-pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Examined, StoreError> {
+pub fn examine(
+    machine: &Machine,
+    progress: &mut dyn FnMut(u64),
+) -> Result<ExamineReport, StoreError> {
     let disk = &*machine.disk;
     disk.lock().map_err(StoreError::of_lock)?;
     let found = HashSet::default();
@@ -54,14 +57,14 @@ pub fn examine(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<Exami
     let result = examiner.directory();
     disk.unlock();
     result?;
-    Ok(Examined { chunks: examiner.found.len() as u64, damages: examiner.damages })
+    Ok(ExamineReport { chunks: examiner.found.len() as u64, damages: examiner.damages })
 }
 
 /// What was rescued of a directory.
 #[derive(Debug, Default)]
-pub struct Rescued {
+pub struct Rescue {
     /// Chunks that are whole, and what isn't.
-    pub examined: Examined,
+    pub examined: ExamineReport,
     /// The roots that the manifest has, if it can be read.
     pub roots: Option<BTreeMap<String, ChunkHash>>,
     /// Whether a later manifest may have had others: the copies that a directory has of it can't
@@ -77,7 +80,7 @@ pub fn rescue(
     machine: &Machine,
     take: &mut dyn FnMut(Chunk) -> Result<(), StoreError>,
     progress: &mut dyn FnMut(u64),
-) -> Result<Rescued, StoreError> {
+) -> Result<Rescue, StoreError> {
     let disk = &*machine.disk;
     disk.lock().map_err(StoreError::of_lock)?;
     let (found, damages) = (HashSet::default(), Vec::new());
@@ -93,8 +96,8 @@ pub fn rescue(
     let result = examiner.directory();
     disk.unlock();
     result?;
-    let examined = Examined { chunks: examiner.found.len() as u64, damages: examiner.damages };
-    Ok(Rescued { examined, roots: examiner.roots, may_be_older: examiner.may_be_older })
+    let examined = ExamineReport { chunks: examiner.found.len() as u64, damages: examiner.damages };
+    Ok(Rescue { examined, roots: examiner.roots, may_be_older: examiner.may_be_older })
 }
 
 impl Examiner<'_> {

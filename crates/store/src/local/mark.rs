@@ -58,12 +58,15 @@ impl From<StoreError> for Halt {
     }
 }
 
-/// So that the type of `pace` is written once.
-pub(super) type Pace<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+/// So that the type of `throttle` is written once.
+pub(super) type ThrottleCheck<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// Tells the caller that paces the collection of `bytes`.
-pub(super) fn pace(tell: &mut dyn FnMut(u64) -> ControlFlow<()>, bytes: u64) -> Result<(), Halt> {
-    match tell(bytes) {
+pub(super) fn throttle(
+    limiter: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    bytes: u64,
+) -> Result<(), Halt> {
+    match limiter(bytes) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Halt::Stopped),
     }
@@ -183,22 +186,22 @@ impl<'a> Marks<'a> {
     pub(super) fn mark_roots(
         &mut self,
         roots: &[ChunkHash],
-        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+        limiter: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(), Halt> {
         self.push(roots, Absent::Refused, true)?;
-        self.follow(Absent::Refused, true, tell)?;
+        self.follow(Absent::Refused, true, limiter)?;
         self.stack = std::mem::take(&mut self.commits);
-        self.follow(Absent::Refused, false, tell)
+        self.follow(Absent::Refused, false, limiter)
     }
 
     /// Marks what `touched` reach, as far as it is there.
     pub(super) fn mark_touched(
         &mut self,
         touched: &LiveSet,
-        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+        limiter: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(), Halt> {
         let names: Vec<ChunkHash> = touched.names.iter().copied().collect();
-        self.mark_names(&names, tell)?;
+        self.mark_names(&names, limiter)?;
         let known: Vec<(Arc<Pack>, u64)> = self.store.sealed_packs();
         for number in touched.bits.packs() {
             // What lay in a pack that is gone moved after its session began: it is young.
@@ -209,14 +212,14 @@ impl<'a> Marks<'a> {
                 // Which they were isn't known: all are taken for touched.
                 Err(StoreError::Damaged { .. }) => {
                     let all: Vec<ChunkHash> = pack.rescued()?.iter().map(|it| it.hash).collect();
-                    self.mark_names(&all, tell)?;
+                    self.mark_names(&all, limiter)?;
                     continue;
                 }
                 entries => entries?,
             };
             let noted = (0..).zip(&entries).filter(|(at, _)| touched.bits.get(number, *at));
             let names: Vec<ChunkHash> = noted.map(|(_, entry)| entry.hash).collect();
-            self.mark_names(&names, tell)?;
+            self.mark_names(&names, limiter)?;
         }
         Ok(())
     }
@@ -225,10 +228,10 @@ impl<'a> Marks<'a> {
     pub(super) fn mark_names(
         &mut self,
         names: &[ChunkHash],
-        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+        limiter: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(), Halt> {
         self.push(names, Absent::PassedOver, false)?;
-        self.follow(Absent::PassedOver, false, tell)
+        self.follow(Absent::PassedOver, false, limiter)
     }
 
     /// Marks those of `touched` that nothing needs to be read for, with the index locked. Returns
@@ -289,7 +292,7 @@ impl<'a> Marks<'a> {
         &mut self,
         absent: Absent,
         current: bool,
-        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
+        limiter: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<(), Halt> {
         while !self.stack.is_empty() {
             let batch = self.stack.split_off(self.stack.len().saturating_sub(BATCH_COUNT));
@@ -317,7 +320,7 @@ impl<'a> Marks<'a> {
             // all the same: a database refers to each of its commits, not only to the last.
             let absent = if absent == Absent::Refused { Absent::PassedOver } else { absent };
             self.push(&parents, absent, current)?;
-            pace(tell, bytes)?;
+            throttle(limiter, bytes)?;
         }
         Ok(())
     }

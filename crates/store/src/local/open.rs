@@ -33,7 +33,6 @@ use crate::copies::{COPIES_NEW_NAME, Copies};
 use crate::counters::Counters;
 use crate::error::StoreError;
 use crate::gc::session::Sessions;
-use crate::home;
 use crate::io::{Disk, Machine};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
 use crate::location::PackNumber;
@@ -42,6 +41,7 @@ use crate::pack::table::PageCache;
 use crate::pack::writer::Writer;
 use crate::read::buffers::BufferPool;
 use crate::read::direct_policy::DirectIoPolicy;
+use crate::tiered;
 
 /// The room is such a part of the bytes for the cache, which has what isn't taken of it.
 const ROOM_SHARE: u64 = 4;
@@ -61,7 +61,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     let disk = Arc::clone(&machine.disk);
     disk.lock().map_err(StoreError::of_lock)?;
     let lock = DirectoryLock(Arc::clone(&disk));
-    home::check_at_home(&*disk)?;
+    tiered::check_tier_is_known(&*disk)?;
     let Beginning { manifest, unlisted, damages, next_number } = read_manifest_and_clean(&*disk)?;
     let counters = Counters::default();
     let pages = PageCache::new(options.index_cache_bytes);

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::LocalStore;
-use super::mark::{Halt, Marks, Pace, pace};
+use super::mark::{Halt, Marks, ThrottleCheck, throttle};
 use crate::chunk::{Chunk, ChunkHash};
 use crate::error::StoreError;
 use crate::hash::NameHasherBuilder;
@@ -56,7 +56,7 @@ struct Sketched {
 pub(super) struct Repack<'a, 'b> {
     store: &'a LocalStore,
     marks: &'a Marks<'b>,
-    pace: Pace<'a>,
+    throttle: ThrottleCheck<'a>,
     /// Whether frames of the working state are compressed anew, instead of copied as they are.
     recodes: bool,
     history: Vec<Sketched>,
@@ -68,9 +68,9 @@ impl<'a, 'b> Repack<'a, 'b> {
         store: &'a LocalStore,
         marks: &'a Marks<'b>,
         recodes: bool,
-        pace: Pace<'a>,
+        throttle: ThrottleCheck<'a>,
     ) -> Self {
-        Repack { store, marks, pace, recodes, history: Vec::new(), moved: 0 }
+        Repack { store, marks, throttle, recodes, history: Vec::new(), moved: 0 }
     }
 
     /// Takes all chunks of `pack`, whose index is `entries`, that are still there.
@@ -154,7 +154,7 @@ impl<'a, 'b> Repack<'a, 'b> {
                 copied => copied?,
             }
         }
-        pace(self.pace, bytes)?;
+        throttle(self.throttle, bytes)?;
         Ok(frames)
     }
 
@@ -202,7 +202,7 @@ impl<'a, 'b> Repack<'a, 'b> {
             fetched => fetched?,
         }
         let chunks: Vec<Chunk> = hashes.iter().filter_map(|hash| found.remove(hash)).collect();
-        pace(self.pace, chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum())?;
+        throttle(self.throttle, chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum())?;
         Ok(chunks)
     }
 
@@ -246,7 +246,7 @@ impl<'a, 'b> Repack<'a, 'b> {
         self.store.counters.bytes_moved.add(bytes);
         self.store.buffers.give_back(frames.into_buffer());
         self.store.send_when_due()?;
-        pace(self.pace, bytes)
+        throttle(self.throttle, bytes)
     }
 }
 

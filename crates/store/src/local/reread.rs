@@ -6,7 +6,7 @@
 
 use super::LocalStore;
 use super::find::PackLocation;
-use super::mark::{Halt, Pace, pace};
+use super::mark::{Halt, ThrottleCheck, throttle};
 use crate::ChunkStore;
 use crate::chunk::ChunkHash;
 use crate::damage::FrameDamage;
@@ -24,13 +24,17 @@ impl LocalStore {
     ///
     /// # Errors
     /// `Damaged` if what is written isn't what is read, again and again; as reads and writes.
-    pub(super) fn reread(&self, hashes: &[ChunkHash], pace: Pace<'_>) -> Result<(), Halt> {
+    pub(super) fn reread(
+        &self,
+        hashes: &[ChunkHash],
+        throttle: ThrottleCheck<'_>,
+    ) -> Result<(), Halt> {
         for batch in hashes.chunks(BATCH_COUNT) {
             let mut left = batch.to_vec();
             let mut last = None;
             for _ in 0..ROUNDS_MAX {
                 self.sync()?;
-                let damaged = self.reread_once(&left, pace)?;
+                let damaged = self.reread_once(&left, throttle)?;
                 left = damaged.iter().map(|(hash, _)| *hash).collect();
                 last = damaged.into_iter().next_back().map(|(_, error)| error);
                 if left.is_empty() {
@@ -48,7 +52,7 @@ impl LocalStore {
     fn reread_once(
         &self,
         hashes: &[ChunkHash],
-        pacer: Pace<'_>,
+        limiter: ThrottleCheck<'_>,
     ) -> Result<Vec<(ChunkHash, StoreError)>, Halt> {
         let found = self.find_many(hashes)?;
         let named = hashes.iter().zip(found).filter_map(|(hash, found)| Some((*hash, found?)));
@@ -78,7 +82,7 @@ impl LocalStore {
                 }
                 Err(other) => return Err(other.into()),
             }
-            pace(pacer, bytes as u64)?;
+            throttle(limiter, bytes as u64)?;
         }
         Ok(damaged)
     }

@@ -15,9 +15,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::LocalStore;
-use super::mark::Pace;
+use super::mark::ThrottleCheck;
 use super::verify::check_manifest;
-use crate::Scrubbed;
+use crate::ScrubReport;
 use crate::chunk::ChunkHash;
 use crate::damage::FrameDamage;
 use crate::error::StoreError;
@@ -30,8 +30,12 @@ use crate::pack::reader::{check_header, read_index};
 const BYTES_A_PACE: u64 = 256 << 10;
 
 impl LocalStore {
-    pub(super) fn scrub_all(&self, first: u64, pace: Pace<'_>) -> Result<Scrubbed, StoreError> {
-        let mut scrubbed = Scrubbed::default();
+    pub(super) fn scrub_all(
+        &self,
+        first: u64,
+        throttle: ThrottleCheck<'_>,
+    ) -> Result<ScrubReport, StoreError> {
+        let mut scrubbed = ScrubReport::default();
         let mut packs: Vec<_> = self.index(|index| index.packs().keys().copied().collect());
         if !packs.is_empty() {
             let first = (first % packs.len() as u64) as usize;
@@ -41,7 +45,7 @@ impl LocalStore {
         self.scrub_manifest()?;
         self.copies.check().into_iter().for_each(|damage| self.note_file_finding(damage));
         for number in packs {
-            if self.scrub_pack(number, &mut scrubbed, pace)?.is_break() {
+            if self.scrub_pack(number, &mut scrubbed, throttle)?.is_break() {
                 scrubbed.stopped = true;
                 break;
             }
@@ -68,8 +72,8 @@ impl LocalStore {
     fn scrub_pack(
         &self,
         number: PackNumber,
-        scrubbed: &mut Scrubbed,
-        pace: Pace<'_>,
+        scrubbed: &mut ScrubReport,
+        throttle: ThrottleCheck<'_>,
     ) -> Result<ControlFlow<()>, StoreError> {
         let Some(mut pack) = self.pack_still_there(number) else {
             return Ok(ControlFlow::Continue(()));
@@ -77,7 +81,7 @@ impl LocalStore {
         let mut chunks = self.chunks_in_force(&pack)?;
         chunks.sort_unstable_by_key(|chunk| chunk.place);
         let mut buffer = Vec::new();
-        let mut unpaced = 0;
+        let mut unthrottled = 0;
         for frame in chunks.chunk_by(|left, right| left.place == right.place) {
             let place = frame[0].place;
             let (offset, bytes) = (u64::from(place.offset), place.bytes as usize);
@@ -102,20 +106,20 @@ impl LocalStore {
             }
             scrubbed.chunks += frame.len() as u64;
             scrubbed.bytes += bytes as u64;
-            unpaced += bytes as u64;
-            if BYTES_A_PACE <= unpaced {
+            unthrottled += bytes as u64;
+            if BYTES_A_PACE <= unthrottled {
                 drop(pack);
-                if pace(unpaced).is_break() {
+                if throttle(unthrottled).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
                 let Some(there) = self.pack_still_there(number) else {
                     return Ok(ControlFlow::Continue(()));
                 };
-                (pack, unpaced) = (there, 0);
+                (pack, unthrottled) = (there, 0);
             }
         }
         drop(pack);
-        Ok(pace(unpaced))
+        Ok(throttle(unthrottled))
     }
 
     fn pack_still_there(&self, number: PackNumber) -> Option<Arc<Pack>> {

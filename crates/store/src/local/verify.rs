@@ -85,11 +85,11 @@ fn chunks_of(
     store: &LocalStore,
     pack: &Pack,
 ) -> Result<(Vec<PackedChunk>, Result<(), StoreError>), StoreError> {
-    let told = match pack.table.get() {
+    let listed = match pack.table.get() {
         Some(table) => sealed_chunks(store, pack, table.pack_bytes),
         None => check_header(pack).map(|()| open_chunks(store, pack)),
     };
-    let (mut chunks, is_whole) = match told {
+    let (mut chunks, is_whole) = match listed {
         Ok(chunks) => (chunks, Ok(())),
         Err(error @ StoreError::Io { .. }) => return Err(error),
         Err(error) => (found_by_scanning(pack)?, Err(error)),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Aside, AsideWhy, Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX};
+use super::{Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX, SetAside, SetAsideReason};
 use crate::chunk::{ChunkHash, HASH_BYTES};
 use crate::error::StoreError;
 use crate::field::{
@@ -65,7 +65,7 @@ pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
         bytes.extend_from_slice(name.as_bytes());
     }
     bytes.extend_from_slice(&count(manifest.aside.len()));
-    for ((pack, offset), Aside { end, why }) in &manifest.aside {
+    for ((pack, offset), SetAside { end, why }) in &manifest.aside {
         bytes.extend_from_slice(&pack.0.to_le_bytes());
         bytes.extend_from_slice(&offset.to_le_bytes());
         bytes.extend_from_slice(&end.to_le_bytes());
@@ -121,13 +121,13 @@ fn parse_body(bytes: &[u8]) -> Option<Manifest> {
     sound.then_some(Manifest { generation, packs, roots, aside })
 }
 
-fn parse_aside(bytes: &[u8]) -> Option<BTreeMap<(PackNumber, u32), Aside>> {
+fn parse_aside(bytes: &[u8]) -> Option<BTreeMap<(PackNumber, u32), SetAside>> {
     let (count, entries) = bytes.split_at_checked(size_of::<u32>())?;
     let entries = entries.chunks(ASIDE_BYTES).map(|entry| {
         let offset = u32_at(entry, OFFSET_ASIDE_OFFSET)?;
         let end = u32_at(entry, OFFSET_ASIDE_END).filter(|end| offset < *end)?;
-        let why = AsideWhy::from_stored(u32_at(entry, OFFSET_ASIDE_WHY)?)?;
-        Some(((PackNumber(u32_at(entry, OFFSET_ASIDE_PACK)?), offset), Aside { end, why }))
+        let why = SetAsideReason::from_stored(u32_at(entry, OFFSET_ASIDE_WHY)?)?;
+        Some(((PackNumber(u32_at(entry, OFFSET_ASIDE_PACK)?), offset), SetAside { end, why }))
     });
     let aside = entries.collect::<Option<Vec<_>>>()?;
     let sound = aside.is_sorted_by(|left, right| left.0 < right.0)
@@ -163,10 +163,10 @@ mod tests {
         ];
         let root = |byte| ChunkHash([byte; HASH_BYTES]);
         let roots = [("engine".to_owned(), root(1)), (String::new(), root(2))].into();
-        let (damaged, torn) = (AsideWhy::Damaged, AsideWhy::DamagedOrTorn);
+        let (damaged, torn) = (SetAsideReason::Damaged, SetAsideReason::DamagedOrTorn);
         let aside =
             [(4, 16, damaged), (5, 16, torn), (5, 40, damaged)].map(|(number, offset, why)| {
-                ((PackNumber(number), offset), Aside { end: offset + 9, why })
+                ((PackNumber(number), offset), SetAside { end: offset + 9, why })
             });
         let aside = aside.into();
         Manifest { generation: 7, packs, roots, aside }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn contradictions_with_a_right_checksum_are_refused() {
-        let aside = |end| Aside { end, why: AsideWhy::Damaged };
+        let aside = |end| SetAside { end, why: SetAsideReason::Damaged };
         let broken: [&dyn Fn(&mut Manifest); 5] = [
             &|m| m.packs.swap(0, 1),
             &|m| m.packs.swap(2, 3),

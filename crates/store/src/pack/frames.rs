@@ -24,11 +24,11 @@ const COLUMNS_SURE_DIVISOR: usize = 8;
 
 /// Whether a way to compress is worth trying.
 #[derive(Clone, Copy, Default)]
-struct Luck {
+struct CompressionTrials {
     in_vain: usize,
 }
 
-impl Luck {
+impl CompressionTrials {
     fn is_tried(self) -> bool {
         self.in_vain < IN_VAIN_MAX || self.in_vain.is_multiple_of(TRIED_AFTERWARDS)
     }
@@ -47,9 +47,9 @@ pub(crate) struct Frames {
     chunks: Vec<NewChunk>,
     frames: Vec<NewFrame>,
     /// Of chunks that refer to none, and of the others.
-    lz4: [Luck; 2],
-    zstd: Luck,
-    columns: Luck,
+    lz4: [CompressionTrials; 2],
+    zstd: CompressionTrials,
+    columns: CompressionTrials,
 }
 
 /// One of them.
@@ -293,8 +293,8 @@ mod tests {
 
     #[test]
     fn luck_turns() {
-        let mut luck = Luck::default();
-        let tried = |luck: &mut Luck, won: bool| {
+        let mut luck = CompressionTrials::default();
+        let tried = |luck: &mut CompressionTrials, won: bool| {
             let is_tried = luck.is_tried();
             luck.note(is_tried && won);
             is_tried

@@ -79,7 +79,7 @@ fn whatever_is_asked_for_comes_in_its_order() {
         let roots = hashes(&chunks);
         let mut collection = GarbageCollection {
             roots: &mut || Ok(roots.clone()),
-            pace: &mut |_| ControlFlow::Continue(()),
+            throttle: &mut |_| ControlFlow::Continue(()),
             options: GcOptions { pack_history: true, ..GcOptions::default() },
         };
         store.collect(&mut collection).unwrap();

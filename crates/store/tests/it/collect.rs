@@ -30,7 +30,7 @@ fn collect_with(
 ) -> Result<GcReport, StoreError> {
     store.maintenance().collect(&mut GarbageCollection {
         roots: &mut || Ok(roots.to_vec()),
-        pace: &mut |_| ControlFlow::Continue(()),
+        throttle: &mut |_| ControlFlow::Continue(()),
         options,
     })
 }
@@ -347,7 +347,7 @@ fn what_was_moved_is_read_again_before_the_old_frames_go() {
         let before = store.counters().bytes_moved;
         let reached = reachable(&model.graph, root);
         let mut has_flipped = false;
-        let mut pace = |_: u64| {
+        let mut throttle = |_: u64| {
             if has_flipped {
                 return ControlFlow::Continue(());
             }
@@ -365,7 +365,8 @@ fn what_was_moved_is_read_again_before_the_old_frames_go() {
         };
         let options = THOROUGH;
         let mut roots = || Ok(Vec::new());
-        let collection = &mut GarbageCollection { roots: &mut roots, pace: &mut pace, options };
+        let collection =
+            &mut GarbageCollection { roots: &mut roots, throttle: &mut throttle, options };
         let collected = store.collect(collection).unwrap();
         assert!(!collected.stopped);
         drop(store);
@@ -395,7 +396,7 @@ fn a_collection_can_be_stopped_at_any_moment() {
         let collected = store
             .collect(&mut GarbageCollection {
                 roots: &mut || Ok(Vec::new()),
-                pace: &mut |_| {
+                throttle: &mut |_| {
                     left = left.saturating_sub(1);
                     if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 },
@@ -587,7 +588,7 @@ fn what_a_session_finds_during_a_collection_stays_with_all_that_it_refers_to() {
     };
     let mut collection = GarbageCollection {
         roots: &mut roots,
-        pace: &mut |_| ControlFlow::Continue(()),
+        throttle: &mut |_| ControlFlow::Continue(()),
         options: THOROUGH,
     };
     store.collect(&mut collection).unwrap();

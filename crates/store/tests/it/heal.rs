@@ -46,7 +46,7 @@ fn collect(store: &LocalStore, roots: &[frond_store::ChunkHash], purge: bool) {
     };
     let mut collection = GarbageCollection {
         roots: &mut || Ok(roots.to_vec()),
-        pace: &mut |_| std::ops::ControlFlow::Continue(()),
+        throttle: &mut |_| std::ops::ControlFlow::Continue(()),
         options,
     };
     store.collect(&mut collection).unwrap();
@@ -160,11 +160,11 @@ fn a_scrub_finds_all_damage_once() {
         let victims = [random.below(20), 20 + random.below(20), 40 + random.below(20)];
         let places = victims.map(|victim| damage(&disk, &chunks[victim], &mut random));
         let mut bytes = 0;
-        let mut pace = |read| {
+        let mut throttle = |read| {
             bytes += read;
             std::ops::ControlFlow::Continue(())
         };
-        let scrubbed = store.scrub(random.next(), &mut pace).unwrap();
+        let scrubbed = store.scrub(random.next(), &mut throttle).unwrap();
         assert_eq!((scrubbed.chunks, scrubbed.damaged, scrubbed.stopped), (60, 3, false));
         assert_eq!(scrubbed.bytes, bytes);
         let findings = store.take_findings();
@@ -207,11 +207,11 @@ fn a_scrub_tells_how_much_it_has_read_as_it_goes() {
     drop(sealed(&disk, &chunks));
     let store = open(&disk).unwrap();
     let (mut bytes, mut steps) = (0, 0);
-    let mut pace = |read| {
+    let mut throttle = |read| {
         (bytes, steps) = (bytes + read, steps + 1);
         std::ops::ControlFlow::Continue(())
     };
-    let scrubbed = store.scrub(0, &mut pace).unwrap();
+    let scrubbed = store.scrub(0, &mut throttle).unwrap();
     assert_eq!((scrubbed.chunks, scrubbed.bytes), (40, bytes));
     assert!(1 < steps && steps < 200, "{steps} steps");
 }
@@ -224,7 +224,7 @@ fn a_scrub_keeps_no_file_that_a_collection_removes_meanwhile() {
     let chunks: Vec<Chunk> = (0..40).map(|_| blob(&random.bytes(30_000))).collect();
     let store = sealed(&disk, &chunks);
     let (mut steps, mut open) = (0, Vec::new());
-    let mut pace = |_| {
+    let mut throttle = |_| {
         steps += 1;
         if steps == 1 {
             collect(&store, &[], true);
@@ -232,7 +232,7 @@ fn a_scrub_keeps_no_file_that_a_collection_removes_meanwhile() {
         open.push(disk.removed_but_open());
         std::ops::ControlFlow::Continue(())
     };
-    let scrubbed = store.scrub(0, &mut pace).unwrap();
+    let scrubbed = store.scrub(0, &mut throttle).unwrap();
     assert!(scrubbed.chunks < 40, "{} chunks were garbage when they were read", scrubbed.chunks);
     assert!(!open.is_empty() && open.iter().all(|open| *open == 0), "{open:?}");
 }

@@ -5,23 +5,23 @@
 #![allow(clippy::disallowed_methods)]
 
 mod ahead;
+mod bucket;
 mod collect;
 mod contract;
 mod copies;
 mod crash;
 mod damage;
-mod depot;
 mod faults;
 mod golden;
 mod heal;
-mod home;
 mod many;
 mod older;
 mod reads;
 mod rot;
 mod scratch;
-mod sending;
 mod slots;
+mod tier_sender;
+mod tiered;
 mod watched;
 
 use std::sync::Arc;

@@ -52,7 +52,7 @@ fn chunks_of_many_pages_are_found_and_what_is_removed_is_not() {
     let collected = store
         .collect(&mut GarbageCollection {
             roots: &mut || Ok(roots.clone()),
-            pace: &mut |_| std::ops::ControlFlow::Continue(()),
+            throttle: &mut |_| std::ops::ControlFlow::Continue(()),
             options: GcOptions::default(),
         })
         .unwrap();

@@ -10,7 +10,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkKind, ChunkStore, Maintenance};
 use frond_testkit::{Random, SimDepot, SimDisk};
 
-use crate::home::{Node, swap};
+use crate::tiered::{Node, swap};
 use crate::{SMALL, assert_stored, hashes, open, random_chunks};
 
 /// Chunks in the order in which they lie in a pack: some megabytes that don't compress.
@@ -34,21 +34,21 @@ fn gets(store: &LocalStore) -> u64 {
     store.tier_state().unwrap().requests.gets
 }
 
-fn one_pack(seed: u64, depot: &SimDepot) -> Node {
+fn one_pack(seed: u64, bucket: &SimDepot) -> Node {
     let options = LocalOptions { pack_bytes_target: 64 << 20, ..SMALL };
-    Node { options, cache_bytes: 64 << 20, ..Node::new(seed, depot) }
+    Node { options, cache_bytes: 64 << 20, ..Node::new(seed, bucket) }
 }
 
 #[test]
 fn who_reads_in_order_asks_for_more_at_once() {
-    let depot = SimDepot::new(1);
+    let bucket = SimDepot::new(1);
     let chunks = large_chunks(&mut Random::fresh(), 800);
-    let store = sent(&one_pack(2, &depot), &chunks);
-    let (before, bytes) = (gets(&store), depot.bytes_read());
+    let store = sent(&one_pack(2, &bucket), &chunks);
+    let (before, bytes) = (gets(&store), bucket.bytes_read());
     for chunk in &chunks {
         assert_stored(&*store, std::slice::from_ref(chunk));
     }
-    let (asked, read) = (gets(&store) - before, depot.bytes_read() - bytes);
+    let (asked, read) = (gets(&store) - before, bucket.bytes_read() - bytes);
     // 6.4 MB are a hundred extents.
     assert!((5..=14).contains(&asked), "{asked} requests for {read} bytes");
     assert!(read < 7 << 20, "{read} bytes were read");
@@ -56,42 +56,42 @@ fn who_reads_in_order_asks_for_more_at_once() {
 
 #[test]
 fn two_who_miss_the_same_part_fetch_it_once() {
-    let depot = SimDepot::new(3);
+    let bucket = SimDepot::new(3);
     let chunks = large_chunks(&mut Random::fresh(), 20);
-    let store = sent(&one_pack(4, &depot), &chunks);
+    let store = sent(&one_pack(4, &bucket), &chunks);
     let before = gets(&store);
-    depot.set_silent(true);
+    bucket.set_silent(true);
     thread::scope(|scope| {
         for chunk in &chunks[..6] {
             let store = &store;
             scope.spawn(move || assert_stored(&**store, std::slice::from_ref(chunk)));
         }
         thread::sleep(Duration::from_millis(300));
-        depot.set_silent(false);
+        bucket.set_silent(false);
     });
     assert!(gets(&store) - before <= 2, "{} requests", gets(&store) - before);
 }
 
 #[test]
 fn what_came_damaged_is_fetched_again_before_it_is_damage() {
-    let depot = SimDepot::new(5);
+    let bucket = SimDepot::new(5);
     let chunks = large_chunks(&mut Random::fresh(), 4);
-    let store = sent(&one_pack(6, &depot), &chunks);
-    depot.garble(1);
+    let store = sent(&one_pack(6, &bucket), &chunks);
+    bucket.garble(1);
     assert_stored(&*store, &chunks);
     // Who puts what is there looks at it, too.
-    let depot = SimDepot::new(7);
-    let looked_at = sent(&one_pack(8, &depot), &chunks);
-    depot.garble(1);
+    let bucket = SimDepot::new(7);
+    let looked_at = sent(&one_pack(8, &bucket), &chunks);
+    bucket.garble(1);
     looked_at.put_many(&chunks).unwrap();
     let found = [&store, &looked_at].map(|store| store.counters().damages_found);
     assert_eq!(found, [0, 0]);
     // What is damaged there stays so.
-    let depot = SimDepot::new(9);
-    let store = sent(&one_pack(10, &depot), &chunks);
-    let name = depot.objects().into_keys().find(|name| name.starts_with("packs/")).unwrap();
+    let bucket = SimDepot::new(9);
+    let store = sent(&one_pack(10, &bucket), &chunks);
+    let name = bucket.objects().into_keys().find(|name| name.starts_with("packs/")).unwrap();
     for byte in (100..30_000).step_by(1000) {
-        depot.flip_bit(&name, 8 * byte);
+        bucket.flip_bit(&name, 8 * byte);
     }
     assert!(chunks.iter().any(|chunk| store.get(chunk.hash()).is_err()));
     assert!(!store.damages().is_empty());
@@ -100,8 +100,8 @@ fn what_came_damaged_is_fetched_again_before_it_is_damage() {
 #[test]
 fn who_takes_over_fetches_indexes_together() {
     let mut random = Random::fresh();
-    let depot = SimDepot::new(11);
-    let node = Node::new(12, &depot);
+    let bucket = SimDepot::new(11);
+    let node = Node::new(12, &bucket);
     let store = node.open().unwrap();
     let mut chunks = Vec::new();
     for _ in 0..60 {
@@ -110,11 +110,11 @@ fn who_takes_over_fetches_indexes_together() {
         swap(&store, some[0].hash()).unwrap();
         chunks.extend(some);
     }
-    let packs = depot.objects().keys().filter(|name| name.starts_with("packs/")).count();
-    let mut other = Node::new(13, &depot);
+    let packs = bucket.objects().keys().filter(|name| name.starts_with("packs/")).count();
+    let mut other = Node::new(13, &bucket);
     other.take_over = true;
     let taken = other.open().unwrap();
-    let calls = other.depot.calls();
+    let calls = other.bucket.calls();
     assert!(packs > 20 && calls <= 6, "{calls} calls for {packs} packs");
     assert_stored(&*taken, &chunks);
 }

@@ -58,7 +58,7 @@ fn mend(disk: &SimDisk, flips: &mut Flips) {
 fn collect(store: &dyn ChunkStore, chunks: &[Chunk]) -> Result<(), StoreError> {
     let collection = &mut GarbageCollection {
         roots: &mut || Ok(hashes(chunks)),
-        pace: &mut |_| ControlFlow::Continue(()),
+        throttle: &mut |_| ControlFlow::Continue(()),
         options: GcOptions { live_percent_min: 50, dry_run: false, pack_history: false },
     };
     store.maintenance().collect(collection).map(drop)

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_store::depot::{Created, Depot, DepotError, ObjectPart, ObjectVersion, Swapped};
-use frond_store::home::{HomeDisk, HomeOptions, LogPlace, PlacedSlots};
+use frond_store::bucket::{Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swapped};
 use frond_store::io::Machine;
 use frond_store::local::LocalStore;
+use frond_store::tiered::{LogPlace, PlacedSlots, TieredDisk, TieredOptions};
 use frond_store::{ChunkStore, StoreError};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{DepotFaults, Random, SimDepot, SimDisk};
@@ -22,43 +22,43 @@ use crate::{SMALL, blob};
 
 /// A bucket before each call to which something else happens.
 struct Meddled {
-    depot: SimDepot,
+    bucket: SimDepot,
     meddle: Mutex<Box<dyn FnMut() + Send>>,
 }
 
 impl Meddled {
-    fn calm(depot: &SimDepot) -> Arc<Meddled> {
-        Arc::new(Meddled { depot: depot.other_client(), meddle: Mutex::new(Box::new(|| {})) })
+    fn calm(bucket: &SimDepot) -> Arc<Meddled> {
+        Arc::new(Meddled { bucket: bucket.other_client(), meddle: Mutex::new(Box::new(|| {})) })
     }
 
     fn inner(&self) -> &SimDepot {
         (self.meddle.lock().unwrap())();
-        &self.depot
+        &self.bucket
     }
 }
 
-impl Depot for Meddled {
-    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, DepotError> {
+impl Bucket for Meddled {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, BucketError> {
         self.inner().create(name, bytes)
     }
 
-    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, DepotError> {
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, BucketError> {
         self.inner().swap(name, was, bytes)
     }
 
-    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, BucketError> {
         self.inner().load(name)
     }
 
-    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, BucketError> {
         self.inner().read_many(parts)
     }
 
-    fn remove(&self, name: &str) -> Result<(), DepotError> {
+    fn remove(&self, name: &str) -> Result<(), BucketError> {
         self.inner().remove(name)
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
+    fn list(&self, prefix: &str) -> Result<Vec<String>, BucketError> {
         self.inner().list(prefix)
     }
 
@@ -67,7 +67,7 @@ impl Depot for Meddled {
 
 /// One that led once, and what it acknowledged.
 struct Leader {
-    home: Arc<HomeDisk>,
+    home: Arc<TieredDisk>,
     /// All that it gave a place, in their order.
     placed: Vec<u64>,
     /// What isn't acknowledged yet, and whether it was put.
@@ -78,7 +78,7 @@ struct Leader {
 }
 
 impl Leader {
-    fn new(home: Arc<HomeDisk>) -> Leader {
+    fn new(home: Arc<TieredDisk>) -> Leader {
         let (placed, acknowledged) = (Vec::new(), Vec::new());
         Leader { home, placed, under_way: VecDeque::new(), acknowledged, has_failed: false }
     }
@@ -144,18 +144,18 @@ impl Leader {
 /// Takes the lead; what it was handed over.
 fn take(
     disk: &SimDisk,
-    depot: Arc<Meddled>,
-) -> Result<(Arc<HomeDisk>, Machine, Vec<u64>), StoreError> {
+    bucket: Arc<Meddled>,
+) -> Result<(Arc<TieredDisk>, Machine, Vec<u64>), StoreError> {
     let machine = disk.machine();
-    let options = HomeOptions {
-        place: "sim://depot".to_owned(),
+    let options = TieredOptions {
+        place: "sim://bucket".to_owned(),
         cache_bytes: 1 << 20,
         local_bytes_max: 16 << 10,
         take_over: true,
         log: LogPlace::Bucket,
         linger: Duration::ZERO,
     };
-    let home = Arc::new(HomeDisk::open(&machine, depot, options)?);
+    let home = Arc::new(TieredDisk::open(&machine, bucket, options)?);
     let mut found = Vec::new();
     home.slots().expect("the log lies there").replay(&mut |entry| {
         found.push(u64::from_le_bytes(entry[..].try_into().expect("a number")));
@@ -166,7 +166,7 @@ fn take(
 }
 
 /// Has HEAD get a manifest with a root that has all up to `through`.
-fn send(home: &HomeDisk, machine: &Machine, bytes: &[u8], through: u64) {
+fn send(home: &TieredDisk, machine: &Machine, bytes: &[u8], through: u64) {
     let store = LocalStore::open(machine, SMALL).expect("the disk works");
     let root = blob(bytes);
     store.put_many(std::slice::from_ref(&root)).expect("the disk works");
@@ -178,8 +178,8 @@ fn send(home: &HomeDisk, machine: &Machine, bytes: &[u8], through: u64) {
 }
 
 /// The first that leads: HEAD has a manifest, and says where the log begins.
-fn begin(disk: &SimDisk, depot: &SimDepot) -> Arc<HomeDisk> {
-    let (home, machine, _) = take(disk, Meddled::calm(depot)).expect("it is new");
+fn begin(disk: &SimDisk, bucket: &SimDepot) -> Arc<TieredDisk> {
+    let (home, machine, _) = take(disk, Meddled::calm(bucket)).expect("it is new");
     send(&home, &machine, b"a root", 0);
     assert!(home.is_log_begun());
     home
@@ -187,9 +187,9 @@ fn begin(disk: &SimDisk, depot: &SimDepot) -> Arc<HomeDisk> {
 
 /// Leaders follow one another, the old ones going on.
 fn follow_one_another(mut random: Random, faults: DepotFaults) {
-    let depot = SimDepot::new(random.next());
-    let home = begin(&SimDisk::new(random.next()), &depot);
-    depot.set_faults(faults);
+    let bucket = SimDepot::new(random.next());
+    let home = begin(&SimDisk::new(random.next()), &bucket);
+    bucket.set_faults(faults);
     let world = Arc::new(Mutex::new((vec![Leader::new(home)], 0_u64)));
     let mut before: Vec<u64> = Vec::new();
     for _ in 0..6 {
@@ -198,7 +198,7 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
             let last = leaders.last_mut().expect("there is one");
             (0..random.below(6)).for_each(|_| last.put(number, &mut random));
         }
-        let meddled = Meddled::calm(&depot);
+        let meddled = Meddled::calm(&bucket);
         let (others, mut chance) = (Arc::clone(&world), Random::new(random.next()));
         // With one for each read, who takes over would never come to the end.
         let mut left = 8;
@@ -251,8 +251,8 @@ fn a_bucket_that_answers_badly_changes_nothing_of_that() {
 
 #[test]
 fn a_slot_that_is_missing_or_changed_is_damage() {
-    let depot = SimDepot::new(1);
-    let mut leader = Leader::new(begin(&SimDisk::new(2), &depot));
+    let bucket = SimDepot::new(1);
+    let mut leader = Leader::new(begin(&SimDisk::new(2), &bucket));
     let slots = Arc::clone(leader.home.slots().expect("the log lies there"));
     for number in 1..=5_u64 {
         let placed = slots.place(vec![(number, number.to_le_bytes().to_vec().into())]);
@@ -260,17 +260,17 @@ fn a_slot_that_is_missing_or_changed_is_damage() {
         slots.await_before(placed).expect("all before it are there");
         leader.acknowledged.push(number);
     }
-    let objects = depot.objects();
+    let objects = bucket.objects();
     for (position, name) in ["0", "3"].iter().enumerate() {
         let name = format!("lines/main/log/1/{name}");
         let bits = 8 * objects[&name].len();
         let bit = (position * 7 + 300) % bits;
-        depot.flip_bit(&name, bit);
-        let taken = take(&SimDisk::new(3), Meddled::calm(&depot));
+        bucket.flip_bit(&name, bit);
+        let taken = take(&SimDisk::new(3), Meddled::calm(&bucket));
         assert!(matches!(taken.err(), Some(StoreError::Damaged { .. })), "{name}");
-        depot.flip_bit(&name, bit);
+        bucket.flip_bit(&name, bit);
     }
-    let (_, _, found) = take(&SimDisk::new(4), Meddled::calm(&depot)).expect("it is whole again");
+    let (_, _, found) = take(&SimDisk::new(4), Meddled::calm(&bucket)).expect("it is whole again");
     assert_eq!(found, leader.acknowledged);
 }
 
@@ -279,16 +279,16 @@ fn a_slot_that_is_missing_or_changed_is_damage() {
 fn what_arrives_damaged_once_is_asked_for_again() {
     for place in 0..6 {
         for (times, is_taken) in [(1, true), (2, true), (9, false)] {
-            let depot = SimDepot::new(1);
-            let leader = begin(&SimDisk::new(2), &depot);
+            let bucket = SimDepot::new(1);
+            let leader = begin(&SimDisk::new(2), &bucket);
             let slots = leader.slots().expect("the log lies there");
             for number in 1..=3_u64 {
                 let placed = slots.place(vec![(number, number.to_le_bytes().to_vec().into())]);
                 slots.make(&placed, &|_| {}).expect("the bucket works");
                 slots.await_before(placed).expect("all before it are there");
             }
-            let meddled = Meddled::calm(&depot);
-            let (garbles, mut calls) = (depot.other_client(), 0);
+            let meddled = Meddled::calm(&bucket);
+            let (garbles, mut calls) = (bucket.other_client(), 0);
             *meddled.meddle.lock().unwrap() = Box::new(move || {
                 if calls == place {
                     garbles.garble_objects(times);
@@ -306,8 +306,8 @@ fn what_arrives_damaged_once_is_asked_for_again() {
 
 #[test]
 fn what_lies_behind_a_gap_goes_and_the_tombstone_in_it_stays() {
-    let depot = SimDepot::new(1);
-    let first = begin(&SimDisk::new(2), &depot);
+    let bucket = SimDepot::new(1);
+    let first = begin(&SimDisk::new(2), &bucket);
     let slots = first.slots().expect("the log lies there");
     let place = |number: u64| slots.place(vec![(number, number.to_le_bytes().to_vec().into())]);
     let [one, two, three, four] = [1, 2, 3, 4].map(place);
@@ -316,12 +316,12 @@ fn what_lies_behind_a_gap_goes_and_the_tombstone_in_it_stays() {
     }
     slots.await_before(one).expect("it is the first");
     let (second, machine, found) =
-        take(&SimDisk::new(3), Meddled::calm(&depot)).expect("it takes over");
+        take(&SimDisk::new(3), Meddled::calm(&bucket)).expect("it takes over");
     assert_eq!(found, [1]);
     send(&second, &machine, b"another root", 1);
-    let (_, _, found) = take(&SimDisk::new(4), Meddled::calm(&depot)).expect("it takes over");
+    let (_, _, found) = take(&SimDisk::new(4), Meddled::calm(&bucket)).expect("it takes over");
     assert_eq!(found, [0; 0]);
-    let objects = depot.objects();
+    let objects = bucket.objects();
     let names: Vec<&str> =
         objects.keys().filter_map(|it| it.strip_prefix("lines/main/log/")).collect();
     assert_eq!(names, ["1/1", "2/0"]);

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use frond_store::{ChunkHash, ChunkStore, Lost, Prefetched, ReadOptions, StoreError};
+use frond_store::{ChunkHash, ChunkStore, Prefetched, ReadOptions, StoreError, UnreadableRange};
 
 use crate::error::TreeError;
 use crate::map::node::{EntryRef, MapNode};
@@ -166,7 +166,7 @@ impl Cursor {
     ) -> Result<(), TreeError> {
         let parent = self.path.last().zip(position);
         let child = parent.map(|(step, position)| step.node.child(position));
-        let lost = Lost {
+        let lost = UnreadableRange {
             chunk,
             after: parent.and_then(|(_, position)| self.key_before(position)),
             up_to: child.as_ref().map(|child| child.key.clone()),

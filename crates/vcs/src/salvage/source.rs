@@ -12,7 +12,7 @@ use frond_store::local::examine::rescue;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, Copies, Damage, GarbageCollection, GcReport, Layered,
-    Lifetime, Lost, Maintenance, Scrubbed, StoreError, StoreLayer,
+    Lifetime, Maintenance, ScrubReport, StoreError, StoreLayer, UnreadableRange,
 };
 
 use crate::remote::{BackupInfo, PlainRemote, Remote};
@@ -34,7 +34,7 @@ struct Forgiving {
     store: Arc<LocalStore>,
     /// Where chunks are brought from when they are asked for, if they aren't in the store.
     place: Option<PlainRemote>,
-    losses: Mutex<Vec<Lost>>,
+    losses: Mutex<Vec<UnreadableRange>>,
 }
 
 impl Forgiving {
@@ -69,7 +69,7 @@ impl StoreLayer for Forgiving {
         self
     }
 
-    fn note_lost(&self, lost: Lost) -> bool {
+    fn note_lost(&self, lost: UnreadableRange) -> bool {
         self.losses.lock().expect("no panic while the lock is held").push(lost);
         true
     }
@@ -91,9 +91,9 @@ impl Maintenance for Forgiving {
     fn scrub(
         &self,
         first: u64,
-        pace: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Scrubbed, StoreError> {
-        self.store.scrub(first, pace)
+        throttle: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<ScrubReport, StoreError> {
+        self.store.scrub(first, throttle)
     }
 
     /// None: of what is left nothing is kept.
@@ -250,7 +250,7 @@ impl Source {
     }
 
     /// What could not be read since this was asked last.
-    pub fn losses(&self) -> Vec<Lost> {
+    pub fn losses(&self) -> Vec<UnreadableRange> {
         std::mem::take(&mut *self.forgiving.losses.lock().expect("no panic under the lock"))
     }
 }

@@ -9,7 +9,7 @@ use frond_db::inside::{
 };
 use frond_doc::{DocumentBuf, extended_json, key};
 use frond_engine::Durability;
-use frond_store::Lost;
+use frond_store::UnreadableRange;
 use frond_tree::{Bounds, Direction};
 
 use crate::repository::Repository;
@@ -124,7 +124,7 @@ fn save_collection(
     to.drop_collection(&saved.name)?;
     to.create_collection(&saved.name, options.view())?;
     let reader = source.reader();
-    let mut losses: Vec<Lost> = Vec::new();
+    let mut losses: Vec<UnreadableRange> = Vec::new();
     let mut batch = Batch { to, name: saved.name.clone(), documents: Vec::new(), bytes: 0 };
     match documents_in_order(source, &reader, found, &mut |document| batch.push(document), saved) {
         Err(error) if error.kind == ErrorKind::Damaged => {
@@ -207,7 +207,7 @@ fn documents_in_order(
     found: &Collection,
     take: &mut dyn FnMut(DocumentBuf) -> Result<(), Error>,
     saved: &mut SalvagedCollection,
-) -> Result<Vec<Lost>, Error> {
+) -> Result<Vec<UnreadableRange>, Error> {
     let mut losses = Vec::new();
     let given = match found.order {
         Some(order) => {
@@ -233,7 +233,13 @@ fn documents_in_order(
             Err(error) if error.kind == ErrorKind::Damaged => {
                 saved.lost.push(LostPart::Document(shown(&entry.key)));
                 let (after, up_to) = (None, Some(entry.key));
-                losses.push(Lost { chunk: None, after, up_to, count: None, why: error.message });
+                losses.push(UnreadableRange {
+                    chunk: None,
+                    after,
+                    up_to,
+                    count: None,
+                    why: error.message,
+                });
             }
             Err(error) => return Err(error),
         }
@@ -281,7 +287,7 @@ fn by_places(
 fn fill(
     reader: &Reader<'_>,
     head: &Collection,
-    lost: &Lost,
+    lost: &UnreadableRange,
     batch: &mut Batch<'_>,
 ) -> Result<u64, Error> {
     let successor = |key: &Bytes| Bytes::from([key, &[0][..]].concat());

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use frond_db::{Error, Frond, FrondOptions};
-use frond_remote::home::{self, LogPlace, StoreOptions};
+use frond_remote::tiered::{self, LogPlace, StoreOptions};
 
 use super::values::parse_size;
 
@@ -67,7 +67,7 @@ impl StoreArguments {
             },
             linger: Duration::from_millis(self.store_linger),
         };
-        home::open(directory, &store, options)
+        tiered::open(directory, &store, options)
     }
 
     /// Has what was written sent to the store every minute, until the result is dropped; nothing

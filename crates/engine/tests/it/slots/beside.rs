@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
-use frond_store::depot::{Created, DepotError, ObjectPart, ObjectVersion, Swapped};
+use frond_store::bucket::{BucketError, Created, ObjectPart, ObjectVersion, Swapped};
 use frond_store::io::steady_now;
 use frond_tree::Content;
 
@@ -20,7 +20,7 @@ const COUNTER: &[u8] = b"counter";
 
 /// A bucket that slots of the log reach one by one.
 struct Gate {
-    depot: SimDepot,
+    bucket: SimDepot,
     state: Mutex<GateState>,
     changed: Condvar,
 }
@@ -33,9 +33,9 @@ struct GateState {
 }
 
 impl Gate {
-    fn new(depot: &SimDepot) -> Arc<Gate> {
-        let depot = depot.other_client();
-        Arc::new(Gate { depot, state: Mutex::default(), changed: Condvar::new() })
+    fn new(bucket: &SimDepot) -> Arc<Gate> {
+        let bucket = bucket.other_client();
+        Arc::new(Gate { bucket, state: Mutex::default(), changed: Condvar::new() })
     }
 
     fn state(&self) -> MutexGuard<'_, GateState> {
@@ -77,32 +77,32 @@ impl Gate {
     }
 }
 
-impl Depot for Gate {
-    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, DepotError> {
+impl Bucket for Gate {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, BucketError> {
         match self.goes_through(name) {
-            true => self.depot.create(name, bytes),
+            true => self.bucket.create(name, bytes),
             false => Ok(Created::Unknown),
         }
     }
 
-    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, DepotError> {
-        self.depot.swap(name, was, bytes)
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, BucketError> {
+        self.bucket.swap(name, was, bytes)
     }
 
-    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, DepotError> {
-        self.depot.load(name)
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, BucketError> {
+        self.bucket.load(name)
     }
 
-    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, DepotError> {
-        self.depot.read_many(parts)
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        self.bucket.read_many(parts)
     }
 
-    fn remove(&self, name: &str) -> Result<(), DepotError> {
-        self.depot.remove(name)
+    fn remove(&self, name: &str) -> Result<(), BucketError> {
+        self.bucket.remove(name)
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<String>, DepotError> {
-        self.depot.list(prefix)
+    fn list(&self, prefix: &str) -> Result<Vec<String>, BucketError> {
+        self.bucket.list(prefix)
     }
 
     fn wait(&self, _attempt: u32) {}
@@ -173,9 +173,9 @@ fn counted(engine: &Engine, most: u64) -> u64 {
 
 #[test]
 fn groups_on_their_way_at_once_are_all_acknowledged() {
-    let depot = SimDepot::new(1);
-    let gate = Gate::new(&depot);
-    let engine = Node::new(2, &depot).open_on(gate.clone(), quiet()).expect("it is new");
+    let bucket = SimDepot::new(1);
+    let gate = Gate::new(&bucket);
+    let engine = Node::new(2, &bucket).open_on(gate.clone(), quiet()).expect("it is new");
     gate.shut();
     thread::scope(|scope| {
         let mut clients = Vec::new();
@@ -192,7 +192,7 @@ fn groups_on_their_way_at_once_are_all_acknowledged() {
         }
     });
     drop(engine);
-    let next = Node::successor(3, &depot).open().expect("it takes over");
+    let next = Node::successor(3, &bucket).open().expect("it takes over");
     for name in ["one", "two", "three"] {
         assert_eq!(number(next.snapshot().get(TreeId::SYSTEM, name.as_bytes()).unwrap()), 1);
     }
@@ -200,9 +200,9 @@ fn groups_on_their_way_at_once_are_all_acknowledged() {
 
 #[test]
 fn behind_a_slot_that_never_came_nothing_is_acknowledged_or_taken_over() {
-    let depot = SimDepot::new(1);
-    let gate = Gate::new(&depot);
-    let engine = Node::new(2, &depot).open_on(gate.clone(), quiet()).expect("it is new");
+    let bucket = SimDepot::new(1);
+    let gate = Gate::new(&bucket);
+    let engine = Node::new(2, &bucket).open_on(gate.clone(), quiet()).expect("it is new");
     gate.shut();
     let names = ["there", "lost", "behind", "far behind"];
     let ends = thread::scope(|scope| {
@@ -226,9 +226,9 @@ fn behind_a_slot_that_never_came_nothing_is_acknowledged_or_taken_over() {
     for end in &ends[1..] {
         assert!(matches!(end, Err(EngineError::Unknown(_))), "{ends:?}");
     }
-    assert_eq!(depot.objects().keys().filter(|name| name.contains("/log/")).count(), 3);
+    assert_eq!(bucket.objects().keys().filter(|name| name.contains("/log/")).count(), 3);
     drop(engine);
-    let next = Node::successor(3, &depot).open().expect("it takes over");
+    let next = Node::successor(3, &bucket).open().expect("it takes over");
     let found =
         names.map(|name| number(next.snapshot().get(TreeId::SYSTEM, name.as_bytes()).unwrap()));
     assert_eq!(found, [1, 0, 0, 0]);
@@ -260,27 +260,27 @@ fn count_beside(engine: &Engine, clients: usize, times: usize) -> (u64, u64) {
 #[test]
 fn what_clients_count_beside_each_other_is_there_to_the_last_acknowledged() {
     for_seeds(20, |mut random| {
-        let depot = SimDepot::new(random.next());
-        let mut node = Node::new(random.next(), &depot);
+        let bucket = SimDepot::new(random.next());
+        let mut node = Node::new(random.next(), &bucket);
         drop(node.open().expect("it is new"));
         let (mut acknowledged, mut most) = (0, 0);
         for _ in 0..4 {
             let left = node.disk.kill();
             node = match random.one_in(2) {
                 true => node.again(left),
-                false => Node::successor(random.next(), &depot),
+                false => Node::successor(random.next(), &bucket),
             };
             let engine = node.open().expect("the bucket works");
             let count = counted(&engine, most);
             assert!(acknowledged <= count, "{acknowledged} were acknowledged, {count} are there");
-            depot.set_faults(DepotFaults::MANY);
-            node.depot.cut_after(30 + random.below(60) as u64);
+            bucket.set_faults(DepotFaults::MANY);
+            node.bucket.cut_after(30 + random.below(60) as u64);
             let (more, tried) = count_beside(&engine, 6, 12);
             (acknowledged, most) = (more.max(count), tried.max(most));
-            depot.set_faults(DepotFaults::default());
-            depot.settle();
+            bucket.set_faults(DepotFaults::default());
+            bucket.settle();
         }
-        let last = Node::successor(random.next(), &depot).open().expect("it takes over");
+        let last = Node::successor(random.next(), &bucket).open().expect("it takes over");
         let count = counted(&last, most);
         assert!(acknowledged <= count, "{acknowledged} were acknowledged, {count} are there");
     });
@@ -288,9 +288,9 @@ fn what_clients_count_beside_each_other_is_there_to_the_last_acknowledged() {
 
 #[test]
 fn who_waits_no_longer_hears_that_it_is_unknown_and_the_engine_goes_on() {
-    let depot = SimDepot::new(1);
-    let engine = Node::new(2, &depot).open_with(quiet()).expect("it is new");
-    depot.set_silent(true);
+    let bucket = SimDepot::new(1);
+    let engine = Node::new(2, &bucket).open_with(quiet()).expect("it is new");
+    bucket.set_silent(true);
     let mut transaction = engine.begin();
     transaction.put(TreeId::SYSTEM, Bytes::from("late"), value(1)).expect("it fits");
     let told = transaction.commit_unless_told(Durability::Synced, &|| false);
@@ -299,7 +299,7 @@ fn who_waits_no_longer_hears_that_it_is_unknown_and_the_engine_goes_on() {
     assert_eq!(number(seen.get(TreeId::SYSTEM, b"late").expect("it is read")), 1);
     let told = seen.end_while(&|| false);
     assert!(matches!(told, Err(EngineError::Interrupted)), "{told:?}");
-    depot.set_silent(false);
+    bucket.set_silent(false);
     engine.begin_ahead().end().expect("what it saw is acknowledged");
     assert_eq!(number(engine.snapshot().get(TreeId::SYSTEM, b"late").expect("it is read")), 1);
     put(&engine, "behind it").expect("the engine goes on");
@@ -307,11 +307,11 @@ fn who_waits_no_longer_hears_that_it_is_unknown_and_the_engine_goes_on() {
 
 #[test]
 fn a_close_beside_a_silent_bucket_ends_soon_and_loses_nothing_acknowledged() {
-    let depot = SimDepot::new(1);
-    let node = Node::new(2, &depot);
+    let bucket = SimDepot::new(1);
+    let node = Node::new(2, &bucket);
     let engine = node.open_with(quiet()).expect("it is new");
     put(&engine, "acknowledged").expect("the bucket works");
-    depot.set_silent(true);
+    bucket.set_silent(true);
     let begun = steady_now();
     thread::scope(|scope| {
         let client = scope.spawn(|| put(&engine, "unknown"));
@@ -326,7 +326,7 @@ fn a_close_beside_a_silent_bucket_ends_soon_and_loses_nothing_acknowledged() {
         assert!(matches!(told, Err(EngineError::Unknown(_))), "{told:?}");
     });
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    depot.set_silent(false);
+    bucket.set_silent(false);
     let left = node.disk.kill();
     drop(engine);
     let next = node.again(left).open().expect("it opens");

@@ -12,7 +12,7 @@ use crate::hash::NameHasherBuilder;
 use crate::index::{Index, Known};
 use crate::io::Disk;
 use crate::location::{FrameOffset, PackNumber, PackedChunk, Purpose};
-use crate::manifest::{Aside, AsideWhy, MANIFEST_NAME, Manifest, PackEntry, PackState};
+use crate::manifest::{MANIFEST_NAME, Manifest, PackEntry, PackState, SetAside, SetAsideReason};
 use crate::pack::Pack;
 use crate::pack::format::PACK_MAGIC;
 use crate::pack::reader::{
@@ -246,7 +246,7 @@ impl Loaded {
             let offset = u32::try_from(bytes.start).expect("a window has no more of a pack");
             let place = FrameOffset { offset, bytes: (bytes.end - bytes.start) as u32 };
             let known = manifest.aside.get(&(pack.number, offset)).map(|aside| aside.why);
-            let is_torn = known == Some(AsideWhy::DamagedOrTorn)
+            let is_torn = known == Some(SetAsideReason::DamagedOrTorn)
                 || (bytes_durable <= bytes.start && known.is_none());
             if is_torn {
                 self.note_torn(pack, place, &what);
@@ -264,13 +264,13 @@ impl Loaded {
         }));
         let is_named = !chunks.is_empty();
         let origin = if is_named { HoleOrigin::Named } else { HoleOrigin::Damage };
-        self.index.note_aside(pack.number, place, AsideWhy::Damaged);
+        self.index.note_aside(pack.number, place, SetAsideReason::Damaged);
         self.note_hole(&pack.name, u64::from(place.offset), what, origin);
     }
 
     /// Notes a place that is damaged or was never acknowledged: nothing tells which.
     fn note_torn(&mut self, pack: &Pack, place: FrameOffset, what: &str) {
-        self.index.note_aside(pack.number, place, AsideWhy::DamagedOrTorn);
+        self.index.note_aside(pack.number, place, SetAsideReason::DamagedOrTorn);
         self.note_hole(&pack.name, u64::from(place.offset), what, HoleOrigin::DamageOrCrash);
     }
 
@@ -295,9 +295,9 @@ impl Loaded {
             return Ok(());
         }
         let indexed: HashSet<u32> = chunks.iter().map(|chunk| chunk.place.offset).collect();
-        for (offset, Aside { end, why }) in aside {
+        for (offset, SetAside { end, why }) in aside {
             let place = FrameOffset { offset, bytes: end - offset };
-            if why == AsideWhy::DamagedOrTorn {
+            if why == SetAsideReason::DamagedOrTorn {
                 self.note_torn(pack, place, NO_FRAME);
             } else if !indexed.contains(&offset) {
                 // It was damaged already when the index was made.
@@ -330,7 +330,7 @@ impl Loaded {
         for (hash, damage) in std::mem::take(&mut self.damaged) {
             if self.holds(hash, None)? {
                 let FrameDamage { at, .. } = damage;
-                self.index.note_aside(at.pack, at.place, AsideWhy::Damaged);
+                self.index.note_aside(at.pack, at.place, SetAsideReason::Damaged);
             } else {
                 self.findings.push(damage.of(hash));
                 self.index.note_lost(hash, damage);

@@ -21,20 +21,20 @@ const DIGITS_MAX: usize = 18;
 /// A column that was read.
 pub(super) enum Strings<'a> {
     Same(&'a [u8]),
-    Dictionary { around: Around<'a>, different: Vec<&'a [u8]>, places: Vec<i64> },
-    Plain { around: Around<'a>, bytes: &'a [u8], ends: Vec<usize> },
+    Dictionary { around: Affixes<'a>, different: Vec<&'a [u8]>, places: Vec<i64> },
+    Plain { around: Affixes<'a>, bytes: &'a [u8], ends: Vec<usize> },
     Numbered { around: Box<[Strings<'a>; 2]>, digits: usize, numbers: Vec<i64> },
 }
 
 /// What all strings begin and end with.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct Affixes<'a> {
     before: &'a [u8],
     behind: &'a [u8],
 }
 
-impl<'a> Around<'a> {
-    fn of(strings: &[&'a [u8]]) -> Around<'a> {
+impl<'a> Affixes<'a> {
+    fn of(strings: &[&'a [u8]]) -> Affixes<'a> {
         let first = strings[0];
         let (mut before, mut behind) = (first.len(), first.len());
         for string in &strings[1..] {
@@ -43,7 +43,7 @@ impl<'a> Around<'a> {
         }
         let shortest = strings.iter().map(|string| string.len()).min().unwrap_or(0);
         let behind = behind.min(shortest - before);
-        Around { before: &first[..before], behind: &first[first.len() - behind..] }
+        Affixes { before: &first[..before], behind: &first[first.len() - behind..] }
     }
 
     fn middle<'b>(&self, string: &'b [u8]) -> &'b [u8] {
@@ -55,8 +55,8 @@ impl<'a> Around<'a> {
         write_string(out, self.behind);
     }
 
-    fn read(reader: &mut Reader<'a>) -> Option<Around<'a>> {
-        Some(Around { before: reader.string()?, behind: reader.string()? })
+    fn read(reader: &mut Reader<'a>) -> Option<Affixes<'a>> {
+        Some(Affixes { before: reader.string()?, behind: reader.string()? })
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
         out.truncate(start);
     }
     out.push(FORM_PLAIN);
-    let around = Around::of(strings);
+    let around = Affixes::of(strings);
     around.write(out);
     let middles = strings.iter().map(|string| around.middle(string));
     numbers::write(out, &middles.clone().map(|middle| middle.len() as i64).collect::<Vec<_>>());
@@ -97,7 +97,7 @@ fn write_repeated(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
     let Some((different, places)) = dictionary(strings) else { return false };
     out.push(FORM_DICTIONARY);
     numbers::write(out, &[different.len() as i64]);
-    let around = Around::of(&different);
+    let around = Affixes::of(&different);
     around.write(out);
     different.iter().for_each(|string| write_string(out, around.middle(string)));
     numbers::write(out, &places);
@@ -166,7 +166,7 @@ impl<'a> Strings<'a> {
         }
         match reader.byte()? {
             FORM_PLAIN => {
-                let around = Around::read(reader)?;
+                let around = Affixes::read(reader)?;
                 let mut end = 0usize;
                 let mut ends = Vec::with_capacity(count);
                 for bytes in numbers::read(reader, count)? {
@@ -196,7 +196,7 @@ impl<'a> Strings<'a> {
                 if count < different_count {
                     return None;
                 }
-                let around = Around::read(reader)?;
+                let around = Affixes::read(reader)?;
                 let mut different = Vec::with_capacity(different_count);
                 for _ in 0..different_count {
                     different.push(reader.string()?);

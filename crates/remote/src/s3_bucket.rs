@@ -1,0 +1,303 @@
+//! A bucket as a bucket: conditional puts without retries, and their answers by what is known.
+//!
+//! `object_store` repeats a put that was answered by an error of the server, and then tells the
+//! second answer: "it exists", of what the first one made. So puts under a condition go through a
+//! client that never repeats them, and what isn't known is told as that
+//! ([`frond_store::bucket`]). Reads are repeated: they change nothing.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use frond_db::Error;
+use frond_store::bucket_storage::{
+    Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swapped, pause_before,
+};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use object_store::aws::AmazonS3ConfigKey;
+use object_store::path::Path;
+use object_store::{
+    ClientConfigKey, Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload, RetryConfig, UpdateVersion,
+};
+use tokio::sync::watch;
+
+use crate::bucket_storage::{object_path, s3_builder};
+use crate::runtime::block_on;
+
+/// Requests of one call that are on their way at once.
+const REQUESTS_MAX: usize = 16;
+/// A request that takes so long has failed: a pack of 64 MB has to fit.
+const REQUEST_TIMEOUT: &str = "120 seconds";
+/// A request whose answer doesn't begin in this time, its repetitions included, has none. One that
+/// takes bytes along has more for each megabyte.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+const TIME_A_MEGABYTE: Duration = Duration::from_secs(1);
+/// Reads that are refused are repeated so often, and for so long.
+const READ_RETRIES_MAX: usize = 5;
+const READ_SECONDS_MAX: u64 = 30;
+
+/// A bucket, or a part of one below a prefix.
+pub struct S3Bucket {
+    /// Repeats what fails.
+    reads: Arc<dyn ObjectStore>,
+    /// Repeats nothing.
+    puts: Arc<dyn ObjectStore>,
+    prefix: String,
+    has_hung_up: watch::Sender<bool>,
+}
+
+impl S3Bucket {
+    /// The objects of `store`, which repeats no put, below `prefix`.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> S3Bucket {
+        S3Bucket::of(Arc::clone(&store), store, prefix)
+    }
+
+    /// A bucket of S3 or of what speaks its protocol, by the variables that
+    /// [`Bucket::s3`](crate::bucket_storage::Bucket::s3) reads.
+    ///
+    /// # Errors
+    /// `Unavailable` if these don't fit together.
+    pub fn s3(bucket: &str, prefix: &str) -> Result<S3Bucket, Error> {
+        let client = |max_retries: usize| {
+            let retry_timeout = Duration::from_secs(READ_SECONDS_MAX);
+            let retry = RetryConfig { max_retries, retry_timeout, ..RetryConfig::default() };
+            let timeout = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
+            let builder = s3_builder(bucket)?.with_config(timeout, REQUEST_TIMEOUT);
+            builder
+                .with_retry(retry)
+                .build()
+                .map_err(|error| Error::unavailable(format!("{bucket}: {error}")))
+        };
+        let (reads, puts) = (Arc::new(client(READ_RETRIES_MAX)?), Arc::new(client(0)?));
+        Ok(S3Bucket::of(reads, puts, prefix))
+    }
+
+    fn of(reads: Arc<dyn ObjectStore>, puts: Arc<dyn ObjectStore>, prefix: &str) -> S3Bucket {
+        let (prefix, has_hung_up) = (prefix.to_owned(), watch::Sender::new(false));
+        S3Bucket { reads, puts, prefix, has_hung_up }
+    }
+
+    /// What `request` comes to, if that is soon, and nothing hangs up.
+    async fn within<T>(&self, time: Duration, request: impl Future<Output = T>) -> Option<T> {
+        let mut has_hung_up = self.has_hung_up.subscribe();
+        tokio::select! {
+            done = tokio::time::timeout(time, request) => done.ok(),
+            _ = has_hung_up.wait_for(|it| *it) => None,
+        }
+    }
+
+    fn put(&self, name: &str, mode: PutMode, bytes: Bytes) -> Result<Answer, BucketError> {
+        let time = time_for(bytes.len() as u64);
+        let put = self.within(time, self.put_once(name, mode, bytes));
+        block_on(put).unwrap_or(Ok(Answer::Unknown))
+    }
+
+    /// As [`Bucket::swap`] whose reply nothing waits for longer than `wait`: it is lost then, or not
+    /// even sent.
+    pub(crate) fn swap_impatiently(
+        &self,
+        name: &str,
+        was: &ObjectVersion,
+        bytes: Bytes,
+        wait: Duration,
+    ) -> Result<Swapped, BucketError> {
+        let put = self.put_once(name, PutMode::Update(update_version(was)), bytes);
+        match block_on(async { tokio::time::timeout(wait, put).await }) {
+            Ok(answer) => answer.map(Answer::swapped),
+            Err(_) => Ok(Swapped::Unknown),
+        }
+    }
+
+    async fn put_once(
+        &self,
+        name: &str,
+        mode: PutMode,
+        bytes: Bytes,
+    ) -> Result<Answer, BucketError> {
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let put = self
+            .puts
+            .put_opts(&object_path(&self.prefix, name), PutPayload::from(bytes), options)
+            .await;
+        match put {
+            Ok(done) => Ok(Answer::Yes(version_of(done.e_tag, done.version))),
+            Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+                Ok(Answer::No)
+            }
+            Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
+                let what = "the store has no conditional put".to_owned();
+                Err(BucketError::Refused { name: name.to_owned(), what })
+            }
+            Err(error) => match failed(name, &error) {
+                refused @ BucketError::Refused { .. } => Err(refused),
+                BucketError::Unavailable { .. } => Ok(Answer::Unknown),
+            },
+        }
+    }
+
+    async fn load_one(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, BucketError> {
+        let path = object_path(&self.prefix, name);
+        let found = match self.within(ANSWER_TIME, self.reads.get(&path)).await {
+            Some(Ok(found)) => found,
+            Some(Err(StoreError::NotFound { .. })) => return Ok(None),
+            Some(Err(error)) => return Err(failed(name, &error)),
+            None => return Err(silent(name)),
+        };
+        let version = version_of(found.meta.e_tag.clone(), found.meta.version.clone());
+        let bytes = self.within(time_for(found.meta.size), found.bytes()).await;
+        let bytes = bytes.ok_or_else(|| silent(name))?.map_err(|error| failed(name, &error))?;
+        Ok(Some((bytes, version)))
+    }
+
+    async fn remove_one(&self, name: &str) -> Result<(), BucketError> {
+        match self.within(ANSWER_TIME, self.reads.delete(&object_path(&self.prefix, name))).await {
+            Some(Ok(()) | Err(StoreError::NotFound { .. })) => Ok(()),
+            Some(Err(error)) => Err(failed(name, &error)),
+            None => Err(silent(name)),
+        }
+    }
+
+    async fn read(&self, part: &ObjectPart) -> Result<Option<Bytes>, BucketError> {
+        if part.range.is_empty() {
+            return Ok(Some(Bytes::new()));
+        }
+        let path = object_path(&self.prefix, &part.name);
+        let read = self.reads.get_range(&path, part.range.clone());
+        let time = time_for(part.range.end - part.range.start);
+        let read = tokio::time::timeout(time, read).await.map_err(|_| silent(&part.name))?;
+        match read {
+            Ok(bytes) => {
+                Ok(Some(bytes).filter(|it| it.len() as u64 == part.range.end - part.range.start))
+            }
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed(&part.name, &error)),
+        }
+    }
+}
+
+/// How long a request may take that carries so many bytes.
+fn time_for(bytes: u64) -> Duration {
+    ANSWER_TIME + TIME_A_MEGABYTE * u32::try_from(bytes >> 20).unwrap_or(u32::MAX)
+}
+
+/// That no answer came.
+fn silent(name: &str) -> BucketError {
+    BucketError::Unavailable { name: name.to_owned(), what: "no answer came".to_owned() }
+}
+
+/// What is known of a put.
+enum Answer {
+    Yes(ObjectVersion),
+    No,
+    Unknown,
+}
+
+impl Answer {
+    fn swapped(self) -> Swapped {
+        match self {
+            Answer::Yes(version) => Swapped::Yes(version),
+            Answer::No => Swapped::No,
+            Answer::Unknown => Swapped::Unknown,
+        }
+    }
+}
+
+/// The entity tag and version of an object, in one text.
+fn version_of(e_tag: Option<String>, version: Option<String>) -> ObjectVersion {
+    ObjectVersion(format!("{}\n{}", e_tag.unwrap_or_default(), version.unwrap_or_default()))
+}
+
+fn update_version(version: &ObjectVersion) -> UpdateVersion {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let (e_tag, version) = version.0.split_once('\n').unwrap_or((&version.0, ""));
+    UpdateVersion { e_tag: some(e_tag), version: some(version) }
+}
+
+/// Credentials that no variable names are asked of the machine that Amazon rents out, at an address
+/// of its own, which means nothing elsewhere.
+fn without_credentials(what: &str) -> String {
+    const OF_MACHINE: &str = "169.254.169.254";
+    if what.contains(OF_MACHINE) {
+        format!("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY ({what})")
+    } else {
+        what.to_owned()
+    }
+}
+
+fn failed(name: &str, error: &StoreError) -> BucketError {
+    let name = name.to_owned();
+    match error {
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+            let what = format!(
+                "the store refuses access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be \
+                 those of a user who has access ({error})"
+            );
+            BucketError::Refused { name, what }
+        }
+        // Of a put, this is what stands above the object.
+        StoreError::NotFound { .. } => {
+            BucketError::Refused { name, what: format!("no such bucket ({error})") }
+        }
+        _ => BucketError::Unavailable { name, what: without_credentials(&error.to_string()) },
+    }
+}
+
+impl Bucket for S3Bucket {
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, BucketError> {
+        Ok(match self.put(name, PutMode::Create, bytes)? {
+            Answer::Yes(version) => Created::Made(version),
+            Answer::No => Created::Exists,
+            Answer::Unknown => Created::Unknown,
+        })
+    }
+
+    fn swap(&self, name: &str, was: &ObjectVersion, bytes: Bytes) -> Result<Swapped, BucketError> {
+        self.put(name, PutMode::Update(update_version(was)), bytes).map(Answer::swapped)
+    }
+
+    fn load(&self, name: &str) -> Result<Option<(Bytes, ObjectVersion)>, BucketError> {
+        block_on(self.load_one(name))
+    }
+
+    fn load_many(&self, names: &[String]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        let loads = names.iter().map(|name| self.load_one(name));
+        let found = stream::iter(loads).buffered(REQUESTS_MAX).try_collect::<Vec<_>>();
+        Ok(block_on(found)?.into_iter().map(|found| found.map(|(bytes, _)| bytes)).collect())
+    }
+
+    fn read_many(&self, parts: &[ObjectPart]) -> Result<Vec<Option<Bytes>>, BucketError> {
+        let reads = parts.iter().map(|part| self.read(part));
+        block_on(stream::iter(reads).buffered(REQUESTS_MAX).try_collect::<Vec<_>>())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), BucketError> {
+        block_on(self.remove_one(name))
+    }
+
+    fn remove_many(&self, names: &[String]) -> Result<(), BucketError> {
+        let removals = names.iter().map(|name| self.remove_one(name));
+        block_on(stream::iter(removals).buffered(REQUESTS_MAX).try_for_each(|()| ready(Ok(()))))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>, BucketError> {
+        let below = object_path(&self.prefix, prefix);
+        let found = block_on(async { self.reads.list(Some(&below)).try_collect::<Vec<_>>().await })
+            .map_err(|error| failed(prefix, &error))?;
+        let start = match self.prefix.is_empty() {
+            true => 0,
+            false => Path::from(self.prefix.as_str()).as_ref().len() + "/".len(),
+        };
+        let names = found.iter().filter_map(|object| object.location.as_ref().get(start..));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    fn wait(&self, attempt: u32) {
+        block_on(self.within(pause_before(attempt), std::future::pending::<()>()));
+    }
+
+    fn hang_up(&self) {
+        self.has_hung_up.send_replace(true);
+    }
+}

@@ -1,0 +1,378 @@
+//! A disk whose sealed packs live in a bucket: the disk itself keeps the log, the open packs, and a
+//! bounded part of what was read.
+//!
+//! 1. *The directory leads.* Its own manifest says what its store holds, as ever, and is published
+//!    first. HEAD, an object of the bucket, follows: it lists the packs that lie there, and has a
+//!    manifest for a server that begins without this directory.
+//! 2. *Up, then down.* A sealed pack is put as an object that is never replaced; HEAD is swapped to
+//!    list it; its index is written to a file of its own and synced; only then its file goes. So
+//!    each pack of the manifest lies in the directory or is listed by HEAD, whatever is cut where.
+//! 3. *Down, then gone.* What a collection drops leaves the manifest first, then HEAD, and its
+//!    object goes [`DOOMED_MICROS`] later: readers that hold it read on.
+//! 4. *Fencing.* An opening takes the lead ([`lead`]): it swaps HEAD to a higher epoch. Who led
+//!    before finds its next swap refused, and stops writing. What it acknowledged since its last
+//!    one stays in its directory alone.
+//! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
+//!    any more: the next opening removes them.
+//! 6. *The log* lies on the disk, or as [`slots`] in the bucket; a server that takes over goes on
+//!    from HEAD's manifest there, or from all that was acknowledged.
+//!
+//! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
+//! directory, so a search costs no request.
+
+mod errors;
+mod extents;
+mod file;
+pub(crate) mod format;
+mod lead;
+mod read_ahead;
+mod single_flight;
+mod slots;
+mod uploads;
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use self::extents::Extents;
+use self::file::{Remote, TieredFile};
+use self::format::{Head, PackObject};
+use self::read_ahead::ReadAhead;
+pub use self::slots::{PlacedSlots, Slots};
+use crate::bucket::{Bucket, MeteredBucket, ObjectVersion};
+use crate::error::StoreError;
+use crate::io::{Chance, Clock, Disk, DiskFile, DiskSpace, Due, Machine, Tier, TierState};
+use crate::location::PackNumber;
+
+/// The file that says which bucket a directory's packs lie in.
+pub(crate) const DEPOT_NAME: &str = "DEPOT";
+const DEPOT_NEW_NAME: &str = "DEPOT.new";
+/// The file of extents that were read.
+const EXTENTS_NAME: &str = "EXTENTS";
+/// What the files end with that have the indexes of packs that lie in the bucket.
+const INDEX_SUFFIX: &str = ".index";
+/// An object goes so long after HEAD was swapped not to list it: snapshots live for an hour.
+const DOOMED_MICROS: i64 = 75 * 60 * 1_000_000;
+
+/// How a directory uses its bucket.
+#[derive(Clone, Debug)]
+pub struct TieredOptions {
+    /// What the bucket is called; the directory remembers it.
+    pub place: String,
+    /// Bytes of the file of extents.
+    pub cache_bytes: u64,
+    /// So many bytes of new packs stay on the disk before they are put into the bucket.
+    pub local_bytes_max: u64,
+    /// An empty directory may take the lead from another one: what that acknowledged and didn't
+    /// put into the bucket is not in this one.
+    pub take_over: bool,
+    /// Where what is acknowledged lies.
+    pub log: LogPlace,
+    /// In the bucket, what is to be acknowledged waits so long for more of it, while some is on its
+    /// way.
+    pub linger: Duration,
+}
+
+/// Where what is acknowledged lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LogPlace {
+    /// On the directory's disk, with which it is lost.
+    #[default]
+    Local,
+    /// In the bucket.
+    Bucket,
+}
+
+/// See the module.
+///
+/// *Thread safety*: every method may be called from any number of threads at once. `line` is held
+/// across requests that put; `packs` and `files` never are, and are taken in this order.
+pub struct TieredDisk {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    chance: Arc<dyn Chance>,
+    bucket: Arc<MeteredBucket<Arc<dyn Bucket>>>,
+    options: TieredOptions,
+    /// The log, where it lies in the bucket.
+    slots: Option<Arc<Slots>>,
+    extents: Arc<Extents>,
+    line: Mutex<Line>,
+    /// What lies in the bucket and wasn't dropped.
+    packs: Mutex<BTreeMap<PackNumber, PackObject>>,
+    files: Mutex<BTreeMap<PackNumber, Weak<TieredFile>>>,
+    /// Bytes written to packs since they were last put there.
+    written: Arc<AtomicU64>,
+    is_locked: AtomicBool,
+}
+
+/// What this directory last made of HEAD.
+struct Line {
+    head: Head,
+    version: ObjectVersion,
+    /// Another directory leads.
+    is_deposed: bool,
+    /// Packs that were put, and that HEAD doesn't list yet.
+    put: BTreeMap<PackNumber, PackObject>,
+    /// Objects that HEAD doesn't list any more, and since when.
+    doomed: Vec<(i64, PackObject)>,
+}
+
+impl TieredDisk {
+    /// Takes the lead of the bucket's line for the directory that is `machine`'s disk, which stays
+    /// locked as long as this lives.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`]; [`StoreError::Io`] if disk or bucket don't answer, or if this
+    /// directory can't have the line; [`StoreError::Damaged`] or [`StoreError::Version`] of HEAD or
+    /// of the directory's file.
+    pub fn open(
+        machine: &Machine,
+        bucket: Arc<dyn Bucket>,
+        options: TieredOptions,
+    ) -> Result<TieredDisk, StoreError> {
+        machine.disk.lock().map_err(StoreError::of_lock)?;
+        let bucket = Arc::new(MeteredBucket::new(bucket));
+        let taken = lead::take(machine, &*bucket, &options);
+        let taken = taken.inspect_err(|_| machine.disk.unlock())?;
+        let extents = Extents::open(&*machine.disk, options.cache_bytes)
+            .inspect_err(|_| machine.disk.unlock());
+        let packs = taken.head.packs.clone();
+        let slots = match options.log {
+            LogPlace::Local => None,
+            LogPlace::Bucket => {
+                let (bucket, head) = (Arc::clone(&bucket), &taken.head);
+                Some(Arc::new(Slots::new(bucket, head.epoch, head.slot, options.linger)))
+            }
+        };
+        let line = Line {
+            head: taken.head,
+            version: taken.version,
+            is_deposed: false,
+            put: BTreeMap::new(),
+            doomed: Vec::new(),
+        };
+        Ok(TieredDisk {
+            disk: Arc::clone(&machine.disk),
+            clock: Arc::clone(&machine.clock),
+            chance: Arc::clone(&machine.chance),
+            bucket,
+            options,
+            slots,
+            extents: Arc::new(extents.map_err(|error| StoreError::io(EXTENTS_NAME, error))?),
+            line: Mutex::new(line),
+            packs: Mutex::new(packs),
+            files: Mutex::default(),
+            written: Arc::default(),
+            is_locked: AtomicBool::new(false),
+        })
+    }
+
+    /// The log, where it lies in the bucket.
+    pub fn slots(&self) -> Option<&Arc<Slots>> {
+        self.slots.as_ref()
+    }
+
+    /// Whether HEAD says where the log begins that lies in the bucket: without that, who takes over
+    /// doesn't look for it.
+    pub fn is_log_begun(&self) -> bool {
+        self.line().head.slot.is_some()
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().expect("no panic while the lock is held")
+    }
+
+    fn packs(&self) -> MutexGuard<'_, BTreeMap<PackNumber, PackObject>> {
+        self.packs.lock().expect("no panic while the lock is held")
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<PackNumber, Weak<TieredFile>>> {
+        self.files.lock().expect("no panic while the lock is held")
+    }
+
+    /// The pack's file, which all share that have it open.
+    fn register(&self, number: PackNumber, file: TieredFile) -> Arc<TieredFile> {
+        let file = Arc::new(file);
+        self.files().insert(number, Arc::downgrade(&file));
+        file
+    }
+
+    fn open_pack(&self, number: PackNumber, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = self.files().get(&number).and_then(Weak::upgrade) {
+            return Ok(file);
+        }
+        match self.disk.open(name) {
+            Ok(file) => Ok(self.register(number, TieredFile::local(file, &self.written))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let pack = self.packs().get(&number).copied();
+                let remote = self.remote(number, pack.ok_or(error)?)?;
+                Ok(self.register(number, TieredFile::remote(remote, &self.written)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A pack in the bucket, with its index on the disk.
+    fn remote(&self, number: PackNumber, pack: PackObject) -> io::Result<Remote> {
+        let index = match file::open_index(&*self.disk, number, &pack)? {
+            Some(index) => index,
+            None => {
+                file::fetch_index(&*self.disk, &*self.bucket, number, &pack)?;
+                let lost = || io::Error::other(format!("{number}: its index can't be kept"));
+                file::open_index(&*self.disk, number, &pack)?.ok_or_else(lost)?
+            }
+        };
+        let (bucket, extents) = (Arc::clone(&self.bucket) as _, Arc::clone(&self.extents));
+        Ok(Remote { number, pack, index, bucket, extents, read_ahead: ReadAhead::default() })
+    }
+}
+
+impl Drop for TieredDisk {
+    fn drop(&mut self) {
+        self.disk.unlock();
+    }
+}
+
+/// The bucket that the packs of a directory lie in, if they do.
+///
+/// # Errors
+/// [`StoreError::Io`]; [`StoreError::Damaged`] or [`StoreError::Version`] of the file that says so.
+pub fn place_of(disk: &dyn Disk) -> Result<Option<String>, StoreError> {
+    Ok(lead::read_membership(disk)?.map(|member| member.place))
+}
+
+/// Where the log of a bucket's line lies.
+///
+/// # Errors
+/// [`StoreError::Io`] if the bucket doesn't answer; [`StoreError::Damaged`] or
+/// [`StoreError::Version`] of HEAD.
+pub fn log_place_in(bucket: &dyn Bucket) -> Result<LogPlace, StoreError> {
+    let head = match bucket.load(format::HEAD_NAME).map_err(errors::store_error)? {
+        Some((bytes, _)) => Head::parse(&bytes)?,
+        None => Head::default(),
+    };
+    Ok(if head.slot.is_some() { LogPlace::Bucket } else { LogPlace::Local })
+}
+
+/// Refuses a directory whose packs lie in a bucket, but for a disk that reaches them.
+///
+/// # Errors
+/// [`StoreError::Io`] that says so.
+pub(crate) fn check_tier_is_known(disk: &dyn Disk) -> Result<(), StoreError> {
+    if disk.tier().is_some() || disk.open(DEPOT_NAME).is_err() {
+        return Ok(());
+    }
+    let what = "the packs of this directory lie in a store: frond serve --store opens it, and commands \
+                reach it by that server's address";
+    Err(StoreError::io(DEPOT_NAME, io::Error::other(what)))
+}
+
+/// Whether a file is one of those that this module keeps beside others.
+fn is_own(name: &str) -> bool {
+    name == DEPOT_NAME
+        || name == DEPOT_NEW_NAME
+        || name == EXTENTS_NAME
+        || name.ends_with(INDEX_SUFFIX)
+}
+
+impl Disk for TieredDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.create(name)?;
+        match PackNumber::from_file_name(name) {
+            Some(number) => Ok(self.register(number, TieredFile::local(file, &self.written))),
+            None => Ok(file),
+        }
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        match PackNumber::from_file_name(name) {
+            Some(number) => self.open_pack(number, name),
+            None => self.disk.open(name),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = self.disk.list()?;
+        names.retain(|name| !is_own(name));
+        names.extend(self.packs().keys().map(PackNumber::to_string));
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let Some(number) = PackNumber::from_file_name(name) else {
+            return self.disk.remove(name);
+        };
+        self.files().remove(&number);
+        let was_there = self.packs().remove(&number).is_some();
+        if was_there {
+            self.extents.forget(number);
+            // Its file stays readable for a caller that holds it.
+            let _ = self.disk.remove(&file::index_name(number));
+        }
+        match self.disk.remove(name) {
+            Err(error) if was_there && error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn space(&self) -> io::Result<Option<DiskSpace>> {
+        self.disk.space()
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.disk.sync_directory()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        match self.is_locked.swap(true, Ordering::SeqCst) {
+            true => Err(ErrorKind::WouldBlock.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn unlock(&self) {
+        self.is_locked.store(false, Ordering::SeqCst);
+    }
+
+    fn tier(&self) -> Option<&dyn Tier> {
+        Some(self)
+    }
+}
+
+impl Tier for TieredDisk {
+    fn due(&self) -> Due {
+        let (written, most) = (self.written.load(Ordering::Relaxed), self.options.local_bytes_max);
+        match written {
+            _ if written < most => Due::No,
+            _ if written < most.saturating_mul(2) => Due::Soon,
+            _ => Due::Now,
+        }
+    }
+
+    fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError> {
+        self.put_all(files, manifest)
+    }
+
+    fn is_deposed(&self) -> bool {
+        self.line().is_deposed
+    }
+
+    fn hang_up(&self) {
+        self.bucket.hang_up();
+    }
+
+    fn state(&self) -> TierState {
+        TierState {
+            bytes_waiting: self.written.load(Ordering::Relaxed),
+            requests: self.bucket.requests(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Taking the lead of a line.
+//!
+//! 1. The directory says who it is, in a file of its own; HEAD says who leads. A directory that
+//!    leads goes on. One that holds data, while another leads, has lost the line, and is refused.
+//!    An empty one may take over if its operator says so.
+//! 2. HEAD is swapped to this directory and an epoch that is higher by one. From then on no other
+//!    swaps it: its condition is broken.
+//! 3. A directory without a manifest gets HEAD's.
+//! 4. Objects of earlier epochs that HEAD doesn't list go: their writers can't list them any more.
+//!    So do slots of the log that it doesn't need.
+//!
+//! *Crash*: before 2, nothing has changed but that the directory has a name. Between 2 and 3 HEAD
+//! says that this directory leads, which goes on with 3.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+
+use bytes::Bytes;
+
+use super::errors::{ASKED_MAX, store_error};
+use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
+use super::slots;
+use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, file};
+use crate::bucket::{Bucket, ObjectVersion, create_until_known, swap_until_known};
+use crate::error::StoreError;
+use crate::io::{Chance, Disk, Machine};
+use crate::manifest::{self, MANIFEST_NAMES, PublishError};
+
+/// A line that is led.
+pub(super) struct Lead {
+    pub(super) head: Head,
+    pub(super) version: ObjectVersion,
+}
+
+/// What keeps a directory from having the line.
+fn refused(what: String) -> StoreError {
+    StoreError::io(DEPOT_NAME, io::Error::other(what))
+}
+
+/// A number that no other has.
+pub(super) fn nonce(chance: &dyn Chance) -> Nonce {
+    let mut nonce = Nonce::default();
+    chance.fill(&mut nonce);
+    nonce
+}
+
+/// See the module.
+///
+/// # Errors
+/// As [`TieredDisk::open`](super::TieredDisk::open).
+pub(super) fn take(
+    machine: &Machine,
+    bucket: &dyn Bucket,
+    options: &TieredOptions,
+) -> Result<Lead, StoreError> {
+    let disk = &*machine.disk;
+    let member = read_membership(disk)?;
+    if let Some(member) = member.as_ref().filter(|member| member.place != options.place) {
+        let what = format!("its packs lie in {}, not in {}", member.place, options.place);
+        return Err(refused(what));
+    }
+    let found = load_head(bucket)?;
+    let has_manifest = has_manifest(disk)?;
+    let head = found.as_ref().map(|(head, _)| head);
+    check(disk, member.as_ref(), has_manifest, (head, options))?;
+    let id = match member {
+        Some(member) => member.id,
+        None => {
+            let id = nonce(&*machine.chance);
+            write_membership(disk, &Membership { id, place: options.place.clone() })?;
+            id
+        }
+    };
+    let taken = swap(&*machine.chance, bucket, found, id)?;
+    if !has_manifest && !taken.head.manifest.is_empty() {
+        // The manifest last: what is cut off here begins again.
+        file::fetch_indexes(disk, bucket, &taken.head.packs)
+            .map_err(|error| StoreError::io("the bucket", error))?;
+        begin_with(disk, &taken.head.manifest)?;
+    }
+    remove_orphans(bucket, &taken.head);
+    Ok(taken)
+}
+
+/// Refuses a directory that can't have the line.
+fn check(
+    disk: &dyn Disk,
+    member: Option<&Membership>,
+    has_manifest: bool,
+    (head, options): (Option<&Head>, &TieredOptions),
+) -> Result<(), StoreError> {
+    let place = &options.place;
+    let Some(head) = head else {
+        let is_whole = member.is_none() || !has_manifest || has_all_packs(disk)?;
+        let what = format!("{place} has no HEAD any more, and this directory not all of its packs");
+        return if is_whole { Ok(()) } else { Err(refused(what)) };
+    };
+    if head.slot.is_some() && options.log == LogPlace::Local {
+        let what = format!("the log of {place} lies there, too: --store-log bucket");
+        return Err(refused(what));
+    }
+    if member.is_some_and(|member| member.id == head.leader) {
+        return Ok(());
+    }
+    let epoch = head.epoch;
+    if has_manifest {
+        let what = format!(
+            "another directory leads {place}, since epoch {epoch}: this one has data of its own \
+             and can't continue there; start with an empty directory"
+        );
+        return Err(refused(what));
+    }
+    if !options.take_over {
+        let what = format!(
+            "another directory leads {place}, since epoch {epoch}. If that one is lost{}, let \
+             this one take over with --store-take-over",
+            match head.slot {
+                Some(_) => "",
+                None => ", with all that it acknowledged and hadn't sent yet",
+            }
+        );
+        return Err(refused(what));
+    }
+    if head.manifest.is_empty() {
+        return Err(refused(format!(
+            "{place} has nothing whole yet: there is nothing to take over"
+        )));
+    }
+    Ok(())
+}
+
+/// Swaps HEAD to this directory, in the next epoch.
+///
+/// # Errors
+/// [`StoreError::Io`] if the bucket doesn't answer, or another directory was faster.
+pub(super) fn swap(
+    chance: &dyn Chance,
+    bucket: &dyn Bucket,
+    found: Option<(Head, ObjectVersion)>,
+    id: Nonce,
+) -> Result<Lead, StoreError> {
+    let (head, was) = match found {
+        Some((head, was)) => (head, Some(was)),
+        None => (Head::default(), None),
+    };
+    let head = Head {
+        generation: head.generation + 1,
+        epoch: head.epoch + 1,
+        nonce: nonce(chance),
+        leader: id,
+        ..head
+    };
+    let bytes = head.encode();
+    let swapped = match was {
+        Some(was) => swap_until_known(bucket, HEAD_NAME, &was, &bytes),
+        None => create_until_known(bucket, HEAD_NAME, &bytes),
+    };
+    let lost = || refused("another directory took the lead just now".to_owned());
+    let version = swapped.map_err(store_error)?.ok_or_else(lost)?;
+    Ok(Lead { head, version })
+}
+
+fn has_manifest(disk: &dyn Disk) -> Result<bool, StoreError> {
+    for name in MANIFEST_NAMES {
+        match disk.open(name) {
+            Ok(_) => return Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(StoreError::io(name, error)),
+        }
+    }
+    Ok(false)
+}
+
+/// Whether each pack of the manifest has its file.
+fn has_all_packs(disk: &dyn Disk) -> Result<bool, StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io(".", error))?;
+    let manifest = manifest::read(disk)?.map(|found| found.manifest).unwrap_or_default();
+    Ok(manifest.packs.iter().all(|pack| names.contains(&pack.number.to_string())))
+}
+
+/// Gives a directory the manifest that lay in HEAD.
+fn begin_with(disk: &dyn Disk, bytes: &Bytes) -> Result<(), StoreError> {
+    let manifest = manifest::parse(bytes, HEAD_NAME)?;
+    manifest::publish(disk, &manifest).map(drop).map_err(|error| match error {
+        PublishError::Unchanged(error) | PublishError::Unknown(error) => error,
+    })
+}
+
+fn remove_orphans(bucket: &dyn Bucket, head: &Head) {
+    let listed: BTreeSet<String> = head.packs.values().map(PackObject::name).collect();
+    // What can't be listed or removed now is found by a later opening.
+    for name in bucket.list(PACKS_PREFIX).unwrap_or_default() {
+        if epoch_of(&name).is_some_and(|epoch| epoch < head.epoch) && !listed.contains(&name) {
+            let _ = bucket.remove(&name);
+        }
+    }
+    if let Some(first) = head.slot {
+        slots::remove_left(bucket, first);
+    }
+}
+
+/// HEAD, if there is one. One that is damaged is fetched again first.
+pub(super) fn load_head(bucket: &dyn Bucket) -> Result<Option<(Head, ObjectVersion)>, StoreError> {
+    for attempt in 1.. {
+        let Some((bytes, version)) = bucket.load(HEAD_NAME).map_err(store_error)? else {
+            return Ok(None);
+        };
+        match Head::parse(&bytes) {
+            Err(_) if attempt < ASKED_MAX => {}
+            parsed => return Ok(Some((parsed?, version))),
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// What a directory says of its bucket, if its packs lie in one.
+///
+/// # Errors
+/// [`StoreError::Io`]; [`StoreError::Damaged`] or [`StoreError::Version`] of the file.
+pub(super) fn read_membership(disk: &dyn Disk) -> Result<Option<Membership>, StoreError> {
+    let io = |error| StoreError::io(DEPOT_NAME, error);
+    let file = match disk.open(DEPOT_NAME) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(io)?,
+    };
+    let bytes = usize::try_from(file.bytes().map_err(io)?);
+    let mut bytes = vec![0; bytes.map_err(|_| StoreError::damaged(DEPOT_NAME, 0, "too large"))?];
+    file.read_exact_at(0, &mut bytes).map_err(io)?;
+    Membership::parse(&bytes, DEPOT_NAME).map(Some)
+}
+
+fn write_membership(disk: &dyn Disk, member: &Membership) -> Result<(), StoreError> {
+    let write = || {
+        let file = match disk.create(DEPOT_NEW_NAME) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                disk.remove(DEPOT_NEW_NAME)?;
+                disk.create(DEPOT_NEW_NAME)
+            }
+            created => created,
+        }?;
+        file.write_all_at(0, &member.encode())?;
+        file.sync()?;
+        disk.rename(DEPOT_NEW_NAME, DEPOT_NAME)?;
+        disk.sync_directory()
+    };
+    write().map_err(|error| StoreError::io(DEPOT_NAME, error))
+}

@@ -1,0 +1,20 @@
+//! A part of a tree that can't be read, as a walk of the tree meets it.
+
+use bytes::Bytes;
+
+use crate::chunk::ChunkHash;
+
+/// A part of a tree that can't be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnreadableRange {
+    /// The chunk that leads to it.
+    pub chunk: Option<ChunkHash>,
+    /// Its keys are greater than this one; `None`: it has the tree's first.
+    pub after: Option<Bytes>,
+    /// Its last key; `None`: it has the tree's last.
+    pub up_to: Option<Bytes>,
+    /// How many entries it has, if that is told elsewhere.
+    pub count: Option<u64>,
+    /// What is wrong.
+    pub why: String,
+}

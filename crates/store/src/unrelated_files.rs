@@ -1,0 +1,58 @@
+//! Files that are not Frond's: no data directory is made where there are some.
+//!
+//! A directory may become a data directory if it is one, or is empty but for what a cut-off
+//! beginning, the file system or hidden files of others have left there.
+
+use std::path::Path;
+
+use crate::MANIFEST_NAMES;
+
+/// The first file, by name, for which `directory` must not become a data directory.
+#[must_use]
+pub fn unrelated_file(directory: &Path) -> Option<String> {
+    if MANIFEST_NAMES.iter().any(|name| directory.join(name).is_file()) {
+        return None;
+    }
+    // One that can't be looked into is reported when it is opened.
+    let entries = std::fs::read_dir(directory).ok()?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| is_foreign(name)).min()
+}
+
+fn is_foreign(name: &str) -> bool {
+    let is_ours = name == "LOCK"
+        || name == "RESERVE"
+        || name.starts_with("MANIFEST")
+        || name.starts_with("COPIES")
+        || name.starts_with("DEPOT")
+        || name == "EXTENTS"
+        || name.ends_with(".index")
+        || name.ends_with(".pack")
+        || name.starts_with("log-")
+        || name.starts_with("spare-log-");
+    !is_ours && name != "lost+found" && !name.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cut_off_beginning_leaves_is_not_foreign() {
+        for (name, expected) in [
+            ("LOCK", false),
+            ("MANIFEST.new", false),
+            ("MANIFEST.copy.new", false),
+            ("COPIES.new", false),
+            ("00000000.pack", false),
+            ("log-0000000001", false),
+            ("spare-log-0000000001", false),
+            ("lost+found", false),
+            (".DS_Store", false),
+            ("letter.txt", true),
+            ("log", true),
+        ] {
+            assert_eq!(is_foreign(name), expected, "{name}");
+        }
+    }
+}
