@@ -57,10 +57,10 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "engine",
-        rooms: "ids reach entry change_note error space background options fingerprint log order horizon overlay \
-                fault state held_states queue signals snapshot slow write_memory statistics kept_states shared changes \
-                moments transaction \
-                compaction gc commit follow check image recovery past threads engine",
+        rooms: "ids cursor_progress entry change_event error disk_reserve background options fingerprint log order durable_horizon overlay \
+                fault state readable_states queue signals snapshot slow_commits write_memory statistics retained_states shared changes \
+                recent_snapshots transaction \
+                compaction gc commit follow check image recovery rebuilt_snapshots threads engine",
         gate: None,
         upward: 0,
         in_rings: 0,

@@ -7,10 +7,20 @@ use std::path::Path;
 const REFUSED: &[(&str, &str)] = &[
     (
         "engine",
-        "courtesy Courtesy let_others_go in_bits pace Pace Turn wait_for_room steady SteadyStore \
-         trouble Troubles Pause rounds Rounds work Work born Born Births turnover intents Intents \
-         claims Claims Manner Standing Beginning Footprint AsItIs own_writes OwnWrites reads \
-         move_snapshot Era Improvement opening spares settle weigh Told Place",
+        "courtesy Courtesy let_others_go in_bits pace Pace Turn wait_for_room steady \
+         SteadyStore trouble Troubles Pause rounds Rounds work Work born Born Births turnover \
+         intents Intents claims Claims Manner Standing Beginning Footprint AsItIs own_writes \
+         OwnWrites reads move_snapshot Era Improvement opening spares settle weigh Told Place \
+         growth terms KeptSegments Term leave_out leave_out_record turned_bit turned_byte \
+         turn_bit_back patience Patience ForLog moments past PastError past_at past_from \
+         await_past held_states HeldStates Held Ended kept_states KeptStates KeptState \
+         trim_kept_states reach Reach Come slow space Space DiskRoom quiet Quiet send_whole \
+         swap_whole note_whole WHOLE_SUFFIX directory directory_chunks copy_directory Horizon \
+         Line Ahead ForeignWalk MembersHave Gathered foreign_chunks take_along_foreign_chunks \
+         for_each_foreign change_note ChangeNote ChangeContent LoggedChange ChangeBytes \
+         ToldRecord AtWork AppliedBefore NoSpares Whole Sought counted Counted \
+         commit_unawaited end_unawaited told_values whole_where_told FLAG_TELLS is_untold \
+         commit_unless_told is_told tell_line line_up is_stale_in_line Before",
     ),
     ("doc", "Place Met Found Learnt Left Known Spot Walked"),
     ("script", "Asked NotRun"),

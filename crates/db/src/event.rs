@@ -1,6 +1,6 @@
 //! What a transaction tells of its changes, for change streams: how it lies in the log.
 //!
-//! The engine keeps it (`frond_engine::ChangeNote`): a *scope* (which collection, when), a *head*
+//! The engine keeps it (`frond_engine::ChangeEvent`): a *scope* (which collection, when), a *head*
 //! (what happened) and content (the document of an insertion or a replacement, which the log has
 //! once). The bytes are docs/format/log.md's "What is told".
 //!
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value};
-use frond_engine::{ChangeBytes, ChangeContent, ChangeNote, Engine, LoggedChange, Transaction};
+use frond_engine::{ChangeEvent, Engine, EventContent, LoggedContent, LoggedEvent, Transaction};
 
 use crate::error::Error;
 use crate::session::RetryKey;
@@ -97,9 +97,9 @@ pub struct Event {
     /// What the head says: `key`, `description`, `to` and others by kind.
     pub facts: DocumentBuf,
     /// The document.
-    pub content: ChangeBytes,
+    pub content: LoggedContent,
     /// What the document was before, where its collection keeps that.
-    pub before: ChangeBytes,
+    pub before: LoggedContent,
 }
 
 /// Tells of one collection, or of a whole branch.
@@ -122,7 +122,7 @@ impl EventRecorder {
     ) -> Option<EventRecorder> {
         let is_silent =
             SILENT_DATABASES.contains(&database) || collection.starts_with(SILENT_PREFIX);
-        if !engine.tells() || is_silent {
+        if !engine.records_events() || is_silent {
             return None;
         }
         let mut scope = DocumentBuilder::new();
@@ -138,7 +138,7 @@ impl EventRecorder {
 
     /// Tells of something without a document.
     pub fn tell(&self, transaction: &mut Transaction, kind: EventKind, facts: Document<'_>) {
-        self.tell_with(transaction, kind, facts, ChangeContent::None);
+        self.tell_with(transaction, kind, facts, EventContent::None);
     }
 
     /// Tells of something with a document, or nothing in its place.
@@ -147,13 +147,17 @@ impl EventRecorder {
         transaction: &mut Transaction,
         kind: EventKind,
         facts: Document<'_>,
-        content: ChangeContent,
+        content: EventContent,
     ) {
         let mut head = vec![kind as u8];
         if !facts.is_empty() {
             head.extend_from_slice(facts.as_bytes());
         }
-        transaction.tell(ChangeNote { scope: self.scope.clone(), head: head.into(), content });
+        transaction.record_event(ChangeEvent {
+            scope: self.scope.clone(),
+            head: head.into(),
+            content,
+        });
     }
 }
 
@@ -172,7 +176,7 @@ impl EventKind {
 
 /// Tells that all of a transaction that told anything is a client's.
 pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
-    if transaction.told().is_empty() {
+    if transaction.events().is_empty() {
         return;
     }
     let mut head = vec![EventKind::InTransaction as u8];
@@ -181,7 +185,7 @@ pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
     facts.append("s", Value::Binary(session)).append("n", Value::Int64(key.number));
     head.extend_from_slice(facts.build().as_bytes());
     let scope = DocumentBuf::empty().into_bytes();
-    transaction.tell(ChangeNote { scope, head: head.into(), content: ChangeContent::None });
+    transaction.record_event(ChangeEvent { scope, head: head.into(), content: EventContent::None });
 }
 
 impl EventScope {
@@ -214,7 +218,7 @@ impl Event {
     ///
     /// # Errors
     /// `Damaged` if it isn't what this module tells.
-    pub fn decode_all(told: &[LoggedChange]) -> Result<Vec<Event>, Error> {
+    pub fn decode_all(told: &[LoggedEvent]) -> Result<Vec<Event>, Error> {
         let mut last: Option<(&Bytes, Arc<EventScope>)> = None;
         let events = told.iter().map(|told| {
             let scope = match &last {
@@ -227,14 +231,14 @@ impl Event {
         events.collect()
     }
 
-    fn decode(told: &LoggedChange, scope: Arc<EventScope>) -> Result<Event, Error> {
+    fn decode(told: &LoggedEvent, scope: Arc<EventScope>) -> Result<Event, Error> {
         let (kind, facts) = told.head.split_first().ok_or_else(damaged)?;
         let kind = KINDS.iter().find(|known| **known as u8 == *kind).ok_or_else(damaged)?;
         let facts = match facts.is_empty() {
             true => DocumentBuf::empty(),
             false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
         };
-        let (content, before) = (told.content.clone(), ChangeBytes::None);
+        let (content, before) = (told.content.clone(), LoggedContent::None);
         Ok(Event { kind: *kind, scope, facts, content, before })
     }
 }

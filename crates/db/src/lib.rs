@@ -76,7 +76,7 @@ pub use database::Database;
 pub use error::{Error, ErrorKind};
 pub use frond::{Frond, FrondOptions, Notice};
 pub use frond_engine::{
-    ChangeRetention, DiskRoom, Durability, Fault, ReclaimOptions, Reserve, RetentionBegins,
+    ChangeRetention, DiskStatus, Durability, Fault, ReclaimOptions, Reserve, RetentionBegins,
 };
 pub use frond_query::{Code, Collation};
 pub use frond_store::{GcReport, memory_queue};

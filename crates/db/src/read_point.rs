@@ -63,8 +63,8 @@ impl Frond {
     ///
     /// # Errors
     /// `Closed` if the engine is, or a sync fails meanwhile.
-    pub fn await_past(&self, time: Timestamp) -> Result<(), Error> {
-        Ok(self.engine().await_past(Sequence(time.0))?)
+    pub fn await_settled(&self, time: Timestamp) -> Result<(), Error> {
+        Ok(self.engine().await_settled(Sequence(time.0))?)
     }
 
     /// The version of a database that `name` named at `moment`, as it was then. It is only read.

@@ -5,7 +5,7 @@
 //! ([`crate::changes`]): so a merge of a million documents takes the log no more than one of none.
 
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value as BsonValue};
-use frond_engine::{ChangeContent, Engine, Transaction};
+use frond_engine::{Engine, EventContent, Transaction};
 use frond_store::ChunkHash;
 use frond_tree::{Change, Tree, TreeFormat, Value};
 
@@ -60,12 +60,12 @@ pub fn tell_rewritten(
         teller.tell(transaction, EventKind::Rewritten, facts.view());
         return Ok(());
     };
-    let whole = |document: DocumentBuf| ChangeContent::Whole(document.into_bytes());
+    let whole = |document: DocumentBuf| EventContent::Whole(document.into_bytes());
     for DocumentEvent { kind, facts, document, before } in changes {
         if let Some(before) = before.filter(|_| rewriting.keeps_images) {
             teller.tell_with(transaction, EventKind::PreImage, Document::empty(), whole(before));
         }
-        let content = document.map_or(ChangeContent::None, whole);
+        let content = document.map_or(EventContent::None, whole);
         teller.tell_with(transaction, kind, facts.view(), content);
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use frond_engine::{DiskRoom, Engine};
+use frond_engine::{DiskStatus, Engine};
 use frond_query::pipeline::{Spill, SpillFile};
 use frond_query::{Code, QueryError};
 use frond_store::io::{Disk, DiskFile};
@@ -60,12 +60,12 @@ impl Room {
         if unseen < LOOK_BYTES {
             return Ok(());
         }
-        let Some(room) = self.engine.room().filter(DiskRoom::is_short) else {
+        let Some(room) = self.engine.room().filter(DiskStatus::is_short) else {
             self.unseen.store(0, Ordering::Relaxed);
             return Ok(());
         };
         self.unseen.store(LOOK_BYTES, Ordering::Relaxed);
-        let DiskRoom { free, reserve, .. } = room;
+        let DiskStatus { free, reserve, .. } = room;
         let message = format!(
             "no temporary file of a sort or group may grow: {free} bytes are free on the disk, and \
              {reserve} bytes are reserved for deletes and garbage collection"

@@ -130,7 +130,7 @@ impl Terms<'_> {
     /// Ends a transaction that has written nothing, or leaves its end to be awaited.
     fn end(&self, transaction: Transaction) -> Result<(), Error> {
         match self.deferred {
-            Some(deferred) => deferred.add(transaction.end_unawaited(), self.interrupt),
+            Some(deferred) => deferred.add(transaction.end_pending(), self.interrupt),
             None => end(transaction, self.interrupt),
         }
     }
@@ -342,7 +342,7 @@ impl Frond {
         match terms.deferred {
             Some(deferred) if !system::changes_catalog(&transaction) => {
                 let goes_on = || interrupt.check().is_ok();
-                let placed = transaction.commit_unawaited(durability, &goes_on);
+                let placed = transaction.commit_pending(durability, &goes_on);
                 deferred.add(outcome(placed, interrupt)?, interrupt)
             }
             _ => self.commit(transaction, durability, interrupt),
@@ -362,7 +362,7 @@ impl Frond {
         let committed = match change {
             // What is known of the catalog is right only if this waits for what becomes of it.
             Some(_) => transaction.commit_while(durability, &goes_on),
-            None => transaction.commit_unless_told(durability, &goes_on),
+            None => transaction.commit_unless_interrupted(durability, &goes_on),
         };
         outcome(committed, interrupt).map(drop)
     }

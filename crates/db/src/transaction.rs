@@ -163,7 +163,7 @@ impl Transaction {
     /// `WriteConflict` if another transaction was first; `NoSuchTransaction` if it had ended;
     /// [`ErrorKind::Unknown`] if only opening the directory again tells whether it was committed.
     pub fn commit(&self, durability: Durability, remember: Option<RetryKey>) -> Result<(), Error> {
-        self.commit_unless_told(durability, remember, &Interrupt::default())
+        self.commit_unless_interrupted(durability, remember, &Interrupt::default())
     }
 
     /// As [`Transaction::commit`], for whom `interrupt` ends the wait for a bucket that has the
@@ -172,7 +172,7 @@ impl Transaction {
     /// # Errors
     /// As `commit`; what `interrupt` says, as [`ErrorKind::Unknown`]: it may have been committed,
     /// or may be yet, and [`Frond::await_line`] waits for that.
-    pub fn commit_unless_told(
+    pub fn commit_unless_interrupted(
         &self,
         durability: Durability,
         remember: Option<RetryKey>,
@@ -404,7 +404,7 @@ impl Transaction {
         if !own.is_stale() {
             return Ok(false);
         }
-        let goes_ahead = terms.sight == RetrySnapshot::Ahead && own.is_stale_in_line();
+        let goes_ahead = terms.sight == RetrySnapshot::Ahead && own.is_stale_among_queued();
         if goes_ahead && terms.foresees && !own.is_ahead() {
             // What fails is not foreseen.
             let _ = own.foresee(|own| body(own, Aim::Foresee));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use frond_store::{Chunk, StoreError};
 
-use crate::change_note::LoggedChange;
+use crate::change_event::LoggedEvent;
 use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::decode;
@@ -25,11 +25,11 @@ pub struct Changes {
 
 /// What one transaction told.
 #[derive(Clone, Debug)]
-pub struct ToldRecord {
+pub struct LoggedEvents {
     /// The transaction's place.
     pub sequence: Sequence,
     /// What it told, in order; nothing for most transactions that no client follows.
-    pub events: Vec<LoggedChange>,
+    pub events: Vec<LoggedEvent>,
     /// The chunks to which that leads, and others that the transaction brought.
     pub chunks: Vec<Chunk>,
     /// How much memory they hold together: all of the transaction's record.
@@ -64,7 +64,7 @@ impl Changes {
     ///
     /// # Errors
     /// [`ChangesError::Gone`]; [`ChangesError::Store`] if a segment can't be read or is damaged.
-    pub fn next_record(&mut self) -> Result<Option<ToldRecord>, ChangesError> {
+    pub fn next_record(&mut self) -> Result<Option<LoggedEvents>, ChangesError> {
         self.check_kept()?;
         let read = self.read();
         if read.is_err() {
@@ -91,7 +91,7 @@ impl Changes {
         Ok(())
     }
 
-    fn read(&mut self) -> Result<Option<ToldRecord>, StoreError> {
+    fn read(&mut self) -> Result<Option<LoggedEvents>, StoreError> {
         let end = self.shared.horizon.end();
         if end.sequence <= self.after {
             return Ok(None);
@@ -122,13 +122,13 @@ impl Changes {
             if sequence <= self.after {
                 continue;
             }
-            let told = decode::told(&payload);
+            let events = decode::events(&payload);
             let (events, chunks) =
-                told.map_err(|what| damaged(follower.segment(), LogOffset(0), what))?;
+                events.map_err(|what| damaged(follower.segment(), LogOffset(0), what))?;
             self.after = sequence;
             self.follower = Some(follower);
             let bytes = payload.len() as u64;
-            return Ok(Some(ToldRecord { sequence, events, chunks, bytes }));
+            return Ok(Some(LoggedEvents { sequence, events, chunks, bytes }));
         }
     }
 }
@@ -140,13 +140,13 @@ impl Shared {
     /// As there.
     pub fn forget_changes(&self) -> Result<(), EngineError> {
         if !self.kept.may_be_on() {
-            return Ok(self.trim_kept_states()?);
+            return Ok(self.trim_retained_states()?);
         }
         let io = |error| StoreError::io("a segment of the log that was kept", error);
         let _no_spares = self.recycled.none().map_err(io)?;
         self.flush()?;
         let end = self.horizon.end();
         self.kept.forget((end.segment, end.sequence)).map_err(io)?;
-        Ok(self.kept_states.keep_from(&*self.store, None)?)
+        Ok(self.retained_states.keep_from(&*self.store, None)?)
     }
 }

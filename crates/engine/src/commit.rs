@@ -36,16 +36,16 @@
 //! that transactions may be relaxed: no other machine sees them before, and that several groups are
 //! led beside each other (`beside`).
 
+mod admission;
 mod closing;
-mod growth;
 mod lead;
 mod pipelined;
 mod prepare;
 mod read_queued;
 mod refusal;
+mod retention;
 mod staging;
 mod stall;
-mod terms;
 mod waiting;
 
 use std::sync::Arc;
@@ -56,13 +56,13 @@ use crate::ids::Sequence;
 use crate::log::record::Record;
 use crate::log::writer::PendingRecord;
 use crate::overlay::memtable::Memtable;
+use crate::queue::commit_wait::{CommitWait, DurabilityWait};
 use crate::queue::conflicts::{ConflictSet, TransactionStart};
 use crate::queue::group::{Call, Group, Insertion, Outcome};
-use crate::queue::patience::{ForLog, Patience};
-use crate::queue::queued_reads::Ahead;
+use crate::queue::queued_reads::QueuedReads;
 use crate::queue::{Lead, Queue};
 use crate::shared::Shared;
-use crate::slow::{Stage, Stopwatch};
+use crate::slow_commits::{Stage, Stopwatch};
 use crate::state::{Sealed, TreeGeneration};
 use crate::statistics::counters::Counters;
 use crate::transaction::Durability;
@@ -89,7 +89,7 @@ impl Shared {
         own: WriteSet,
         durability: Durability,
         held_locks: &mut HeldLocks,
-        patience: Patience<'_>,
+        patience: CommitWait<'_>,
     ) -> Result<Sequence, EngineError> {
         let bytes = own.bytes();
         let mut watch = Stopwatch::start();
@@ -113,7 +113,7 @@ impl Shared {
         &self,
         beginning: TransactionStart<'_>,
         Prepared { record, conflict_set, payloads, .. }: Prepared,
-        (durability, awaits): (Durability, ForLog<'_>),
+        (durability, awaits): (Durability, DurabilityWait<'_>),
         held_locks: &mut HeldLocks,
         watch: &mut Stopwatch,
     ) -> Result<Sequence, EngineError> {
@@ -126,10 +126,10 @@ impl Shared {
         // From here on a panic leaves open what becomes of the transaction.
         let _panics = PoisonOnPanic(self);
         let member =
-            self.line_up(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
+            self.enqueue(&mut queue, &record, &conflict_set, payloads, (sequence, durability));
         if let Some(member) = member {
             let is_led = self.call_leader(&queue);
-            let is_left = matches!(awaits, ForLog::Never);
+            let is_left = matches!(awaits, DurabilityWait::Never);
             let lead = if is_led || is_left { None } else { queue.take_lead() };
             drop(queue);
             drop(record);
@@ -137,7 +137,7 @@ impl Shared {
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
-            let ForLog::While(goes_on) = awaits else {
+            let DurabilityWait::While(goes_on) = awaits else {
                 // The next that waits leads, or else the thread that syncs now and then.
                 self.signals.want_sync();
                 return Ok(sequence);
@@ -171,8 +171,8 @@ impl Shared {
     ) -> Result<(), EngineError> {
         queue.check_open()?;
         queue.check_leads(beginning.sequence)?;
-        let is_untold = beginning.term != self.kept.term() && self.kept.is_on();
-        if is_untold || beginning.ahead.is_some_and(Ahead::is_refused) {
+        let lacks_events = beginning.term != self.kept.term() && self.kept.is_on();
+        if lacks_events || beginning.ahead.is_some_and(QueuedReads::is_refused) {
             return Err(EngineError::Withdrawn);
         }
         if let Some((tree, key)) = queue.conflicts.conflict(beginning, record, conflict_set) {
@@ -191,7 +191,7 @@ impl Shared {
 
     /// Gives a valid transaction its place in the log. It is visible then, unless it is returned as
     /// a member of the group that forms.
-    fn line_up(
+    fn enqueue(
         &self,
         queue: &mut Queue,
         record: &Record,
@@ -275,7 +275,7 @@ impl Shared {
             watch.lap(Stage::Group);
             match call {
                 Call::End(Outcome::Durable) => return Ok(()),
-                Call::End(Outcome::Look) => return self.look(sequence, durability),
+                Call::End(Outcome::Recheck) => return self.look(sequence, durability),
                 Call::Lead => {
                     let lead = self.queue().take_lead();
                     if let Some(lead) = lead {

@@ -26,7 +26,7 @@
 mod flush;
 mod fold;
 pub(crate) mod publish;
-mod whole;
+mod self_contained;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -15,6 +15,7 @@ use frond_tree::{Tree, TreeFormat};
 use crate::background::errors::Failure;
 use crate::changes::Changes;
 use crate::compaction::publish::ROOT_NAME;
+use crate::disk_reserve::DiskStatus;
 use crate::error::EngineError;
 use crate::fault::Fault;
 use crate::gc::reclaim::ReclaimOptions;
@@ -22,12 +23,11 @@ use crate::ids::{Sequence, TreeId};
 use crate::image::Image;
 use crate::options::{ChangeRetention, EngineOptions, RetentionBegins};
 use crate::order::{Order, SetEntry, SlotOrder};
-use crate::past::PastError;
+use crate::rebuilt_snapshots::RebuildError;
 use crate::recovery;
 use crate::shared::Shared;
-use crate::slow::SlowCommit;
+use crate::slow_commits::SlowCommit;
 use crate::snapshot::Snapshot;
-use crate::space::DiskRoom;
 use crate::threads::Threads;
 use crate::transaction::Transaction;
 use crate::transaction::held_locks::LockMode;
@@ -102,7 +102,7 @@ impl Engine {
         {
             // What a crash or damage took of the second copies.
             let publisher = shared.publisher();
-            shared.copy_directory(publisher.root, false);
+            shared.copy_metadata(publisher.root, false);
         }
         let threads = Arc::new(Threads::start(&shared)?);
         Ok(Engine { shared, threads })
@@ -233,22 +233,22 @@ impl Engine {
     /// `goes_on` is asked all the while.
     ///
     /// # Errors
-    /// [`PastError::Gone`] if the log doesn't reach it; [`PastError::Interrupted`] if `goes_on`
+    /// [`RebuildError::Gone`] if the log doesn't reach it; [`RebuildError::Interrupted`] if `goes_on`
     /// says no; as [`Engine::await_visible`], and what reading meets.
-    pub fn past_at(
+    pub fn rebuild_snapshot_at(
         &self,
         moment: Sequence,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Snapshot, PastError> {
-        self.shared.past_at(moment, goes_on)
+    ) -> Result<Snapshot, RebuildError> {
+        self.shared.rebuild_snapshot_at(moment, goes_on)
     }
 
     /// Every moment from this one on can be read.
     ///
     /// # Errors
     /// What the store says.
-    pub fn past_from(&self) -> Result<Sequence, EngineError> {
-        self.shared.past_from()
+    pub fn oldest_rebuildable(&self) -> Result<Sequence, EngineError> {
+        self.shared.oldest_rebuildable()
     }
 
     /// Waits until all is visible that will ever have its place up to `moment`, to which clocks
@@ -256,14 +256,14 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::await_visible`].
-    pub fn await_past(&self, moment: Sequence) -> Result<(), EngineError> {
-        self.shared.await_past(moment)
+    pub fn await_settled(&self, moment: Sequence) -> Result<(), EngineError> {
+        self.shared.await_settled(moment)
     }
 
     /// Lets no caller read a moment before now again, leased or not. Snapshots that are held stay.
     pub fn forget_past(&self) {
         self.shared.current.forget_past();
-        self.shared.kept_states.forget_ranges(|_| false);
+        self.shared.retained_states.forget_ranges(|_| false);
     }
 
     /// Begins a transaction at what is visible now.
@@ -391,7 +391,7 @@ impl Engine {
     }
 
     /// How the disk is; `None` if it doesn't tell.
-    pub fn room(&self) -> Option<DiskRoom> {
+    pub fn room(&self) -> Option<DiskStatus> {
         self.shared.space.room()
     }
 
@@ -440,7 +440,7 @@ impl Engine {
     /// Has `sink` told of what fails in the background and is tried again: a line each, once until
     /// that work succeeds. Only the first sink is.
     pub fn on_failure(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
-        self.shared.background.errors.tell(sink);
+        self.shared.background.errors.report_to(sink);
     }
 
     /// What failed last in the background since the opening.
@@ -465,7 +465,7 @@ impl Engine {
 
     /// Whether transactions can tell what they change, and that is kept for a while: in a set by
     /// other members, if not here.
-    pub fn tells(&self) -> bool {
+    pub fn records_events(&self) -> bool {
         self.is_in_set() || self.shared.kept.is_on()
     }
 

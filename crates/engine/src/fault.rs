@@ -27,11 +27,11 @@ pub struct Fault {
 pub(crate) struct FaultCell {
     fault: OnceLock<Fault>,
     sink: OnceLock<Sink>,
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl FaultCell {
-    /// Keeps the first fault; it is to be told by [`FaultCell::tell`] when no lock is held.
+    /// Keeps the first fault; it is to be told by [`FaultCell::report`] when no lock is held.
     pub fn set(&self, message: &str, at_micros: i64) {
         drop(self.fault.set(Fault { message: message.to_owned(), at_micros }));
     }
@@ -44,13 +44,13 @@ impl FaultCell {
     /// Has `sink` told, at once if there is a fault by now. Only the first sink is.
     pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
         drop(self.sink.set(Box::new(sink)));
-        self.tell();
+        self.report();
     }
 
     /// Tells a fault that wasn't told yet. The caller holds no lock.
-    pub fn tell(&self) {
+    pub fn report(&self) {
         let (Some(fault), Some(sink)) = (self.fault.get(), self.sink.get()) else { return };
-        if !self.is_told.swap(true, Ordering::AcqRel) {
+        if !self.is_reported.swap(true, Ordering::AcqRel) {
             sink(fault);
         }
     }
@@ -76,11 +76,11 @@ mod tests {
             }
             cell.set("first", 1);
             cell.set("second", 2);
-            cell.tell();
+            cell.report();
             if !sink_comes_first {
                 cell.on_fault(sink);
             }
-            cell.tell();
+            cell.report();
             assert_eq!(*told.lock().unwrap(), ["first"]);
             assert_eq!(cell.get(), Some(&Fault { message: "first".to_owned(), at_micros: 1 }));
         }

@@ -27,10 +27,10 @@ use frond_store::io::steady_now;
 use frond_store::{Chunk, ChunkHash, StoreError};
 
 use crate::commit::PoisonOnPanic;
+use crate::durable_horizon::DurableEnd;
 use crate::error::EngineError;
-use crate::horizon::DurableEnd;
 use crate::ids::{Sequence, TreeId};
-use crate::log::decode::{Before, DecodeError, Decoded};
+use crate::log::decode::{DecodeError, Decoded, PriorValues};
 use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
 use crate::order::SetEntry;
@@ -39,7 +39,7 @@ use crate::overlay::pending::NewChunks;
 use crate::queue::Queue;
 use crate::queue::group::{Group, Outcome};
 use crate::shared::Shared;
-use crate::slow::Stopwatch;
+use crate::slow_commits::Stopwatch;
 
 /// So long a reader waits for a moment that others know of.
 const APPLIED_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// Lines up what is to be applied, up to `last`: what is sealed from now on has it.
-    fn begin_to_apply(&self, last: Sequence) -> Result<AtWork, EngineError> {
+    fn begin_to_apply(&self, last: Sequence) -> Result<ApplyContext, EngineError> {
         let (mut queue, writer) = self.take_writer()?;
         if queue.leads_from.is_some() {
             queue.writer = Some(writer);
@@ -102,7 +102,7 @@ impl Shared {
         }
         queue.last = last;
         queue.last_live = last;
-        Ok(AtWork { writer, memtable: Arc::clone(&queue.active), segment: queue.segment })
+        Ok(ApplyContext { writer, memtable: Arc::clone(&queue.active), segment: queue.segment })
     }
 
     fn insert_applied(
@@ -111,7 +111,7 @@ impl Shared {
         sequence: Sequence,
         payload: &Bytes,
     ) -> Result<(), EngineError> {
-        let mut before = AppliedBefore { shared: self, sequence, origins: Vec::new() };
+        let mut before = AppliedValues { shared: self, sequence, origins: Vec::new() };
         let decoded = Decoded::new(payload, &mut before).map_err(|error| match error {
             DecodeError::Wrong(what) => {
                 StoreError::damaged("an entry of the set's log", 0, what).into()
@@ -189,7 +189,7 @@ impl Shared {
             self.fail(&mut queue, &format!("the log could not be synced: {error}"));
         }
         let closed = queue.check_open();
-        self.hand_over(queue, &Group::default(), Outcome::Look);
+        self.hand_over(queue, &Group::default(), Outcome::Recheck);
         closed
     }
 
@@ -227,21 +227,21 @@ impl Shared {
 }
 
 /// What an entry is applied with.
-struct AtWork {
+struct ApplyContext {
     writer: Writer,
     memtable: Arc<Memtable>,
     segment: SegmentNumber,
 }
 
 /// What was there before a transaction that is applied.
-struct AppliedBefore<'a> {
+struct AppliedValues<'a> {
     shared: &'a Shared,
     sequence: Sequence,
     /// The chunks from which its own are made.
     origins: Vec<ChunkHash>,
 }
 
-impl AppliedBefore<'_> {
+impl AppliedValues<'_> {
     fn read(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
         let (state, _) = self.shared.current();
         let before = self.sequence.preceding();
@@ -259,7 +259,7 @@ impl AppliedBefore<'_> {
     }
 }
 
-impl Before for AppliedBefore<'_> {
+impl PriorValues for AppliedValues<'_> {
     fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
         self.read(tree, key).map_err(DecodeError::Before)
     }

@@ -3,6 +3,6 @@
 //! keep too much.
 
 pub(crate) mod expiry;
-pub(crate) mod quiet;
+pub(crate) mod idle;
 pub mod reclaim;
 pub(crate) mod scrub;

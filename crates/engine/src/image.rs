@@ -21,8 +21,8 @@ use crate::log::format::SegmentNumber;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::state::Base;
-use crate::state::directory::{self, GetSome};
 use crate::state::format::{EngineState, base_key, base_value, encode_base};
+use crate::state::metadata_chunks::{self, GetSome};
 
 /// The root that a store has while it becomes a data directory.
 const BEGUN_NAME: &str = "begun";
@@ -42,12 +42,12 @@ impl Image {
     ///
     /// # Errors
     /// `Damaged` if a chunk isn't what it should be; as `get`.
-    pub fn directory_chunks<E: From<EngineError>>(
+    pub fn metadata_chunks<E: From<EngineError>>(
         root: ChunkHash,
         get: GetSome<'_, E>,
     ) -> Result<Vec<Chunk>, E> {
         let mut found = Vec::new();
-        directory::walk(root, get, &mut |chunk| found.push(chunk))?;
+        metadata_chunks::walk(root, get, &mut |chunk| found.push(chunk))?;
         Ok(found)
     }
 

@@ -11,19 +11,22 @@
 //! for whom), `write_memory` (who waits for memory), `log` (segments, writing, recovery), `queue`
 //! (the order of transactions: conflicts, groups) and `commit` (group commit, and who is slowed
 //! down), `compaction` (flushing, folding by key range and for version commits, merging,
-//! publishing), `background` (errors, backpressure, whose turn it is), `threads`, `held_states` and
+//! publishing), `background` (errors, backpressure, whose turn it is), `threads`, `readable_states` and
 //! `moments` (reading what was visible once), `gc` (collecting, rereading, expiry of snapshots),
-//! `recovery`, `kept_states` and `past` (any moment that the kept log reaches), `image` (all of it
+//! `recovery`, `retained_states` and `past` (any moment that the kept log reaches), `image` (all of it
 //! as a chunk), [`engine`]. This crate doesn't know what keys and values mean.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod background;
-mod change_note;
+mod change_event;
 mod changes;
 mod check;
 mod commit;
 mod compaction;
+mod cursor_progress;
+mod disk_reserve;
+mod durable_horizon;
 pub mod engine;
 mod entry;
 pub mod error;
@@ -31,25 +34,22 @@ mod fault;
 mod fingerprint;
 mod follow;
 mod gc;
-mod held_states;
-mod horizon;
 pub mod ids;
 mod image;
-mod kept_states;
 mod log;
-mod moments;
 mod options;
 pub mod order;
 mod overlay;
-mod past;
 mod queue;
-mod reach;
+mod readable_states;
+mod rebuilt_snapshots;
+mod recent_snapshots;
 mod recovery;
+mod retained_states;
 mod shared;
 mod signals;
-pub mod slow;
+pub mod slow_commits;
 pub mod snapshot;
-mod space;
 mod state;
 pub mod statistics;
 mod threads;
@@ -57,21 +57,21 @@ pub mod transaction;
 mod write_memory;
 
 pub use background::errors::Failure;
-pub use change_note::{ChangeBytes, ChangeContent, ChangeNote, LoggedChange};
-pub use changes::{Changes, ChangesError, ToldRecord};
+pub use change_event::{ChangeEvent, EventContent, LoggedContent, LoggedEvent};
+pub use changes::{Changes, ChangesError, LoggedEvents};
+pub use disk_reserve::{DiskStatus, Reserve};
 pub use engine::{Engine, EngineCounters};
 pub use error::EngineError;
 pub use fault::Fault;
 pub use gc::reclaim::ReclaimOptions;
 pub use ids::{Sequence, TreeId};
 pub use image::Image;
-pub use log::leave_out::leave_out_record;
+pub use log::omit_record::omit_record;
 pub use options::{ChangeRetention, EngineOptions, RetentionBegins};
-pub use past::PastError;
-pub use slow::{SlowCommit, Stage};
+pub use rebuilt_snapshots::RebuildError;
+pub use slow_commits::{SlowCommit, Stage};
 pub use snapshot::Snapshot;
 pub use snapshot::cursor::EntryCursor;
-pub use space::{DiskRoom, Reserve};
 pub use statistics::Histogram;
 pub use transaction::held_locks::{LockMode, Wait};
-pub use transaction::{Durability, Savepoint, Statement, Transaction, Unawaited};
+pub use transaction::{Durability, PendingCommit, Savepoint, Statement, Transaction};

@@ -1,19 +1,19 @@
 //! The write-ahead log: segments of chained records ([`format`]), one [`writer`], [`recovery`], and
-//! the files of old segments for new ones ([`recycled`]). Segments are [`kept`] for change
+//! the files of old segments for new ones ([`recycled`]). Segments are [`retained`] for change
 //! streams ([`follow`]).
 
+mod bit_flip;
 pub(crate) mod decode;
 pub(crate) mod follow;
 pub(crate) mod format;
-pub(crate) mod kept;
-pub(crate) mod leave_out;
+pub(crate) mod omit_record;
 pub(crate) mod patch;
 pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod recycled;
 pub(crate) mod repeat;
+pub(crate) mod retained;
 mod segment;
-mod turned_bit;
 pub(crate) mod writer;
 
 /// The most that a transaction may hold; what is larger replaces a tree's base.

@@ -3,7 +3,7 @@
 use frond_store::local::LocalOptions;
 
 use crate::background::backpressure::SEALED_COUNT_MAX;
-use crate::space::Reserve;
+use crate::disk_reserve::Reserve;
 
 /// Settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Copy, Debug)]

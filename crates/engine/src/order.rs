@@ -15,15 +15,15 @@
 //! these than an entry takes come by entries before (`crate::commit`'s `staging`); a transaction
 //! that brings more itself is refused before it has a place.
 
-mod foreign;
 pub(crate) mod format;
+mod referenced_chunks;
 mod slots;
 
 use bytes::Bytes;
 use frond_store::{ChunkHash, StoreError};
 
-pub(crate) use foreign::{ForeignWalk, Gathered, MembersHave};
 pub use format::{ENTRY_BYTES_MAX, SetEntry, first_sequence};
+pub(crate) use referenced_chunks::{ChunkBatch, ReferencedChunks, SharedChunks};
 pub use slots::SlotOrder;
 
 use crate::ids::Sequence;
@@ -38,12 +38,16 @@ const ENTRY_BYTES_TARGET: usize = 8 << 20;
 /// majority; the others may be called meanwhile.
 pub trait Order: Send + Sync {
     /// Proposes entries, in their order, and returns once all are committed: then every member
-    /// will apply them. `told` gets why that takes long.
+    /// will apply them. `report_delay` gets why that takes long.
     ///
     /// # Errors
     /// Why that isn't known. Some of them may be committed yet, so nothing more can be proposed by
     /// this engine: it is closed, and opened again behind what was committed.
-    fn agree(&self, entries: Vec<Bytes>, told: &dyn Fn(StoreError)) -> Result<(), StoreError>;
+    fn agree(
+        &self,
+        entries: Vec<Bytes>,
+        report_delay: &dyn Fn(StoreError),
+    ) -> Result<(), StoreError>;
 
     /// Whether other machines apply what is agreed on: nothing is visible before it is.
     fn is_set(&self) -> bool {
@@ -51,7 +55,7 @@ pub trait Order: Send + Sync {
     }
 
     /// Is told of a state, before it is sent to a store's tier, that has all up to a moment.
-    fn note_whole(&self, _root: ChunkHash, _horizon: Sequence) {}
+    fn note_self_contained(&self, _root: ChunkHash, _horizon: Sequence) {}
 
     /// The slots of a log in a bucket: groups are led beside each other then, and `agree` isn't
     /// called.
@@ -66,7 +70,7 @@ pub(crate) fn entries_of(records: &[PendingRecord]) -> Vec<Bytes> {
     let mut bytes = 0;
     let together = records.chunk_by(move |left, right| {
         bytes += left.carried_bytes();
-        let is_alone = [left, right].iter().any(|record| !record.foreign_chunks.is_empty());
+        let is_alone = [left, right].iter().any(|record| !record.referenced_chunks.is_empty());
         let goes_on = !is_alone && bytes + right.carried_bytes() <= ENTRY_BYTES_TARGET;
         bytes = if goes_on { bytes } else { 0 };
         goes_on

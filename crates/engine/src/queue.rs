@@ -9,11 +9,11 @@
 //! 4. `in_hand` has one group at most, while `writer` is absent; where the log lies in a bucket,
 //!    as many as may be on their way there, in the order of their places (`commit::beside`).
 
+pub(crate) mod commit_wait;
 pub(crate) mod commits;
 pub(crate) mod conflicts;
 pub(crate) mod group;
 pub(crate) mod key_locks;
-pub(crate) mod patience;
 pub(crate) mod queued_reads;
 
 use std::collections::{HashMap, VecDeque};
@@ -30,7 +30,7 @@ use crate::log::writer::{PendingRecord, Writer, WriterCounters};
 use crate::overlay::memtable::Memtable;
 use crate::queue::conflicts::ConflictTable;
 use crate::queue::group::{Group, Insertion};
-use crate::queue::queued_reads::Line;
+use crate::queue::queued_reads::QueuedCommits;
 
 /// An opening skips so many Sequences: relaxed transactions that a crash took had greater ones than
 /// the last that is found, and theirs must not be given out again. So that this holds over several
@@ -70,7 +70,7 @@ pub(crate) struct Queue {
     /// A leader gathers the next of these.
     pub is_gathering: bool,
     /// What those that read ahead depend on.
-    pub line: Arc<Line>,
+    pub queued: Arc<QueuedCommits>,
     /// How many wait for a change, see [`commits::CommitQueue`].
     pub watchers: u64,
     /// Records that wait for a leader.
@@ -159,7 +159,7 @@ impl Queue {
             in_hand: VecDeque::new(),
             beside_max: None,
             is_gathering: false,
-            line: Arc::default(),
+            queued: Arc::default(),
             watchers: 0,
             pending: Vec::new(),
             pending_bytes: 0,

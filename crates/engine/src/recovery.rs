@@ -15,17 +15,17 @@ use frond_tree::{Bounds, Direction, Edit, Tree, TreeFormat};
 
 use crate::background::Background;
 use crate::compaction::publish::{ROOT_NAME, swap_root};
+use crate::disk_reserve::DiskReserve;
+use crate::durable_horizon::{DurableEnd, DurableHorizon};
 use crate::error::EngineError;
 use crate::fault::FaultCell;
-use crate::horizon::{DurableEnd, Horizon};
 use crate::ids::{Sequence, TreeId, TreeIds};
 use crate::image::Image;
-use crate::kept_states::KeptStates;
-use crate::log::decode::{Before, DecodeError, Decoded};
+use crate::log::decode::{DecodeError, Decoded, PriorValues};
 use crate::log::format::{LogOffset, SegmentNumber, damaged};
-use crate::log::kept::{KeptSegments, first_kept};
 use crate::log::recovery::{ExpectedSegments, LogEnd, Replay, replay};
 use crate::log::recycled::RecycledSegments;
+use crate::log::retained::{RetainedSegments, first_kept};
 use crate::log::writer::Writer;
 use crate::options::EngineOptions;
 use crate::overlay::memtable::Memtable;
@@ -34,12 +34,12 @@ use crate::overlay::recycled::Recycler;
 use crate::queue::Queue;
 use crate::queue::commits::CommitQueue;
 use crate::queue::key_locks::KeyLocks;
+use crate::retained_states::RetainedStates;
 use crate::shared::Shared;
 use crate::signals::Signals;
-use crate::slow::Slowest;
+use crate::slow_commits::Slowest;
 use crate::snapshot::current::Current;
 use crate::snapshot::open_transactions::OpenTransactions;
-use crate::space::Space;
 use crate::state::format::{
     EngineState, base_key, base_value, decode_base, decode_base_key, decode_base_value, encode_base,
 };
@@ -82,7 +82,7 @@ pub(crate) fn open(
     }
     let segments = (kept, first, end.next);
     let now = u64::try_from(machine.clock.now_micros() / 1_000_000).unwrap_or(0);
-    let kept = KeptSegments::open(&machine.disk, options.changes, segments, parts.last, now);
+    let kept = RetainedSegments::open(&machine.disk, options.changes, segments, parts.last, now);
     let beyond = std::mem::take(&mut parts.beyond);
     let publisher = Publisher { root, published, first_segment: first, beyond };
     Ok(assemble(machine, (pending, recycler, Arc::new(kept)), options, publisher, parts, &end))
@@ -242,7 +242,7 @@ impl Replay for Replayed<'_> {
     }
 }
 
-impl Before for Replayed<'_> {
+impl PriorValues for Replayed<'_> {
     fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
         self.value_before(tree, key).map_err(DecodeError::Before)
     }
@@ -319,7 +319,11 @@ fn lost(sequence: Sequence, error: &EngineError) -> UnreadableRange {
 
 fn assemble(
     machine: &Machine,
-    (pending, recycler, kept): (Arc<Layered<StoreWithPending>>, Arc<Recycler>, Arc<KeptSegments>),
+    (pending, recycler, kept): (
+        Arc<Layered<StoreWithPending>>,
+        Arc<Recycler>,
+        Arc<RetainedSegments>,
+    ),
     options: EngineOptions,
     publisher: Publisher,
     parts: ReplayedParts,
@@ -332,14 +336,14 @@ fn assemble(
         _ => (SegmentNumber(end.next.0 - 1), end.previous.offset),
     };
     let (segment, offset) = durable;
-    let horizon = Horizon::new(DurableEnd { sequence: parts.last, segment, offset });
+    let horizon = DurableHorizon::new(DurableEnd { sequence: parts.last, segment, offset });
     let active = Arc::clone(&parts.state.active);
     let mut queue = Queue::new(writer, end.next, active, parts.last);
     queue.segment_bytes = end.bytes;
     let store: Arc<dyn ChunkStore> = Arc::clone(&pending) as Arc<dyn ChunkStore>;
     let shared = Shared {
         machine: machine.clone(),
-        space: Space::open(machine, options.reserve),
+        space: DiskReserve::open(machine, options.reserve),
         local_format: publisher.published.bases.format,
         current: Current::new(Arc::clone(&store), parts.state, parts.last),
         skipped: (parts.last, queue.last),
@@ -356,7 +360,7 @@ fn assemble(
         conflict_seed: random(&*machine.chance),
         transactions: OpenTransactions::default(),
         key_locks: KeyLocks::default(),
-        kept_states: KeptStates::default(),
+        retained_states: RetainedStates::default(),
         recycler,
         published: Published::new(
             publisher,

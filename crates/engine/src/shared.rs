@@ -17,14 +17,14 @@ use frond_store::{ChunkStore, Layered, StoreError};
 use frond_tree::{TreeError, TreeFormat};
 
 use crate::background::Background;
+use crate::disk_reserve::DiskReserve;
+use crate::durable_horizon::DurableHorizon;
 use crate::error::EngineError;
 use crate::fault::FaultCell;
 use crate::fingerprint;
-use crate::horizon::Horizon;
 use crate::ids::{Sequence, TreeId, TreeIds};
-use crate::kept_states::KeptStates;
-use crate::log::kept::KeptSegments;
 use crate::log::recycled::RecycledSegments;
+use crate::log::retained::RetainedSegments;
 use crate::options::EngineOptions;
 use crate::order::Order;
 use crate::overlay::pending::StoreWithPending;
@@ -32,12 +32,12 @@ use crate::overlay::recycled::Recycler;
 use crate::queue::Queue;
 use crate::queue::commits::CommitQueue;
 use crate::queue::key_locks::KeyLocks;
+use crate::retained_states::RetainedStates;
 use crate::signals::Signals;
-use crate::slow::Slowest;
+use crate::slow_commits::Slowest;
 use crate::snapshot::Snapshot;
 use crate::snapshot::current::Current;
 use crate::snapshot::open_transactions::OpenTransactions;
-use crate::space::Space;
 use crate::state::State;
 use crate::state::published::{Published, Publisher};
 use crate::statistics::counters::Counters;
@@ -54,11 +54,11 @@ pub(crate) struct Shared {
     /// Files of the log for segments to come.
     pub recycled: Arc<RecycledSegments>,
     /// The segments kept for change streams.
-    pub kept: Arc<KeptSegments>,
+    pub kept: Arc<RetainedSegments>,
     /// How far the log is durable.
-    pub horizon: Horizon,
+    pub horizon: DurableHorizon,
     /// Disk space that is held back.
-    pub space: Space,
+    pub space: DiskReserve,
     pub local_format: TreeFormat,
     pub tree_ids: TreeIds,
     /// What is visible now.
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     /// Which keys they have claimed.
     pub key_locks: KeyLocks,
     /// Published states that are kept, and what was made of them.
-    pub kept_states: KeptStates,
+    pub retained_states: RetainedStates,
     /// Memory for memtables.
     pub recycler: Arc<Recycler>,
     /// What the store's root names; see `compaction::publish`.
@@ -113,8 +113,8 @@ impl Shared {
     }
 
     /// Every State that a reader may still use, the current one last.
-    pub fn held_states(&self) -> Vec<Arc<State>> {
-        self.current.held_states()
+    pub fn readable_states(&self) -> Vec<Arc<State>> {
+        self.current.readable_states()
     }
 
     /// Makes everything up to `sequence` visible. The caller holds the queue's lock.

@@ -20,7 +20,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::interleave::{Interleave, MemtableCursor, Source};
 use crate::overlay::memtable::Window;
 use crate::overlay::run::RunCursor;
-use crate::queue::queued_reads::Ahead;
+use crate::queue::queued_reads::QueuedReads;
 use crate::snapshot::current::View;
 use crate::snapshot::cursor::EntryCursor;
 use crate::state::{Base, State, TreeGeneration};
@@ -45,14 +45,14 @@ impl Snapshot {
     }
 
     /// What `view` shows with all that is in line.
-    pub(crate) fn ahead(view: &View, ahead: Ahead) -> Snapshot {
+    pub(crate) fn ahead(view: &View, ahead: QueuedReads) -> Snapshot {
         let (store, state) = (Arc::clone(&view.store), Arc::clone(&view.state));
         let sequence = ahead.sequence;
         Snapshot { view: Arc::new(View { store, state, ahead: Some(ahead) }), sequence }
     }
 
     /// How it shows what was in line, if it does.
-    pub(crate) fn as_ahead(&self) -> Option<&Ahead> {
+    pub(crate) fn as_ahead(&self) -> Option<&QueuedReads> {
         self.view.ahead.as_ref()
     }
 

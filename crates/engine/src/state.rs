@@ -15,9 +15,9 @@
 
 pub(crate) mod base;
 pub(crate) mod compaction_progress;
-pub(crate) mod directory;
 mod expiry;
 pub(crate) mod format;
+pub(crate) mod metadata_chunks;
 pub(crate) mod published;
 pub(crate) mod table;
 pub(crate) mod unpublished;

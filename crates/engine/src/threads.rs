@@ -154,7 +154,7 @@ fn send_until_stopped(shared: &Shared) {
     maintenance.send_until_stopped(&mut |sent| match sent {
         Ok(()) => {
             if std::mem::take(&mut is_failing) {
-                shared.background.errors.tell_line("the store takes packs again");
+                shared.background.errors.report_line("the store takes packs again");
             }
         }
         Err(error) => {

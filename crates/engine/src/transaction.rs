@@ -14,14 +14,14 @@ use frond_store::{Chunk, ChunkHash, Session, StoreError};
 use frond_tree::format::KEY_BYTES_MAX;
 use frond_tree::{Tree, TreeError, Value};
 
-use crate::change_note::ChangeNote;
+use crate::change_event::ChangeEvent;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 pub use crate::log::TRANSACTION_BYTES_MAX;
-use crate::log::kept::Term;
+use crate::log::retained::RetentionTerm;
 use crate::overlay::run::DELETION_FLAG;
+use crate::queue::commit_wait::{CommitWait, DurabilityWait};
 use crate::queue::conflicts::TransactionStart;
-use crate::queue::patience::{ForLog, Patience};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
@@ -72,7 +72,7 @@ pub struct Transaction {
     /// Whether it gives space back; see `space`.
     gives_back: bool,
     /// In which term of keeping the log it began.
-    term: Term,
+    term: RetentionTerm,
     /// Protects from collection what is put for this transaction. Held until it is committed.
     _session: Session,
 }
@@ -350,16 +350,16 @@ impl Transaction {
     }
 
     /// Tells those who follow the log what this transaction changes: undone with its savepoints.
-    /// Only where the engine keeps it ([`Engine::tells`](crate::Engine::tells)).
-    pub fn tell(&mut self, told: ChangeNote) {
+    /// Only where the engine keeps it ([`Engine::records_events`](crate::Engine::records_events)).
+    pub fn record_event(&mut self, event: ChangeEvent) {
         if self.shared.kept.is_on() {
-            self.own.tell(told);
+            self.own.record_event(event);
         }
     }
 
     /// What was told so far.
-    pub fn told(&self) -> &[ChangeNote] {
-        self.own.told()
+    pub fn events(&self) -> &[ChangeEvent] {
+        self.own.events()
     }
 
     /// Ends it without a commit. Returns once what it read may be told: at once unless it was begun
@@ -408,7 +408,7 @@ impl Transaction {
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
-        self.commit_as(durability, goes_on, ForLog::While(&|| true))
+        self.commit_as(durability, goes_on, DurabilityWait::While(&|| true))
     }
 
     /// As [`Transaction::commit_while`], for a caller that may also be told to end while it waits
@@ -416,40 +416,40 @@ impl Transaction {
     ///
     /// # Errors
     /// As `commit_while`; [`EngineError::Unawaited`] if it may have been written, or may yet be.
-    pub fn commit_unless_told(
+    pub fn commit_unless_interrupted(
         self,
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
-        self.commit_as(durability, goes_on, ForLog::While(goes_on))
+        self.commit_as(durability, goes_on, DurabilityWait::While(goes_on))
     }
 
     /// Gives the transaction its place in the log, and leaves it to its caller to ask later what
-    /// became of it ([`Unawaited::wait`]): so that many, one after the other, share a sync. Until
+    /// became of it ([`PendingCommit::wait`]): so that many, one after the other, share a sync. Until
     /// then nothing of it may be told, and only a transaction that begins ahead sees it.
     ///
     /// # Errors
     /// As [`Transaction::commit_while`] before it has its place.
-    pub fn commit_unawaited(
+    pub fn commit_pending(
         mut self,
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Unawaited, EngineError> {
+    ) -> Result<PendingCommit, EngineError> {
         let is_empty = self.own.is_empty();
-        let sequence = self.commit_in_place(durability, goes_on, ForLog::Never)?;
+        let sequence = self.commit_in_place(durability, goes_on, DurabilityWait::Never)?;
         Ok(self.unawaited((!is_empty).then_some((sequence, durability))))
     }
 
     /// Ends a transaction that has written nothing, for a caller that waits later until what it
     /// could read may be told.
-    pub fn end_unawaited(self) -> Unawaited {
+    pub fn end_pending(self) -> PendingCommit {
         self.unawaited(None)
     }
 
-    fn unawaited(mut self, place: Option<(Sequence, Durability)>) -> Unawaited {
+    fn unawaited(mut self, place: Option<(Sequence, Durability)>) -> PendingCommit {
         self.give_up_writes();
         self.held_locks.release(&self.shared);
-        Unawaited { transaction: self, place }
+        PendingCommit { transaction: self, place }
     }
 
     /// Commits; `goes_on` is asked before it has its place, and `for_log` says what then.
@@ -457,7 +457,7 @@ impl Transaction {
         mut self,
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
-        for_log: ForLog<'_>,
+        for_log: DurabilityWait<'_>,
     ) -> Result<Sequence, EngineError> {
         self.commit_in_place(durability, goes_on, for_log)
     }
@@ -466,7 +466,7 @@ impl Transaction {
         &mut self,
         durability: Durability,
         goes_on: &dyn Fn() -> bool,
-        for_log: ForLog<'_>,
+        for_log: DurabilityWait<'_>,
     ) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
             // What it read may have made it large.
@@ -477,7 +477,7 @@ impl Transaction {
         if self.own.is_empty() {
             let seen = self.open.snapshot.sequence();
             self.held_locks.release(&self.shared);
-            if matches!(for_log, ForLog::Never) {
+            if matches!(for_log, DurabilityWait::Never) {
                 return Ok(seen);
             }
             self.shared.await_shown(&self.open.snapshot, goes_on)?;
@@ -499,7 +499,7 @@ impl Transaction {
             ahead: self.open.snapshot.as_ahead(),
             term: self.term,
         };
-        let patience = Patience { for_room: goes_on, for_log };
+        let patience = CommitWait { for_room: goes_on, for_log };
         self.shared.commit(beginning, own, durability, &mut self.held_locks, patience)
     }
 
@@ -529,22 +529,22 @@ impl Transaction {
 /// A transaction that has its place in the log, or has written nothing, and whose outcome isn't
 /// known yet. Dropped without a wait, it becomes durable with what is behind it.
 #[must_use = "nothing of it may be told before it is awaited"]
-pub struct Unawaited {
+pub struct PendingCommit {
     /// Protects what was put for it.
     transaction: Transaction,
     /// Its place, and how durable it shall be.
     place: Option<(Sequence, Durability)>,
 }
 
-impl Unawaited {
+impl PendingCommit {
     /// Waits until the transaction is visible and as durable as asked; or, if it has written
     /// nothing, until what it could read is visible.
     ///
     /// # Errors
-    /// As [`Transaction::commit_unless_told`] once it has its place, or as
+    /// As [`Transaction::commit_unless_interrupted`] once it has its place, or as
     /// [`Transaction::end_while`].
     pub fn wait(self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
-        let Unawaited { transaction, place } = self;
+        let PendingCommit { transaction, place } = self;
         match place {
             Some((sequence, durability)) => {
                 transaction.shared.look_while(sequence, durability, goes_on)

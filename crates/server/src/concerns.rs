@@ -138,7 +138,7 @@ pub fn wait_for(server: &Shared, after: Timestamp, interrupt: &Interrupt) -> Res
         return Ok(());
     }
     wait_for_clock(server, "afterClusterTime", after, interrupt)?;
-    server.frond.await_past(after)
+    server.frond.await_settled(after)
 }
 
 /// Waits until the clock has come to `time`.

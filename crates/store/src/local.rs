@@ -36,7 +36,7 @@ mod tier;
 mod tier_sender;
 mod verify;
 
-pub use self::tier::WHOLE_SUFFIX;
+pub use self::tier::SELF_CONTAINED_SUFFIX;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;

@@ -105,7 +105,7 @@ impl BranchState {
         transaction: &mut Transaction,
         adoption: &Adoption,
     ) -> Result<(), Error> {
-        if !engine.tells() {
+        if !engine.records_events() {
             return Ok(());
         }
         let store = engine.store();

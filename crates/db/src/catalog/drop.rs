@@ -71,7 +71,7 @@ pub(crate) fn drop_database(database: &Database) -> Result<(), Error> {
     let scope = Scope::branch(name, branch);
     let done = database.transact(scope, LatchMode::Remover, Durability::Synced, |transaction| {
         let mut policies = Vec::new();
-        let names = match database.frond().engine().tells() {
+        let names = match database.frond().engine().records_events() {
             true => CatalogView::open(
                 &Reader::within(database.frond().engine(), transaction),
                 database,

@@ -56,7 +56,7 @@ impl ChangedPlaces {
     pub fn advance(&mut self, touch: &mut dyn FnMut(Option<TouchedPlace<'_>>)) -> bool {
         let before = self.after;
         let end = self.frond.engine().horizon();
-        if !self.frond.engine().tells() {
+        if !self.frond.engine().records_events() {
             touch(None);
             self.after = end;
         }

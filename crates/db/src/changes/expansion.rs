@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
-use frond_engine::{ChangeBytes, Engine};
+use frond_engine::{Engine, LoggedContent};
 use frond_query::Code;
 use frond_tree::{Change, Tree, TreeError};
 
@@ -89,7 +89,7 @@ impl Expansion {
             self.next += 1;
             let Some(DocumentEvent { kind, facts, document, before }) = change else { continue };
             let told = |document: Option<DocumentBuf>| {
-                document.map_or(ChangeBytes::None, |it| ChangeBytes::Whole(it.into_bytes()))
+                document.map_or(LoggedContent::None, |it| LoggedContent::Whole(it.into_bytes()))
             };
             let before = told(before.filter(|_| self.keeps_images));
             let (content, scope) = (told(document), Arc::clone(&self.scope));

@@ -110,7 +110,7 @@ impl MergeInto<'_> {
         self.check_unique()?;
         // Elsewhere what a document refers to goes with it.
         let engine = database.frond().engine();
-        let travels = engine.is_carried() || engine.tells();
+        let travels = engine.is_carried() || engine.records_events();
         let mut batch = Vec::new();
         let mut bytes = 0;
         // What is made here must outlive a collection of garbage before a transaction names it.

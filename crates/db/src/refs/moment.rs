@@ -20,7 +20,7 @@
 //! A date behind a tag or a commit, or before steps (`~2`), is a commit's, as in a revision: there
 //! is no working state to be read.
 
-use frond_engine::{PastError, Sequence, Snapshot};
+use frond_engine::{RebuildError, Sequence, Snapshot};
 use frond_query::Code;
 use jiff::Timestamp as Date;
 
@@ -139,7 +139,7 @@ fn snapshot_of(
     let mut stopped = Ok(());
     let found = {
         let stop = std::cell::RefCell::new(&mut stopped);
-        engine.past_at(sequence, &|| {
+        engine.rebuild_snapshot_at(sequence, &|| {
             let told = interrupt.check();
             let goes_on = told.is_ok();
             **stop.borrow_mut() = told;
@@ -148,18 +148,18 @@ fn snapshot_of(
     };
     stopped?;
     found.map_err(|error| match error {
-        PastError::Gone { from } => {
+        RebuildError::Gone { from } => {
             gone(frond, reader, (database, revision), from).unwrap_or_else(|error| error)
         }
-        PastError::TooLarge { max } => {
+        RebuildError::TooLarge { max } => {
             let message = format!(
                 "{database}{revision} can't be read: what was written around that moment takes \
                  more than the {max} bytes of memory that readers may have"
             );
             Error::invalid(Code::ExceededMemoryLimit, message)
         }
-        PastError::Interrupted => Error::internal("a request was stopped without a reason"),
-        PastError::Engine(error) => error.into(),
+        RebuildError::Interrupted => Error::internal("a request was stopped without a reason"),
+        RebuildError::Engine(error) => error.into(),
     })
 }
 

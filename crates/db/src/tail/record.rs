@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use frond_doc::{DocumentBuf, Value as BsonValue};
-use frond_engine::{ChangeBytes, Sequence, ToldRecord};
+use frond_engine::{LoggedContent, LoggedEvents, Sequence};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Content, Value};
 
@@ -36,14 +36,14 @@ impl Record {
     ///
     /// # Errors
     /// `Damaged` if it can't be.
-    pub fn decode(told: &ToldRecord) -> Result<Record, Error> {
-        let (mut events, mut transaction, mut before) = (Vec::new(), None, ChangeBytes::None);
+    pub fn decode(told: &LoggedEvents) -> Result<Record, Error> {
+        let (mut events, mut transaction, mut before) = (Vec::new(), None, LoggedContent::None);
         for mut event in Event::decode_all(&told.events)? {
             match event.kind {
                 EventKind::InTransaction => transaction = Some(event.facts),
                 EventKind::PreImage => before = event.content,
                 _ => {
-                    event.before = std::mem::replace(&mut before, ChangeBytes::None);
+                    event.before = std::mem::replace(&mut before, LoggedContent::None);
                     events.push(event);
                 }
             }
@@ -60,16 +60,16 @@ impl Record {
     pub fn document(
         &self,
         store: &dyn ChunkStore,
-        content: &ChangeBytes,
+        content: &LoggedContent,
     ) -> Result<Option<DocumentBuf>, Error> {
         match content {
-            ChangeBytes::None => Ok(None),
-            ChangeBytes::Whole(bytes) => {
+            LoggedContent::None => Ok(None),
+            LoggedContent::Whole(bytes) => {
                 let document = DocumentBuf::validated(bytes.clone());
                 let damaged = |_| Error::damaged("a document that was told can't be read");
                 document.map(Some).map_err(damaged)
             }
-            ChangeBytes::Chunks { root, bytes } => {
+            LoggedContent::Chunks { root, bytes } => {
                 let content = Content::Chunk { hash: *root, bytes: *bytes };
                 let head = Value { flags: frond_doc::pieces::HEAD_FLAG, content };
                 let chunks = Layered(WithChunks { store, chunks: &self.chunks });

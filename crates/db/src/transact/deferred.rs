@@ -2,7 +2,7 @@
 //!
 //! A request that writes in several transactions, one after the other, need not wait for each: its
 //! answer goes out when the last is durable, and the log keeps their order. So each is given its
-//! place in the log and left there ([`Unawaited`]), and the next begins ahead of what is visible,
+//! place in the log and left there ([`PendingCommit`]), and the next begins ahead of what is visible,
 //! where it sees those before it.
 //!
 //! *Invariants*: 1. Nothing that such a transaction came to may be told before
@@ -16,7 +16,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use frond_engine::Unawaited;
+use frond_engine::PendingCommit;
 
 use super::outcome;
 use crate::error::Error;
@@ -28,12 +28,16 @@ const UNAWAITED_MAX: usize = 4_096;
 /// The transactions of one request that aren't awaited yet.
 #[derive(Default)]
 pub struct Deferred {
-    unawaited: Mutex<Vec<Unawaited>>,
+    unawaited: Mutex<Vec<PendingCommit>>,
 }
 
 impl Deferred {
     /// Adds one; waits for all if they are many.
-    pub(super) fn add(&self, transaction: Unawaited, interrupt: &Interrupt) -> Result<(), Error> {
+    pub(super) fn add(
+        &self,
+        transaction: PendingCommit,
+        interrupt: &Interrupt,
+    ) -> Result<(), Error> {
         let mut unawaited = self.unawaited.lock().unwrap_or_else(PoisonError::into_inner);
         unawaited.push(transaction);
         let are_many = UNAWAITED_MAX <= unawaited.len();

@@ -91,7 +91,7 @@ impl Backpressure {
     }
 
     /// Takes a place in the line; returns when it ends.
-    pub fn line_up(&self, delay: Duration) -> Instant {
+    pub fn reserve_turn(&self, delay: Duration) -> Instant {
         let now = steady_now();
         let mut line = self.line.lock().expect("no panic while the lock is held");
         let start = line.filter(|end| now < *end).unwrap_or(now);
@@ -134,9 +134,9 @@ mod tests {
     fn many_writers_stand_in_one_line() {
         let backpressure = Backpressure::default();
         let (delay, begun) = (Duration::from_millis(2), Instant::now());
-        let ends: Vec<Instant> = (0..4).map(|_| backpressure.line_up(delay)).collect();
+        let ends: Vec<Instant> = (0..4).map(|_| backpressure.reserve_turn(delay)).collect();
         assert!(ends.is_sorted() && begun + delay * 4 <= ends[3], "{ends:?}");
-        let most = backpressure.line_up(DELAY_MAX * 9);
+        let most = backpressure.reserve_turn(DELAY_MAX * 9);
         assert!(most <= Instant::now() + DELAY_MAX);
     }
 }

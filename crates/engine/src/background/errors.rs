@@ -47,22 +47,22 @@ pub(crate) struct BackgroundErrors {
 #[derive(Default)]
 struct Known {
     last: Option<Failure>,
-    told: BTreeSet<(&'static str, String)>,
+    reported: BTreeSet<(&'static str, String)>,
 }
 
 impl BackgroundErrors {
     /// Has `sink` told from now on, unless another is told already.
-    pub fn tell(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
+    pub fn report_to(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
         drop(self.sink.set(Box::new(sink)));
     }
 
     /// Whether there is a sink.
-    pub fn is_told(&self) -> bool {
+    pub fn has_sink(&self) -> bool {
         self.sink.get().is_some()
     }
 
     /// Tells a line that is no failure of work.
-    pub fn tell_line(&self, line: &str) {
+    pub fn report_line(&self, line: &str) {
         if let Some(sink) = self.sink.get() {
             sink(line);
         }
@@ -87,10 +87,10 @@ impl BackgroundErrors {
         self.count_failure(work, message.clone(), at_micros);
         let mut known = self.known();
         let Some(sink) = self.sink.get() else { return };
-        if TOLD_COUNT_MAX <= known.told.len() {
-            known.told.clear();
+        if TOLD_COUNT_MAX <= known.reported.len() {
+            known.reported.clear();
         }
-        let is_new = known.told.insert((work, message.clone()));
+        let is_new = known.reported.insert((work, message.clone()));
         drop(known);
         if is_new {
             sink(&format!("a {work} in the background failed, and is tried again: {message}"));
@@ -107,9 +107,9 @@ impl BackgroundErrors {
     pub fn end(&self, work: &'static str) {
         let was_told = {
             let mut known = self.known();
-            let before = known.told.len();
-            known.told.retain(|(told, _)| *told != work);
-            known.told.len() < before
+            let before = known.reported.len();
+            known.reported.retain(|(reported, _)| *reported != work);
+            known.reported.len() < before
         };
         if was_told && let Some(sink) = self.sink.get() {
             sink(&format!("no {work} in the background fails any more"));
@@ -175,8 +175,8 @@ mod tests {
         let error = |offset| EngineError::Store(StoreError::damaged("pack", offset, "gone"));
         background_errors.note("fold", &error(1), 5);
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&lines);
-        background_errors.tell(move |line| told.lock().unwrap().push(line.to_owned()));
+        let reported = Arc::clone(&lines);
+        background_errors.report_to(move |line| reported.lock().unwrap().push(line.to_owned()));
         let check = |expected: usize| assert_eq!(lines.lock().unwrap().len(), expected);
         background_errors.end("fold");
         check(0);

@@ -9,7 +9,7 @@ impl Shared {
     pub fn poison(&self, reason: &str) {
         self.fail(&mut self.queue(), reason);
         self.end(reason);
-        self.fault.tell();
+        self.fault.report();
     }
 
     /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed
@@ -26,8 +26,8 @@ impl Shared {
         let mut queue = self.queue();
         queue.closed.get_or_insert(reason.to_owned());
         let (forming, _) = queue.close_group();
-        forming.tell(Outcome::Look);
-        queue.in_hand.iter().for_each(|in_hand| in_hand.group.tell(Outcome::Look));
+        forming.notify(Outcome::Recheck);
+        queue.in_hand.iter().for_each(|in_hand| in_hand.group.notify(Outcome::Recheck));
         drop(queue);
         self.commits.wake();
         self.signals.wake();
@@ -78,8 +78,8 @@ mod tests {
                 thread::yield_now();
             }
             shared.end("the test ends");
-            let told = waiter.join().expect("no panic");
-            assert!(matches!(told, Err(EngineError::Closed(_))), "{told:?}");
+            let outcome = waiter.join().expect("no panic");
+            assert!(matches!(outcome, Err(EngineError::Closed(_))), "{outcome:?}");
         });
         assert!(begun.elapsed() < Duration::from_secs(15));
     }

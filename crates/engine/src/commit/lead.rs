@@ -7,7 +7,7 @@ use frond_store::StoreError;
 use frond_store::io::steady_now;
 
 use super::closing::PoisonOnPanic;
-use crate::horizon::DurableEnd;
+use crate::durable_horizon::DurableEnd;
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
 use crate::log::writer::{PendingRecord, WriteError, Writer};
@@ -15,7 +15,7 @@ use crate::order::entries_of;
 use crate::queue::group::{Group, Insertion, Outcome};
 use crate::queue::{InHand, Lead, Queue, Refusal};
 use crate::shared::Shared;
-use crate::slow::{Stage, Stopwatch};
+use crate::slow_commits::{Stage, Stopwatch};
 use crate::transaction::Durability;
 
 /// A leader leads so many groups before it calls another. Its own commit waits meanwhile: with 8
@@ -42,7 +42,7 @@ impl Shared {
             if queue.closed.is_some() {
                 queue.writer = Some(writer);
                 let (group, _) = queue.close_group();
-                return self.hand_over(queue, &group, Outcome::Look);
+                return self.hand_over(queue, &group, Outcome::Recheck);
             }
             let (after, group, outcome) = self.lead_one(queue, &mut writer, durability, watch);
             queue = after;
@@ -55,7 +55,7 @@ impl Shared {
                 watch.lap(Stage::Wake);
                 return;
             }
-            self.tell(queue, None, &group, outcome);
+            self.notify(queue, None, &group, outcome);
             watch.lap(Stage::Wake);
             queue = self.queue();
         }
@@ -95,7 +95,7 @@ impl Shared {
         queue.in_hand.pop_front();
         let outcome = self.judge(&mut queue, upto, records, (written, synced));
         let is_durable = self.note_written(&mut queue, writer, is_synced);
-        (queue, group, if is_durable { outcome } else { Outcome::Look })
+        (queue, group, if is_durable { outcome } else { Outcome::Recheck })
     }
 
     /// Notes how far the log is, and makes visible what is durable of it. Whether that is so.
@@ -143,7 +143,7 @@ impl Shared {
                 self.pass_refused(queue);
             }
         }
-        Outcome::Look
+        Outcome::Recheck
     }
 
     /// Writes records, once others agree where there are others.
@@ -153,22 +153,23 @@ impl Shared {
             return Ok(());
         }
         let entries = entries_of(records);
-        self.telling(|told| order.agree(entries, told)).map_err(WriteError::Unknown)?;
+        self.reporting_delays(|report_delay| order.agree(entries, report_delay))
+            .map_err(WriteError::Unknown)?;
         write_agreed(writer, records)
     }
 
     /// Has what agreement says while it takes long noted as the engine's trouble.
-    pub(super) fn telling<T>(
+    pub(super) fn reporting_delays<T>(
         &self,
         agree: impl FnOnce(&dyn Fn(StoreError)) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let is_told = Cell::new(false);
-        let told = |error: StoreError| {
-            is_told.set(true);
+        let is_delay_reported = Cell::new(false);
+        let report_delay = |error: StoreError| {
+            is_delay_reported.set(true);
             self.note_failure(AGREEING, &error.into());
         };
-        let agreed = agree(&told)?;
-        if is_told.get() {
+        let agreed = agree(&report_delay)?;
+        if is_delay_reported.get() {
             self.background.errors.end(AGREEING);
         }
         Ok(agreed)
@@ -185,17 +186,17 @@ impl Shared {
             None
         } else if queue.closed.is_some() {
             let (next, _) = queue.close_group();
-            next.tell(Outcome::Look);
+            next.notify(Outcome::Recheck);
             None
         } else {
             let is_led = !queue.members.is_empty() && queue.may_lead();
             is_led.then(|| Arc::clone(&queue.forming))
         };
-        self.tell(queue, next, group, outcome);
+        self.notify(queue, next, group, outcome);
     }
 
     /// Tells the group that was led what became of it, and calls a leader for the `next`.
-    fn tell(
+    fn notify(
         &self,
         queue: MutexGuard<'_, Queue>,
         next: Option<Arc<Group>>,
@@ -209,12 +210,12 @@ impl Shared {
         if let Some(next) = next {
             next.want_leader();
         }
-        group.tell(outcome);
+        group.notify(outcome);
         if watched {
             self.commits.wake();
         }
         if is_closed {
-            self.fault.tell();
+            self.fault.report();
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::order::{SlotOrder, entries_of};
 use crate::queue::Queue;
 use crate::queue::group::{Group, Outcome};
 use crate::shared::Shared;
-use crate::slow::{Stage, Stopwatch};
+use crate::slow_commits::{Stage, Stopwatch};
 use crate::transaction::Durability;
 
 /// A close waits so long for a bucket that has the log: what it hasn't acknowledged then may be
@@ -79,7 +79,7 @@ impl Shared {
         drop(insertion);
         match group.wait_while(goes_on) {
             Some(Outcome::Durable) => Ok(sequence),
-            Some(Outcome::Look) => self.look(sequence, durability).map(|()| sequence),
+            Some(Outcome::Recheck) => self.look(sequence, durability).map(|()| sequence),
             None => Err(EngineError::Unawaited),
         }
     }
@@ -106,7 +106,7 @@ impl Shared {
         let mut queue = self.linger(order.linger());
         if queue.closed.is_some() {
             queue.is_gathering = false;
-            return self.hand_over(queue, &Group::default(), Outcome::Look);
+            return self.hand_over(queue, &Group::default(), Outcome::Recheck);
         }
         let begun = steady_now();
         let taken = take_group(&mut queue);
@@ -143,9 +143,9 @@ impl Shared {
         let placed = order.place(entries_of(&taken.records));
         let mut queue = self.queue();
         queue.is_gathering = false;
-        self.hand_over(queue, &Group::default(), Outcome::Look);
+        self.hand_over(queue, &Group::default(), Outcome::Recheck);
         let placed = placed?;
-        self.telling(|told| order.put(placed, told))
+        self.reporting_delays(|report_delay| order.put(placed, report_delay))
     }
 
     /// Writes a group once all before it are written, and tells it what became of it.
@@ -157,7 +157,7 @@ impl Shared {
         let (mut queue, writer) = self.await_turn(&group);
         let Some(mut writer) = writer else {
             queue.in_hand.retain(|in_hand| !Arc::ptr_eq(&in_hand.group, &group));
-            return self.hand_over(queue, &group, Outcome::Look);
+            return self.hand_over(queue, &group, Outcome::Recheck);
         };
         drop(queue);
         let written = write_agreed(&mut writer, &records).and_then(|()| writer.begin(wanted));
@@ -166,7 +166,7 @@ impl Shared {
         let outcome = self.judge(&mut queue, upto, records, (written, Ok(())));
         let is_durable = self.note_written(&mut queue, &writer, true);
         queue.writer = Some(writer);
-        self.hand_over(queue, &group, if is_durable { outcome } else { Outcome::Look });
+        self.hand_over(queue, &group, if is_durable { outcome } else { Outcome::Recheck });
     }
 
     /// Waits until a group is the first of those in hand, and takes the writer for it; none, if the

@@ -55,7 +55,7 @@ impl Shared {
                 self.carry(&record, carried, logged)?;
                 Staged::default()
             }
-            (Some(_), None) => self.take_along_foreign_chunks(&record, &have, logged)?,
+            (Some(_), None) => self.attach_referenced_chunks(&record, &have, logged)?,
         };
         let conflict_set =
             ConflictSet::new(self.conflict_seed, &record, validated, validated_trees);

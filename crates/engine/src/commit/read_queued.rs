@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::EngineError;
 use crate::queue::group::ASKED_EVERY;
-use crate::queue::queued_reads::Ahead;
+use crate::queue::queued_reads::QueuedReads;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
@@ -19,7 +19,8 @@ impl Shared {
             if queue.is_all_visible() {
                 return self.transactions.begin(&self.current);
             }
-            let ahead = Ahead { sequence: queue.last_live, line: Arc::clone(&queue.line) };
+            let ahead =
+                QueuedReads { sequence: queue.last_live, queued: Arc::clone(&queue.queued) };
             let snapshot = Snapshot::ahead(&self.current.view().0, ahead);
             // With the queue locked: what it may conflict with isn't forgotten before it is known.
             (self.transactions.begin_at(snapshot), queue.unfinished())

@@ -22,7 +22,7 @@ impl Shared {
             queue.written = last.sequence;
         }
         // Before anything is taken back: a transaction that reads ahead looks for it after reading.
-        std::mem::take(&mut queue.line).refuse_above(queue.written.max(queue.visible));
+        std::mem::take(&mut queue.queued).refuse_above(queue.written.max(queue.visible));
         let waiting = std::mem::take(&mut queue.pending);
         queue.pending_bytes = 0;
         // Their entries must be there before they can be taken out; members need no lock for that.
@@ -38,7 +38,7 @@ impl Shared {
             }
         }
         queue.disk_full = Some(refusal);
-        next.tell(Outcome::Look);
+        next.notify(Outcome::Recheck);
     }
 
     /// Goes on behind the Sequences that were refused: nothing lies there, and a transaction that

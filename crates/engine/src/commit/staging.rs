@@ -19,9 +19,9 @@ use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::record::Record;
 use crate::log::writer::PendingRecord;
-use crate::order::{ENTRY_BYTES_MAX, ForeignWalk, Gathered, MembersHave};
+use crate::order::{ChunkBatch, ENTRY_BYTES_MAX, ReferencedChunks, SharedChunks};
+use crate::queue::commit_wait::CommitWait;
 use crate::queue::conflicts::TransactionStart;
-use crate::queue::patience::Patience;
 use crate::shared::Shared;
 use crate::transaction::Durability;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
@@ -44,13 +44,13 @@ impl Shared {
     ///
     /// # Errors
     /// [`EngineError::TooLargeForSet`]; what staging fails with.
-    pub(super) fn take_along_foreign_chunks(
+    pub(super) fn attach_referenced_chunks(
         &self,
         record: &Record,
-        have: &MembersHave,
+        have: &SharedChunks,
         logged: &mut PendingRecord,
     ) -> Result<Staged, EngineError> {
-        let mut walk = ForeignWalk::new(record, &*self.store, have)?;
+        let mut walk = ReferencedChunks::new(record, &*self.store, have)?;
         let mut staged = Staged::default();
         while let Some(piece) = self.next_piece(&mut walk).transpose() {
             let kept = piece.and_then(|piece| self.stage(piece, &mut staged));
@@ -86,7 +86,7 @@ impl Shared {
         if !names.is_empty() {
             self.store_synced(self.store.sync_these(&names))?;
         }
-        logged.foreign_chunks = chunks;
+        logged.referenced_chunks = chunks;
         match logged.carried_bytes() <= ENTRY_BYTES_MAX {
             true => Ok(()),
             false => Err(EngineError::TooLargeForSet { max: ENTRY_BYTES_MAX as u64 }),
@@ -94,7 +94,10 @@ impl Shared {
     }
 
     /// The next piece, if there is more than the record itself may carry.
-    fn next_piece(&self, walk: &mut ForeignWalk<'_>) -> Result<Option<Gathered>, EngineError> {
+    fn next_piece(
+        &self,
+        walk: &mut ReferencedChunks<'_>,
+    ) -> Result<Option<ChunkBatch>, EngineError> {
         let bytes_max = usize::try_from(self.options.memtable_bytes_max).unwrap_or(PIECE_BYTES);
         let is_more = walk.gather(bytes_max.min(PIECE_BYTES))?;
         if !is_more || !walk.reaches_own {
@@ -107,7 +110,7 @@ impl Shared {
         }
     }
 
-    fn stage(&self, piece: Gathered, staged: &mut Staged) -> Result<(), EngineError> {
+    fn stage(&self, piece: ChunkBatch, staged: &mut Staged) -> Result<(), EngineError> {
         let mut own = WriteSet::default();
         for (hash, bytes) in piece.tops {
             let number = self.staged.fetch_add(1, Ordering::Relaxed);
@@ -176,7 +179,7 @@ impl Shared {
             term: self.kept.term(),
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
-        self.commit(beginning, own, Durability::Synced, &mut locks, Patience::ENDLESS).map(drop)
+        self.commit(beginning, own, Durability::Synced, &mut locks, CommitWait::ENDLESS).map(drop)
     }
 
     fn visible_sequence(&self) -> Sequence {

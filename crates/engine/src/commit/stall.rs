@@ -8,7 +8,7 @@ use frond_store::io::{pause, steady_now};
 use crate::background::backpressure::{FOLD_PRESSURE_URGENT, PRESSURE_URGENT, SEALED_COUNT_MAX};
 use crate::error::EngineError;
 use crate::shared::Shared;
-use crate::slow::{Stage, Stopwatch};
+use crate::slow_commits::{Stage, Stopwatch};
 
 /// Less is not slept: the next commit's turn begins where this one's ends.
 const DELAY_MIN: Duration = Duration::from_micros(300);
@@ -59,7 +59,7 @@ impl Shared {
             || FOLD_PRESSURE_URGENT <= self.background.backpressure.fold_pressure();
         self.background.throttle.set_urgent(is_urgent);
         let delay = self.background.backpressure.delay(bytes, pressure);
-        let turn = (!delay.is_zero()).then(|| self.background.backpressure.line_up(delay));
+        let turn = (!delay.is_zero()).then(|| self.background.backpressure.reserve_turn(delay));
         if SEALED_COUNT_MAX <= self.sealed_count() {
             self.wait_for_flush(goes_on)?;
             self.counters.delay_micros.add(micros(watch.lap(Stage::Stop)));

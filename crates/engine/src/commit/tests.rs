@@ -156,7 +156,7 @@ fn a_refused_relaxed_leader_shows_nothing_that_a_crash_takes() {
             assert!(has(&engine, "one"), "seed {seed}: it was written, and all else refused");
             queue.writer = Some(writer);
             shared.hand_over(queue, &one_group, outcome);
-            two_group.tell(outcome);
+            two_group.notify(outcome);
             one.join().expect("no panic").expect("it is durable");
             assert!(is_refused(&two.join().expect("no panic")), "seed {seed}");
             restarted
@@ -184,7 +184,7 @@ fn a_relaxed_leader_ends_no_wait_for_a_sync() {
         let watch = &mut Stopwatch::start();
         let (mut queue, group, outcome) =
             shared.lead_one(shared.queue(), &mut writer, Durability::Relaxed, watch);
-        assert!(outcome == Outcome::Look && queue.durable < queue.written);
+        assert!(outcome == Outcome::Recheck && queue.durable < queue.written);
         assert!(queue.visible < queue.written);
         queue.writer = Some(writer);
         shared.hand_over(queue, &group, outcome);
@@ -208,7 +208,7 @@ fn what_is_inserted_late_is_taken_back_too() {
     let mut queue = shared.queue();
     let sequence = queue.last.following(1).expect("there are Sequences");
     let place = (sequence, Durability::Synced);
-    let member = shared.line_up(&mut queue, &record, &conflict_set, payloads, place);
+    let member = shared.enqueue(&mut queue, &record, &conflict_set, payloads, place);
     let Member { insertion, group } = member.expect("it waits for its group");
     let (group, insertion) = (&group, &insertion);
     let (done, is_done) = channel();

@@ -9,7 +9,7 @@ use crate::log::format::SegmentNumber;
 use crate::queue::Queue;
 use crate::queue::group::ASKED_EVERY;
 use crate::shared::Shared;
-use crate::slow::Stopwatch;
+use crate::slow_commits::Stopwatch;
 use crate::transaction::Durability;
 
 impl Shared {

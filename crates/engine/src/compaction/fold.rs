@@ -50,7 +50,7 @@ impl Shared {
         Ok(folded)
     }
 
-    /// Folds `trees` as they were at a moment that was made of the log again ([`crate::past`]): the
+    /// Folds `trees` as they were at a moment that was made of the log again ([`crate::rebuilt_snapshots`]): the
     /// results are durable, and no tree's bases.
     fn fold_past(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         let bases: Result<Vec<(TreeId, &Base)>, EngineError> =

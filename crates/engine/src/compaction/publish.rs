@@ -6,7 +6,7 @@
 //! 2. Swap the root `engine`, which syncs everything first. Then give what all else is found by
 //!    second copies.
 //!    Where the store's packs live beyond this disk, a flush has a state that is whole without the
-//!    log sent there ([`crate::compaction::whole`]).
+//!    log sent there ([`crate::compaction::self_contained`]).
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
 //!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be
 //!    tried again.
@@ -24,8 +24,8 @@ use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::log::format::SegmentNumber;
 use crate::shared::Shared;
-use crate::state::directory;
 use crate::state::format::{EngineState, base_key, base_value, encode_base};
+use crate::state::metadata_chunks;
 use crate::state::published::Publisher;
 use crate::state::{Base, State, VersionEdit};
 
@@ -135,7 +135,7 @@ impl Shared {
         drop(publisher);
         self.signals.wake();
         if let Some(whole) = whole {
-            self.send_whole(&whole);
+            self.publish_self_contained(&whole);
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Shared {
         }
         match self.publish_state(&mut publisher, EngineState { has_segment: true, ..published }) {
             Err(error) if error.is_full() => Ok(()),
-            told => told,
+            other => other,
         }
     }
 
@@ -213,13 +213,13 @@ impl Shared {
         self.store_synced(swap_root(store, Some(publisher.root), &chunk))?;
         publisher.root = chunk.hash();
         publisher.published = published;
-        self.copy_directory(publisher.root, false);
+        self.copy_metadata(publisher.root, false);
         Ok(())
     }
 
     /// Gives each chunk by which the others of the state `root` are found a second copy, unless it
     /// has one; of all of them anew if `anew`, or if it is time. What can't be read has none.
-    pub fn copy_directory(&self, root: ChunkHash, anew: bool) {
+    pub fn copy_metadata(&self, root: ChunkHash, anew: bool) {
         let Some(copies) = self.store.maintenance().copies() else { return };
         let anew = anew || copies.is_due();
         let mut get = |hashes: &[ChunkHash]| {
@@ -235,14 +235,14 @@ impl Shared {
         };
         if !anew {
             let mut new = Vec::new();
-            let _ = directory::walk(root, &mut get, &mut |chunk| new.push(chunk));
+            let _ = metadata_chunks::walk(root, &mut get, &mut |chunk| new.push(chunk));
             // Those below before those above: what has a copy leads to others that have one.
             new.reverse();
             return copies.add(&new);
         }
         let Some(mut file) = copies.replace() else { return };
         let mut is_written = true;
-        let walked = directory::walk(root, &mut get, &mut |chunk| {
+        let walked = metadata_chunks::walk(root, &mut get, &mut |chunk| {
             is_written = is_written && file.add(std::slice::from_ref(&chunk));
         });
         match walked {
@@ -269,7 +269,7 @@ impl Shared {
         }
         self.end_unread_term();
         self.trim_log()?;
-        self.trim_kept_states()
+        self.trim_retained_states()
     }
 
     /// Gives up what is kept of the log and is too old, or too much.
@@ -299,7 +299,7 @@ impl Shared {
         let end = (end.segment, end.sequence);
         let trimmed = self.kept.trim(self.now_seconds(), bytes_max, end, &self.recycled);
         trimmed.map_err(|error| StoreError::io("a segment of the log that was kept", error))?;
-        self.trim_kept_states()
+        self.trim_retained_states()
     }
 
     /// What time it is, in seconds since 1970.

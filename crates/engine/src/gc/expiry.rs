@@ -34,7 +34,7 @@ impl Shared {
     /// Lets the oldest States go, until the memtables that were flushed and are kept for readers
     /// take at most `bytes_max`.
     pub fn expire_states_above(&self, bytes_max: u64) {
-        let held = self.held_states();
+        let held = self.readable_states();
         let Some((latest, replaced)) = held.split_last() else { return };
         let mut known: HashSet<_> = latest.memtables().map(Arc::as_ptr).collect();
         let mut bytes = 0;
@@ -56,7 +56,7 @@ impl Shared {
         if expired.is_empty() {
             return;
         }
-        let held = self.held_states();
+        let held = self.readable_states();
         let kept: HashSet<_> =
             held.iter().flat_map(|state| state.memtables().map(Arc::as_ptr)).collect();
         for memtable in expired.iter().flat_map(|state| state.memtables()) {
@@ -115,7 +115,7 @@ mod tests {
         assert!(too_old(begun.step().unwrap_err()));
         assert!(untouched.last().unwrap().is_err_and(too_old));
         assert!(too_old(engine.fold(&snapshot, &[tree]).unwrap_err()));
-        assert_eq!(engine.shared().held_states().len(), 1);
+        assert_eq!(engine.shared().readable_states().len(), 1);
         assert!(snapshot.state().memtables().all(|memtable| memtable.trees().is_empty()));
 
         assert!(too_old(writing.get(tree, b"b").unwrap_err()));
@@ -151,7 +151,7 @@ mod tests {
         assert!(readable.is_sorted(), "{readable:?}");
         let count = readable.iter().filter(|is_readable| **is_readable).count();
         assert!((2..=6).contains(&count), "{readable:?}");
-        let held = engine.shared().held_states();
+        let held = engine.shared().readable_states();
         assert_eq!(held.len(), 1 + count / 2);
         let mut memtables = snapshots[0].state().memtables();
         assert!(memtables.all(|memtable| memtable.trees().is_empty()), "its memory is given back");

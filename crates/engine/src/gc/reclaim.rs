@@ -20,7 +20,7 @@
 //! keeps to a rate, so that it doesn't take the disk from others, unless the packs grow a quarter
 //! beyond that meanwhile: writers that make garbage so fast take the disk anyway. Such a collection
 //! leaves at most a third more than is needed, so that never more waits than as much as is needed,
-//! and that. What it leaves goes when it is quiet ([`super::quiet`]).
+//! and that. What it leaves goes when it is quiet ([`super::idle`]).
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -33,7 +33,7 @@ use frond_tree::Content;
 
 use crate::background::throttle::yield_now;
 use crate::error::EngineError;
-use crate::gc::quiet::Quiet;
+use crate::gc::idle::IdleCollection;
 use crate::shared::Shared;
 use crate::state::{Base, State};
 
@@ -160,7 +160,7 @@ impl Shared {
             if let Some(copies) = self.store.maintenance().copies().filter(|_| options.purge) {
                 copies.clear()?;
             }
-            self.copy_directory(publisher.root, true);
+            self.copy_metadata(publisher.root, true);
         }
         Ok(collected)
     }
@@ -188,7 +188,7 @@ impl Shared {
         let mut roots: HashSet<ChunkHash> = logged.into_iter().collect();
         let mut pending = self.pending.view()?;
         let mut memtables = HashSet::new();
-        for state in self.held_states() {
+        for state in self.readable_states() {
             add_bases(&state, &mut roots);
             for memtable in state.memtables() {
                 // States share most memtables.
@@ -271,7 +271,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     // What was garbage when the directory was opened is not known: growth alone makes the first
     // due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
-    let mut quiet = Quiet::new(shared);
+    let mut quiet = IdleCollection::new(shared);
     for look in 1u64.. {
         if !shared.signals.pause(LOOK_EVERY.min(quiet.look_every())) {
             return;
@@ -280,7 +280,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
             shared.expire_states(age);
         }
         shared.current.end_leases();
-        shared.kept_states.end_idle();
+        shared.retained_states.end_idle();
         if look.is_multiple_of(LOOKS_A_RENEWAL) {
             shared.renew_trunks_if_refused();
         }

@@ -59,14 +59,14 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
 impl Shared {
     /// Tells the log what was found damaged since the last call, if there is one.
     pub fn tell_findings(&self) {
-        if !self.background.errors.is_told() {
+        if !self.background.errors.has_sink() {
             return;
         }
         for finding in self.store.maintenance().take_findings() {
             let chunk = finding.chunk.map(|hash| format!(" (chunk {hash})")).unwrap_or_default();
             self.background
                 .errors
-                .tell_line(&format!("stored data are damaged: {}{chunk}", finding.error()));
+                .report_line(&format!("stored data are damaged: {}{chunk}", finding.error()));
         }
     }
 }

@@ -14,13 +14,13 @@ use super::record::{
     Record, TAG_CHUNK, TAG_DELETION, TAG_DROPPED, TAG_EVENT, TAG_INLINE, TAG_NO_EVENT, TAG_PATCHED,
     TAG_PATCHED_CHUNK, TAG_REPEATED, TAG_REPLACED, TAG_SEQUENCE, TAG_WHOLE_CHUNK,
 };
-use crate::change_note::{self, ChangeBytes, LoggedChange};
+use crate::change_event::{self, LoggedContent, LoggedEvent};
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::TRANSACTION_BYTES_MAX;
 
 /// What was there before the transaction of a record.
-pub(crate) trait Before {
+pub(crate) trait PriorValues {
     /// The bytes of the value that `key` had; `None`: what it got isn't needed any more.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Decoded {
     /// # Errors
     /// [`DecodeError::Wrong`] if the bytes are no record, a patch doesn't fit what lies before, or
     /// the whole is larger than a transaction may be; what `before` fails with.
-    pub fn new(payload: &Bytes, before: &mut dyn Before) -> Result<Decoded, DecodeError> {
+    pub fn new(payload: &Bytes, before: &mut dyn PriorValues) -> Result<Decoded, DecodeError> {
         let mut reader = Reader::new(payload.clone());
         let mut is_whole = true;
         let mut repeated_bytes = 0;
@@ -170,11 +170,11 @@ pub(crate) fn has_bases(payload: &Bytes) -> bool {
     count.is_ok_and(|count| count > 0)
 }
 
-/// What a payload tells ([`crate::told`]), and the whole chunks that it has if that leads to some.
+/// What a payload tells ([`crate::events`]), and the whole chunks that it has if that leads to some.
 ///
 /// # Errors
 /// Says what of the bytes is no record.
-pub(crate) fn told(payload: &Bytes) -> Result<(Vec<LoggedChange>, Vec<Chunk>), &'static str> {
+pub(crate) fn events(payload: &Bytes) -> Result<(Vec<LoggedEvent>, Vec<Chunk>), &'static str> {
     let mut reader = Reader::new(payload.clone());
     reader.u64()?;
     reader.bases()?;
@@ -206,17 +206,17 @@ pub(crate) fn told(payload: &Bytes) -> Result<(Vec<LoggedChange>, Vec<Chunk>), &
             _ => return Err("an unknown tag of a chunk"),
         }
     }
-    let told = match reader.u8()? {
+    let events = match reader.u8()? {
         TAG_NO_EVENT => Vec::new(),
-        TAG_EVENT => change_note::decode(&reader.bytes()?, &values)?,
+        TAG_EVENT => change_event::decode(&reader.bytes()?, &values)?,
         _ => return Err("an unknown tag of an event"),
     };
-    let leads = |one: &LoggedChange| matches!(one.content, ChangeBytes::Chunks { .. });
-    if !told.iter().any(leads) {
-        return Ok((told, Vec::new()));
+    let leads = |one: &LoggedEvent| matches!(one.content, LoggedContent::Chunks { .. });
+    if !events.iter().any(leads) {
+        return Ok((events, Vec::new()));
     }
     let chunks = chunks.into_iter().map(chunk_of).collect::<Result<_, _>>()?;
-    Ok((told, chunks))
+    Ok((events, chunks))
 }
 
 fn inline(value: Value) -> Option<Bytes> {
@@ -343,7 +343,7 @@ impl Reader {
         Ok(patch)
     }
 
-    fn chunk(&mut self, before: &mut dyn Before) -> Result<Chunk, DecodeError> {
+    fn chunk(&mut self, before: &mut dyn PriorValues) -> Result<Chunk, DecodeError> {
         let encoded = match self.u8()? {
             TAG_WHOLE_CHUNK => self.bytes()?,
             TAG_PATCHED_CHUNK => return self.patched_chunk(before),
@@ -352,7 +352,7 @@ impl Reader {
         Ok(chunk_of(encoded)?)
     }
 
-    fn patched_chunk(&mut self, before: &mut dyn Before) -> Result<Chunk, DecodeError> {
+    fn patched_chunk(&mut self, before: &mut dyn PriorValues) -> Result<Chunk, DecodeError> {
         let (new, old) = (ChunkHash(self.array()?), ChunkHash(self.array()?));
         let patch = self.patch()?;
         let old = before.chunk(old)?;
@@ -375,7 +375,7 @@ mod tests {
 
     use super::super::record::{ChunkPatch, Patches};
     use super::*;
-    use crate::change_note::{ChangeContent, ChangeNote};
+    use crate::change_event::{ChangeEvent, EventContent};
     use crate::entry::OverlayEntry;
     use crate::overlay::stored::writes_of;
 
@@ -392,7 +392,7 @@ mod tests {
         needless: Option<&'static [u8]>,
     }
 
-    impl Before for Known {
+    impl PriorValues for Known {
         fn value(&mut self, _: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
             Ok((self.needless != Some(key)).then(|| Bytes::from_static(&OLD)))
         }
@@ -492,13 +492,13 @@ mod tests {
             let position =
                 record.writes.iter().map(|(_, entries)| entries.len()).sum::<usize>() - 1;
             let (tree, key) = (TreeId(9), Bytes::from("zz"));
-            let content = ChangeContent::Written { tree, key, content: Bytes::from("told") };
-            let event = ChangeNote { scope: Bytes::from("s"), head: Bytes::from("h"), content };
-            record.event = Some(change_note::encode(&[event], |_| u32::try_from(position).ok()));
-            let (events, chunks) = super::told(&record.encode().into()).unwrap();
-            let content = ChangeBytes::Whole(Bytes::from("told"));
+            let content = EventContent::Written { tree, key, content: Bytes::from("told") };
+            let event = ChangeEvent { scope: Bytes::from("s"), head: Bytes::from("h"), content };
+            record.event = Some(change_event::encode(&[event], |_| u32::try_from(position).ok()));
+            let (events, chunks) = super::events(&record.encode().into()).unwrap();
+            let content = LoggedContent::Whole(Bytes::from("told"));
             let (scope, head) = (Bytes::from("s"), Bytes::from("h"));
-            assert_eq!(events, [LoggedChange { scope, head, content }]);
+            assert_eq!(events, [LoggedEvent { scope, head, content }]);
             assert!(chunks.is_empty());
         }
     }

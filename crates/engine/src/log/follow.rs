@@ -6,7 +6,7 @@
 //!    process made says nothing if it had no other to follow; the one before it must then have
 //!    nothing behind its end that was synced.
 //! 3. A file may be given to another segment at any time, once the floor lies above it
-//!    ([`super::kept`]): what fails is looked at again under the floor.
+//!    ([`super::retained`]): what fails is looked at again under the floor.
 
 use bytes::Bytes;
 use frond_store::StoreError;
@@ -150,8 +150,8 @@ mod tests {
 
     use super::*;
     use crate::log::format::RECORD_HEADER_BYTES;
-    use crate::log::kept::KeptSegments;
     use crate::log::recycled::RecycledSegments;
+    use crate::log::retained::RetainedSegments;
     use crate::log::writer::{PendingRecord, SegmentEnd, Writer};
     use crate::options::ChangeRetention;
 
@@ -160,7 +160,7 @@ mod tests {
     fn writer(machine: &Machine) -> Writer {
         let recycled = Arc::new(RecycledSegments::new(&machine.disk));
         let (retention, segments) = (ChangeRetention::default(), (FIRST, FIRST, FIRST));
-        let kept = KeptSegments::open(&machine.disk, retention, segments, Sequence::ZERO, 0);
+        let kept = RetainedSegments::open(&machine.disk, retention, segments, Sequence::ZERO, 0);
         Writer::new(machine, &recycled, FIRST, SegmentEnd::default(), &Arc::new(kept))
     }
 

@@ -47,7 +47,7 @@ pub(crate) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16
 const _: () = assert!(RECORD_HEADER_BYTES == 48); // Stored: change only with a new version.
 
 /// Stored: a flag of a segment whose transactions tell what they change.
-const FLAG_TELLS: u32 = 1;
+const FLAG_EVENTS: u32 = 1;
 
 /// Records begin at multiples of this; the gap is filled with zeros.
 pub(crate) const RECORD_ALIGNMENT: usize = 8;
@@ -59,7 +59,7 @@ pub(crate) struct SegmentNumber(pub u64);
 
 impl SegmentNumber {
     /// The first of a log that goes on behind an image. That of an empty directory is the one
-    /// before: what comes behind *that* is all that ever was ([`super::kept`]).
+    /// before: what comes behind *that* is all that ever was ([`super::retained`]).
     pub const BEHIND_AN_IMAGE: SegmentNumber = SegmentNumber(2);
 
     /// The segment after this one.
@@ -100,7 +100,7 @@ pub(crate) struct SegmentHeader {
     /// The chain at its end.
     pub previous_chain: Chain,
     /// Whether its transactions tell what they change (`crate::told`).
-    pub tells: bool,
+    pub records_events: bool,
 }
 
 impl SegmentHeader {
@@ -110,7 +110,7 @@ impl SegmentHeader {
         put(&mut bytes, 0, &MAGIC);
         put(&mut bytes, OFFSET_WRITE_VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, OFFSET_READ_VERSION, &VERSION.to_le_bytes());
-        let flags = if self.tells { FLAG_TELLS } else { 0 };
+        let flags = if self.records_events { FLAG_EVENTS } else { 0 };
         put(&mut bytes, OFFSET_FLAGS, &flags.to_le_bytes());
         put(&mut bytes, OFFSET_NUMBER, &self.number.0.to_le_bytes());
         put(&mut bytes, OFFSET_NONCE, &self.nonce.to_le_bytes());
@@ -140,7 +140,7 @@ impl SegmentHeader {
             return Err(damaged("the header's checksum is wrong"));
         }
         let flags = get_u32(bytes, OFFSET_FLAGS);
-        if get_u64(bytes, OFFSET_NUMBER) != number.0 || flags & !FLAG_TELLS != 0 {
+        if get_u64(bytes, OFFSET_NUMBER) != number.0 || flags & !FLAG_EVENTS != 0 {
             return Err(damaged("the header of another segment"));
         }
         let header = SegmentHeader {
@@ -148,7 +148,7 @@ impl SegmentHeader {
             nonce: get_u64(bytes, OFFSET_NONCE),
             previous_end: LogOffset(get_u64(bytes, OFFSET_PREVIOUS_BYTES)),
             previous_chain: Chain(get_u64(bytes, OFFSET_PREVIOUS_CHAIN)),
-            tells: flags & FLAG_TELLS != 0,
+            records_events: flags & FLAG_EVENTS != 0,
         };
         Ok((header, Chain(checksum)))
     }
@@ -297,7 +297,7 @@ mod tests {
         nonce: 0x1122_3344_5566_7788,
         previous_end: LogOffset(136),
         previous_chain: Chain(42),
-        tells: false,
+        records_events: false,
     };
 
     const RECORD: RecordHeader = RecordHeader {
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_segment_header_is_found() {
-        let telling = SegmentHeader { tells: true, ..HEADER };
+        let telling = SegmentHeader { records_events: true, ..HEADER };
         let (bytes, chain) = telling.encode();
         assert_eq!(SegmentHeader::decode(&bytes, HEADER.number).unwrap(), (telling, chain));
         let (bytes, chain) = HEADER.encode();

@@ -101,8 +101,8 @@ impl Record {
         self.patches.chunks.values().map(|patched| patched.old).collect()
     }
 
-    /// Calls `tell` with each chunk that a value names and the record doesn't bring.
-    pub fn for_each_foreign(&self, mut tell: impl FnMut(ChunkHash)) {
+    /// Calls `visit` with each chunk that a value names and the record doesn't bring.
+    pub fn for_each_referenced(&self, mut visit: impl FnMut(ChunkHash)) {
         let values = self.writes.iter().flat_map(|(_, entries)| entries);
         for value in values.filter_map(|(_, value)| value.as_ref()) {
             let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) =
@@ -111,7 +111,7 @@ impl Record {
                 continue;
             };
             if self.chunks.binary_search_by_key(&hash, Chunk::hash).is_err() {
-                tell(hash);
+                visit(hash);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Reads the log back when a data directory is opened.
 //!
 //! 1. Segments below the engine state's log position are left over from a fold and removed, unless
-//!    they are kept ([`super::kept`]), and so are spares.
+//!    they are kept ([`super::retained`]), and so are spares.
 //! 2. The others must follow one another without a gap, each beginning where its predecessor ended:
 //!    from the one that the engine state names, which is there from before that was published, to
 //!    one that no mark calls followed by another.
@@ -11,7 +11,7 @@
 //!    what an older segment left in its file. Of an earlier segment the next one's header tells
 //!    where that was: to end before is damage. The last one may end in a torn write, and is cut; a
 //!    broken record that a later one's header, or the mark behind the last, calls synced is damage,
-//!    and one that a single bit makes whole wasn't torn ([`super::turned_bit`]).
+//!    and one that a single bit makes whole wasn't torn ([`super::bit_flip`]).
 //! 5. What is not known to be durable is written once more and synced: the process may have ended
 //!    without the machine, and after a failed sync a page can be clean in memory and old on disk.
 
@@ -95,7 +95,7 @@ pub(crate) fn replay(
         }
         read_records(&mut segment, &mut last_sequence, replay)?;
         if position + 1 == numbers.len() {
-            while segment.turn_bit_back()? {
+            while segment.correct_bit_flip()? {
                 end.bits_turned_back += 1;
                 read_records(&mut segment, &mut last_sequence, replay)?;
             }

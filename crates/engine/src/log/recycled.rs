@@ -34,9 +34,9 @@ struct Kept {
 }
 
 /// While it lives old segments are removed, and new ones get new files.
-pub(crate) struct NoSpares<'a>(&'a RecycledSegments);
+pub(crate) struct RecyclingPaused<'a>(&'a RecycledSegments);
 
-impl Drop for NoSpares<'_> {
+impl Drop for RecyclingPaused<'_> {
     fn drop(&mut self) {
         self.0.kept().count_max = COUNT_MAX;
     }
@@ -69,10 +69,10 @@ impl RecycledSegments {
     /// # Errors
     /// What the disk says when a spare is removed. The spares that are left are forgotten until the
     /// next opening.
-    pub fn none(&self) -> io::Result<NoSpares<'_>> {
+    pub fn none(&self) -> io::Result<RecyclingPaused<'_>> {
         let mut kept = self.kept();
         kept.count_max = 0;
-        let none = NoSpares(self);
+        let none = RecyclingPaused(self);
         let names = std::mem::take(&mut kept.names);
         // Dropped before `none` is, which takes the lock.
         drop(kept);

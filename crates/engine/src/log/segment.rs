@@ -7,12 +7,12 @@ use frond_store::StoreError;
 use frond_store::field::checksum_holds;
 use frond_store::io::{Disk, DiskFile};
 
+use super::bit_flip::{TRIED_BYTES_MAX, flipped_byte};
 use super::format::{
     Chain, LogOffset, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RecordHeader, SEGMENT_HEADER_BYTES,
     SegmentHeader, SegmentNumber, VERSION, damaged, encode_mark, is_last_mark, payload_checksum,
     second_mark_offset,
 };
-use super::turned_bit::{TRIED_BYTES_MAX, turned_byte};
 use crate::ids::Sequence;
 use crate::log::writer::SegmentEnd;
 
@@ -172,7 +172,7 @@ impl Segment {
     ///
     /// # Errors
     /// If it can't be read or written; as [`Segment::check_torn`].
-    pub fn turn_bit_back(&mut self) -> Result<bool, StoreError> {
+    pub fn correct_bit_flip(&mut self) -> Result<bool, StoreError> {
         let Some(mut bytes) = self.read_array::<RECORD_HEADER_BYTES>(self.end)? else {
             return Ok(false);
         };
@@ -183,7 +183,7 @@ impl Segment {
         };
         let body_offset = self.end + RECORD_HEADER_BYTES as u64;
         let (offset, turned) = match is_next(&bytes) {
-            None => (self.end, turned_byte(&mut bytes, |bytes| is_next(bytes).is_some())),
+            None => (self.end, flipped_byte(&mut bytes, |bytes| is_next(bytes).is_some())),
             Some(header) => {
                 let body_bytes = header.record_bytes() - RECORD_HEADER_BYTES as u64;
                 let body = match body_bytes <= TRIED_BYTES_MAX {
@@ -191,7 +191,7 @@ impl Segment {
                     false => None,
                 };
                 let Some(mut body) = body.map(Vec::from) else { return Ok(false) };
-                (body_offset, turned_byte(&mut body[..], |body| is_body_of(&header, body)))
+                (body_offset, flipped_byte(&mut body[..], |body| is_body_of(&header, body)))
             }
         };
         let Some((position, byte)) = turned else { return Ok(false) };

@@ -29,8 +29,8 @@ use super::format::{
     record_bytes, second_mark_offset,
 };
 use crate::ids::Sequence;
-use crate::log::kept::KeptSegments;
 use crate::log::recycled::{Failed, RecycledSegments};
+use crate::log::retained::RetainedSegments;
 
 /// A file grows by a quarter, but by so much at least and at most.
 const STEP_BYTES_MIN: u64 = 4 << 10;
@@ -51,7 +51,7 @@ pub(crate) struct PendingRecord {
     /// Computed where no lock is held.
     pub payload_checksum: u64,
     /// In a set, the chunks that it names and doesn't bring: see [`crate::order`].
-    pub foreign_chunks: Vec<Chunk>,
+    pub referenced_chunks: Vec<Chunk>,
 }
 
 impl PendingRecord {
@@ -62,13 +62,13 @@ impl PendingRecord {
             segment: SegmentNumber(0),
             payload_checksum: payload_checksum(&payload),
             payload,
-            foreign_chunks: Vec::new(),
+            referenced_chunks: Vec::new(),
         }
     }
 
     /// How much an entry of a set's log carries for it.
     pub fn carried_bytes(&self) -> usize {
-        let chunks = self.foreign_chunks.iter().map(|chunk| chunk.encoded().len());
+        let chunks = self.referenced_chunks.iter().map(|chunk| chunk.encoded().len());
         self.payload.len() + chunks.sum::<usize>()
     }
 }
@@ -109,7 +109,7 @@ pub(crate) struct Writer {
     /// Where the segment before the open one ended, or the last segment if none is open.
     previous: SegmentEnd,
     /// Says of which segments the transactions tell what they change.
-    kept: Arc<KeptSegments>,
+    kept: Arc<RetainedSegments>,
     counters: WriterCounters,
     /// For the next write.
     buffer: Vec<u8>,
@@ -158,7 +158,7 @@ impl Writer {
         recycled: &Arc<RecycledSegments>,
         next: SegmentNumber,
         previous: SegmentEnd,
-        kept: &Arc<KeptSegments>,
+        kept: &Arc<RetainedSegments>,
     ) -> Writer {
         Writer {
             recycled: Arc::clone(recycled),
@@ -290,7 +290,7 @@ impl Writer {
             nonce: u64::from_le_bytes(nonce),
             previous_end: self.previous.offset,
             previous_chain: self.previous.chain,
-            tells: self.kept.tells(number),
+            records_events: self.kept.records_events(number),
         };
         let (bytes, chain) = header.encode();
         let name = number.file_name();

@@ -30,7 +30,7 @@ pub struct SetEntry {
 
 /// The entry that carries `records`.
 pub(super) fn encode(records: &[PendingRecord]) -> Bytes {
-    let chunks = || records.iter().flat_map(|record| &record.foreign_chunks);
+    let chunks = || records.iter().flat_map(|record| &record.referenced_chunks);
     let bytes = records.iter().map(|record| RECORD_HEAD_BYTES + record.payload.len());
     let chunk_bytes = chunks().map(|chunk| CHUNK_HEAD_BYTES + chunk.encoded().len());
     let mut out = Vec::with_capacity(HEAD_BYTES + bytes.chain(chunk_bytes).sum::<usize>());
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
 
     fn entry() -> Bytes {
-        let pending = |sequence, payload: &'static str, foreign_chunks| PendingRecord {
+        let pending = |sequence, payload: &'static str, referenced_chunks| PendingRecord {
             sequence: Sequence(sequence),
-            foreign_chunks,
+            referenced_chunks,
             ..PendingRecord::new(Bytes::from(payload))
         };
         let chunk = Chunk::new(ChunkKind::Blob, &[], b"large");

@@ -57,23 +57,27 @@ impl SlotOrder {
     pub(crate) fn put(
         &self,
         placed: PlacedSlots,
-        told: &dyn Fn(StoreError),
+        report_delay: &dyn Fn(StoreError),
     ) -> Result<(), StoreError> {
-        self.slots.make(&placed, told)?;
+        self.slots.make(&placed, report_delay)?;
         self.slots.await_before(placed)
     }
 }
 
 impl Order for SlotOrder {
-    fn agree(&self, entries: Vec<Bytes>, told: &dyn Fn(StoreError)) -> Result<(), StoreError> {
-        self.put(self.place(entries)?, told)
+    fn agree(
+        &self,
+        entries: Vec<Bytes>,
+        report_delay: &dyn Fn(StoreError),
+    ) -> Result<(), StoreError> {
+        self.put(self.place(entries)?, report_delay)
     }
 
     fn is_set(&self) -> bool {
         false
     }
 
-    fn note_whole(&self, root: ChunkHash, horizon: Sequence) {
+    fn note_self_contained(&self, root: ChunkHash, horizon: Sequence) {
         self.slots.note_root(root, horizon.0);
     }
 

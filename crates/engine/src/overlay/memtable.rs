@@ -27,7 +27,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::overlay::pending::{MemtableChunks, NewChunks, PendingChunks};
 use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::writes_of;
-pub(crate) use blocks::{Block, Counted, OwnedPlace, Unknown};
+pub(crate) use blocks::{Block, KeyCount, OwnedPlace, Unknown};
 use tree_table::{TreeTable, each_touched};
 pub(crate) use window::Window;
 
@@ -237,7 +237,7 @@ impl Memtable {
         table.is_some_and(|table| table.batch(bounds, direction, window, count, out))
     }
 
-    /// Counts what the entries of `tree` change ([`Counted`]).
+    /// Counts what the entries of `tree` change ([`KeyCount`]).
     pub fn count(
         &self,
         tree: TreeId,
@@ -245,10 +245,10 @@ impl Memtable {
         window: Window,
         start: Option<OwnedPlace>,
         unknown_max: usize,
-    ) -> Counted {
+    ) -> KeyCount {
         let guard = pin();
         let table = self.table(tree, &guard);
-        table.map_or_else(Counted::default, |table| {
+        table.map_or_else(KeyCount::default, |table| {
             table.blocks.count(bounds, window, start, unknown_max)
         })
     }

@@ -279,7 +279,7 @@ impl NewChunks {
         store: &dyn ChunkStore,
     ) -> Result<NewChunks, StoreError> {
         let mut needs = origins;
-        record.for_each_foreign(|hash| needs.push(hash));
+        record.for_each_referenced(|hash| needs.push(hash));
         let bytes: usize = record.chunks.iter().map(|chunk| chunk.encoded().len()).sum();
         if bytes <= BORN_BYTES_MAX {
             return Ok(NewChunks { chunks: record.chunks.clone(), needs });

@@ -13,10 +13,10 @@ use std::hash::BuildHasherDefault;
 
 use crate::fingerprint::{IdentityHasher, fingerprint};
 use crate::ids::{Sequence, TreeId};
-use crate::log::kept::Term;
 use crate::log::record::Record;
+use crate::log::retained::RetentionTerm;
 use crate::queue::key_locks::Owner;
-use crate::queue::queued_reads::Ahead;
+use crate::queue::queued_reads::QueuedReads;
 
 /// A generation has at least so many fingerprints before it is the older one: some 100 KB.
 const GENERATION_COUNT_MIN: usize = 4096;
@@ -38,9 +38,9 @@ pub(crate) struct TransactionStart<'a> {
     /// Whether it gives space back, so that it may use what is held back for that.
     pub gives_back: bool,
     /// If its snapshot shows what was in line.
-    pub ahead: Option<&'a Ahead>,
+    pub ahead: Option<&'a QueuedReads>,
     /// In which term of keeping the log it told what it changed.
-    pub term: Term,
+    pub term: RetentionTerm,
 }
 
 /// The fingerprints of what a transaction wrote and of what it wants unchanged.
@@ -208,7 +208,7 @@ mod tests {
             without_claims: None,
             gives_back: false,
             ahead: None,
-            term: Term::NONE,
+            term: RetentionTerm::NONE,
         }
     }
 

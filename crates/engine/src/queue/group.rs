@@ -26,7 +26,7 @@ pub(crate) const ASKED_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Group {
     state: Mutex<GroupState>,
     /// The group was told something, or wants a leader.
-    told: Condvar,
+    notified: Condvar,
     /// The last member that the leader waits for has arrived.
     complete: Condvar,
 }
@@ -51,7 +51,7 @@ pub(crate) enum Outcome {
     /// All of it is durable and visible.
     Durable,
     /// Something else: each member must look into the queue.
-    Look,
+    Recheck,
 }
 
 /// Why a member is woken.
@@ -150,7 +150,7 @@ impl Group {
                 return Call::Lead;
             }
             state.waiting += 1;
-            state = self.told.wait(state).expect(NO_PANIC);
+            state = self.notified.wait(state).expect(NO_PANIC);
             state.waiting -= 1;
         }
     }
@@ -160,7 +160,7 @@ impl Group {
         let mut state = self.state();
         while state.outcome.is_none() {
             state.waiting += 1;
-            state = self.told.wait_timeout(state, ASKED_EVERY).expect(NO_PANIC).0;
+            state = self.notified.wait_timeout(state, ASKED_EVERY).expect(NO_PANIC).0;
             state.waiting -= 1;
             if state.outcome.is_none() {
                 drop(state);
@@ -179,17 +179,17 @@ impl Group {
         state.leader_wanted = true;
         if state.waiting > 0 {
             drop(state);
-            self.told.notify_one();
+            self.notified.notify_one();
         }
     }
 
     /// Tells all members what became of the group; what it was told first counts.
-    pub fn tell(&self, outcome: Outcome) {
+    pub fn notify(&self, outcome: Outcome) {
         let mut state = self.state();
         state.outcome.get_or_insert(outcome);
         if state.waiting > 0 {
             drop(state);
-            self.told.notify_all();
+            self.notified.notify_all();
         }
     }
 
@@ -222,8 +222,8 @@ mod tests {
                             Call::Lead => {
                                 led += 1;
                                 group.await_members(4);
-                                group.tell(Outcome::Durable);
-                                group.tell(Outcome::Look);
+                                group.notify(Outcome::Durable);
+                                group.notify(Outcome::Recheck);
                             }
                             Call::End(outcome) => return (led, outcome),
                         }
@@ -249,7 +249,7 @@ mod tests {
                         group.arrive();
                         while group.wait() == Call::Lead {
                             group.await_members(MEMBERS);
-                            group.tell(Outcome::Durable);
+                            group.notify(Outcome::Durable);
                         }
                     })
                 })
@@ -283,8 +283,8 @@ mod tests {
         let group = Group::default();
         group.want_leader();
         assert_eq!(group.wait(), Call::Lead);
-        group.tell(Outcome::Look);
-        assert_eq!(group.wait(), Call::End(Outcome::Look));
+        group.notify(Outcome::Recheck);
+        assert_eq!(group.wait(), Call::End(Outcome::Recheck));
         group.await_members(0);
     }
 }

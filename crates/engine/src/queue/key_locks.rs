@@ -88,7 +88,7 @@ impl Waiter {
         self.fingerprint
     }
 
-    fn tell(&self, state: WaitState) {
+    fn notify(&self, state: WaitState) {
         *self.state.lock().expect(NO_PANIC) = state;
         self.changed.notify_all();
     }
@@ -141,7 +141,7 @@ impl KeyLocks {
     /// Takes a key, or lines up for it.
     pub fn take(&self, owner: Owner, fingerprint: u64) -> Acquired {
         let taken = self.take_if_free(&mut self.shard(fingerprint), owner, fingerprint);
-        taken.unwrap_or_else(|| self.line_up(owner, fingerprint))
+        taken.unwrap_or_else(|| self.enqueue(owner, fingerprint))
     }
 
     fn take_if_free(
@@ -160,7 +160,7 @@ impl KeyLocks {
         }
     }
 
-    fn line_up(&self, owner: Owner, fingerprint: u64) -> Acquired {
+    fn enqueue(&self, owner: Owner, fingerprint: u64) -> Acquired {
         let mut waiting = self.waiting();
         let mut shard = self.shard(fingerprint);
         if let Some(taken) = self.take_if_free(&mut shard, owner, fingerprint) {
@@ -212,7 +212,7 @@ impl KeyLocks {
         if let Some(intent) = self.shard(waiter.fingerprint).get_mut(&waiter.fingerprint) {
             intent.queue.retain(|other| other.owner != owner);
         }
-        waiter.tell(state);
+        waiter.notify(state);
         true
     }
 
@@ -242,7 +242,7 @@ impl KeyLocks {
                 intent.owner = next.owner;
                 waiting.remove(&next.owner);
                 drop((shard, waiting));
-                next.tell(WaitState::Granted);
+                next.notify(WaitState::Granted);
             }
             None => self.forget(&mut shard, fingerprint),
         }

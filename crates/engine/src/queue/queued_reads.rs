@@ -24,18 +24,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ids::Sequence;
 
 /// Commits in line, from one refusal to the next.
-pub(crate) struct Line {
+pub(crate) struct QueuedCommits {
     /// What has a greater Sequence was refused.
     refused_above: AtomicU64,
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line { refused_above: AtomicU64::new(u64::MAX) }
+impl Default for QueuedCommits {
+    fn default() -> QueuedCommits {
+        QueuedCommits { refused_above: AtomicU64::new(u64::MAX) }
     }
 }
 
-impl Line {
+impl QueuedCommits {
     /// Marks that all of it above `last` is refused; before any of it is taken back.
     pub fn refuse_above(&self, last: Sequence) {
         self.refused_above.store(last.0, Ordering::SeqCst);
@@ -44,16 +44,16 @@ impl Line {
 
 /// How far a snapshot shows what is in line.
 #[derive(Clone)]
-pub(crate) struct Ahead {
+pub(crate) struct QueuedReads {
     /// The last Sequence that it shows.
     pub sequence: Sequence,
     /// What that was in.
-    pub line: Arc<Line>,
+    pub queued: Arc<QueuedCommits>,
 }
 
-impl Ahead {
+impl QueuedReads {
     /// Whether some of what it shows was refused; to be asked after reading.
     pub fn is_refused(&self) -> bool {
-        self.line.refused_above.load(Ordering::Acquire) < self.sequence.0
+        self.queued.refused_above.load(Ordering::Acquire) < self.sequence.0
     }
 }

@@ -20,9 +20,9 @@ use frond_store::io::steady_now;
 use frond_store::stripe::{STRIPE_COUNT, Stripe, stripe};
 
 use crate::error::EngineError;
-use crate::held_states::HeldStates;
 use crate::ids::Sequence;
-use crate::queue::queued_reads::Ahead;
+use crate::queue::queued_reads::QueuedReads;
+use crate::readable_states::ReadableStates;
 use crate::state::State;
 
 const NO_PANIC: &str = "no panic while the lock is held";
@@ -32,7 +32,7 @@ pub(crate) struct View {
     pub store: Arc<dyn ChunkStore>,
     pub state: Arc<State>,
     /// If it shows more than what was visible.
-    pub ahead: Option<Ahead>,
+    pub ahead: Option<QueuedReads>,
 }
 
 impl View {
@@ -67,14 +67,14 @@ pub(crate) struct Current {
 struct Latest {
     state: Arc<State>,
     /// Every State that a reader may still read.
-    held: HeldStates,
+    held: ReadableStates,
 }
 
 impl Current {
     /// Begins with a State.
     pub fn new(store: Arc<dyn ChunkStore>, state: State, visible: Sequence) -> Current {
         let state = Arc::new(state);
-        let held = HeldStates::new(&state, visible);
+        let held = ReadableStates::new(&state, visible);
         let view = |_| {
             let (store, state) = (Arc::clone(&store), Arc::clone(&state));
             Stripe(Mutex::new(Arc::new(View::new(store, state))))
@@ -126,7 +126,7 @@ impl Current {
     }
 
     /// Every State that a reader may still use, the latest last; those that expired aren't read.
-    pub fn held_states(&self) -> Vec<Arc<State>> {
+    pub fn readable_states(&self) -> Vec<Arc<State>> {
         // The stripes have the latest while this is locked: no snapshot begins with another.
         self.latest().held.readable()
     }
@@ -249,7 +249,7 @@ mod tests {
             readers.into_iter().for_each(|reader| reader.join().unwrap());
         });
         assert_eq!(current.state().1, Sequence(3000));
-        assert_eq!(current.held_states().len(), 1);
+        assert_eq!(current.readable_states().len(), 1);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         let first = current.view().0;
         current.change(|_, _| {});
         current.change(|_, _| {});
-        let held = current.held_states();
+        let held = current.readable_states();
         assert_eq!(held.len(), 2);
         assert!(Arc::ptr_eq(&held[0], &first.state));
         assert!(Arc::ptr_eq(&held[1], &current.state().0));

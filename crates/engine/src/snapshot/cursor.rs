@@ -9,9 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_tree::{Cursor, Direction, Entry, EntryRef};
 
+use crate::cursor_progress::CursorProgress;
 use crate::error::EngineError;
 use crate::overlay::interleave::{Interleave, precedes};
-use crate::reach::Reach;
 use crate::snapshot::current::View;
 
 /// An iterator over a range of a tree in a snapshot or transaction. Owns what it needs, and goes on
@@ -27,7 +27,7 @@ pub struct EntryCursor {
     /// What is read, so that it stays as long as it may.
     view: Option<Arc<View>>,
     /// Where it is noted how far it has come.
-    reach: Option<Arc<Reach>>,
+    reach: Option<Arc<CursorProgress>>,
 }
 
 /// Where a cursor stands.
@@ -53,7 +53,7 @@ impl EntryCursor {
     }
 
     /// This cursor, not moved yet, which notes in `reach` how far it has come.
-    pub(crate) fn noting(self, reach: Option<Arc<Reach>>) -> EntryCursor {
+    pub(crate) fn noting(self, reach: Option<Arc<CursorProgress>>) -> EntryCursor {
         EntryCursor { reach, ..self }
     }
 

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_tree::{Bounds, Direction};
 
+use crate::cursor_progress::CursorProgress;
 use crate::error::EngineError;
 use crate::ids::TreeId;
-use crate::reach::Reach;
 use crate::snapshot::Snapshot;
 use crate::snapshot::since::TreeState;
 
@@ -32,7 +32,7 @@ const READS_MAX: usize = 4096;
 /// Something that was read.
 enum Read {
     Key(Bytes),
-    Range(Arc<Reach>),
+    Range(Arc<CursorProgress>),
     /// The flags of all entries, and what they were.
     Flags(u8),
     /// Whether there is such a tree.
@@ -78,10 +78,10 @@ impl ReadSet {
         tree: TreeId,
         bounds: &Bounds,
         direction: Direction,
-    ) -> Option<Arc<Reach>> {
+    ) -> Option<Arc<CursorProgress>> {
         let mut noted = None;
         self.add(tree, |_| {
-            let reach = Arc::new(Reach::new(bounds.clone(), direction));
+            let reach = Arc::new(CursorProgress::new(bounds.clone(), direction));
             noted = Some(Arc::clone(&reach));
             Read::Range(reach)
         });

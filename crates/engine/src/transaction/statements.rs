@@ -99,7 +99,7 @@ impl Transaction {
 
     /// Whether a write was refused because of one that is in line: [`Transaction::is_stale`], and
     /// what is visible doesn't show that.
-    pub fn is_stale_in_line(&self) -> bool {
+    pub fn is_stale_among_queued(&self) -> bool {
         let visible = self.shared.current.visible();
         self.held_locks.stale().is_some_and(|stale| visible < stale)
     }

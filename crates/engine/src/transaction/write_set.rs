@@ -7,12 +7,12 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreLayer};
 use frond_tree::{Bounds, Content, Direction, Tree, Value};
 
-use crate::change_note::{self, ChangeContent, ChangeNote};
+use crate::change_event::{self, ChangeEvent, EventContent};
 use crate::entry::OverlayEntry;
 use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::record::Record;
-use crate::order::MembersHave;
+use crate::order::SharedChunks;
 use crate::overlay::interleave::Source;
 use crate::overlay::memtable::entry_bytes;
 use crate::transaction::difference::Difference;
@@ -44,7 +44,7 @@ pub(crate) struct WriteSet {
     has_unsynced_base: bool,
     chunks: BTreeMap<ChunkHash, Chunk>,
     /// What it tells, in order.
-    told: Vec<ChangeNote>,
+    events: Vec<ChangeEvent>,
     /// Whether a value was written that refers to chunks.
     has_references: bool,
     /// How to undo each change since the first savepoint, which begins the list.
@@ -52,7 +52,7 @@ pub(crate) struct WriteSet {
     has_savepoint: bool,
     bytes: u64,
     /// What the members of a set have of what it names.
-    pub members_have: MembersHave,
+    pub members_have: SharedChunks,
     /// Chunks that were gathered for the members of a set, where that is known already.
     pub carried: Option<Vec<Chunk>>,
 }
@@ -62,7 +62,7 @@ enum Undo {
     Write { tree: TreeId, key: Bytes, old: Option<StagedWrite> },
     Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
     Chunk(ChunkHash),
-    ChangeNote,
+    ChangeEvent,
 }
 
 impl WriteSet {
@@ -81,7 +81,7 @@ impl WriteSet {
         self.writes.is_empty()
             && self.bases.is_empty()
             && self.chunks.is_empty()
-            && self.told.is_empty()
+            && self.events.is_empty()
     }
 
     /// The base that the transaction gave the tree; `Some(None)` if it dropped it.
@@ -224,15 +224,15 @@ impl WriteSet {
     }
 
     /// Tells something.
-    pub fn tell(&mut self, told: ChangeNote) {
-        self.bytes += told.bytes();
-        self.told.push(told);
-        self.note(Undo::ChangeNote);
+    pub fn record_event(&mut self, event: ChangeEvent) {
+        self.bytes += event.bytes();
+        self.events.push(event);
+        self.note(Undo::ChangeEvent);
     }
 
     /// What was told so far.
-    pub fn told(&self) -> &[ChangeNote] {
-        &self.told
+    pub fn events(&self) -> &[ChangeEvent] {
+        &self.events
     }
 
     /// Marks this point: the count of changes that can be undone.
@@ -267,8 +267,8 @@ impl WriteSet {
                     let chunk = self.chunks.remove(&hash);
                     self.bytes -= chunk.map_or(0, |chunk| chunk.encoded().len() as u64);
                 }
-                Some(Undo::ChangeNote) => {
-                    self.bytes -= self.told.pop().map_or(0, |told| told.bytes());
+                Some(Undo::ChangeEvent) => {
+                    self.bytes -= self.events.pop().map_or(0, |events| events.bytes());
                 }
                 None => return,
             }
@@ -354,8 +354,8 @@ impl WriteSet {
 
     /// Turns the writes into what the log and the memtable take.
     pub fn into_record(mut self, next_tree_id: u64) -> Record {
-        let told = std::mem::take(&mut self.told);
-        let mut wanted = self.told_values(&told);
+        let events = std::mem::take(&mut self.events);
+        let mut wanted = self.event_values(&events);
         let mut record = Record {
             next_tree_id,
             bases: self.bases.into_iter().collect(),
@@ -380,18 +380,18 @@ impl WriteSet {
             record.writes.push((tree, entries));
         }
         record.find_repeats();
-        whole_where_told(&mut record, &told);
-        if !told.is_empty() {
-            record.event = Some(change_note::encode(&told, |number| wanted.position_of(number)));
+        keep_whole_where_in_event(&mut record, &events);
+        if !events.is_empty() {
+            record.event = Some(change_event::encode(&events, |number| wanted.position_of(number)));
         }
         record
     }
 
     /// The values that are told and that the record has, as they were told.
-    fn told_values(&self, told: &[ChangeNote]) -> ChangeValues {
+    fn event_values(&self, events: &[ChangeEvent]) -> ChangeValues {
         let mut wanted = ChangeValues::default();
-        for (number, one) in told.iter().enumerate() {
-            let ChangeContent::Written { tree, key, content } = &one.content else { continue };
+        for (number, one) in events.iter().enumerate() {
+            let EventContent::Written { tree, key, content } = &one.content else { continue };
             let written = self.writes.get(tree).and_then(|writes| writes.get(key));
             let value = written.and_then(|written| written.value.as_ref());
             if let Some(Value { content: Content::Inline(last), .. }) = value
@@ -405,12 +405,12 @@ impl WriteSet {
 }
 
 /// Has the log get all chunks whole to which what is told leads.
-fn whole_where_told(record: &mut Record, told: &[ChangeNote]) {
+fn keep_whole_where_in_event(record: &mut Record, events: &[ChangeEvent]) {
     if record.patches.chunks.is_empty() {
         return;
     }
-    let roots = told.iter().filter_map(|one| match one.content {
-        ChangeContent::Chunks { root, .. } => Some(root),
+    let roots = events.iter().filter_map(|one| match one.content {
+        EventContent::Chunks { root, .. } => Some(root),
         _ => None,
     });
     let (mut open, mut known): (Vec<ChunkHash>, _) = (roots.collect(), BTreeSet::new());
@@ -488,9 +488,9 @@ mod tests {
 
     use super::*;
 
-    fn tells(head: &'static str) -> ChangeNote {
+    fn new_event(head: &'static str) -> ChangeEvent {
         let (scope, head) = (Bytes::from("scope"), Bytes::from(head));
-        ChangeNote { scope, head, content: ChangeContent::None }
+        ChangeEvent { scope, head, content: EventContent::None }
     }
 
     fn whole(value: Option<Value>) -> StagedWrite {
@@ -502,12 +502,12 @@ mod tests {
         let mut own = WriteSet::default();
         let key = || Bytes::from("key");
         own.write(TreeId(2), key(), whole(Some(Value::inline("old"))));
-        own.tell(tells("old event"));
+        own.record_event(new_event("old event"));
         let before = own.bytes();
         let savepoint = own.savepoint();
         own.write(TreeId(2), key(), whole(None));
         own.write(TreeId(3), key(), whole(Some(Value::inline("new"))));
-        own.tell(tells("event"));
+        own.record_event(new_event("event"));
         own.put_chunk(&Chunk::new(ChunkKind::Blob, &[], b"chunk"));
         own.set_base(TreeId(2), None);
         own.set_base(TreeId(3), None);
@@ -516,9 +516,9 @@ mod tests {
         let record = own.into_record(9);
         assert_eq!(record.writes, [(TreeId(2), vec![(key(), Some(Value::inline("old")))])]);
         assert_eq!((record.bases.len(), record.chunks.len()), (0, 0));
-        let told = change_note::decode(&record.event.expect("it tells"), &[None]).unwrap();
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].head, "old event");
+        let events = change_event::decode(&record.event.expect("it tells"), &[None]).unwrap();
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].head, "old event");
     }
 
     #[test]

@@ -22,7 +22,7 @@ const MOVES: usize = 40;
 const DIGITS: usize = 100;
 
 /// What clients were told.
-struct ChangeNote {
+struct ChangeEvent {
     /// Of each worker how many moves it has made: these are durable.
     moves: Vec<AtomicU64>,
     /// How often the disk was full.
@@ -92,7 +92,7 @@ fn work(
     (engine, trees): (&Engine, &[TreeId]),
     worker: u64,
     relaxed: RelaxedOneIn,
-    told: &ChangeNote,
+    told: &ChangeEvent,
     mut random: Random,
 ) {
     for _ in 0..MOVES {
@@ -171,7 +171,7 @@ fn whatever_fails_no_half_is_seen_and_nothing_told_is_lost() {
         }
         setup.commit(Durability::Synced).unwrap();
         let moves_told = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
-        let told = ChangeNote { moves: moves_told, refused: AtomicU64::new(0) };
+        let told = ChangeEvent { moves: moves_told, refused: AtomicU64::new(0) };
         let is_over = AtomicBool::new(false);
         let relaxed = random.one_in(2).then_some(4);
         let failure =

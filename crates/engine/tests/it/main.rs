@@ -3,8 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod basics;
-mod born;
-mod change_notes;
+mod change_events;
 mod concurrency;
 mod counts;
 mod crashes;
@@ -15,8 +14,9 @@ mod interactive;
 mod large;
 mod marked;
 mod model;
-mod moments;
-mod past;
+mod pending;
+mod rebuilt_snapshots;
+mod recent_snapshots;
 mod reclaim;
 mod recycling;
 mod rig;

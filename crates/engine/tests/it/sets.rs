@@ -18,7 +18,7 @@ use bytes::Bytes;
 use frond_engine::TreeId;
 use frond_engine::order::{ENTRY_BYTES_MAX, Order, SetEntry, first_sequence};
 use frond_engine::{
-    ChangeContent, ChangeNote, EngineOptions, Image, RetentionBegins, Sequence, Snapshot,
+    ChangeEvent, EngineOptions, EventContent, Image, RetentionBegins, Sequence, Snapshot,
 };
 use frond_engine::{ChangeRetention, ChangesError, Durability, Engine, EngineError};
 use frond_store::local::{LocalOptions, LocalStore};
@@ -236,11 +236,11 @@ impl Set {
     fn write(&mut self, random: &mut Random, after: &mut World) -> Result<(), EngineError> {
         let engine = self.engine(self.leader).clone();
         let mut transaction = engine.begin();
-        assert!(engine.tells());
-        transaction.tell(ChangeNote {
+        assert!(engine.records_events());
+        transaction.record_event(ChangeEvent {
             scope: Bytes::new(),
             head: format!("{}", self.told_count()).into(),
-            content: ChangeContent::None,
+            content: EventContent::None,
         });
         let here: Vec<TreeId> =
             self.trees.iter().copied().filter(|tree| transaction.has_tree(*tree)).collect();

@@ -204,7 +204,7 @@ fn an_image_is_installed_or_says_that_it_is_not() {
     let mut get = |hashes: &[_]| -> Result<_, EngineError> {
         Ok(engine.store().get_many(hashes)?.into_iter().map(Some).collect())
     };
-    let chunks = Image::directory_chunks(image.root(), &mut get).unwrap();
+    let chunks = Image::metadata_chunks(image.root(), &mut get).unwrap();
     for changes in 0..20 {
         let disk = SimDisk::new(changes);
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();

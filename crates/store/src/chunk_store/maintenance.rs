@@ -77,7 +77,7 @@ pub trait Maintenance: Send + Sync {
     }
 
     /// Whether its packs live in a tier beyond the disk: then a root of the name of another and
-    /// `WHOLE_SUFFIX` names what a directory begins with that has the tier alone, and swapping it
+    /// `SELF_CONTAINED_SUFFIX` names what a directory begins with that has the tier alone, and swapping it
     /// sends all packs there.
     fn is_tiered(&self) -> bool {
         false

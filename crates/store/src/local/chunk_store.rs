@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::{LocalStore, WHOLE_SUFFIX, collect};
+use super::{LocalStore, SELF_CONTAINED_SUFFIX, collect};
 use crate::chunk::{Chunk, ChunkHash};
 use crate::chunk_store::SendFailure;
 use crate::error::StoreError;
@@ -153,7 +153,7 @@ impl ChunkStore for LocalStore {
         self.publish(&mut publisher, roots.clone())?;
         *self.roots.write().expect("no panic while the lock is held") = roots;
         drop(publisher);
-        if name.ends_with(WHOLE_SUFFIX) { self.send_soon() } else { Ok(()) }
+        if name.ends_with(SELF_CONTAINED_SUFFIX) { self.send_soon() } else { Ok(()) }
     }
 
     fn session(&self) -> Session {

@@ -7,7 +7,7 @@
 //! 2. Send the packs that aren't there, and the manifest, of these packs and roots alone.
 //!
 //! *Roots*. One may be of use only together with a log that the tier doesn't have. A root of the
-//! same name and [`WHOLE_SUFFIX`] names what a directory without the log gets instead; where there
+//! same name and [`SELF_CONTAINED_SUFFIX`] names what a directory without the log gets instead; where there
 //! is none yet, the packs are sent, and no manifest.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::manifest::{self, Manifest, PackState};
 use crate::pack::writer::Written;
 
 /// See the module.
-pub const WHOLE_SUFFIX: &str = ".whole";
+pub const SELF_CONTAINED_SUFFIX: &str = ".whole";
 
 impl LocalStore {
     /// Sends packs if so much was written, or has them sent.
@@ -101,7 +101,7 @@ impl LocalStore {
 
 /// What a directory without the log gets as its roots; `None`: there is nothing of this kind yet.
 fn whole_roots(roots: &BTreeMap<String, ChunkHash>) -> Option<BTreeMap<String, ChunkHash>> {
-    let is_whole = |name: &String| name.ends_with(WHOLE_SUFFIX);
+    let is_whole = |name: &String| name.ends_with(SELF_CONTAINED_SUFFIX);
     roots.keys().any(is_whole).then(|| {
         let instead = |(name, hash): (&String, &ChunkHash)| {
             let whole = roots.get(&format!("{name}{WHOLE_SUFFIX}"));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use frond_db::inside::refs::shallow;
 use frond_db::inside::{Error, Frond, FrondOptions, Reader};
-use frond_engine::{Engine, EngineError, EngineOptions, Image, leave_out_record};
+use frond_engine::{Engine, EngineError, EngineOptions, Image, omit_record};
 use frond_store::io::{Disk, Machine, ScratchDisk};
 use frond_store::local::examine::rescue;
 use frond_store::local::{LocalOptions, LocalStore};
@@ -262,7 +262,7 @@ fn leave_out(left: &dyn Disk, error: &EngineError) -> Result<Option<u64>, Error>
         EngineError::Store(StoreError::Damaged { file, offset, .. })
             if file.starts_with(LOG_PREFIX) && *offset > 0 =>
         {
-            match leave_out_record(left, file, *offset) {
+            match omit_record(left, file, *offset) {
                 Err(StoreError::Damaged { .. } | StoreError::Version { .. }) => Ok(None),
                 left_out => Ok(left_out?),
             }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
 use frond_doc::pieces::LargeDocument;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value as BsonValue};
-use frond_engine::ChangeContent;
+use frond_engine::EventContent;
 use frond_tree::{Content, Value};
 
 use super::CollectionWriter;
@@ -86,10 +86,10 @@ impl CollectionWriter<'_> {
         let content = match &value.content {
             Content::Inline(content) => {
                 let tree = self.live.as_ref().expect("it was written").documents;
-                ChangeContent::Written { tree, key: id_key.clone(), content: content.clone() }
+                EventContent::Written { tree, key: id_key.clone(), content: content.clone() }
             }
             Content::Chunk { hash, bytes } if *bytes <= DOCUMENT_BYTES_MAX as u64 => {
-                ChangeContent::Chunks { root: *hash, bytes: *bytes }
+                EventContent::Chunks { root: *hash, bytes: *bytes }
             }
             Content::Chunk { .. } | Content::Sequence { .. } => {
                 teller.tell(self.transaction, kind, keyed(document.view(), None).view());
@@ -104,7 +104,7 @@ impl CollectionWriter<'_> {
         let Some(teller) = self.teller() else { return Ok(()) };
         self.make_room(2 * large.bytes())?;
         let document = large::read(&self.transaction.store(), large)?;
-        let content = ChangeContent::Whole(document.into_bytes());
+        let content = EventContent::Whole(document.into_bytes());
         teller.tell_with(self.transaction, kind, Document::empty(), content);
         Ok(())
     }
@@ -119,7 +119,7 @@ impl CollectionWriter<'_> {
         if self.keeps_images
             && let Some(teller) = self.teller()
         {
-            let content = ChangeContent::Whole(Bytes::copy_from_slice(before.as_bytes()));
+            let content = EventContent::Whole(Bytes::copy_from_slice(before.as_bytes()));
             let none = Document::empty();
             teller.tell_with(self.transaction, EventKind::PreImage, none, content);
         }

@@ -18,7 +18,7 @@ use crate::log::writer::Writer;
 use crate::options::EngineOptions;
 use crate::overlay::pending::NewChunks;
 use crate::queue::conflicts::ConflictSet;
-use crate::slow::Stopwatch;
+use crate::slow_commits::Stopwatch;
 use crate::transaction::held_locks::LockMode;
 use crate::transaction::{Durability, Transaction};
 
@@ -118,7 +118,7 @@ fn what_has_its_place_and_is_not_yet_in_the_memtable_is_waited_for() {
         let mut queue = shared.queue();
         let sequence = Sequence(queue.last.0 + 1);
         let place = (sequence, Durability::Synced);
-        shared.line_up(&mut queue, &record, &conflict_set, payloads, place)
+        shared.enqueue(&mut queue, &record, &conflict_set, payloads, place)
     };
     let member = member.expect("it isn't durable");
     assert!(!member.insertion.is_done());
@@ -225,7 +225,7 @@ fn held_up<'e>(
     let wait = two.blocked().expect("the other has it");
     let one = scope.spawn(move || one.commit(Durability::Synced));
     while !wait.wait(Duration::from_secs(1)) {}
-    assert!(two.unblock() && two.is_stale_in_line() && !two.is_ahead());
+    assert!(two.unblock() && two.is_stale_among_queued() && !two.is_ahead());
     (two, one)
 }
 

@@ -14,7 +14,7 @@ const SECTOR: usize = 4096;
 fn writer(machine: &Machine) -> Writer {
     let recycled = Arc::new(RecycledSegments::new(&machine.disk));
     let (retention, segments) = (ChangeRetention::default(), (FIRST, FIRST, FIRST));
-    let kept = KeptSegments::open(&machine.disk, retention, segments, Sequence::ZERO, 0);
+    let kept = RetainedSegments::open(&machine.disk, retention, segments, Sequence::ZERO, 0);
     Writer::new(machine, &recycled, FIRST, SegmentEnd::default(), &Arc::new(kept))
 }
 

@@ -18,7 +18,7 @@
 //!    end looks again and finds another; and a reader that has read a block goes on at the end that
 //!    it saw.
 
-mod counted;
+mod key_count;
 
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
@@ -32,7 +32,7 @@ use crossbeam_skiplist::SkipList;
 use crate::ids::Sequence;
 use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::Stored;
-pub(crate) use counted::{Counted, Unknown};
+pub(crate) use key_count::{KeyCount, Unknown};
 
 /// Entries of a full block: with 32 searching takes longer, with 128 inserting.
 const BLOCK_COUNT_MAX: usize = 64;
@@ -88,7 +88,7 @@ impl Blocks {
 
     /// Inserts an entry; there is none of the same key and Sequence.
     pub fn insert(&self, entry: Versioned) {
-        let place = Sought::new(entry.stored.key(), entry.sequence);
+        let place = BorrowedPlace::new(entry.stored.key(), entry.sequence);
         let guard = pin();
         loop {
             let block = self.block_of(&place, &guard);
@@ -121,7 +121,7 @@ impl Blocks {
 
     /// Removes an entry, if it is there.
     pub fn remove(&self, key: &[u8], sequence: Sequence) {
-        let place = Sought::new(key, sequence);
+        let place = BorrowedPlace::new(key, sequence);
         let guard = pin();
         loop {
             let block = self.block_of(&place, &guard);
@@ -150,7 +150,7 @@ impl Blocks {
 
     /// Returns the newest entry of `key` up to `upto`.
     pub fn newest(&self, key: &[u8], upto: Sequence) -> Option<Versioned> {
-        let mut place = Sought::new(key, upto);
+        let mut place = BorrowedPlace::new(key, upto);
         let guard = pin();
         let mut end;
         loop {
@@ -165,14 +165,14 @@ impl Blocks {
             // The versions of one key may reach into the next block.
             end = found.end.clone().filter(|end| end.key == key)?;
             drop(found);
-            place = Sought { sequence: Reverse(end.sequence), ..place };
+            place = BorrowedPlace { sequence: Reverse(end.sequence), ..place };
         }
     }
 
     /// Tells `take` of the entries from `start` on, ascending, until it says that it has enough.
     pub fn ascend(&self, start: Option<&[u8]>, mut take: impl FnMut(&Versioned) -> bool) {
         let newest = Sequence(u64::MAX);
-        let mut next = Sought::new(start.unwrap_or_default(), newest).to_owned();
+        let mut next = BorrowedPlace::new(start.unwrap_or_default(), newest).to_owned();
         let guard = pin();
         loop {
             let block = self.block_of(&next.place(), &guard);
@@ -191,7 +191,7 @@ impl Blocks {
 
     /// Tells `take` of the entries before `end`, descending, until it says that it has enough.
     pub fn descend(&self, end: Option<&[u8]>, mut take: impl FnMut(&Versioned) -> bool) {
-        let mut before = end.map(|end| Sought::new(end, Sequence(u64::MAX)).to_owned());
+        let mut before = end.map(|end| BorrowedPlace::new(end, Sequence(u64::MAX)).to_owned());
         let guard = pin();
         loop {
             let bound = before
@@ -217,19 +217,19 @@ impl Blocks {
         }
     }
 
-    fn block_of<'g>(&'g self, place: &Sought<'_>, guard: &'g Guard) -> &'g LockedBlock {
+    fn block_of<'g>(&'g self, place: &BorrowedPlace<'_>, guard: &'g Guard) -> &'g LockedBlock {
         let found = self.blocks.upper_bound(Bound::Included(place as &dyn EntryKey), guard);
         found.expect("the first block begins before everything").value()
     }
 }
 
 impl BlockEntries {
-    fn is_beyond(&self, place: &Sought<'_>) -> bool {
+    fn is_beyond(&self, place: &BorrowedPlace<'_>) -> bool {
         self.end.as_ref().is_some_and(|end| end.place() <= *place)
     }
 
     /// Where the first entry stands whose place isn't before `place`.
-    fn position(&self, place: &Sought<'_>) -> usize {
+    fn position(&self, place: &BorrowedPlace<'_>) -> usize {
         let start = self.own.heads.partition_point(|head| *head < place.head);
         let is_before = |entry: &Versioned| entry.behind_head() < place.behind_head();
         // Of a key that is written again and again the newest entry is sought, or comes before it.
@@ -288,8 +288,8 @@ impl Block {
 }
 
 impl Versioned {
-    fn place(&self) -> Sought<'_> {
-        Sought::new(self.stored.key(), self.sequence)
+    fn place(&self) -> BorrowedPlace<'_> {
+        BorrowedPlace::new(self.stored.key(), self.sequence)
     }
 
     /// What decides among entries of one head.
@@ -316,15 +316,15 @@ pub(crate) struct OwnedPlace {
 
 /// The same, borrowed: the order of the fields is the order of the entries.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sought<'a> {
+struct BorrowedPlace<'a> {
     head: u128,
     key: &'a [u8],
     sequence: Reverse<Sequence>,
 }
 
-impl<'a> Sought<'a> {
-    fn new(key: &'a [u8], sequence: Sequence) -> Sought<'a> {
-        Sought { head: head_of(key), key, sequence: Reverse(sequence) }
+impl<'a> BorrowedPlace<'a> {
+    fn new(key: &'a [u8], sequence: Sequence) -> BorrowedPlace<'a> {
+        BorrowedPlace { head: head_of(key), key, sequence: Reverse(sequence) }
     }
 
     /// What decides among places of one head.
@@ -341,17 +341,17 @@ impl<'a> Sought<'a> {
 
 /// Anything that has a place, so that a search needs no copy of its key.
 trait EntryKey {
-    fn place(&self) -> Sought<'_>;
+    fn place(&self) -> BorrowedPlace<'_>;
 }
 
 impl EntryKey for OwnedPlace {
-    fn place(&self) -> Sought<'_> {
-        Sought { head: self.head, key: &self.key, sequence: Reverse(self.sequence) }
+    fn place(&self) -> BorrowedPlace<'_> {
+        BorrowedPlace { head: self.head, key: &self.key, sequence: Reverse(self.sequence) }
     }
 }
 
-impl EntryKey for Sought<'_> {
-    fn place(&self) -> Sought<'_> {
+impl EntryKey for BorrowedPlace<'_> {
+    fn place(&self) -> BorrowedPlace<'_> {
         *self
     }
 }
@@ -412,7 +412,8 @@ impl Blocks {
         for block in self.blocks.iter(&guard) {
             let found: RwLockReadGuard<'_, BlockEntries> = block.value().0.read().expect(NO_PANIC);
             let next = block.next().map(|next| next.key().clone());
-            let places: Vec<Sought<'_>> = found.own.entries.iter().map(Versioned::place).collect();
+            let places: Vec<BorrowedPlace<'_>> =
+                found.own.entries.iter().map(Versioned::place).collect();
             let in_order = places.is_sorted_by(|left, right| left < right)
                 && places.iter().map(|place| place.head).eq(found.own.heads.iter().copied())
                 && places.first().is_none_or(|first| block.key().place() <= *first)

@@ -293,7 +293,7 @@ fn who_waits_no_longer_hears_that_it_is_unknown_and_the_engine_goes_on() {
     bucket.set_silent(true);
     let mut transaction = engine.begin();
     transaction.put(TreeId::SYSTEM, Bytes::from("late"), value(1)).expect("it fits");
-    let told = transaction.commit_unless_told(Durability::Synced, &|| false);
+    let told = transaction.commit_unless_interrupted(Durability::Synced, &|| false);
     assert!(matches!(told, Err(EngineError::Unawaited)), "{told:?}");
     let seen = engine.begin_ahead();
     assert_eq!(number(seen.get(TreeId::SYSTEM, b"late").expect("it is read")), 1);

@@ -35,7 +35,7 @@ impl PlainRemote {
             }
             Ok::<_, Error>(hashes.iter().map(|hash| found.get(hash).cloned()).collect())
         };
-        let mut chunks = Image::directory_chunks(root, &mut get)?;
+        let mut chunks = Image::metadata_chunks(root, &mut get)?;
         chunks.retain(|chunk| !self.packs.lies_twice(&chunk.hash()));
         self.packs.put_again(chunks)?;
         self.packs.flush()

@@ -8,13 +8,13 @@
 use crossbeam_epoch::pin;
 use frond_tree::Bounds;
 
-use super::{Block, Blocks, EntryKey, NO_PANIC, OwnedPlace, Sought, Versioned};
+use super::{Block, Blocks, BorrowedPlace, EntryKey, NO_PANIC, OwnedPlace, Versioned};
 use crate::ids::Sequence;
 use crate::overlay::memtable::Window;
 
 /// What was counted.
 #[derive(Default)]
-pub(crate) struct Counted {
+pub(crate) struct KeyCount {
     /// What entries change of which it is known.
     pub change: i64,
     /// Entries of which it wasn't known, in order.
@@ -66,12 +66,13 @@ impl Blocks {
         window: Window,
         start: Option<OwnedPlace>,
         unknown_max: usize,
-    ) -> Counted {
+    ) -> KeyCount {
         let newest = Sequence(u64::MAX);
-        let first = || Sought::new(bounds.start.as_deref().unwrap_or_default(), newest).to_owned();
+        let first =
+            || BorrowedPlace::new(bounds.start.as_deref().unwrap_or_default(), newest).to_owned();
         let mut next = start.unwrap_or_else(first);
-        let end = bounds.end.as_deref().map(|end| Sought::new(end, newest));
-        let (mut counted, guard) = (Counted::default(), pin());
+        let end = bounds.end.as_deref().map(|end| BorrowedPlace::new(end, newest));
+        let (mut counted, guard) = (KeyCount::default(), pin());
         loop {
             let block = self.block_of(&next.place(), &guard);
             let found = block.0.read().expect(NO_PANIC);
@@ -94,7 +95,7 @@ impl Blocks {
                 return counted;
             }
             if unknown_max <= counted.unknown.len() {
-                return Counted { rest: Some(following), ..counted };
+                return KeyCount { rest: Some(following), ..counted };
             }
             next = following;
         }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_engine::{
-    ChangeBytes, ChangeContent, ChangeNote, ChangeRetention, Changes, ChangesError, Durability,
-    Engine, EngineError, EngineOptions, LoggedChange, RetentionBegins, Sequence, Transaction,
-    TreeId,
+    ChangeEvent, ChangeRetention, Changes, ChangesError, Durability, Engine, EngineError,
+    EngineOptions, EventContent, LoggedContent, LoggedEvent, RetentionBegins, Sequence,
+    Transaction, TreeId,
 };
 use frond_store::io::Disk;
 use frond_store::{Chunk, ChunkKind};
@@ -34,13 +34,13 @@ fn put_told(transaction: &mut Transaction, tree: TreeId, key: &str, content: &st
     let value = Value::inline(content.clone());
     transaction.put_changed(tree, key.clone(), value).unwrap();
     let head = Bytes::from("put");
-    let content = ChangeContent::Written { tree, key, content };
-    transaction.tell(ChangeNote { scope: Bytes::from("scope"), head, content });
+    let content = EventContent::Written { tree, key, content };
+    transaction.record_event(ChangeEvent { scope: Bytes::from("scope"), head, content });
 }
 
-fn text(event: &LoggedChange) -> String {
+fn text(event: &LoggedEvent) -> String {
     match &event.content {
-        ChangeBytes::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        LoggedContent::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
         _ => String::new(),
     }
 }
@@ -144,8 +144,8 @@ fn put_chunks_told(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]
     transaction.put_chunks(chunks);
     transaction.put_changed(tree, Bytes::from("key"), Value { flags: 1, content }).unwrap();
     let (scope, head) = (Bytes::from("scope"), Bytes::from("put"));
-    let content = ChangeContent::Chunks { root, bytes };
-    transaction.tell(ChangeNote { scope, head, content });
+    let content = EventContent::Chunks { root, bytes };
+    transaction.record_event(ChangeEvent { scope, head, content });
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn what_chunks_make_is_told_by_its_own_record_alone() {
         let mut told = Vec::new();
         while let Some(record) = changes.next_record().unwrap() {
             for event in &record.events {
-                let ChangeBytes::Chunks { root, bytes: 9 } = event.content else { panic!() };
+                let LoggedContent::Chunks { root, bytes: 9 } = event.content else { panic!() };
                 let find = |hash| record.chunks.iter().find(|it| it.hash() == hash).unwrap();
                 told.push(vec![find(root).clone(), find(shared.hash()).clone()]);
             }
@@ -289,7 +289,7 @@ fn who_does_not_keep_it_makes_what_was_kept_before_gone() {
     drop(engine);
     let nothing = EngineOptions { changes: ChangeRetention::default(), ..churning(20) };
     let engine = open(&disk, nothing).unwrap();
-    assert!(!engine.tells());
+    assert!(!engine.records_events());
     assert!(matches!(engine.changes(place).next_record(), Err(ChangesError::Gone { .. })));
     write(&engine, tree, 11, 1);
     drop(engine);
@@ -315,28 +315,28 @@ fn what_is_asked_for_is_kept_over_restarts_until_it_is_left_unread() {
         let engine = open(&disk);
         let trees = make_trees(&engine, 2).unwrap();
         write(&engine, trees[0], 1, 5);
-        assert!(!engine.tells());
+        assert!(!engine.records_events());
         let mut before = engine.begin();
         put_told(&mut before, trees[1], "before", "5");
-        assert!(engine.keep_changes().unwrap() && engine.tells());
+        assert!(engine.keep_changes().unwrap() && engine.records_events());
         assert!(matches!(before.commit(Durability::Synced), Err(EngineError::Withdrawn)));
         let place = engine.horizon();
         write(&engine, trees[0], 6, 3);
         drop(engine);
         disk = if kills { disk.kill() } else { disk.crash() };
         let engine = open(&disk);
-        assert!(engine.tells());
+        assert!(engine.records_events());
         write(&engine, trees[0], 9, 2);
         let mut changes = engine.changes(place);
         assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [6, 7, 8, 9, 10]);
         clock.step(99_000_000);
         engine.flush().unwrap();
-        assert!(engine.tells());
+        assert!(engine.records_events());
         changes.check().unwrap();
         clock.step(102_000_000);
         write(&engine, trees[0], 11, 1);
         engine.flush().unwrap();
-        assert!(!engine.tells());
+        assert!(!engine.records_events());
         assert!(matches!(changes.next_record(), Err(ChangesError::Gone { .. })));
         write(&engine, trees[0], 12, 1);
         assert!(engine.keep_changes().unwrap());

@@ -1,5 +1,5 @@
 //! Published states that are kept for as long as the log behind them: any moment since can be made
-//! of one again ([`crate::past`]).
+//! of one again ([`crate::rebuilt_snapshots`]).
 //!
 //! A flush publishes a state that takes the place of the one before. Where the log is kept, the one
 //! before is kept too, once the log behind the last kept one has grown by a memtable's size. It
@@ -38,7 +38,7 @@ const NO_PANIC: &str = "no panic while the lock is held";
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct KeptStates {
+pub(crate) struct RetainedStates {
     list: Mutex<List>,
     ranges: Mutex<Vec<Range>>,
     /// Whether a range is being made.
@@ -48,7 +48,7 @@ pub(crate) struct KeptStates {
 
 /// A published state that is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct KeptState {
+pub(crate) struct RetainedState {
     /// Its chunk.
     pub root: ChunkHash,
     /// It and the log show every moment from this on.
@@ -64,7 +64,7 @@ pub(crate) struct KeptState {
 /// The list, and what is known of it.
 #[derive(Default)]
 pub(crate) struct List {
-    pub states: Vec<KeptState>,
+    pub states: Vec<RetainedState>,
     /// How large the memtables were that were flushed since the last one.
     pub bytes_since: u64,
     is_read: bool,
@@ -130,7 +130,7 @@ impl List {
         Ok(())
     }
 
-    /// The chunk that names these, for [`KeptState::needs`].
+    /// The chunk that names these, for [`RetainedState::needs`].
     ///
     /// # Errors
     /// As the store's.
@@ -141,7 +141,7 @@ impl List {
     }
 }
 
-impl KeptStates {
+impl RetainedStates {
     /// Locks the list, which is read from the store the first time. One that can't be read is
     /// empty: moments before now are refused then, and the next kept state takes its place.
     ///
@@ -168,7 +168,7 @@ impl KeptStates {
         first: Option<SegmentNumber>,
     ) -> Result<(), StoreError> {
         let mut list = self.list(store)?;
-        let is_kept = |state: &KeptState| first.is_some_and(|first| first <= state.segment);
+        let is_kept = |state: &RetainedState| first.is_some_and(|first| first <= state.segment);
         if list.states.iter().all(is_kept) && (!list.states.is_empty() || list.stored.is_none()) {
             return Ok(());
         }
@@ -247,7 +247,7 @@ impl KeptStates {
 }
 
 /// While it is held, no other thread makes a range.
-pub(crate) struct Making<'a>(&'a KeptStates);
+pub(crate) struct Making<'a>(&'a RetainedStates);
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {

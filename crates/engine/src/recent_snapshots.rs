@@ -1,7 +1,7 @@
 //! Reading moments that have gone by.
 //!
 //! 1. A snapshot can be *leased* for some time: so long its moment can be read again, by its
-//!    Sequence alone, and shows the same ([`crate::held_states`] says how).
+//!    Sequence alone, and shows the same ([`crate::readable_states`] says how).
 //! 2. Any moment that some State shows can be read, leased or not: so all since the last flush or
 //!    fold, and those of which snapshots or leases keep the State.
 //! 3. A moment that nothing has reached yet is *settled* first: no transaction is given its
@@ -35,7 +35,7 @@ impl Shared {
         if first < moment && moment <= skipped {
             return Err(EngineError::SnapshotTooOld);
         }
-        self.await_past(moment)?;
+        self.await_settled(moment)?;
         let view = self.current.view_at(moment).ok_or(EngineError::SnapshotTooOld)?;
         Ok(Snapshot::new(view, moment))
     }
@@ -46,7 +46,7 @@ impl Shared {
     ///
     /// # Errors
     /// As [`Shared::await_visible`].
-    pub fn await_past(&self, moment: Sequence) -> Result<(), EngineError> {
+    pub fn await_settled(&self, moment: Sequence) -> Result<(), EngineError> {
         if moment <= self.current.visible() {
             return Ok(());
         }

@@ -1,9 +1,9 @@
 //! The list of kept states, and the chunks that name what records need. The authority is
-//! docs/format/kept-states.md, which records this file's hash; tidy compares.
+//! docs/format/retained-states.md, which records this file's hash; tidy compares.
 
 use frond_store::{Chunk, ChunkHash, ChunkKind, StoreError};
 
-use super::KeptState;
+use super::RetainedState;
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
 
@@ -33,7 +33,7 @@ fn prefix(tag: u8) -> Vec<u8> {
 }
 
 /// The chunk of a list.
-pub(super) fn encode(states: &[KeptState]) -> Chunk {
+pub(super) fn encode(states: &[RetainedState]) -> Chunk {
     let mut payload = prefix(TAG_LIST);
     let mut references = Vec::with_capacity(states.len());
     for state in states {
@@ -56,7 +56,7 @@ pub(super) fn encode_needs(needs: &[ChunkHash]) -> Chunk {
 /// # Errors
 /// [`StoreError::Damaged`] if the chunk is none; [`StoreError::Version`] if it is of a version that
 /// this build doesn't read.
-pub(super) fn decode(chunk: &Chunk) -> Result<Vec<KeptState>, StoreError> {
+pub(super) fn decode(chunk: &Chunk) -> Result<Vec<RetainedState>, StoreError> {
     let file = format!("chunk {}", chunk.hash());
     let damaged =
         |what: &str| StoreError::Damaged { file: file.clone(), offset: 0, what: what.to_owned() };
@@ -87,7 +87,7 @@ pub(super) fn decode(chunk: &Chunk) -> Result<Vec<KeptState>, StoreError> {
         if needs.len() != count {
             return Err(damaged("a kept state without what its records need"));
         }
-        list.push(KeptState {
+        list.push(RetainedState {
             root,
             from: Sequence(field(OFFSET_FROM)),
             horizon: Sequence(field(OFFSET_HORIZON)),
@@ -105,8 +105,8 @@ pub(super) fn decode(chunk: &Chunk) -> Result<Vec<KeptState>, StoreError> {
 mod tests {
     use super::*;
 
-    fn list() -> Vec<KeptState> {
-        let state = |number: u8, needs: &[u8]| KeptState {
+    fn list() -> Vec<RetainedState> {
+        let state = |number: u8, needs: &[u8]| RetainedState {
             root: ChunkHash([number; 32]),
             from: Sequence(u64::from(number) << 32),
             horizon: Sequence((u64::from(number) << 32) - 1),
@@ -127,7 +127,7 @@ mod tests {
     fn the_example_in_the_document_is_right() {
         let chunk = encode(&list()[1..2]);
         let hex: String = chunk.payload().iter().map(|byte| format!("{byte:02x}")).collect();
-        let document = include_str!("../../../../docs/format/kept-states.md");
+        let document = include_str!("../../../../docs/format/retained-states.md");
         assert!(document.replace([' ', '\n'], "").contains(&hex), "{hex}");
     }
 

@@ -1,10 +1,10 @@
 //! Reading any moment that the kept log reaches.
 //!
-//! What [`crate::moments`] shows is in memory: the moments since the last flush or fold, and those
-//! that are leased. Where the log is kept ([`crate::log::kept`]), any other moment since is made
+//! What [`crate::recent_snapshots`] shows is in memory: the moments since the last flush or fold, and those
+//! that are leased. Where the log is kept ([`crate::log::retained`]), any other moment since is made
 //! again, as a recovery would:
 //!
-//! 1. Each flush keeps the state that it replaces ([`crate::kept_states`]), and notes what chunks
+//! 1. Each flush keeps the state that it replaces ([`crate::retained_states`]), and notes what chunks
 //!    the log's records behind it need and don't bring.
 //! 2. Who asks for a moment gets the last kept state that isn't behind it, and the log's records
 //!    from there on, decoded into a memtable of its own, up to the next kept state or the log's
@@ -27,16 +27,16 @@ use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, StoreError};
 use frond_tree::Content;
 
+use crate::durable_horizon::DurableEnd;
 use crate::error::EngineError;
-use crate::horizon::DurableEnd;
 use crate::ids::{Sequence, TreeId};
-use crate::kept_states::{KeptState, List, Range};
-use crate::log::decode::{Before, DecodeError, Decoded};
+use crate::log::decode::{DecodeError, Decoded, PriorValues};
 use crate::log::follow::{Follower, Next};
 use crate::log::format::{LogOffset, damaged};
 use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::{NewChunks, StoreWithPending};
 use crate::recovery::read_bases;
+use crate::retained_states::{List, Range, RetainedState};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use crate::snapshot::current::View;
@@ -52,7 +52,7 @@ const MEMTABLES_AT_ONCE: u64 = 2;
 
 /// Why a moment can't be read.
 #[derive(Debug, thiserror::Error)]
-pub enum PastError {
+pub enum RebuildError {
     /// The log doesn't reach it.
     #[error("moments are kept from {} on only", .from.0)]
     Gone {
@@ -73,32 +73,33 @@ pub enum PastError {
     Engine(#[from] EngineError),
 }
 
-impl From<StoreError> for PastError {
-    fn from(error: StoreError) -> PastError {
-        PastError::Engine(error.into())
+impl From<StoreError> for RebuildError {
+    fn from(error: StoreError) -> RebuildError {
+        RebuildError::Engine(error.into())
     }
 }
 
 impl Shared {
-    /// See [`Engine::past_at`](crate::Engine::past_at).
+    /// See [`Engine::rebuild_snapshot_at`](crate::Engine::rebuild_snapshot_at).
     ///
     /// # Errors
     /// As there.
-    pub fn past_at(
+    pub fn rebuild_snapshot_at(
         &self,
         moment: Sequence,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Snapshot, PastError> {
+    ) -> Result<Snapshot, RebuildError> {
         // Of what an opening skipped nothing was kept, so it shows what was there before.
         let (first, skipped) = self.skipped;
         let moment = if first < moment && moment <= skipped { first } else { moment };
-        self.await_past(moment)?;
+        self.await_settled(moment)?;
         self.kept.note_followed(self.now_seconds());
-        let shown = || self.current.view_at(moment).or_else(|| self.kept_states.view_at(moment));
+        let shown =
+            || self.current.view_at(moment).or_else(|| self.retained_states.view_at(moment));
         if let Some(view) = shown() {
             return Ok(Snapshot::new(view, moment));
         }
-        let making = self.kept_states.begin_making(goes_on).ok_or(PastError::Interrupted)?;
+        let making = self.retained_states.begin_making(goes_on).ok_or(RebuildError::Interrupted)?;
         // Another thread may have made it.
         let view = match shown() {
             Some(view) => view,
@@ -108,18 +109,18 @@ impl Shared {
         Ok(Snapshot::new(view, moment))
     }
 
-    /// See [`Engine::past_from`](crate::Engine::past_from).
+    /// See [`Engine::oldest_rebuildable`](crate::Engine::oldest_rebuildable).
     ///
     /// # Errors
     /// As there.
-    pub fn past_from(&self) -> Result<Sequence, EngineError> {
+    pub fn oldest_rebuildable(&self) -> Result<Sequence, EngineError> {
         let shown = self.current.shown_from();
         if !self.keeps_states() {
             return Ok(shown);
         }
         let publisher = self.publisher();
         let (first, _) = self.kept.floor();
-        let list = self.kept_states.list(&*self.store)?;
+        let list = self.retained_states.list(&*self.store)?;
         let kept = list.states.iter().find(|state| first <= state.segment);
         let published = (first <= publisher.published.segment).then(|| from_of(&publisher));
         Ok(kept.map(|state| state.from).or(published).map_or(shown, |from| from.min(shown)))
@@ -136,12 +137,12 @@ impl Shared {
         &self,
         moment: Sequence,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Arc<View>, PastError> {
+    ) -> Result<Arc<View>, RebuildError> {
         let (kept, next) = self.kept_before(moment)?;
         let made = self.replay(&kept, next, moment, goes_on);
         // The log may have been given up meanwhile, with what the state needs.
         let is_kept = {
-            let list = self.kept_states.list(&*self.store)?;
+            let list = self.retained_states.list(&*self.store)?;
             let (first, _) = self.kept.floor();
             let is_kept = self.keeps_states() && first <= kept.segment;
             let is_kept = is_kept && list.states.iter().any(|state| state.root == kept.root);
@@ -149,22 +150,25 @@ impl Shared {
                 let view = Arc::clone(&range.view);
                 let upto = (range.from, range.upto);
                 let range = Range::new(kept.root, view, upto, range.bytes);
-                self.kept_states.take(range, self.options.snapshots_bytes_max);
+                self.retained_states.take(range, self.options.snapshots_bytes_max);
             }
             is_kept
         };
         match is_kept {
             true => made.map(|range| range.view),
-            false => Err(PastError::Gone { from: self.past_from()? }),
+            false => Err(RebuildError::Gone { from: self.oldest_rebuildable()? }),
         }
     }
 
     /// The last kept state that isn't behind `moment`, and where the next one begins. What is
     /// published now is kept from now on if no other is.
-    fn kept_before(&self, moment: Sequence) -> Result<(KeptState, Option<Sequence>), PastError> {
+    fn kept_before(
+        &self,
+        moment: Sequence,
+    ) -> Result<(RetainedState, Option<Sequence>), RebuildError> {
         let publisher = self.publisher();
         let (first, _) = self.kept.floor();
-        let mut list = self.kept_states.list(&*self.store)?;
+        let mut list = self.retained_states.list(&*self.store)?;
         let states = &list.states;
         let before = states.iter().rposition(|state| state.from <= moment);
         if let Some(position) = before.filter(|_| self.keeps_states())
@@ -179,7 +183,7 @@ impl Shared {
             && first <= publisher.published.segment;
         if !is_reached {
             drop((list, publisher));
-            return Err(PastError::Gone { from: self.past_from()? });
+            return Err(RebuildError::Gone { from: self.oldest_rebuildable()? });
         }
         let kept = kept(&publisher);
         list.states.push(kept.clone());
@@ -196,7 +200,7 @@ impl Shared {
     /// before the flush can't be read: it goes on all the same.
     pub fn keep_state(&self, memtables: &[Arc<Memtable>], bytes: u64) {
         if self.keeps_states() && self.try_keep_state(memtables, bytes).is_err() {
-            let _ = self.kept_states.keep_from(&*self.store, None);
+            let _ = self.retained_states.keep_from(&*self.store, None);
         }
     }
 
@@ -204,7 +208,7 @@ impl Shared {
         let needs = self.needs_in_packs(memtables)?;
         let publisher = self.publisher();
         let (first, _) = self.kept.floor();
-        let mut list = self.kept_states.list(&*self.store)?;
+        let mut list = self.retained_states.list(&*self.store)?;
         let is_due = list.states.is_empty()
             || self.options.memtable_bytes_max < list.bytes_since.saturating_add(bytes);
         let mut is_changed = false;
@@ -256,22 +260,22 @@ impl Shared {
     ///
     /// # Errors
     /// As the store's.
-    pub fn trim_kept_states(&self) -> Result<(), StoreError> {
+    pub fn trim_retained_states(&self) -> Result<(), StoreError> {
         let first = self.keeps_states().then(|| self.kept.floor().0);
-        match self.kept_states.keep_from(&*self.store, first) {
+        match self.retained_states.keep_from(&*self.store, first) {
             Err(error) if error.is_full() => Ok(()),
-            told => told,
+            other => other,
         }
     }
 
     /// Reads the log behind `kept` up to `next`, or to its end.
     fn replay(
         &self,
-        kept: &KeptState,
+        kept: &RetainedState,
         next: Option<Sequence>,
         moment: Sequence,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Range, PastError> {
+    ) -> Result<Range, RebuildError> {
         let upto = match next {
             Some(next) => next,
             None => {
@@ -296,8 +300,8 @@ fn from_of(publisher: &Publisher) -> Sequence {
 }
 
 /// What is published, to be kept.
-fn kept(publisher: &Publisher) -> KeptState {
-    KeptState {
+fn kept(publisher: &Publisher) -> RetainedState {
+    RetainedState {
         root: publisher.root,
         from: from_of(publisher),
         horizon: publisher.published.horizon,
@@ -317,7 +321,7 @@ struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    fn new(shared: &'a Shared, kept: &KeptState) -> Result<Past<'a>, EngineError> {
+    fn new(shared: &'a Shared, kept: &RetainedState) -> Result<Past<'a>, EngineError> {
         let packs = Arc::clone(&shared.pending.store);
         let pending: Arc<Layered<StoreWithPending>> = StoreWithPending::new(packs);
         let active = Arc::new(Memtable::new(&shared.recycler, pending.all()));
@@ -334,11 +338,11 @@ impl<'a> Past<'a> {
     /// Applies the records behind `kept` up to `upto`; returns up to where they were.
     fn read_log(
         &mut self,
-        (kept, may_end_early): (&KeptState, bool),
+        (kept, may_end_early): (&RetainedState, bool),
         (moment, upto): (Sequence, Sequence),
         end: &DurableEnd,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<Sequence, PastError> {
+    ) -> Result<Sequence, RebuildError> {
         let (shared, options) = (self.shared, &self.shared.options);
         let disk = &*shared.machine.disk;
         let enough = options.memtable_bytes_max.saturating_mul(MEMTABLES_AT_ONCE);
@@ -362,10 +366,10 @@ impl<'a> Past<'a> {
                 return Ok(upto.min(sequence.preceding()));
             }
             if !goes_on() {
-                return Err(PastError::Interrupted);
+                return Err(RebuildError::Interrupted);
             }
             if max < bytes {
-                return Err(PastError::TooLarge { max });
+                return Err(RebuildError::TooLarge { max });
             }
             self.apply(sequence, &payload).map_err(|error| match error {
                 DecodeError::Wrong(what) => damaged(follower.segment(), LogOffset(0), what).into(),
@@ -405,7 +409,7 @@ impl<'a> Past<'a> {
     }
 }
 
-impl Before for Past<'_> {
+impl PriorValues for Past<'_> {
     fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError> {
         self.value_before(tree, key).map_err(DecodeError::Before)
     }

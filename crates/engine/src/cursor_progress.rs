@@ -6,52 +6,52 @@ use bytes::Bytes;
 use frond_tree::{Bounds, Direction};
 
 /// How far a cursor has come: shared by it and the list.
-pub(crate) struct Reach {
+pub(crate) struct CursorProgress {
     bounds: Bounds,
     direction: Direction,
-    come: Mutex<Come>,
+    progress: Mutex<Progress>,
 }
 
 /// How far.
 #[derive(Default)]
-struct Come {
+struct Progress {
     /// The last key, if there was one.
     key: Option<Vec<u8>>,
     /// Whether there is nothing behind it.
     ended: bool,
 }
 
-impl Reach {
+impl CursorProgress {
     /// Nothing was read yet.
-    pub fn new(bounds: Bounds, direction: Direction) -> Reach {
-        Reach { bounds, direction, come: Mutex::default() }
+    pub fn new(bounds: Bounds, direction: Direction) -> CursorProgress {
+        CursorProgress { bounds, direction, progress: Mutex::default() }
     }
 
     /// The cursor stands at `key`, or at its end.
     pub fn note(&self, key: Option<&[u8]>) {
-        let mut come = self.come();
+        let mut progress = self.progress();
         match key {
             Some(key) => {
-                let last = come.key.get_or_insert_default();
+                let last = progress.key.get_or_insert_default();
                 last.clear();
                 last.extend_from_slice(key);
             }
-            None => come.ended = true,
+            None => progress.ended = true,
         }
     }
 
-    fn come(&self) -> MutexGuard<'_, Come> {
-        self.come.lock().expect("no panic while the lock is held")
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect("no panic while the lock is held")
     }
 
     /// What of its bounds was read; `None`: nothing.
-    pub fn read(self: &Arc<Reach>) -> Option<Bounds> {
-        let come = self.come();
+    pub fn read(self: &Arc<CursorProgress>) -> Option<Bounds> {
+        let progress = self.progress();
         // A cursor that is still there may go on.
-        if come.ended || Arc::strong_count(self) > 1 {
+        if progress.ended || Arc::strong_count(self) > 1 {
             return Some(self.bounds.clone());
         }
-        let key = come.key.as_ref()?;
+        let key = progress.key.as_ref()?;
         let mut bounds = self.bounds.clone();
         match self.direction {
             Direction::Ascending => {

@@ -8,7 +8,7 @@
 pub(super) const TRIED_BYTES_MAX: u64 = 16 << 10;
 
 /// Where a byte with one bit turned over makes `bytes` whole, and that byte.
-pub(super) fn turned_byte<B>(bytes: &mut B, is_whole: impl Fn(&B) -> bool) -> Option<(usize, u8)>
+pub(super) fn flipped_byte<B>(bytes: &mut B, is_whole: impl Fn(&B) -> bool) -> Option<(usize, u8)>
 where
     B: AsMut<[u8]> + ?Sized,
 {
@@ -37,12 +37,12 @@ mod tests {
         for bit in 0..right.len() * 8 {
             let mut bytes = right.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            let found = turned_byte(&mut bytes[..], is_whole);
+            let found = flipped_byte(&mut bytes[..], is_whole);
             assert_eq!(found, Some((bit / 8, right[bit / 8])), "bit {bit}");
         }
         let mut bytes = right.clone();
         bytes[0] ^= 1;
         bytes[299] ^= 1;
-        assert_eq!(turned_byte(&mut bytes[..], is_whole), None);
+        assert_eq!(flipped_byte(&mut bytes[..], is_whole), None);
     }
 }

@@ -2,16 +2,16 @@
 
 /// How long a commit waits: as long as these say so, which are asked now and then.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct CommitWait<'a> {
     /// For room in memory: nothing is written else.
     pub for_room: &'a dyn Fn() -> bool,
     /// Until it is as durable as asked.
-    pub for_log: ForLog<'a>,
+    pub for_log: DurabilityWait<'a>,
 }
 
 /// Whether a commit that has its place in the log waits until it is as durable as asked.
 #[derive(Clone, Copy)]
-pub(crate) enum ForLog<'a> {
+pub(crate) enum DurabilityWait<'a> {
     /// It does, but for a bucket that has the log only as long as this says so: what becomes of it
     /// is unknown else.
     While(&'a dyn Fn() -> bool),
@@ -19,8 +19,8 @@ pub(crate) enum ForLog<'a> {
     Never,
 }
 
-impl Patience<'_> {
+impl CommitWait<'_> {
     /// Waits for everything.
-    pub const ENDLESS: Patience<'static> =
-        Patience { for_room: &|| true, for_log: ForLog::While(&|| true) };
+    pub const ENDLESS: CommitWait<'static> =
+        CommitWait { for_room: &|| true, for_log: DurabilityWait::While(&|| true) };
 }

@@ -3,14 +3,14 @@
 //! 1. A published state is a moment by itself, its horizon, if no base reaches beyond that: a
 //!    version commit folds some trees further than the last flush of all.
 //! 2. Such a state is published once more, as one whose log begins anew, under a root of its own.
-//!    Swapping that sends all packs to the store's tier ([`WHOLE_SUFFIX`]).
+//!    Swapping that sends all packs to the store's tier ([`SELF_CONTAINED_SUFFIX`]).
 //! 3. Its first segment is far beyond those of now, so that no place in the log of now is one in
 //!    the log that is begun there: a change stream that resumes there gets 286.
 //!
 //! That packs can't be sent fails no flush: they stay on the disk, and go with a later one. Where
 //! another directory leads, nothing is written any more.
 
-use frond_store::local::WHOLE_SUFFIX;
+use frond_store::local::SELF_CONTAINED_SUFFIX;
 use frond_store::{ChunkHash, StoreError};
 
 use crate::compaction::publish::ROOT_NAME;
@@ -27,11 +27,11 @@ const WORK: &str = "store";
 impl Shared {
     /// Has a published state that is whole without the log sent to the store's tier. The caller is
     /// the only one, and holds a session of the store that has the state's chunks.
-    pub(crate) fn send_whole(&self, published: &EngineState) {
+    pub(crate) fn publish_self_contained(&self, published: &EngineState) {
         if !self.store.maintenance().is_tiered() {
             return;
         }
-        match self.swap_whole(published) {
+        match self.swap_self_contained(published) {
             Ok(()) => self.background.errors.end(WORK),
             Err(error) => {
                 self.note_failure(WORK, &EngineError::Store(error));
@@ -48,7 +48,7 @@ impl Shared {
         let now = self.machine.clock.now_micros();
         self.background.errors.count_failure(WORK, error.to_string(), now);
         if is_first {
-            self.background.errors.tell_line(&format!(
+            self.background.errors.report_line(&format!(
                 "packs can't be sent to the store, which is tried again: {error}; new ones stay on \
                  the disk until there are as many as may be, and then nothing more is written"
             ));
@@ -72,15 +72,15 @@ impl Shared {
             assert!(publisher.beyond.is_empty(), "a flush has brought all up to its horizon");
             publisher.published
         };
-        Ok(self.swap_whole(&published)?)
+        Ok(self.swap_self_contained(&published)?)
     }
 
-    fn swap_whole(&self, published: &EngineState) -> Result<(), StoreError> {
+    fn swap_self_contained(&self, published: &EngineState) -> Result<(), StoreError> {
         let segment = SegmentNumber(published.segment.0 + SEGMENTS_APART);
         let chunk = EngineState { segment, has_segment: false, ..*published }.encode();
         self.store.put_many(std::slice::from_ref(&chunk))?;
         if let Some(order) = &self.order {
-            order.note_whole(chunk.hash(), published.horizon);
+            order.note_self_contained(chunk.hash(), published.horizon);
         }
         let name = format!("{ROOT_NAME}{WHOLE_SUFFIX}");
         let before: Option<ChunkHash> = self.store.root(&name)?;

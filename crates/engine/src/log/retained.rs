@@ -23,10 +23,10 @@ use crate::ids::Sequence;
 use crate::options::{ChangeRetention, RetentionBegins};
 
 /// See the module.
-pub(crate) struct KeptSegments {
+pub(crate) struct RetainedSegments {
     disk: Arc<dyn Disk>,
     retention: ChangeRetention,
-    /// The term of keeping; [`Term::NONE`] while nothing is kept.
+    /// The term of keeping; [`RetentionTerm::NONE`] while nothing is kept.
     term: AtomicU64,
     /// When the log was last read, in seconds since 1970.
     followed: AtomicU64,
@@ -35,11 +35,11 @@ pub(crate) struct KeptSegments {
 
 /// A time during which transactions tell what they change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Term(u64);
+pub(crate) struct RetentionTerm(u64);
 
-impl Term {
+impl RetentionTerm {
     /// They don't.
-    pub const NONE: Term = Term(0);
+    pub const NONE: RetentionTerm = RetentionTerm(0);
 }
 
 struct State {
@@ -76,14 +76,14 @@ pub(crate) fn first_kept(
     let numbers = names.iter().filter_map(|name| SegmentNumber::of_file_name(name));
     let mut numbers: Vec<SegmentNumber> = numbers.filter(|number| *number < first).collect();
     numbers.sort_by(|left, right| right.cmp(left));
-    let telling = numbers.into_iter().take_while(|number| tells(disk, *number));
+    let telling = numbers.into_iter().take_while(|number| records_events(disk, *number));
     Ok(telling.last().unwrap_or(first))
 }
 
 /// Whether a segment is readable as one that tells.
-fn tells(disk: &dyn Disk, number: SegmentNumber) -> bool {
+fn records_events(disk: &dyn Disk, number: SegmentNumber) -> bool {
     let header = Segment::open(disk, number).and_then(|mut segment| segment.read_header());
-    header.is_ok_and(|header| header.tells)
+    header.is_ok_and(|header| header.records_events)
 }
 
 /// The Sequence of a segment's first record; `None` if it has none, or isn't there.
@@ -93,7 +93,7 @@ fn first_sequence(disk: &dyn Disk, number: SegmentNumber) -> Option<Sequence> {
     segment.first_sequence().ok().flatten()
 }
 
-impl KeptSegments {
+impl RetainedSegments {
     /// What an opening at this second found: published segments from `first_kept` on, those that a
     /// restart needs from `first_live` to before `next`, which comes. The last Sequence found is
     /// `last`.
@@ -103,21 +103,21 @@ impl KeptSegments {
         (first_kept, first_live, next): (SegmentNumber, SegmentNumber, SegmentNumber),
         last: Sequence,
         now_seconds: u64,
-    ) -> KeptSegments {
+    ) -> RetainedSegments {
         let mut state =
             State { kept: VecDeque::new(), bytes: 0, first: next, floor: last, terms: 1 };
         let is_on = retention.is_on()
             && match retention.begins {
                 RetentionBegins::AtOnce => true,
                 RetentionBegins::WhenAsked => {
-                    newest(&**disk, next).is_some_and(|it| tells(&**disk, it))
+                    newest(&**disk, next).is_some_and(|it| records_events(&**disk, it))
                 }
             };
         if is_on {
             let mut number = next;
             while first_kept < number {
                 let before = SegmentNumber(number.0 - 1);
-                if exists(&**disk, before) && !tells(&**disk, before) {
+                if exists(&**disk, before) && !records_events(&**disk, before) {
                     break;
                 }
                 number = before;
@@ -143,7 +143,7 @@ impl KeptSegments {
                 kept = kept.next();
             }
         }
-        KeptSegments {
+        RetainedSegments {
             disk: Arc::clone(disk),
             retention,
             term: AtomicU64::new(u64::from(is_on)),
@@ -154,7 +154,7 @@ impl KeptSegments {
 
     /// Whether anything is kept, and transactions tell what they change.
     pub fn is_on(&self) -> bool {
-        self.term() != Term::NONE
+        self.term() != RetentionTerm::NONE
     }
 
     /// Whether it is, or would be if it were asked for.
@@ -163,12 +163,12 @@ impl KeptSegments {
     }
 
     /// The term that transactions begin in.
-    pub fn term(&self) -> Term {
-        Term(self.term.load(Ordering::SeqCst))
+    pub fn term(&self) -> RetentionTerm {
+        RetentionTerm(self.term.load(Ordering::SeqCst))
     }
 
     /// Whether the transactions of a segment that is written from now on tell.
-    pub fn tells(&self, number: SegmentNumber) -> bool {
+    pub fn records_events(&self, number: SegmentNumber) -> bool {
         self.is_on() && self.state().first <= number
     }
 
@@ -184,7 +184,7 @@ impl KeptSegments {
 
     /// Ends the term: the segment that comes next doesn't tell. The caller holds the queue.
     pub fn end_term(&self) {
-        self.term.store(Term::NONE.0, Ordering::SeqCst);
+        self.term.store(RetentionTerm::NONE.0, Ordering::SeqCst);
     }
 
     /// Notes that the log is read at this second.
@@ -238,7 +238,7 @@ impl KeptSegments {
     /// allow: the oldest first. `end` is where the log is durable.
     ///
     /// # Errors
-    /// As [`KeptSegments::take`].
+    /// As [`RetainedSegments::take`].
     pub fn trim(
         &self,
         now_seconds: u64,
@@ -350,7 +350,7 @@ mod tests {
         let recycled = Arc::new(RecycledSegments::new(&machine.disk));
         let open = |segments: [u64; 3], last| {
             let [kept, live, next] = segments.map(SegmentNumber);
-            KeptSegments::open(&machine.disk, ALL, (kept, live, next), last, 0)
+            RetainedSegments::open(&machine.disk, ALL, (kept, live, next), last, 0)
         };
         let kept = Arc::new(open([1, 1, 1], Sequence::ZERO));
         let first = SegmentNumber(1);

@@ -27,15 +27,15 @@ use crate::state::State;
 const LEASES_MAX: usize = 1_000;
 
 /// The States that a reader may still use.
-pub(crate) struct HeldStates {
+pub(crate) struct ReadableStates {
     /// The latest last.
-    states: Vec<Held>,
+    states: Vec<ReadableState>,
     /// No moment before this is shown.
     shown_from: Sequence,
 }
 
 /// A State that a reader may still use.
-struct Held {
+struct ReadableState {
     state: Weak<State>,
     /// What was visible when it came.
     from: Sequence,
@@ -49,23 +49,23 @@ struct Lease {
     end: Instant,
 }
 
-impl Held {
+impl ReadableState {
     fn shows(&self, moment: Sequence) -> bool {
         self.from <= moment && self.replaced.is_none_or(|(upto, _)| moment <= upto)
     }
 }
 
-impl HeldStates {
+impl ReadableStates {
     /// Begins with a State that comes when `visible` is.
-    pub fn new(state: &Arc<State>, visible: Sequence) -> HeldStates {
-        let mut held = HeldStates { states: Vec::new(), shown_from: visible };
+    pub fn new(state: &Arc<State>, visible: Sequence) -> ReadableStates {
+        let mut held = ReadableStates { states: Vec::new(), shown_from: visible };
         held.push(state, visible);
         held
     }
 
     fn push(&mut self, state: &Arc<State>, visible: Sequence) {
         let state = Arc::downgrade(state);
-        self.states.push(Held { state, from: visible, replaced: None, lease: None });
+        self.states.push(ReadableState { state, from: visible, replaced: None, lease: None });
     }
 
     /// Puts `state` in the place of the latest when `visible` is. The caller holds the one that is
@@ -86,7 +86,8 @@ impl HeldStates {
 
     /// Those that were replaced at least `age` ago.
     pub fn replaced_for(&self, age: Duration) -> Vec<Arc<State>> {
-        let is_old = |held: &&Held| held.replaced.is_some_and(|(_, at)| age <= at.elapsed());
+        let is_old =
+            |held: &&ReadableState| held.replaced.is_some_and(|(_, at)| age <= at.elapsed());
         self.states.iter().filter(is_old).filter_map(|held| held.state.upgrade()).collect()
     }
 
@@ -107,9 +108,10 @@ impl HeldStates {
     }
 
     /// Leases the State that `moment` is read in for `time` from now.
-    pub fn lease(&mut self, state: &Arc<State>, time: Duration) -> Ended {
+    pub fn lease(&mut self, state: &Arc<State>, time: Duration) -> ReleasedStates {
         let end = steady_now() + time;
-        let is_it = |held: &&mut Held| std::ptr::eq(held.state.as_ptr(), Arc::as_ptr(state));
+        let is_it =
+            |held: &&mut ReadableState| std::ptr::eq(held.state.as_ptr(), Arc::as_ptr(state));
         if let Some(held) = self.states.iter_mut().rev().find(is_it) {
             let end = held.lease.as_ref().map_or(end, |lease| lease.end.max(end));
             held.lease = Some(Lease { state: Arc::clone(state), end });
@@ -119,7 +121,7 @@ impl HeldStates {
 
     /// Ends the leases that are over at `now`, those of States that expired, and the oldest of too
     /// many.
-    pub fn end_leases(&mut self, now: Instant) -> Ended {
+    pub fn end_leases(&mut self, now: Instant) -> ReleasedStates {
         let count = self.states.iter().filter(|held| held.lease.is_some()).count();
         let mut excess = count.saturating_sub(LEASES_MAX);
         let mut ended = Vec::new();
@@ -130,14 +132,14 @@ impl HeldStates {
                 excess = excess.saturating_sub(1);
             }
         }
-        Ended(ended)
+        ReleasedStates(ended)
     }
 
     /// Shows no moment before `visible` any more.
-    pub fn forget_before(&mut self, visible: Sequence) -> Ended {
+    pub fn forget_before(&mut self, visible: Sequence) -> ReleasedStates {
         self.shown_from = self.shown_from.max(visible);
         let leases = self.states.iter_mut().filter_map(|held| held.lease.take());
-        Ended(leases.map(|lease| lease.state).collect())
+        ReleasedStates(leases.map(|lease| lease.state).collect())
     }
 
     /// How many are leased.
@@ -148,7 +150,9 @@ impl HeldStates {
 
 /// What leases held: to be dropped where no lock is held, since that can take long.
 #[must_use = "it is dropped after the lock is released"]
-pub(crate) struct Ended(#[allow(dead_code, reason = "held to be dropped")] Vec<Arc<State>>);
+pub(crate) struct ReleasedStates(
+    #[allow(dead_code, reason = "held to be dropped")] Vec<Arc<State>>,
+);
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn a_moment_is_shown_by_the_state_of_that_moment_or_by_none() {
         let states: Vec<Arc<State>> = (0..4).map(|_| Arc::default()).collect();
-        let mut held = HeldStates::new(&states[0], at(5));
+        let mut held = ReadableStates::new(&states[0], at(5));
         held.replace(&states[1], at(8));
         held.replace(&states[2], at(8));
         held.replace(&states[3], at(12));
@@ -188,7 +192,7 @@ mod tests {
     fn a_lease_keeps_a_state_until_its_end() {
         let minute = Duration::from_secs(60);
         let first: Arc<State> = Arc::default();
-        let mut held = HeldStates::new(&first, at(1));
+        let mut held = ReadableStates::new(&first, at(1));
         drop(held.lease(&first, minute));
         drop(held.lease(&first, Duration::ZERO));
         let second: Arc<State> = Arc::default();
@@ -206,7 +210,7 @@ mod tests {
     fn leases_are_bounded_and_the_oldest_ends_first() {
         let minute = Duration::from_secs(60);
         let mut latest: Arc<State> = Arc::default();
-        let mut held = HeldStates::new(&latest, at(0));
+        let mut held = ReadableStates::new(&latest, at(0));
         for number in 1..=LEASES_MAX as u64 + 10 {
             drop(held.lease(&latest, minute));
             let next: Arc<State> = Arc::default();
@@ -221,7 +225,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_shown_by_no_state() {
         let first: Arc<State> = Arc::default();
-        let mut held = HeldStates::new(&first, at(1));
+        let mut held = ReadableStates::new(&first, at(1));
         drop(held.lease(&first, Duration::from_secs(60)));
         drop(held.forget_before(at(7)));
         assert!(held.at(at(6)).is_none(), "though the State is the latest");

@@ -11,18 +11,18 @@ use crate::ids::TreeId;
 
 /// One thing that a transaction tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ChangeNote {
+pub struct ChangeEvent {
     /// What many in a row have in common: it is stored once for them.
     pub scope: Bytes,
     /// What is told.
     pub head: Bytes,
     /// Bytes that belong to it.
-    pub content: ChangeContent,
+    pub content: EventContent,
 }
 
 /// Bytes that belong to what is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ChangeContent {
+pub enum EventContent {
     /// None.
     None,
     /// These.
@@ -49,18 +49,18 @@ pub enum ChangeContent {
 
 /// What was told, as it is read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LoggedChange {
-    /// As [`ChangeNote::scope`].
+pub struct LoggedEvent {
+    /// As [`ChangeEvent::scope`].
     pub scope: Bytes,
-    /// As [`ChangeNote::head`].
+    /// As [`ChangeEvent::head`].
     pub head: Bytes,
     /// What belongs to it.
-    pub content: ChangeBytes,
+    pub content: LoggedContent,
 }
 
 /// What belongs to something that was told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ChangeBytes {
+pub enum LoggedContent {
     /// Nothing.
     None,
     /// These bytes.
@@ -83,12 +83,12 @@ const CONTENT_MASK: u8 = 3;
 /// Stored: the scope is that of the one before.
 const SAME_SCOPE: u8 = 4;
 
-impl ChangeNote {
+impl ChangeEvent {
     /// About how much memory, and how much of the log, it takes.
     pub(crate) fn bytes(&self) -> u64 {
         let content = match &self.content {
-            ChangeContent::None | ChangeContent::Written { .. } | ChangeContent::Chunks { .. } => 0,
-            ChangeContent::Whole(content) => content.len(),
+            EventContent::None | EventContent::Written { .. } | EventContent::Chunks { .. } => 0,
+            EventContent::Whole(content) => content.len(),
         };
         (self.head.len() + content + 16) as u64
     }
@@ -96,16 +96,16 @@ impl ChangeNote {
 
 /// The event of a record; `position_of` tells where among all its entries a value stands that the
 /// record has once.
-pub(crate) fn encode(told: &[ChangeNote], position_of: impl Fn(usize) -> Option<u32>) -> Bytes {
+pub(crate) fn encode(events: &[ChangeEvent], position_of: impl Fn(usize) -> Option<u32>) -> Bytes {
     let mut out = Vec::new();
     let mut scope: Option<&Bytes> = None;
-    for (number, one) in told.iter().enumerate() {
+    for (number, one) in events.iter().enumerate() {
         let position = position_of(number);
         let content = match (&one.content, position) {
-            (ChangeContent::None, _) => CONTENT_NONE,
-            (ChangeContent::Chunks { .. }, _) => CONTENT_CHUNKS,
-            (ChangeContent::Written { .. }, Some(_)) => CONTENT_WRITTEN,
-            (ChangeContent::Written { .. } | ChangeContent::Whole(_), _) => CONTENT_WHOLE,
+            (EventContent::None, _) => CONTENT_NONE,
+            (EventContent::Chunks { .. }, _) => CONTENT_CHUNKS,
+            (EventContent::Written { .. }, Some(_)) => CONTENT_WRITTEN,
+            (EventContent::Written { .. } | EventContent::Whole(_), _) => CONTENT_WHOLE,
         };
         let is_same = scope == Some(&one.scope);
         out.push(content | if is_same { SAME_SCOPE } else { 0 });
@@ -115,15 +115,15 @@ pub(crate) fn encode(told: &[ChangeNote], position_of: impl Fn(usize) -> Option<
         }
         put(&mut out, &one.head);
         match (&one.content, position) {
-            (ChangeContent::None, _) => {}
-            (ChangeContent::Chunks { root, bytes }, _) => {
+            (EventContent::None, _) => {}
+            (EventContent::Chunks { root, bytes }, _) => {
                 out.extend_from_slice(&root.0);
                 out.extend_from_slice(&bytes.to_le_bytes());
             }
-            (ChangeContent::Written { .. }, Some(position)) => {
+            (EventContent::Written { .. }, Some(position)) => {
                 out.extend_from_slice(&position.to_le_bytes());
             }
-            (ChangeContent::Written { content, .. } | ChangeContent::Whole(content), _) => {
+            (EventContent::Written { content, .. } | EventContent::Whole(content), _) => {
                 put(&mut out, content);
             }
         }
@@ -144,9 +144,9 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn decode(
     event: &Bytes,
     values: &[Option<Bytes>],
-) -> Result<Vec<LoggedChange>, &'static str> {
+) -> Result<Vec<LoggedEvent>, &'static str> {
     let mut rest = event.clone();
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     let mut scope: Option<Bytes> = None;
     while !rest.is_empty() {
         let tag = rest.split_to(1)[0];
@@ -159,24 +159,24 @@ pub(crate) fn decode(
         let scope = scope.clone().ok_or("what is told has no scope")?;
         let head = take(&mut rest)?;
         let content = match tag & CONTENT_MASK {
-            CONTENT_NONE => ChangeBytes::None,
-            CONTENT_WHOLE => ChangeBytes::Whole(take(&mut rest)?),
+            CONTENT_NONE => LoggedContent::None,
+            CONTENT_WHOLE => LoggedContent::Whole(take(&mut rest)?),
             CONTENT_WRITTEN => {
                 let position = take_u32(&mut rest)? as usize;
                 let value = values.get(position).and_then(Option::as_ref);
                 let value = value.ok_or("what is told names no value of the record")?;
-                ChangeBytes::Whole(value.clone())
+                LoggedContent::Whole(value.clone())
             }
             CONTENT_CHUNKS => {
                 let root = ChunkHash(take_array::<HASH_BYTES>(&mut rest)?);
                 let bytes = u64::from_le_bytes(take_array(&mut rest)?);
-                ChangeBytes::Chunks { root, bytes }
+                LoggedContent::Chunks { root, bytes }
             }
             _ => return Err("an unknown tag of what is told"),
         };
-        told.push(LoggedChange { scope, head, content });
+        events.push(LoggedEvent { scope, head, content });
     }
-    Ok(told)
+    Ok(events)
 }
 
 fn take_array<const BYTES: usize>(rest: &mut Bytes) -> Result<[u8; BYTES], &'static str> {
@@ -205,30 +205,29 @@ mod tests {
     fn what_is_told_is_read_back_and_nothing_shorter_is() {
         let bytes = |text: &'static str| Bytes::from(text);
         let root = ChunkHash([5; HASH_BYTES]);
-        let written =
-            |content| ChangeContent::Written { tree: TreeId(2), key: bytes("k"), content };
-        let told = [
-            (bytes("s"), bytes("a"), ChangeContent::None),
-            (bytes("s"), bytes("b"), ChangeContent::Whole(bytes("whole"))),
+        let written = |content| EventContent::Written { tree: TreeId(2), key: bytes("k"), content };
+        let events = [
+            (bytes("s"), bytes("a"), EventContent::None),
+            (bytes("s"), bytes("b"), EventContent::Whole(bytes("whole"))),
             (bytes("t"), bytes("c"), written(bytes("once"))),
             (bytes("t"), bytes("d"), written(bytes("gone"))),
-            (bytes("t"), bytes("e"), ChangeContent::Chunks { root, bytes: 7 }),
+            (bytes("t"), bytes("e"), EventContent::Chunks { root, bytes: 7 }),
         ]
-        .map(|(scope, head, content)| ChangeNote { scope, head, content });
-        let event = encode(&told, |number| (number == 2).then_some(1));
+        .map(|(scope, head, content)| ChangeEvent { scope, head, content });
+        let event = encode(&events, |number| (number == 2).then_some(1));
         // Tags, two scopes, heads, and contents, each with its length.
         let lengths = [5, 2 * (4 + 1), 5 * (4 + 1), (4 + 5) + 4 + (4 + 4), HASH_BYTES + 8];
         assert_eq!(event.len(), lengths.into_iter().sum::<usize>(), "a scope is told once");
         let values = [None, Some(bytes("once"))];
         let read = decode(&event, &values).unwrap();
         let contents: Vec<_> = read.iter().map(|one| one.content.clone()).collect();
-        let whole = |text| ChangeBytes::Whole(bytes(text));
-        let chunks = ChangeBytes::Chunks { root, bytes: 7 };
+        let whole = |text| LoggedContent::Whole(bytes(text));
+        let chunks = LoggedContent::Chunks { root, bytes: 7 };
         assert_eq!(
             contents,
-            [ChangeBytes::None, whole("whole"), whole("once"), whole("gone"), chunks]
+            [LoggedContent::None, whole("whole"), whole("once"), whole("gone"), chunks]
         );
-        assert!(told.iter().zip(&read).all(|(l, r)| l.scope == r.scope && l.head == r.head));
+        assert!(events.iter().zip(&read).all(|(l, r)| l.scope == r.scope && l.head == r.head));
         let whole = (0..event.len()).filter(|end| decode(&event.slice(..*end), &values).is_ok());
         assert_eq!(whole.count(), 5, "only where one ends");
         assert!(decode(&event, &[None]).is_err());

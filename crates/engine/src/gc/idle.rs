@@ -36,7 +36,7 @@ const WRITTEN_SHARE: u64 = 16;
 const NEVER: Duration = Duration::from_secs(3600);
 
 /// How quiet an engine is.
-pub(crate) struct Quiet {
+pub(crate) struct IdleCollection {
     look_every: Duration,
     looked: Instant,
     visible: Sequence,
@@ -47,11 +47,11 @@ pub(crate) struct Quiet {
     written: Option<u64>,
 }
 
-impl Quiet {
+impl IdleCollection {
     /// It isn't, when the engine is opened.
-    pub fn new(shared: &Shared) -> Quiet {
+    pub fn new(shared: &Shared) -> IdleCollection {
         let millis = shared.options.quiet_millis.map(|millis| millis / u64::from(QUIET_LOOKS));
-        Quiet {
+        IdleCollection {
             look_every: millis.map_or(NEVER, |millis| Duration::from_millis(millis.max(1))),
             looked: steady_now(),
             visible: shared.current().1,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use frond_engine::{
-    ChangeRetention, Durability, Engine, EngineError, EngineOptions, PastError, RetentionBegins,
+    ChangeRetention, Durability, Engine, EngineError, EngineOptions, RebuildError, RetentionBegins,
     Sequence, Snapshot, TreeId,
 };
 use frond_testkit::machine::machine;
@@ -192,14 +192,14 @@ impl Run {
 
     fn read_one(&mut self, position: usize) {
         let (moment, expected) = &self.moments[position];
-        let from = self.engine.past_from().unwrap();
-        match self.engine.past_at(*moment, &|| true) {
+        let from = self.engine.oldest_rebuildable().unwrap();
+        match self.engine.rebuild_snapshot_at(*moment, &|| true) {
             Ok(snapshot) => {
                 assert_eq!(snapshot.sequence(), *moment);
                 assert!(self.world(&snapshot).unwrap() == *expected, "{moment:?} is another");
                 self.exact += 1;
             }
-            Err(PastError::Gone { from: told }) => {
+            Err(RebuildError::Gone { from: told }) => {
                 assert!(*moment < told, "{moment:?} isn't before {told:?}");
                 assert!(from <= told, "what was given up came back");
                 self.refused += 1;
@@ -276,7 +276,7 @@ fn a_segment_that_is_gone_makes_no_moment_older() {
         };
         run.engine = engine;
         for (moment, expected) in &run.moments {
-            match run.engine.past_at(*moment, &|| true) {
+            match run.engine.rebuild_snapshot_at(*moment, &|| true) {
                 Ok(snapshot) => {
                     assert!(run.world(&snapshot).unwrap() == *expected, "{moment:?} is another");
                     exact += 1;

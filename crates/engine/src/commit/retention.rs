@@ -1,11 +1,11 @@
 //! When the log is kept for those who follow it: from when it is asked for until it isn't read.
 //!
-//! A term begins and ends between two segments, under the queue's lock ([`crate::log::kept`]).
+//! A term begins and ends between two segments, under the queue's lock ([`crate::log::retained`]).
 
 use crate::error::EngineError;
 use crate::ids::Sequence;
+use crate::queue::commit_wait::CommitWait;
 use crate::queue::conflicts::TransactionStart;
-use crate::queue::patience::Patience;
 use crate::shared::Shared;
 use crate::transaction::Durability;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
@@ -52,7 +52,7 @@ impl Shared {
             WriteSet::default(),
             Durability::Synced,
             &mut locks,
-            Patience::ENDLESS,
+            CommitWait::ENDLESS,
         )?;
         Ok(())
     }

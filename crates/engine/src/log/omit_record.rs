@@ -27,11 +27,7 @@ use crate::ids::Sequence;
 ///
 /// # Errors
 /// `StoreError` if the log can't be read or written, or a segment's header is damaged, too.
-pub fn leave_out_record(
-    disk: &dyn Disk,
-    name: &str,
-    offset: u64,
-) -> Result<Option<u64>, StoreError> {
+pub fn omit_record(disk: &dyn Disk, name: &str, offset: u64) -> Result<Option<u64>, StoreError> {
     let Some(first) = SegmentNumber::of_file_name(name) else { return Ok(None) };
     let names = disk.list().map_err(|error| StoreError::io("the directory", error))?;
     let mut numbers: Vec<_> =
@@ -57,7 +53,7 @@ pub fn leave_out_record(
 }
 
 /// A record that is whole, and where it stood.
-type Whole = (u64, RecordHeader, Bytes);
+type IntactRecord = (u64, RecordHeader, Bytes);
 
 /// The records of a segment that are whole, but for what stands at `left_out`.
 fn read_whole(
@@ -65,7 +61,7 @@ fn read_whole(
     number: SegmentNumber,
     left_out: Option<u64>,
     last: &mut Sequence,
-) -> Result<(SegmentHeader, Vec<Whole>), StoreError> {
+) -> Result<(SegmentHeader, Vec<IntactRecord>), StoreError> {
     let file = io(number, disk.open(&number.file_name()))?;
     let bytes = io(number, file.bytes())?;
     let mut content = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
@@ -109,7 +105,7 @@ fn whole_record(content: &Bytes, at: usize, nonce: u64) -> Option<(RecordHeader,
 fn write_anew(
     disk: &dyn Disk,
     mut header: SegmentHeader,
-    records: &[Whole],
+    records: &[IntactRecord],
     before: Option<(LogOffset, Chain)>,
 ) -> Result<(LogOffset, Chain), StoreError> {
     let number = header.number;

@@ -8,7 +8,7 @@
 //! 3. A part of the reserve is *held*: a file that takes its space, so that it is there even if
 //!    others fill the disk to the last byte. It is let go when something that gives space back, or
 //!    an opening, finds less free than it holds, and made again when there is room
-//!    ([`Space::hold`]).
+//!    ([`DiskReserve::hold`]).
 //!
 //! What is free is asked of the disk every [`LOOK_MICROS`], or [`LOOK_BYTES`] of growth, and always
 //! where it was little: what is written in between is a part of what the reserve is for. A disk
@@ -68,7 +68,7 @@ impl Reserve {
 
 /// How the disk is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DiskRoom {
+pub struct DiskStatus {
     /// Bytes of the disk.
     pub disk: u64,
     /// Bytes that are free, what is held not counted.
@@ -79,7 +79,7 @@ pub struct DiskRoom {
     pub held: u64,
 }
 
-impl DiskRoom {
+impl DiskStatus {
     /// Whether growth is refused.
     pub fn is_short(&self) -> bool {
         !self.has_beside_reserve(0)
@@ -106,7 +106,7 @@ fn held_part(reserve_bytes: u64) -> u64 {
 }
 
 /// The disk space of a data directory.
-pub(crate) struct Space {
+pub(crate) struct DiskReserve {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     reserve: Reserve,
@@ -123,12 +123,12 @@ pub(crate) struct Space {
     pub flushing: Mutex<()>,
 }
 
-impl Space {
+impl DiskReserve {
     /// Looks at the disk of a data directory, which this process has locked. Lets go of what is
     /// held if nothing else is free: an opening writes.
-    pub fn open(machine: &Machine, reserve: Reserve) -> Space {
+    pub fn open(machine: &Machine, reserve: Reserve) -> DiskReserve {
         let held = machine.disk.open(NAME).and_then(|file| file.bytes()).unwrap_or(0);
-        let space = Space {
+        let space = DiskReserve {
             disk: Arc::clone(&machine.disk),
             clock: Arc::clone(&machine.clock),
             reserve,
@@ -146,7 +146,7 @@ impl Space {
     }
 
     /// How the disk is; `None` if it doesn't tell.
-    pub fn room(&self) -> Option<DiskRoom> {
+    pub fn room(&self) -> Option<DiskStatus> {
         self.look();
         self.known()
     }
@@ -157,7 +157,7 @@ impl Space {
     }
 
     /// How the disk was when it was asked last, which isn't long ago.
-    fn recent(&self) -> Option<DiskRoom> {
+    fn recent(&self) -> Option<DiskStatus> {
         let passed = self.clock.steady_micros().saturating_sub(self.looked.load(Ordering::Relaxed));
         let known = self.known()?;
         let is_recent = passed < LOOK_MICROS
@@ -166,9 +166,9 @@ impl Space {
         if is_recent { Some(known) } else { self.room() }
     }
 
-    fn known(&self) -> Option<DiskRoom> {
+    fn known(&self) -> Option<DiskStatus> {
         let disk = self.size.load(Ordering::Relaxed);
-        let room = DiskRoom {
+        let room = DiskStatus {
             disk,
             free: self.free.load(Ordering::Relaxed),
             reserve: self.reserve.of(disk),
@@ -180,20 +180,20 @@ impl Space {
     fn look(&self) {
         self.grown.store(0, Ordering::Relaxed);
         self.looked.store(self.clock.steady_micros(), Ordering::Relaxed);
-        let told = self.disk.space().ok().flatten().unwrap_or(DiskSpace { bytes: 0, free: 0 });
-        self.free.store(told.free, Ordering::Relaxed);
-        self.size.store(told.bytes, Ordering::Relaxed);
+        let measured = self.disk.space().ok().flatten().unwrap_or(DiskSpace { bytes: 0, free: 0 });
+        self.free.store(measured.free, Ordering::Relaxed);
+        self.size.store(measured.bytes, Ordering::Relaxed);
     }
 
     /// How the disk is for growth by about so many bytes.
-    pub fn for_growth(&self, bytes: u64) -> Option<DiskRoom> {
+    pub fn for_growth(&self, bytes: u64) -> Option<DiskStatus> {
         self.grown.fetch_add(bytes, Ordering::Relaxed);
         self.recent().filter(|room| room.reserve > 0)
     }
 
     /// Sees to it that there is room for what gives space back, or for what was acknowledged.
     pub fn make_way(&self) {
-        let is_low = |room: DiskRoom| room.free < room.held;
+        let is_low = |room: DiskStatus| room.free < room.held;
         if self.held.load(Ordering::Relaxed) == 0 || !self.recent().is_some_and(is_low) {
             return;
         }
@@ -238,7 +238,7 @@ mod tests {
     fn a_part_of_the_reserve_is_held_while_there_is_room_beside_it() {
         let disk = SimDisk::new(0);
         disk.limit_to(Some(1000));
-        let space = Space::open(&disk.machine(), Reserve::Bytes(480));
+        let space = DiskReserve::open(&disk.machine(), Reserve::Bytes(480));
         let held = || disk.contents(NAME).map_or(0, |contents| contents.len());
         assert_eq!(held(), 0);
         for _ in 0..2 {
@@ -261,14 +261,14 @@ mod tests {
     fn what_is_held_goes_where_a_full_disk_is_opened() {
         let disk = SimDisk::new(0);
         disk.limit_to(Some(1000));
-        Space::open(&disk.machine(), Reserve::Bytes(480)).hold();
+        DiskReserve::open(&disk.machine(), Reserve::Bytes(480)).hold();
         let held = || disk.contents(NAME).map_or(0, |contents| contents.len());
         assert_ne!(held(), 0);
-        Space::open(&disk.machine(), Reserve::Bytes(480));
+        DiskReserve::open(&disk.machine(), Reserve::Bytes(480));
         assert_ne!(held(), 0, "there is room");
         let free = 1000 - held();
         disk.create("a").unwrap().write_all_at(0, &vec![7; free]).unwrap();
-        Space::open(&disk.machine(), Reserve::Bytes(480));
+        DiskReserve::open(&disk.machine(), Reserve::Bytes(480));
         assert_eq!(held(), 0);
     }
 

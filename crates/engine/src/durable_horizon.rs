@@ -27,7 +27,7 @@ pub(crate) struct DurableEnd {
 }
 
 /// See the module.
-pub(crate) struct Horizon {
+pub(crate) struct DurableHorizon {
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -41,10 +41,10 @@ struct State {
     is_closed: bool,
 }
 
-impl Horizon {
-    pub fn new(end: DurableEnd) -> Horizon {
+impl DurableHorizon {
+    pub fn new(end: DurableEnd) -> DurableHorizon {
         let state = State { end, waiting: 0, ended: 0, is_closed: false };
-        Horizon { state: Mutex::new(state), moved: Condvar::new() }
+        DurableHorizon { state: Mutex::new(state), moved: Condvar::new() }
     }
 
     /// Where it is.

@@ -1,4 +1,4 @@
-//! What grows is let in, or refused while the disk is as full as it may be ([`crate::space`]).
+//! What grows is let in, or refused while the disk is as full as it may be ([`crate::disk_reserve`]).
 
 use std::io;
 use std::sync::PoisonError;
@@ -6,10 +6,10 @@ use std::sync::PoisonError;
 use frond_store::{Headroom, StoreError};
 
 use crate::commit::stall::Delay;
+use crate::disk_reserve::{DiskStatus, WAITING_SHARE};
 use crate::error::EngineError;
 use crate::shared::Shared;
-use crate::slow::Stopwatch;
-use crate::space::{DiskRoom, WAITING_SHARE};
+use crate::slow_commits::Stopwatch;
 
 impl Shared {
     /// Lets a commit of so many bytes begin: as far as the disk goes, and once there is memory, if
@@ -67,7 +67,7 @@ impl Shared {
     /// The disk is too full even for that.
     fn admit_giving_back(&self, bytes: u64) -> Result<(), EngineError> {
         self.space.make_way();
-        let is_full = |room: &DiskRoom| room.is_full_for(bytes);
+        let is_full = |room: &DiskStatus| room.is_full_for(bytes);
         if !self.space.for_growth(bytes).is_some_and(|room| is_full(&room)) {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl Shared {
     }
 }
 
-fn refusal(room: DiskRoom) -> StoreError {
+fn refusal(room: DiskStatus) -> StoreError {
     let message = format!(
         "{} MB are free on the disk, and {} MB are reserved so that deletes and garbage collection \
          still work: delete or drop something, then run frond gc, or make room",

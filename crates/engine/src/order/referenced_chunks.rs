@@ -5,7 +5,7 @@
 //! all that it leads to, and a chunk that the transaction brings is among them too, where one of
 //! the others leads to it.
 //!
-//! What all members have doesn't travel again. A transaction's maker tells it ([`MembersHave`]):
+//! What all members have doesn't travel again. A transaction's maker tells it ([`SharedChunks`]):
 //! the engine doesn't know that an old version's chunks are kept by all who know the version. Of a
 //! new tree that is much like one that they have only what differs travels: both are walked level
 //! by level, and what lies in both is passed over.
@@ -22,7 +22,7 @@ const BATCH: usize = 256;
 
 /// What the other members of a set have, as what a transaction has read tells its maker.
 #[derive(Default, Debug)]
-pub(crate) struct MembersHave {
+pub(crate) struct SharedChunks {
     /// Chunks that they have with all that these lead to.
     pub roots: Vec<ChunkHash>,
     /// A root of the transaction's, and one that they have.
@@ -30,7 +30,7 @@ pub(crate) struct MembersHave {
 }
 
 /// Walks over them; see the module.
-pub(crate) struct ForeignWalk<'a> {
+pub(crate) struct ReferencedChunks<'a> {
     record: &'a Record,
     store: &'a dyn ChunkStore,
     /// What needn't travel, or was gathered.
@@ -39,7 +39,7 @@ pub(crate) struct ForeignWalk<'a> {
     roots: Vec<ChunkHash>,
     read_roots: Vec<Chunk>,
     path: Vec<Node>,
-    gathered: Gathered,
+    gathered: ChunkBatch,
     bytes: usize,
     /// Whether a chunk that the record brings lies below what was walked.
     pub reaches_own: bool,
@@ -47,7 +47,7 @@ pub(crate) struct ForeignWalk<'a> {
 
 /// Chunks, in an order in which they can be put.
 #[derive(Default)]
-pub(crate) struct Gathered {
+pub(crate) struct ChunkBatch {
     pub chunks: Vec<Chunk>,
     /// Those of them that lead to all others, and how long their payloads are.
     pub tops: Vec<(ChunkHash, u64)>,
@@ -61,7 +61,7 @@ struct Node {
     top_count: usize,
 }
 
-impl<'a> ForeignWalk<'a> {
+impl<'a> ReferencedChunks<'a> {
     /// From all that a record names and doesn't bring.
     ///
     /// # Errors
@@ -69,16 +69,16 @@ impl<'a> ForeignWalk<'a> {
     pub fn new(
         record: &'a Record,
         store: &'a dyn ChunkStore,
-        have: &MembersHave,
-    ) -> Result<ForeignWalk<'a>, StoreError> {
-        let mut walk = ForeignWalk {
+        have: &SharedChunks,
+    ) -> Result<ReferencedChunks<'a>, StoreError> {
+        let mut walk = ReferencedChunks {
             record,
             store,
             known: have.roots.iter().copied().collect(),
             roots: roots(record),
             read_roots: Vec::new(),
             path: Vec::new(),
-            gathered: Gathered::default(),
+            gathered: ChunkBatch::default(),
             bytes: 0,
             reaches_own: false,
         };
@@ -128,7 +128,7 @@ impl<'a> ForeignWalk<'a> {
     }
 
     /// Takes what was gathered.
-    pub fn take(&mut self) -> Gathered {
+    pub fn take(&mut self) -> ChunkBatch {
         self.bytes = 0;
         for node in &mut self.path {
             node.top_count = 0;
@@ -243,7 +243,8 @@ mod tests {
         store.put_many(&[own.clone(), above.clone(), apart.clone()]).unwrap();
         for (root, expected) in [(apart, false), (above, true)] {
             let record = Record { chunks: vec![own.clone()], ..naming(&[root]) };
-            let mut walk = ForeignWalk::new(&record, &*store, &MembersHave::default()).unwrap();
+            let mut walk =
+                ReferencedChunks::new(&record, &*store, &SharedChunks::default()).unwrap();
             while walk.gather(usize::MAX).unwrap() {}
             assert_eq!(walk.reaches_own, expected);
         }
@@ -265,12 +266,13 @@ mod tests {
             let roots: Vec<Chunk> =
                 (0..1 + random.below(6)).map(|_| random.choose(&chunks).clone()).collect();
             let record = naming(&roots);
-            let mut walk = ForeignWalk::new(&record, &*store, &MembersHave::default()).unwrap();
+            let mut walk =
+                ReferencedChunks::new(&record, &*store, &SharedChunks::default()).unwrap();
             let bytes_max = 1 + random.below(600);
             let (mut is_more, mut gathered) = (true, HashSet::new());
             while is_more {
                 is_more = walk.gather(bytes_max).unwrap();
-                let Gathered { chunks, tops } = walk.take();
+                let ChunkBatch { chunks, tops } = walk.take();
                 let piece: HashMap<ChunkHash, &Chunk> =
                     chunks.iter().map(|chunk| (chunk.hash(), chunk)).collect();
                 let mut open: Vec<ChunkHash> = tops.iter().map(|(hash, _)| *hash).collect();
