@@ -50,7 +50,7 @@ const CRATES: &[Walls] = &[
     },
     Walls {
         name: "quorum",
-        rooms: "ids configuration entry log convert frame view defect member running simulation",
+        rooms: "ids configuration entry log convert frame log_view defect member running simulation",
         gate: None,
         upward: 0,
         in_rings: 0,

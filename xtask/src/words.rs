@@ -22,6 +22,11 @@ const REFUSED: &[(&str, &str)] = &[
          commit_unawaited end_unawaited told_values whole_where_told FLAG_TELLS is_untold \
          commit_unless_told is_told tell_line line_up is_stale_in_line Before",
     ),
+    (
+        "quorum",
+        "view View GoingOn going_on surely_applied NotDone place_to_cut cut cut_at \
+         CUT_BYTES_MIN cut_term compare_with_cut Up is_told told_held tell_beside tell_doubt",
+    ),
     ("doc", "Place Met Found Learnt Left Known Spot Walked"),
     ("script", "Asked NotRun"),
     ("vcs", "Carried Skipped Getting Undone Kept Turn"),

@@ -21,16 +21,16 @@ mod entry;
 pub mod frame;
 mod ids;
 mod log;
+mod log_view;
 pub mod member;
 pub mod running;
 #[cfg(test)]
 mod simulation;
-mod view;
 
 pub use configuration::{Change, Configuration, MEMBERS_MAX, VOTERS_MAX};
 pub use entry::{Content, ENTRY_BYTES_MAX, Entry};
 pub use frame::{FRAME_BYTES_MAX, FrameError};
 pub use ids::{EntryIndex, MemberId, SetId, Term};
-pub use log::{Ballot, Batch, Beginning, FileLog, GoingOn, Log, Recovered};
+pub use log::{Ballot, Batch, Beginning, Continuation, FileLog, Log, Recovered};
 pub use member::{BatchNumber, Lack, Member, ReadId, Refused, Role, Status, Work};
-pub use running::{Applier, NotDone, Peers, Proposal, Running};
+pub use running::{Applier, Peers, Proposal, RequestError, Running};

@@ -1,7 +1,7 @@
 //! A member's own log: the entries that it holds, and whom it voted for.
 //!
 //! Entries lie behind one another, from index 1 on until the log is *cut*: what this member has
-//! applied is given up, if all hold it or it has become too much ([`Log::cut`]). One that is
+//! applied is given up, if all hold it or it has become too much ([`Log::compact`]). One that is
 //! appended at an index that there is already takes that place, and those behind it are void: they
 //! were never committed.
 
@@ -79,7 +79,7 @@ pub trait Log: Send + Sync {
 
     /// Up to where a cut gives back much, at or before `upto`; `None` if none does. `held` is what
     /// all members hold; what others lack is kept up to `bytes_max`.
-    fn place_to_cut(
+    fn compaction_point(
         &self,
         upto: EntryIndex,
         held: EntryIndex,
@@ -91,7 +91,7 @@ pub trait Log: Send + Sync {
     ///
     /// # Errors
     /// What the disk says; the log is as before, or nothing can be appended any more.
-    fn cut(&self, upto: EntryIndex) -> Result<(), StoreError>;
+    fn compact(&self, upto: EntryIndex) -> Result<(), StoreError>;
 
     /// Makes durable what was appended.
     ///
@@ -103,7 +103,7 @@ pub trait Log: Send + Sync {
 
 /// How a log goes on when its member got a copy of what others have come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GoingOn {
+pub enum Continuation {
     /// It has the copy's last entry.
     AsItIs,
     /// It begins behind the copy: that is of no use.
@@ -141,7 +141,7 @@ impl Recovered {
     /// Up to where entries count as applied, where all up to `applied` seem to be: if the end of
     /// the log is in doubt others may have been at these places, and only those that are known to
     /// be committed are the same. To apply one again must change nothing.
-    pub fn surely_applied(&self, applied: EntryIndex) -> EntryIndex {
+    pub fn applied_at_least(&self, applied: EntryIndex) -> EntryIndex {
         match self.ballot.doubt {
             Some(_) => applied.min(self.ballot.committed),
             None => applied,
@@ -152,11 +152,11 @@ impl Recovered {
     ///
     /// What it has behind that entry it may have acknowledged, so it keeps it: where it has the
     /// entry itself, what is behind it may be committed. Otherwise all that may be is before it.
-    pub fn going_on(&self, beginning: &Beginning) -> GoingOn {
+    pub fn continuation(&self, beginning: &Beginning) -> Continuation {
         match self.terms.of(beginning.before) {
-            Some(term) if term == beginning.term => GoingOn::AsItIs,
-            None if beginning.before < self.before() => GoingOn::Further,
-            _ => GoingOn::Replaced(self.ballot),
+            Some(term) if term == beginning.term => Continuation::AsItIs,
+            None if beginning.before < self.before() => Continuation::Further,
+            _ => Continuation::Replaced(self.ballot),
         }
     }
 

@@ -42,7 +42,7 @@ use crate::entry::{Content, ENTRY_BYTES_MAX, Entry};
 use crate::frame::Sent;
 use crate::ids::{EntryIndex, MemberId, SetId, Term};
 use crate::log::{Ballot, Batch, Log, Recovered};
-use crate::view::View;
+use crate::log_view::LogView;
 use doubt::{Doubt, Doubters, Grants};
 use transition::Transition;
 
@@ -66,14 +66,14 @@ const VOTERS_MIN: usize = 2;
 
 /// A member of a set.
 pub struct Member {
-    raw: RawNode<View>,
+    raw: RawNode<LogView>,
     id: MemberId,
     set: SetId,
     configuration: Configuration,
     /// The ballot that was handed out last.
     ballot: Ballot,
     /// Of a follower: up to where all members hold the log, as a leader has told it.
-    told_held: EntryIndex,
+    reported_held: EntryIndex,
     lacks: Option<Lack>,
     doubt: Option<Doubt>,
     /// The candidate, and its term, that has all that is in doubt.
@@ -127,7 +127,7 @@ impl Member {
         let ballot = Ballot { committed, ..recovered.ballot };
         let mut unapplied_changes = VecDeque::from(recovered.changes);
         unapplied_changes.retain(|(index, _)| applied < *index);
-        let view = View::new(log, recovered.terms, ballot, configuration.clone());
+        let view = LogView::new(log, recovered.terms, ballot, configuration.clone());
         let config = Config {
             id: recovered.member.0,
             election_tick: ELECTION_TICKS.start,
@@ -153,7 +153,7 @@ impl Member {
             set: recovered.set,
             configuration,
             ballot: recovered.ballot,
-            told_held: EntryIndex::ZERO,
+            reported_held: EntryIndex::ZERO,
             lacks: None,
             doubt: recovered.ballot.doubt.map(|term| Doubt { term, number: seed | 1 }),
             certain: None,
@@ -261,8 +261,8 @@ impl Member {
 
     /// Forgets the entries up to this one, which it has applied: they are about to be cut off the
     /// log. A member that doesn't hold them ([`Status::held_by_all`]) will lack them.
-    pub fn cut(&mut self, upto: EntryIndex) {
-        self.raw.mut_store().cut(upto);
+    pub fn compact(&mut self, upto: EntryIndex) {
+        self.raw.mut_store().compact(upto);
     }
 
     /// All batches up to this one are durable.
@@ -357,8 +357,8 @@ impl Member {
             doubt: self.doubt.as_ref().map(|doubt| doubt.term),
         };
         let is_new = Ballot { committed: self.ballot.committed, ..ballot } != self.ballot;
-        let is_told = is_new || has_entries && ballot.committed != self.ballot.committed;
-        is_told.then(|| {
+        let is_reported = is_new || has_entries && ballot.committed != self.ballot.committed;
+        is_reported.then(|| {
             self.ballot = ballot;
             ballot
         })
@@ -403,7 +403,7 @@ impl Member {
             held,
             held_by_all: self.held_by_all(),
             // A leader has all that is committed, whatever it seemed to lack before.
-            lacks: self.lacks.filter(|lack| role != Role::Leader || *lack != Lack::Cut),
+            lacks: self.lacks.filter(|lack| role != Role::Leader || *lack != Lack::Compacted),
             doubts: self.doubt.is_some(),
             settled: role == Role::Leader
                 && self.transition.is_none()
@@ -418,7 +418,7 @@ impl Member {
         let raft = &self.raw.raft;
         let held = match self.role() {
             Role::Leader => raft.prs().iter().map(|(_, progress)| progress.matched).min(),
-            Role::Follower | Role::Candidate => Some(self.told_held.0),
+            Role::Follower | Role::Candidate => Some(self.reported_held.0),
         };
         EntryIndex(held.unwrap_or(0).min(raft.raft_log.committed))
     }

@@ -47,7 +47,7 @@ pub trait Applier: Send {
 
 /// Why a request has no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotDone {
+pub enum RequestError {
     /// Nothing was done.
     #[error("{0}")]
     Refused(#[from] Refused),
@@ -57,19 +57,19 @@ pub enum NotDone {
     Unknown,
 }
 
-type Answer = SyncSender<Result<EntryIndex, NotDone>>;
+type Answer = SyncSender<Result<EntryIndex, RequestError>>;
 
 /// A proposal on its way.
-pub struct Proposal(Receiver<Result<EntryIndex, NotDone>>);
+pub struct Proposal(Receiver<Result<EntryIndex, RequestError>>);
 
 impl Proposal {
     /// Waits until it is committed; returns where.
     ///
     /// # Errors
-    /// [`NotDone`], which says whether it may be committed yet.
-    pub fn wait(self) -> Result<EntryIndex, NotDone> {
+    /// [`RequestError`], which says whether it may be committed yet.
+    pub fn wait(self) -> Result<EntryIndex, RequestError> {
         // Without an answer its thread has ended.
-        self.0.recv().unwrap_or(Err(NotDone::Unknown))
+        self.0.recv().unwrap_or(Err(RequestError::Unknown))
     }
 }
 
@@ -111,7 +111,7 @@ enum Request {
     Read,
     HandOver(MemberId),
     /// Forget entries up to this one: the log is about to be cut.
-    Cut(EntryIndex),
+    Compact(EntryIndex),
 }
 
 #[derive(Default)]
@@ -196,30 +196,30 @@ impl Running {
     ///
     /// # Errors
     /// As [`Proposal::wait`].
-    pub fn change(&self, change: Change) -> Result<EntryIndex, NotDone> {
+    pub fn change(&self, change: Change) -> Result<EntryIndex, RequestError> {
         self.request(Request::Change(change)).wait()
     }
 
     /// Waits until all that was committed before this call is applied here.
     ///
     /// # Errors
-    /// [`NotDone`] if this member doesn't lead, or not until there is an answer.
-    pub fn read(&self) -> Result<EntryIndex, NotDone> {
+    /// [`RequestError`] if this member doesn't lead, or not until there is an answer.
+    pub fn read(&self) -> Result<EntryIndex, RequestError> {
         self.request(Request::Read).wait()
     }
 
     /// Begins to hand over to another member.
     ///
     /// # Errors
-    /// [`NotDone::Refused`].
-    pub fn hand_over(&self, to: MemberId) -> Result<(), NotDone> {
+    /// [`RequestError::Refused`].
+    pub fn hand_over(&self, to: MemberId) -> Result<(), RequestError> {
         self.request(Request::HandOver(to)).wait().map(drop)
     }
 
     /// Whether a cut would give back much.
     pub fn is_long(&self, bytes_max: u64) -> bool {
         let held = self.status().held_by_all;
-        self.shared.log.place_to_cut(self.handed_out(), held, bytes_max).is_some()
+        self.shared.log.compaction_point(self.handed_out(), held, bytes_max).is_some()
     }
 
     /// Up to where entries were handed to the applier: these are in the log, durably.
@@ -233,12 +233,12 @@ impl Running {
     ///
     /// # Errors
     /// What the disk says; the log is as it was, or the member stops.
-    pub fn cut(&self, applied: EntryIndex, bytes_max: u64) -> Result<(), StoreError> {
+    pub fn compact(&self, applied: EntryIndex, bytes_max: u64) -> Result<(), StoreError> {
         let handed_out = self.handed_out();
         let (upto, held) = (applied.min(handed_out), self.status().held_by_all);
-        match self.shared.log.place_to_cut(upto, held, bytes_max) {
-            Some(place) if self.request(Request::Cut(place)).wait().is_ok() => {
-                self.shared.log.cut(place)
+        match self.shared.log.compaction_point(upto, held, bytes_max) {
+            Some(place) if self.request(Request::Compact(place)).wait().is_ok() => {
+                self.shared.log.compact(place)
             }
             _ => Ok(()),
         }
@@ -248,11 +248,11 @@ impl Running {
     /// that gives back. A member that lacks it needs a copy. To be called by the thread that cuts.
     ///
     /// # Errors
-    /// As [`Running::cut`].
-    pub fn cut_at(&self, upto: EntryIndex) -> Result<(), StoreError> {
+    /// As [`Running::compact`].
+    pub fn compact_to(&self, upto: EntryIndex) -> Result<(), StoreError> {
         let upto = upto.min(self.handed_out());
-        match self.request(Request::Cut(upto)).wait() {
-            Ok(_) => self.shared.log.cut(upto),
+        match self.request(Request::Compact(upto)).wait() {
+            Ok(_) => self.shared.log.compact(upto),
             Err(_) => Ok(()),
         }
     }
@@ -288,7 +288,7 @@ impl Running {
         self.shared.inbox().fault.clone()
     }
 
-    /// Ends the threads. What waits for an answer gets [`NotDone::Unknown`].
+    /// Ends the threads. What waits for an answer gets [`RequestError::Unknown`].
     pub fn stop(&self) {
         self.shared.stop(None);
         let threads = std::mem::take(&mut *self.threads.lock().expect(NO_PANIC));
@@ -390,8 +390,8 @@ impl MemberThread {
                     Err(refused) => Err(refused),
                 }
             }
-            Request::Cut(upto) => {
-                self.member.cut(upto);
+            Request::Compact(upto) => {
+                self.member.compact(upto);
                 answer_once(&answer, Ok(upto));
                 return;
             }
@@ -442,7 +442,7 @@ impl MemberThread {
             let answer = match (still_leads, *first.key() <= status.committed) {
                 (true, true) => Ok(*first.key()),
                 (true, false) => break,
-                (false, _) => Err(NotDone::Unknown),
+                (false, _) => Err(RequestError::Unknown),
             };
             let (_, sender) = first.remove();
             answer_once(&sender, answer);
@@ -450,17 +450,17 @@ impl MemberThread {
         if !leads {
             self.reads.clear();
         }
-        let mut told = shared.status.lock().expect(NO_PANIC);
-        if *told != status {
-            *told = status;
-            drop(told);
+        let mut published = shared.status.lock().expect(NO_PANIC);
+        if *published != status {
+            *published = status;
+            drop(published);
             shared.status_changed.notify_all();
         }
     }
 }
 
 /// Gives the one answer that there is; who asked may have gone.
-fn answer_once(answer: &Answer, given: Result<EntryIndex, NotDone>) {
+fn answer_once(answer: &Answer, given: Result<EntryIndex, RequestError>) {
     let _ = answer.try_send(given);
 }
 

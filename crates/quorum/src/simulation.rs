@@ -121,7 +121,7 @@ impl World {
             if end < self.now {
                 return Err(Violation(format!(
                     "a set that is well commits nothing: {:?}",
-                    self.nodes.values().map(Node::told).collect::<Vec<_>>()
+                    self.nodes.values().map(Node::reported).collect::<Vec<_>>()
                 )));
             }
             self.step()?;
@@ -207,7 +207,7 @@ impl World {
         node.use_disk(self.now, self.defect, &mut self.observer, &mut self.random);
         if self.cuts && self.random.one_in(20) {
             let held_by_all = self.is_well || self.random.one_in(2);
-            node.cut(self.now, held_by_all);
+            node.compact(self.now, held_by_all);
         }
         self.pump(id)?;
         self.copy_to(id);
@@ -217,7 +217,7 @@ impl World {
     /// Gives a member that lacks what was cut what another has come to.
     fn copy_to(&mut self, id: MemberId) {
         let lacks = |node: &Node| node.up.as_ref().and_then(|up| up.member.status().lacks);
-        if lacks(&self.nodes[&id]) != Some(Lack::Cut) || !self.random.one_in(10) {
+        if lacks(&self.nodes[&id]) != Some(Lack::Compacted) || !self.random.one_in(10) {
             return;
         }
         let others = self.nodes.values().filter(|node| node.id != id && node.up.is_some());

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use frond_quorum::{Configuration, FileLog, Lack, Log, Member, MemberId, Role as QuorumRole};
-use frond_quorum::{NotDone, Peers, Refused, Running, Status};
+use frond_quorum::{Peers, Refused, RequestError, Running, Status};
 use frond_store::StoreError;
 use frond_store::io::Machine;
 
@@ -103,7 +103,7 @@ impl Replica {
         let (log, recovered) = FileLog::open(machine)?;
         let log: Arc<dyn Log> = Arc::new(log);
         let applied = applied(&*log, recovered.last(), server.frond.operation_time())?;
-        let applied = recovered.surely_applied(applied);
+        let applied = recovered.applied_at_least(applied);
         let mut seed = [0; size_of::<u64>()];
         machine.chance.fill(&mut seed);
         let member = Member::new(recovered, Arc::clone(&log), applied, u64::from_le_bytes(seed))?;
@@ -363,7 +363,7 @@ impl Replica {
                         false => Ok(()),
                     };
                 }
-                Err(NotDone::Refused(Refused::NotReady)) if Instant::now() < until => {
+                Err(RequestError::Refused(Refused::NotReady)) if Instant::now() < until => {
                     std::thread::sleep(HAND_OVER_STEP);
                 }
                 Err(error) => return Err(error.to_string()),

@@ -5,10 +5,10 @@
 //!    file, and the later one counts.
 //! 2. A vote is in a file of its own ([`Vote`]) before it is here.
 //! 3. A batch is there as a whole or not at all.
-//! 4. A cut makes another file of it ([`cut`]); what is being read goes on in the old one.
+//! 4. A cut makes another file of it ([`compact`]); what is being read goes on in the old one.
 //! 5. After a failure nothing is appended any more: what is durable is unknown (`broken`).
 
-mod cut;
+mod compact;
 
 use std::collections::VecDeque;
 use std::io;
@@ -95,7 +95,7 @@ impl FileLog {
     }
 
     /// Makes the log of a member that has all up to an entry, and none of the entries, durably. It
-    /// takes the place of one that there is, where that may be ([`Recovered::going_on`]), or is a
+    /// takes the place of one that there is, where that may be ([`Recovered::continuation`]), or is a
     /// new member's.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl FileLog {
         assert!(member != MemberId(0), "0 is no member");
         let disk = &*machine.disk;
         let io = |error| StoreError::io(FILE_NAME, error);
-        cut::remove_new(machine)?;
+        compact::remove_new(machine)?;
         let mut nonce = [0; size_of::<u64>()];
         machine.chance.fill(&mut nonce);
         let header = Header { nonce: u64::from_le_bytes(nonce), member, set };
@@ -174,7 +174,7 @@ impl FileLog {
         let file = machine.disk.open(FILE_NAME).map_err(io)?;
         // A cut may have renamed it and not have come further, or have come less far.
         machine.disk.sync_directory().map_err(io)?;
-        cut::remove_new(machine)?;
+        compact::remove_new(machine)?;
         let (header, recovered, state) = recovery::recover(machine, &file)?;
         let machine = machine.clone();
         Ok((FileLog { machine, header, state: Mutex::new(state) }, recovered))
@@ -239,24 +239,24 @@ impl Log for FileLog {
             (Arc::clone(&state.file), offset, beginning)
         };
         if let Some(offset) = offset {
-            let old = cut::Old { file: &file, nonce: self.header.nonce };
+            let old = compact::Old { file: &file, nonce: self.header.nonce };
             beginning.term = old.record_at(offset)?.0.term();
         }
         Ok(beginning)
     }
 
-    fn place_to_cut(
+    fn compaction_point(
         &self,
         upto: EntryIndex,
         held: EntryIndex,
         bytes_max: u64,
     ) -> Option<EntryIndex> {
         let state = self.state();
-        state.place_to_cut(upto.min(held.max(state.before_last(bytes_max))))
+        state.compaction_point(upto.min(held.max(state.before_last(bytes_max))))
     }
 
-    fn cut(&self, upto: EntryIndex) -> Result<(), StoreError> {
-        self.cut_at(upto)
+    fn compact(&self, upto: EntryIndex) -> Result<(), StoreError> {
+        self.compact_to(upto)
     }
 
     fn read(

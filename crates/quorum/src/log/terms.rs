@@ -61,7 +61,7 @@ impl Terms {
     }
 
     /// Forgets the entries up to this one, which there is.
-    pub fn cut(&mut self, upto: EntryIndex) {
+    pub fn compact(&mut self, upto: EntryIndex) {
         let term = self.of(upto).expect("what is cut is there");
         self.starts.retain(|(start, _)| upto < *start);
         let next = self.starts.first().map_or(self.last.next(), |(start, _)| *start);
@@ -82,12 +82,12 @@ mod tests {
         for (index, term) in [(1, 1), (2, 1), (3, 2), (4, 5), (5, 5)] {
             terms.push(EntryIndex(index), Term(term)).expect("in order");
         }
-        let told = |terms: &Terms| {
+        let terms_of = |terms: &Terms| {
             (0..7).map(|n| terms.of(EntryIndex(n)).map(|term| term.0)).collect::<Vec<_>>()
         };
-        assert_eq!(told(&terms), [Some(0), Some(1), Some(1), Some(2), Some(5), Some(5), None]);
+        assert_eq!(terms_of(&terms), [Some(0), Some(1), Some(1), Some(2), Some(5), Some(5), None]);
         terms.push(EntryIndex(3), Term(6)).expect("it takes the place");
-        assert_eq!(told(&terms), [Some(0), Some(1), Some(1), Some(6), None, None, None]);
+        assert_eq!(terms_of(&terms), [Some(0), Some(1), Some(1), Some(6), None, None, None]);
         assert!(terms.push(EntryIndex(5), Term(6)).is_err());
         assert!(terms.push(EntryIndex(4), Term(5)).is_err());
         assert!(terms.push(EntryIndex(0), Term(9)).is_err());
@@ -100,16 +100,16 @@ mod tests {
             for (index, term) in [(1, 1), (2, 1), (3, 2), (4, 5), (5, 5), (6, 5)] {
                 whole.push(EntryIndex(index), Term(term)).expect("in order");
             }
-            let mut cut = whole.clone();
-            cut.cut(EntryIndex(upto));
-            assert_eq!(cut.before(), EntryIndex(upto));
+            let mut compacted = whole.clone();
+            compacted.compact(EntryIndex(upto));
+            assert_eq!(compacted.before(), EntryIndex(upto));
             for index in 0..9 {
                 let expected = whole.of(EntryIndex(index)).filter(|_| upto <= index);
-                assert_eq!(cut.of(EntryIndex(index)), expected, "{index} behind {upto}");
+                assert_eq!(compacted.of(EntryIndex(index)), expected, "{index} behind {upto}");
             }
-            assert!(cut.push(EntryIndex(upto), Term(9)).is_err());
-            cut.push(EntryIndex(7), Term(5)).expect("the next one");
-            assert!(cut.push(EntryIndex(8), Term(4)).is_err());
+            assert!(compacted.push(EntryIndex(upto), Term(9)).is_err());
+            compacted.push(EntryIndex(7), Term(5)).expect("the next one");
+            assert!(compacted.push(EntryIndex(8), Term(4)).is_err());
         }
     }
 }

@@ -17,8 +17,8 @@ struct Heartbeat {
     /// What that one must hold; else what all hold.
     index: EntryIndex,
     /// What was cut off, if the member may need it, or 0.
-    cut: EntryIndex,
-    cut_term: Term,
+    compacted: EntryIndex,
+    compacted_term: Term,
 }
 
 impl Heartbeat {
@@ -27,8 +27,8 @@ impl Heartbeat {
         Heartbeat {
             number: field(|it| &mut it.commit_term),
             index: EntryIndex(field(|it| &mut it.index)),
-            cut: EntryIndex(field(|it| &mut it.reject_hint)),
-            cut_term: Term(field(|it| &mut it.log_term)),
+            compacted: EntryIndex(field(|it| &mut it.reject_hint)),
+            compacted_term: Term(field(|it| &mut it.log_term)),
             term: message.term,
         }
     }
@@ -67,7 +67,7 @@ impl Member {
         if let Some(heartbeat) = heartbeat
             && self.raw.raft.leader_id == from.0
         {
-            self.compare_with_cut(from, heartbeat.cut, heartbeat.cut_term);
+            self.compare_with_compacted(from, heartbeat.compacted, heartbeat.compacted_term);
             if heartbeat.term == self.raw.raft.term {
                 self.compare_with_goal(heartbeat.number, heartbeat.index);
             }
@@ -77,7 +77,7 @@ impl Member {
 
     fn take_held(&mut self, heartbeat: &Heartbeat, message: &mut Message) {
         if heartbeat.number == 0 {
-            self.told_held = heartbeat.index;
+            self.reported_held = heartbeat.index;
         }
         let raft_log = &self.raw.raft.raft_log;
         if self.doubt.is_some() {
@@ -88,18 +88,25 @@ impl Member {
         }
     }
 
-    /// The leader has cut off all up to `cut`, an entry of `cut_term`, and what it would send next
+    /// The leader has cut off all up to `compacted`, an entry of `compacted_term`, and what it would send next
     /// is among that; 0: it isn't. A member that has more than the leader knows, as after a copy,
     /// says so.
-    fn compare_with_cut(&mut self, leader: MemberId, cut: EntryIndex, cut_term: Term) {
+    fn compare_with_compacted(
+        &mut self,
+        leader: MemberId,
+        compacted: EntryIndex,
+        compacted_term: Term,
+    ) {
         let raft_log = &self.raw.raft.raft_log;
         let mut held = raft_log.persisted.min(raft_log.committed);
-        if cut.0 <= raft_log.persisted && self.raw.store().term_of(cut) == Some(cut_term) {
+        if compacted.0 <= raft_log.persisted
+            && self.raw.store().term_of(compacted) == Some(compacted_term)
+        {
             // So are all before it the leader's.
-            held = held.max(cut.0);
+            held = held.max(compacted.0);
         }
-        self.lacks = (held < cut.0).then_some(Lack::Cut);
-        if cut != EntryIndex::ZERO && cut.0 <= held {
+        self.lacks = (held < compacted.0).then_some(Lack::Compacted);
+        if compacted != EntryIndex::ZERO && compacted.0 <= held {
             let (to, from, term) = (leader.0, self.id.0, self.raw.raft.term);
             let mut held = Message { to, from, term, index: held, ..Message::default() };
             held.commit = raft_log.committed;
@@ -114,8 +121,8 @@ impl Member {
         let mut frames = Vec::with_capacity(messages.len());
         for sent in &mut messages {
             match sent.message.get_msg_type() {
-                MessageType::MsgHeartbeat => self.tell_beside(&mut sent.message),
-                MessageType::MsgHeartbeatResponse => self.tell_doubt(&mut sent.message),
+                MessageType::MsgHeartbeat => self.report_beside(&mut sent.message),
+                MessageType::MsgHeartbeatResponse => self.report_doubt(&mut sent.message),
                 _ => {}
             }
             let to = MemberId(sent.message.to);
@@ -124,21 +131,22 @@ impl Member {
         frames
     }
 
-    fn tell_beside(&self, message: &mut Message) {
+    fn report_beside(&self, message: &mut Message) {
         let raft = &self.raw.raft;
         match self.doubters.goal_of(message.to, raft.term) {
             Some((number, goal)) => (message.commit_term, message.index) = (number, goal.0),
             None => message.index = self.held_by_all().0,
         }
-        let cut = self.raw.store().before();
+        let compacted = self.raw.store().before();
         let next = raft.prs().get(message.to).map(|progress| progress.next_idx);
-        if next.is_some_and(|next| next <= cut.0) {
-            let term = self.raw.store().term_of(cut).expect("the one before the first has one");
-            (message.reject_hint, message.log_term) = (cut.0, term.0);
+        if next.is_some_and(|next| next <= compacted.0) {
+            let term =
+                self.raw.store().term_of(compacted).expect("the one before the first has one");
+            (message.reject_hint, message.log_term) = (compacted.0, term.0);
         }
     }
 
-    fn tell_doubt(&self, message: &mut Message) {
+    fn report_doubt(&self, message: &mut Message) {
         if let Some(doubt) = &self.doubt {
             (message.index, message.log_term) = (doubt.number, self.raw.raft.raft_log.persisted);
         }

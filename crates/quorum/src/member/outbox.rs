@@ -45,7 +45,7 @@ pub enum Role {
 pub enum Lack {
     /// Entries that the leader has cut off its log: it needs a copy of what they have led to, and
     /// goes on behind that ([`FileLog::replace`](crate::FileLog::replace)).
-    Cut,
+    Compacted,
     /// Entries that it has acknowledged: the end of its log is lost. It takes no part any more, and
     /// only another member, with another id, may take its place.
     Acknowledged,

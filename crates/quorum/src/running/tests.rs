@@ -132,7 +132,7 @@ fn one_after_the_other_is_killed_and_nothing_is_lost() {
         for (number, proposal) in proposals.into_iter().enumerate() {
             match proposal.wait() {
                 Ok(index) => acknowledged.push((index, format!("{round}/{number}: {number:40}"))),
-                Err(NotDone::Unknown | NotDone::Refused(Refused::NotLeader)) => {}
+                Err(RequestError::Unknown | RequestError::Refused(Refused::NotLeader)) => {}
                 Err(other) => panic!("{other}"),
             }
         }
@@ -162,11 +162,11 @@ fn a_follower_refuses_and_a_leader_hands_over() {
     let leader = set.leader();
     let other = set.disks.keys().copied().find(|id| *id != leader).unwrap();
     let follower = set.running(other);
-    let refused = Err(NotDone::Refused(Refused::NotLeader));
+    let refused = Err(RequestError::Refused(Refused::NotLeader));
     assert_eq!(follower.propose(Bytes::from("no")).wait(), refused);
     assert_eq!(follower.read(), refused);
     let nothing = set.running(leader).propose(Bytes::new()).wait();
-    assert!(matches!(nothing, Err(NotDone::Refused(Refused::Invalid(_)))));
+    assert!(matches!(nothing, Err(RequestError::Refused(Refused::Invalid(_)))));
     if set.running(leader).hand_over(other).is_ok() {
         let seen = follower.await_status(LONG, |status| status.leader == Some(other));
         assert_eq!(seen.leader, Some(other));
@@ -187,7 +187,7 @@ fn a_member_stops_for_good_after_a_failed_sync() {
         std::thread::yield_now();
     }
     assert!(running.fault().is_some_and(|fault| fault.contains("quorum-log")));
-    assert_eq!(running.propose(Bytes::from("more")).wait(), Err(NotDone::Unknown));
+    assert_eq!(running.propose(Bytes::from("more")).wait(), Err(RequestError::Unknown));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn what_was_cut_is_in_no_file_and_all_go_on() {
             std::thread::yield_now();
         }
         assert!(has_marker());
-        running.cut_at(index).unwrap();
+        running.compact_to(index).unwrap();
         assert!(!has_marker());
     }
     let last = set.running(set.leader()).propose(Bytes::from("more")).wait().unwrap();

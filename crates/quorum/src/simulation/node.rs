@@ -11,14 +11,14 @@ use super::observer::{Observer, Violation};
 use crate::configuration::Configuration;
 use crate::defect::Defect;
 use crate::ids::{EntryIndex, MemberId};
-use crate::log::{Ballot, Batch, Beginning, FileLog, GoingOn, Log, Recovered, VOTE_FILE_NAME};
+use crate::log::{Ballot, Batch, Beginning, Continuation, FileLog, Log, Recovered, VOTE_FILE_NAME};
 use crate::member::{BatchNumber, Member, Status};
 
 pub(super) struct Node {
     pub id: MemberId,
     pub disk: SimDisk,
     beginning: Configuration,
-    pub up: Option<Up>,
+    pub up: Option<RunningNode>,
     /// How far what it applies is durable: of its own accord, behind the log.
     applied: EntryIndex,
     /// Where it goes on when it starts: what has led there was copied from another.
@@ -36,7 +36,7 @@ pub(super) struct Node {
 }
 
 /// A member that runs.
-pub(super) struct Up {
+pub(super) struct RunningNode {
     pub member: Member,
     pub log: Arc<FileLog>,
     /// To be written.
@@ -73,7 +73,7 @@ impl Node {
     }
 
     /// How things are with it.
-    pub fn told(&self) -> (MemberId, Option<Status>) {
+    pub fn reported(&self) -> (MemberId, Option<Status>) {
         (self.id, self.up.as_ref().map(|up| up.member.status()))
     }
 
@@ -111,7 +111,7 @@ impl Node {
             let _ = self.disk.machine().disk.remove(VOTE_FILE_NAME);
         }
         let Some((log, mut recovered)) = self.open(defect)? else { return Ok(()) };
-        self.applied = recovered.surely_applied(self.applied);
+        self.applied = recovered.applied_at_least(self.applied);
         if defect == Some(Defect::EndTrusted) {
             recovered.ballot.doubt = None;
         }
@@ -131,7 +131,7 @@ impl Node {
             .map_err(|error| Violation(format!("{}: {error}", self.id)))?;
         member.defect = defect;
         let (batches, unwritten, syncing) = (VecDeque::new(), Vec::new(), None);
-        self.up = Some(Up { member, log, batches, unwritten, syncing, applied, written });
+        self.up = Some(RunningNode { member, log, batches, unwritten, syncing, applied, written });
         Ok(())
     }
 
@@ -162,8 +162,8 @@ impl Node {
         let mut opened = FileLog::open(&machine);
         if let (Ok((_, recovered)), Some(beginning)) = (&opened, &self.incoming) {
             let (before, beginning) = (beginning.before, beginning.clone());
-            let going_on = recovered.going_on(&beginning);
-            if let GoingOn::Replaced(ballot) = going_on {
+            let continuation = recovered.continuation(&beginning);
+            if let Continuation::Replaced(ballot) = continuation {
                 let ballot = match defect {
                     Some(Defect::ForgottenBallot) => {
                         let _ = machine.disk.remove(VOTE_FILE_NAME);
@@ -195,15 +195,15 @@ impl Node {
     }
 
     /// Cuts the log at what this one has applied for good, and all hold if that counts.
-    pub fn cut(&mut self, now: u64, held_by_all: bool) {
+    pub fn compact(&mut self, now: u64, held_by_all: bool) {
         let Some(up) = &mut self.up else { return };
         let held = if held_by_all { up.member.status().held_by_all } else { self.applied };
         let upto = self.applied.min(held);
         if upto <= up.log.before() {
             return;
         }
-        up.member.cut(upto);
-        if up.log.cut(upto).is_err() {
+        up.member.compact(upto);
+        if up.log.compact(upto).is_err() {
             self.stop(now + 50, self.disk.is_dead());
         }
     }

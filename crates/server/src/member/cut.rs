@@ -59,5 +59,5 @@ fn cut(replica: &Replica, running: &Running, server: &Shared, log: &dyn Log) -> 
     let handed_out = running.handed_out();
     let durable = server.frond.sync_log()?;
     let applied = applied(log, handed_out, durable)?;
-    Ok(running.cut(applied, replica.options.log_bytes_max)?)
+    Ok(running.compact(applied, replica.options.log_bytes_max)?)
 }

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use frond_quorum::{Change, EntryIndex, MemberId, NotDone, Refused, Role, Running, Status};
+use frond_quorum::{Change, EntryIndex, MemberId, Refused, RequestError, Role, Running, Status};
 
 use crate::replica::{Replica, lock};
 
@@ -51,7 +51,7 @@ pub fn step_to_configuration(replica: &Replica, status: &Status) {
             });
         }
         // It looks again.
-        Err(NotDone::Refused(Refused::NotReady | Refused::ChangeUnderWay)) => {}
+        Err(RequestError::Refused(Refused::NotReady | Refused::ChangeUnderWay)) => {}
         Err(error) => replica.tell(&format!("the set's members can't change: {error}")),
     }
 }

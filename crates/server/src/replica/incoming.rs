@@ -8,7 +8,7 @@
 //! member of the set then `voter ID` or `learner ID`.
 
 use frond_db::Error;
-use frond_quorum::{Ballot, Beginning, Configuration, EntryIndex, FileLog, GoingOn};
+use frond_quorum::{Ballot, Beginning, Configuration, Continuation, EntryIndex, FileLog};
 use frond_quorum::{MemberId, Term};
 use frond_store::io::Machine;
 use frond_store::{ChunkHash, StoreError};
@@ -45,9 +45,9 @@ impl Incoming {
         let Some(text) = identity::read_file(machine, FILE_NAME)? else { return Ok(()) };
         let incoming = Incoming::parse(&text)
             .ok_or_else(|| StoreError::damaged(FILE_NAME, 0, "a line is malformed"))?;
-        if let Some(going_on) = incoming.going_on(machine, own)? {
+        if let Some(continuation) = incoming.continuation(machine, own)? {
             frond_vcs::remote::install_copy(machine, incoming.root)?;
-            if let GoingOn::Replaced(ballot) = going_on {
+            if let Continuation::Replaced(ballot) = continuation {
                 let set = own.set_id();
                 FileLog::replace(machine, own.id, set, incoming.beginning, ballot)?;
             }
@@ -58,14 +58,18 @@ impl Incoming {
     }
 
     /// How the member's log goes on; `None`: the copy is of no use.
-    fn going_on(&self, machine: &Machine, own: &Identity) -> Result<Option<GoingOn>, StoreError> {
+    fn continuation(
+        &self,
+        machine: &Machine,
+        own: &Identity,
+    ) -> Result<Option<Continuation>, StoreError> {
         if FileLog::owner(machine)? != Some((own.id, own.set_id())) {
-            return Ok(Some(GoingOn::Replaced(Ballot::default())));
+            return Ok(Some(Continuation::Replaced(Ballot::default())));
         }
         match FileLog::open(machine) {
-            Ok((_, recovered)) => match recovered.going_on(&self.beginning) {
-                GoingOn::Further => Ok(None),
-                going_on => Ok(Some(going_on)),
+            Ok((_, recovered)) => match recovered.continuation(&self.beginning) {
+                Continuation::Further => Ok(None),
+                continuation => Ok(Some(continuation)),
             },
             // It can't go on as this member.
             Err(StoreError::Damaged { .. }) => Ok(None),

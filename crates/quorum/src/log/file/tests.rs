@@ -9,7 +9,7 @@ use crate::configuration::Change;
 use crate::entry::Content;
 use crate::ids::Term;
 use crate::log::format::record_bytes;
-use crate::log::{Ballot, GoingOn, VOTE_FILE_NAME};
+use crate::log::{Ballot, Continuation, VOTE_FILE_NAME};
 
 const ALL: u64 = u64::MAX;
 
@@ -102,7 +102,7 @@ fn what_was_synced_is_there_after_any_crash() {
                     synced = possible.len() - 1;
                     if random.one_in(3) {
                         gone = gone.max(random.below(ballot.committed.0 as usize + 1));
-                        if log.cut(EntryIndex(gone as u64)).is_err() {
+                        if log.compact(EntryIndex(gone as u64)).is_err() {
                             break;
                         }
                     }
@@ -235,7 +235,7 @@ fn a_cut_leaves_terms_members_and_ballot_as_they_were() {
         drop(log);
         let (log, before) = open(&disk);
         let upto = EntryIndex(before.ballot.committed.0.min(random.below(21) as u64));
-        log.cut(upto).expect("cut");
+        log.compact(upto).expect("cut");
         // It goes on in the new file.
         let more = Batch { ballot: None, entries: vec![entry(21, ballot.term.0, vec![1; 30])] };
         log.append(&more).and_then(|()| log.sync()).expect("appended");
@@ -263,7 +263,7 @@ fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
     }
     // A record takes 160 bytes: two are at least kept, and two at least given back.
     let place = |upto| {
-        let place = log.place_to_cut(EntryIndex(upto), EntryIndex(upto), u64::MAX);
+        let place = log.compaction_point(EntryIndex(upto), EntryIndex(upto), u64::MAX);
         place.map(|index| index.0)
     };
     assert_eq!(
@@ -271,14 +271,14 @@ fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
         [None, None, Some(2), Some(5), Some(7), Some(7), Some(7)]
     );
     // What others lack is kept up to a limit: three records here, four bytes short of a fourth.
-    let place = |bytes_max| log.place_to_cut(EntryIndex(9), EntryIndex::ZERO, bytes_max);
+    let place = |bytes_max| log.compaction_point(EntryIndex(9), EntryIndex::ZERO, bytes_max);
     assert_eq!([u64::MAX, 636].map(place), [None, Some(EntryIndex(5))]);
     let bytes = || disk.contents("quorum-log").expect("the log").len() as u64;
     let before = bytes();
-    log.cut(EntryIndex(7)).expect("cut");
+    log.compact(EntryIndex(7)).expect("cut");
     assert_eq!(before - bytes(), 7 * record_bytes(104));
-    assert_eq!(log.place_to_cut(EntryIndex(9), EntryIndex(9), u64::MAX), None);
-    log.cut(EntryIndex(7)).expect("nothing is left to be done");
+    assert_eq!(log.compaction_point(EntryIndex(9), EntryIndex(9), u64::MAX), None);
+    log.compact(EntryIndex(7)).expect("nothing is left to be done");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     let (log, _) = open(&other);
     let entries = (1..=6).map(|index| entry(index, 1 + index / 4, vec![7; 104])).collect();
     log.append(&Batch { ballot: None, entries }).and_then(|()| log.sync()).expect("appended");
-    log.cut(EntryIndex(2)).expect("cut");
+    log.compact(EntryIndex(2)).expect("cut");
     let behind = |index| log.behind(EntryIndex(index)).expect("it is there");
     assert_eq!([2, 3, 4, 6].map(|index| behind(index).term.0), [1, 1, 2, 2]);
 
@@ -300,13 +300,13 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     own.append(&Batch { ballot: Some(ballot), entries }).and_then(|()| own.sync()).expect("there");
     drop(own);
     let (_, recovered) = open(&disk);
-    assert_eq!(recovered.going_on(&behind(2)), GoingOn::AsItIs);
-    assert_eq!(recovered.going_on(&behind(5)), GoingOn::Replaced(ballot));
+    assert_eq!(recovered.continuation(&behind(2)), Continuation::AsItIs);
+    assert_eq!(recovered.continuation(&behind(5)), Continuation::Replaced(ballot));
     FileLog::replace(&disk.machine(), recovered.member, recovered.set, behind(5), ballot)
         .expect("replaced");
     let (own, recovered) = open(&disk.crash());
     assert_eq!((recovered.before(), recovered.last()), (EntryIndex(5), EntryIndex(5)));
-    assert_eq!(recovered.going_on(&behind(4)), GoingOn::Further);
+    assert_eq!(recovered.continuation(&behind(4)), Continuation::Further);
     let Ballot { term, vote, committed, .. } = recovered.ballot;
     assert_eq!((term, vote, committed), (Term(3), Some(MemberId(2)), EntryIndex(5)));
     let next = Batch { ballot: None, entries: vec![entry(6, 2, vec![7; 9])] };

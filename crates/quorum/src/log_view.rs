@@ -21,7 +21,7 @@ const RECENT_BYTES_MAX: usize = if cfg!(test) { 512 } else { 16 << 20 };
 ///
 /// *Invariants*
 /// 1. `recent` are the last entries, without a gap, and all that aren't durable are among them.
-pub(crate) struct View {
+pub(crate) struct LogView {
     log: Arc<dyn Log>,
     terms: Terms,
     recent: VecDeque<Entry>,
@@ -33,15 +33,15 @@ pub(crate) struct View {
     configuration: Configuration,
 }
 
-impl View {
+impl LogView {
     pub fn new(
         log: Arc<dyn Log>,
         terms: Terms,
         ballot: Ballot,
         configuration: Configuration,
-    ) -> View {
+    ) -> LogView {
         let (recent, recent_bytes, synced) = (VecDeque::new(), 0, terms.last());
-        View { log, terms, recent, recent_bytes, synced, ballot, configuration }
+        LogView { log, terms, recent, recent_bytes, synced, ballot, configuration }
     }
 
     /// Takes entries that are about to be written.
@@ -61,12 +61,12 @@ impl View {
     }
 
     /// Forgets the entries up to this one, which are durable.
-    pub fn cut(&mut self, upto: EntryIndex) {
+    pub fn compact(&mut self, upto: EntryIndex) {
         assert!(upto <= self.synced, "only what is durable is cut");
         if upto <= self.terms.before() {
             return;
         }
-        self.terms.cut(upto);
+        self.terms.compact(upto);
         while self.recent.front().is_some_and(|first| first.index <= upto) {
             let old = self.recent.pop_front().expect("one was found");
             self.recent_bytes -= old.bytes();
@@ -100,7 +100,7 @@ impl View {
     }
 }
 
-impl Storage for View {
+impl Storage for LogView {
     fn initial_state(&self) -> raft::Result<RaftState> {
         let Ballot { term, vote, committed, .. } = self.ballot;
         let vote = vote.map_or(0, |member| member.0);

@@ -26,7 +26,7 @@ use crate::log::format::{
 /// there, gets it again.
 const KEPT_BYTES: u64 = if cfg!(test) { 300 } else { 64 << 20 };
 /// A cut gives back so much at least: it costs a copy of what is kept.
-const CUT_BYTES_MIN: u64 = if cfg!(test) { 200 } else { 128 << 20 };
+const COMPACTED_BYTES_MIN: u64 = if cfg!(test) { 200 } else { 128 << 20 };
 /// What is moved is written in parts of this.
 const PART_BYTES: usize = 1 << 20;
 
@@ -44,14 +44,14 @@ impl State {
         EntryIndex((self.before.0 + before_kept).saturating_sub(1))
     }
 
-    /// As [`Log::place_to_cut`](crate::log::Log::place_to_cut).
-    pub(super) fn place_to_cut(&self, upto: EntryIndex) -> Option<EntryIndex> {
+    /// As [`Log::compaction_point`](crate::log::Log::compaction_point).
+    pub(super) fn compaction_point(&self, upto: EntryIndex) -> Option<EntryIndex> {
         let upto = upto.min(self.before_last(KEPT_BYTES));
         if upto <= self.before {
             return None;
         }
         let given_back = self.offset_of(upto.next()) - self.offset_of(self.before.next());
-        (CUT_BYTES_MIN <= given_back).then_some(upto)
+        (COMPACTED_BYTES_MIN <= given_back).then_some(upto)
     }
 
     /// What the new file begins with.
@@ -72,7 +72,7 @@ impl State {
 }
 
 impl FileLog {
-    pub(super) fn cut_at(&self, upto: EntryIndex) -> Result<(), StoreError> {
+    pub(super) fn compact_to(&self, upto: EntryIndex) -> Result<(), StoreError> {
         let disk = &*self.machine.disk;
         let (old, first_kept, end, records) = {
             let state = self.state();
