@@ -54,7 +54,8 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "server",
         "Intake Hold Room Share Places patience Heard Deed Asked Needs Rest Hit Asking Sent \
-         Taking Unread Worded Others Occasion Spent Written GoesOn Proved Says Standing Offers",
+         Taking Unread Worded Others Occasion Spent Written GoesOn Proved Says Standing \
+         Offers Ask Journey fenced gather Told Named Own Each Way Travelled Ends Stop told_of",
     ),
     ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];

@@ -5,33 +5,33 @@
 //! know stands in two collections on the default line, so that any number of routers may run side
 //! by side and be started again. [Decision 23](../../../docs/decisions/0023-router.md).
 //!
-//! 1. [`talk`] reads a client's message, [`ask`] what it asks, and [`route`] says where it goes.
+//! 1. [`client_connection`] reads a client's message, [`routed_request`] what it asks, and [`route`] says where it goes.
 //! 2. [`forward`] sends it over a connection from the [`pool`], waits for a leader where [`line`]
 //!    knows none, and tells the driver by labels what it may send again.
 //! 3. [`frames`] cuts the line's own moment out of the answer. [`pins`] keeps transactions on the
-//!    line where they began; [`gather`] makes one answer of several lines'.
+//!    line where they began; [`scatter_gather`] makes one answer of several lines'.
 //! 4. [`mover`] takes a database from one line to another while it is used; a router that still
-//!    thinks that it is at the old one is told so there ([`fenced`]).
+//!    thinks that it is at the old one is told so there ([`stale_route`]).
 //! 5. What a user may do the servers say ([`login`]): at each line the connection is the user's.
 
-mod ask;
-mod entry;
-mod fenced;
+mod client_connection;
+mod database_entry;
 mod forward;
 mod frames;
-mod gather;
 mod line;
+mod local_answers;
 pub mod login;
 mod mover;
 mod moves;
-mod named;
-mod own;
+mod named_databases;
 mod pins;
 mod pool;
 mod route;
+mod routed_request;
+mod scatter_gather;
 mod shared;
+mod stale_route;
 mod table;
-mod talk;
 mod upstream;
 
 use std::io;
@@ -46,6 +46,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use self::client_connection::ClientConnection;
 use self::line::Line;
 use self::login::Identity;
 use self::moves::Moves;
@@ -53,7 +54,6 @@ use self::pins::Pins;
 use self::pool::Pool;
 use self::shared::{Counts, Shared};
 use self::table::DEFAULT;
-use self::talk::Talk;
 use crate::client::ClientTls;
 use crate::connection::handshake::begins_with_tls;
 use crate::connection::socket::IdleSocket;
@@ -274,7 +274,7 @@ async fn accept(
                         continue;
                     }
                     let number = last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-                    let entry = Entry::of(shared);
+                    let entry = DatabaseEntry::of(shared);
                     let (shared, tls) = (Arc::clone(shared), tls.clone());
                     connections.spawn(async move {
                         // How a connection ends is its client's matter.
@@ -291,17 +291,17 @@ async fn accept(
 }
 
 /// A connection among those counted, until it is dropped.
-struct Entry(Arc<Shared>);
+struct DatabaseEntry(Arc<Shared>);
 
-impl Entry {
-    fn of(shared: &Arc<Shared>) -> Entry {
+impl DatabaseEntry {
+    fn of(shared: &Arc<Shared>) -> DatabaseEntry {
         shared.counts.connections.fetch_add(1, Ordering::Relaxed);
         shared.counts.connections_ever.fetch_add(1, Ordering::Relaxed);
-        Entry(Arc::clone(shared))
+        DatabaseEntry(Arc::clone(shared))
     }
 }
 
-impl Drop for Entry {
+impl Drop for DatabaseEntry {
     fn drop(&mut self) {
         self.0.counts.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -315,7 +315,7 @@ async fn serve(
 ) -> io::Result<()> {
     // An answer goes out in one piece; waiting to fill a packet would only delay it.
     stream.set_nodelay(true)?;
-    let talk = Talk::new(shared, number);
+    let talk = ClientConnection::new(shared, number);
     let Some(tls) = tls else { return talk.run(frames::socket(stream)).await };
     let idle = IdleSocket::Tcp(stream);
     let speaks_tls = match tls.mode() {

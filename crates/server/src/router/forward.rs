@@ -16,10 +16,10 @@ use frond_doc::Document;
 use frond_query::Code;
 use tokio::time::{Instant, sleep};
 
-use super::ask::{Ask, LEADER_WAIT_MAX};
 use super::frames::{answer_body, wants_no_answer};
 use super::line::Line;
 use super::login::Identity;
+use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
 use super::shared::Shared;
 use super::upstream::is_ok;
 
@@ -52,7 +52,7 @@ pub(super) async fn forward(
     line: &Arc<Line>,
     identity: Option<&Identity>,
     message: &[u8],
-    ask: &Ask<'_>,
+    ask: &RoutedRequest<'_>,
 ) -> Result<Option<Vec<u8>>, Refusal> {
     forward_within(shared, line, identity, message, ask, LEADER_WAIT_MAX).await
 }
@@ -66,7 +66,7 @@ pub(super) async fn forward_within(
     line: &Arc<Line>,
     identity: Option<&Identity>,
     message: &[u8],
-    ask: &Ask<'_>,
+    ask: &RoutedRequest<'_>,
     wait: Duration,
 ) -> Result<Option<Vec<u8>>, Refusal> {
     let end = Instant::now() + wait;

@@ -1,7 +1,7 @@
 //! Whole messages from and to sockets, and what is changed in an answer on its way.
 //!
 //! A message is read as it comes in: its memory grows with what came, not with what was claimed.
-//! Of an answer, the moment of the line that gave it is cut out ([`retold`]): lines have clocks of
+//! Of an answer, the moment of the line that gave it is cut out ([`rewrite`]): lines have clocks of
 //! their own, and a driver would send one line's moment to another, which would wait for it.
 
 use std::io;
@@ -26,15 +26,15 @@ const SECTION_SEQUENCE: u8 = 1;
 const MOMENTS: [&[u8]; 2] = [b"operationTime", b"$clusterTime"];
 
 /// What messages travel on.
-pub(super) trait Travelled: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+pub(super) trait MessageStream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Travelled for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> MessageStream for T {}
 
 /// A socket, by TLS or not.
-pub(super) type Socket = BufReader<Box<dyn Travelled>>;
+pub(super) type Socket = BufReader<Box<dyn MessageStream>>;
 
 /// Makes a socket of a stream.
-pub(super) fn socket(stream: impl Travelled + 'static) -> Socket {
+pub(super) fn socket(stream: impl MessageStream + 'static) -> Socket {
     BufReader::new(Box::new(stream))
 }
 
@@ -150,7 +150,7 @@ pub(super) fn answer_body(answer: &[u8]) -> io::Result<Document<'_>> {
 ///
 /// # Errors
 /// `InvalidData` if it is none.
-pub(super) fn retold(mut answer: Vec<u8>, transaction_on: Option<&str>) -> io::Result<Vec<u8>> {
+pub(super) fn rewrite(mut answer: Vec<u8>, transaction_on: Option<&str>) -> io::Result<Vec<u8>> {
     drop_checksum(&mut answer);
     let document = answer_body(&answer)?;
     let mut cuts = Vec::new();
@@ -189,11 +189,11 @@ pub(super) fn retold(mut answer: Vec<u8>, transaction_on: Option<&str>) -> io::R
 
 /// The same of an answer that was read.
 pub(super) fn without_moment(answer: Document<'_>) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
+    let mut rewritten = DocumentBuilder::new();
     for element in answer.elements().filter(|element| !MOMENTS.contains(&element.name)) {
-        told.append_element(&element);
+        rewritten.append_element(&element);
     }
-    told.build()
+    rewritten.build()
 }
 
 #[cfg(test)]
@@ -205,8 +205,8 @@ mod tests {
     use crate::wire::message::announce_checksum;
     use crate::wire::{Flags, Message};
 
-    fn told(body: DocumentBuf, line: Option<&str>) -> DocumentBuf {
-        let answer = retold(Message::new(body).encode(7, 3), line).expect("an answer");
+    fn rewritten(body: DocumentBuf, line: Option<&str>) -> DocumentBuf {
+        let answer = rewrite(Message::new(body).encode(7, 3), line).expect("an answer");
         Message::decode_answer(Bytes::from(answer)).expect("still a message").body
     }
 
@@ -216,12 +216,12 @@ mod tests {
         let body = document! {
             "operationTime": 5_i64, "n": 1_i32, "$clusterTime": &time, "ok": 1.0,
         };
-        assert_eq!(told(body.clone(), None), document! { "n": 1_i32, "ok": 1.0 });
+        assert_eq!(rewritten(body.clone(), None), document! { "n": 1_i32, "ok": 1.0 });
         let token = document! { "line": "eu" };
         let expected = document! { "n": 1_i32, "ok": 1.0, "recoveryToken": &token };
-        assert_eq!(told(body, Some("eu")), expected);
-        assert_eq!(told(document! {}, None), document! {});
-        assert_eq!(told(document! { "operationTime": 5_i64 }, None), document! {});
+        assert_eq!(rewritten(body, Some("eu")), expected);
+        assert_eq!(rewritten(document! {}, None), document! {});
+        assert_eq!(rewritten(document! { "operationTime": 5_i64 }, None), document! {});
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
             Message::new(document! { "operationTime": 1_i32, "ok": 1.0 }).encode(7, 3);
         let checksum = announce_checksum(&mut message, &[]);
         message.extend_from_slice(&checksum);
-        let answer = retold(message, None).expect("an answer");
+        let answer = rewrite(message, None).expect("an answer");
         let read = Message::decode_answer(Bytes::from(answer)).expect("a message");
         assert_eq!(read.body, document! { "ok": 1.0 });
         let flags = Flags { exhaust_allowed: true, more_to_come: false };
@@ -254,7 +254,7 @@ mod tests {
         for end in 0..encoded.len().min(60) {
             // Only that it doesn't read past the end.
             let _ = body(&encoded[..end]);
-            let _ = retold(encoded[..end.max(BODY_BEGIN)].to_vec(), Some("eu"));
+            let _ = rewrite(encoded[..end.max(BODY_BEGIN)].to_vec(), Some("eu"));
         }
     }
 }

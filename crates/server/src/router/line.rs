@@ -134,7 +134,7 @@ impl Line {
         let mut connections = BTreeMap::new();
         loop {
             let found = self.look(&mut connections).await;
-            self.tell(found);
+            self.announce(found);
             let is_led = self.leader.borrow().is_some();
             let rest = if is_led { LOOK_INTERVAL } else { LOOK_INTERVAL_SOON };
             tokio::select! {
@@ -145,7 +145,7 @@ impl Line {
         }
     }
 
-    fn tell(&self, found: Option<String>) {
+    fn announce(&self, found: Option<String>) {
         self.leader.send_if_modified(|leader| {
             let is_new = *leader != found;
             if is_new {
@@ -190,7 +190,7 @@ impl Line {
             };
             if leads && best.as_ref().is_none_or(|(latest, _)| *latest < election) {
                 if self.is_news(&election) {
-                    self.tell(Some(address.clone()));
+                    self.announce(Some(address.clone()));
                 }
                 best = Some((election, address));
             }

@@ -1,6 +1,6 @@
 //! Moves a database from one line to another while it is used.
 //!
-//! 1. *Copying.* The entry is claimed ([`entry`](super::entry)); what can't move is refused by
+//! 1. *Copying.* The entry is claimed ([`database_entry`](super::database_entry)); what can't move is refused by
 //!    name. The target is fenced off for the copy. The source commits, the copy fetches, as often
 //!    as that brings much. Clients notice nothing.
 //! 2. *Stopped.* The entry says so, and routers hold what comes for the database. Once all have
@@ -28,11 +28,11 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use tokio::time::{Instant, sleep};
 
-use super::ask::{Ask, LEADER_WAIT_MAX};
-use super::entry::{Entry, Journey, taken_over};
+use super::database_entry::{DatabaseEntry, MoveInProgress, taken_over};
 use super::forward::{Refusal, forward_within};
 use super::line::Line;
 use super::login::Identity;
+use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
 use super::shared::Shared;
 use super::table::{Phase, Table};
 use super::upstream::{decoded, is_ok};
@@ -55,25 +55,25 @@ pub(super) struct Mover {
     pub identity: Option<Identity>,
     pub database: String,
     /// Tells each step.
-    pub tell: Box<dyn Fn(&str) + Send + Sync>,
+    pub report: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Why an attempt has ended.
-enum Stop {
+enum MoveStopped {
     /// A line didn't answer: what was asked of it may have been done.
     Lost(Error),
     /// It can't go on.
     Refused(Error),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Refused(error)
+impl From<Error> for MoveStopped {
+    fn from(error: Error) -> MoveStopped {
+        MoveStopped::Refused(error)
     }
 }
 
 /// The two lines of a move.
-struct Ends {
+struct MoveEnds {
     from: Arc<Line>,
     to: Arc<Line>,
 }
@@ -110,19 +110,19 @@ impl Mover {
     }
 
     /// Waits before the next attempt, if there is to be one.
-    async fn begin_again(&self, stop: Stop, attempts: &mut u32) -> Result<(), Error> {
+    async fn begin_again(&self, stop: MoveStopped, attempts: &mut u32) -> Result<(), Error> {
         match stop {
-            Stop::Lost(error) if *attempts < ATTEMPTS_MAX => {
-                (self.tell)(&format!("begins again: {}", error.message));
+            MoveStopped::Lost(error) if *attempts < ATTEMPTS_MAX => {
+                (self.report)(&format!("begins again: {}", error.message));
                 *attempts += 1;
                 sleep(PAUSE).await;
                 Ok(())
             }
-            Stop::Lost(error) | Stop::Refused(error) => Err(error),
+            MoveStopped::Lost(error) | MoveStopped::Refused(error) => Err(error),
         }
     }
 
-    async fn attempt(&self, to: &str) -> Result<(), Stop> {
+    async fn attempt(&self, to: &str) -> Result<(), MoveStopped> {
         let table = self.table().await?;
         let known = self.entry(&table).await?;
         let from = match &known.journey {
@@ -144,28 +144,33 @@ impl Mover {
         }
         let seen = self.seen(&ends).await?;
         let entry = self.change(&table, &known, &known.claimed(&from, to, seen)).await?;
-        (self.tell)(&format!("generation {}: {from} to {to}", entry.generation));
+        (self.report)(&format!("generation {}: {from} to {to}", entry.generation));
         match self.follow(&table, &ends, entry).await {
-            Err(Stop::Refused(error)) if !is_about_claim(&error) => {
-                (self.tell)(&format!("given up: {}", error.message));
+            Err(MoveStopped::Refused(error)) if !is_about_claim(&error) => {
+                (self.report)(&format!("given up: {}", error.message));
                 // What can't go on stops no client. If that can't be told to a line now, the
                 // command frondAbortMove does it later.
                 let _ = self.abort().await;
-                Err(Stop::Refused(error))
+                Err(MoveStopped::Refused(error))
             }
             done => done,
         }
     }
 
     /// From the phase that the entry has.
-    async fn follow(&self, table: &Table, ends: &Ends, mut entry: Entry) -> Result<(), Stop> {
+    async fn follow(
+        &self,
+        table: &Table,
+        ends: &MoveEnds,
+        mut entry: DatabaseEntry,
+    ) -> Result<(), MoveStopped> {
         let phase = entry.journey.as_ref().map(|journey| journey.phase);
         let generation = entry.generation;
         if phase != Some(Phase::Switched) {
             self.fence(&ends.to, "receive", generation, &ends.from).await?;
             if phase == Some(Phase::Copying) {
                 self.copy(ends, generation).await?;
-                (self.tell)("writers are stopped");
+                (self.report)("writers are stopped");
                 entry = self.change(table, &entry, &entry.at(Phase::Stopped)).await?;
                 sleep(HELD_AFTER).await;
             }
@@ -173,7 +178,7 @@ impl Mover {
             self.copy_rest(ends, generation).await?;
             self.carry_records(ends).await?;
             entry = self.change(table, &entry, &entry.at(Phase::Switched)).await?;
-            (self.tell)(&format!("the line {} has it", ends.to.name));
+            (self.report)(&format!("the line {} has it", ends.to.name));
         }
         self.fence(&ends.to, "take", generation, &ends.from).await?;
         self.fence(&ends.from, "left", generation, &ends.to).await?;
@@ -182,7 +187,7 @@ impl Mover {
     }
 
     /// Brings what there is while the database is written to.
-    async fn copy(&self, ends: &Ends, generation: i64) -> Result<(), Stop> {
+    async fn copy(&self, ends: &MoveEnds, generation: i64) -> Result<(), MoveStopped> {
         let begun = Instant::now();
         for round in 1..=ROUNDS_MAX {
             let round_begun = Instant::now();
@@ -190,7 +195,7 @@ impl Mover {
             let answer = self.copy_from(ends, generation, None).await?;
             let count = |name| answer.get(name).and_then(|count| count.as_integer()).unwrap_or(0);
             let (commits, bytes) = (count("commits"), count("bytes"));
-            (self.tell)(&format!("round {round}: {commits} commits, {bytes} bytes copied"));
+            (self.report)(&format!("round {round}: {commits} commits, {bytes} bytes copied"));
             if round_begun.elapsed() < ROUND_SHORT {
                 break;
             }
@@ -200,27 +205,27 @@ impl Mover {
     }
 
     /// Brings what the source has now that nothing changes there, and has the copy be the same.
-    async fn copy_rest(&self, ends: &Ends, generation: i64) -> Result<(), Stop> {
+    async fn copy_rest(&self, ends: &MoveEnds, generation: i64) -> Result<(), MoveStopped> {
         let looked = self.step(&ends.from, "look", Some(generation), None, &[]).await?;
         refuse_not_movable(&self.database, looked.view())?;
         let answer = self.step(&ends.from, "commit", Some(generation), Some(&ends.to), &[]).await?;
         let handover = answer.get("handover").and_then(|handover| handover.as_document());
         let handover = handover.ok_or_else(|| no_answer(&ends.from))?;
         self.copy_from(ends, generation, Some(handover)).await?;
-        (self.tell)("the copy is complete");
+        (self.report)("the copy is complete");
         Ok(())
     }
 
     async fn copy_from(
         &self,
-        ends: &Ends,
+        ends: &MoveEnds,
         generation: i64,
         handover: Option<Document<'_>>,
-    ) -> Result<DocumentBuf, Stop> {
+    ) -> Result<DocumentBuf, MoveStopped> {
         let leader = ends.from.leader(Instant::now() + LEADER_WAIT_MAX).await;
         let leader = leader.ok_or_else(|| {
             let message = format!("the line {}: nobody leads it", ends.from.name);
-            Stop::Lost(Error::invalid(Code::HostUnreachable, message))
+            MoveStopped::Lost(Error::invalid(Code::HostUnreachable, message))
         })?;
         let by_tls = Value::Boolean(ends.from.tls.is_some());
         let mut more = vec![("from", Value::String(&leader)), ("tls", by_tls)];
@@ -230,7 +235,7 @@ impl Mover {
         self.step(&ends.to, "copy", Some(generation), None, &more).await
     }
 
-    async fn carry_records(&self, ends: &Ends) -> Result<(), Stop> {
+    async fn carry_records(&self, ends: &MoveEnds) -> Result<(), MoveStopped> {
         let mut after: Option<DocumentBuf> = None;
         let mut count = 0;
         loop {
@@ -246,14 +251,14 @@ impl Mover {
             count += adopted.get("adopted").and_then(|count| count.as_integer()).unwrap_or(0);
             after = Some(last.to_buf());
         }
-        (self.tell)(&format!("{count} records of sessions are carried"));
+        (self.report)(&format!("{count} records of sessions are carried"));
         Ok(())
     }
 
-    async fn give_up(&self) -> Result<(), Stop> {
+    async fn give_up(&self) -> Result<(), MoveStopped> {
         let table = self.table().await?;
         let known = self.entry(&table).await?;
-        let Some(Journey { from, to, phase }) = known.journey.clone() else {
+        let Some(MoveInProgress { from, to, phase }) = known.journey.clone() else {
             let message = format!("database {} isn't being moved", self.database);
             return Err(Error::invalid(Code::NamespaceNotFound, message).into());
         };
@@ -270,16 +275,16 @@ impl Mover {
         self.fence(&ends.from, "stay", entry.generation, &ends.to).await?;
         match self.fence(&ends.to, "receive", entry.generation, &ends.from).await {
             // It was refused for what lies there, which isn't of this move.
-            Err(Stop::Refused(error)) if error.code == Code::NamespaceExists => {}
+            Err(MoveStopped::Refused(error)) if error.code == Code::NamespaceExists => {}
             done => done?,
         }
         self.change(&table, &entry, &entry.settled()).await?;
-        (self.tell)(&format!("the line {from} keeps it"));
+        (self.report)(&format!("the line {from} keeps it"));
         Ok(())
     }
 
     /// The highest generation that the two lines know of.
-    async fn seen(&self, ends: &Ends) -> Result<i64, Stop> {
+    async fn seen(&self, ends: &MoveEnds) -> Result<i64, MoveStopped> {
         let mut seen = 0;
         for line in [&ends.from, &ends.to] {
             let looked = self.step(line, "look", None, None, &[]).await?;
@@ -290,7 +295,7 @@ impl Mover {
     }
 
     /// Refuses what can't move before anything is changed.
-    async fn check_movable(&self, table: &Table, ends: &Ends) -> Result<(), Stop> {
+    async fn check_movable(&self, table: &Table, ends: &MoveEnds) -> Result<(), MoveStopped> {
         for branch in table.branches_of(&self.database) {
             let name = format!("{}@{branch}", self.database);
             if table.line_of(&name)?.name == ends.from.name {
@@ -322,7 +327,7 @@ impl Mover {
         step: &str,
         generation: i64,
         other: &Line,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), MoveStopped> {
         self.step(line, step, Some(generation), Some(other), &[]).await.map(drop)
     }
 
@@ -334,7 +339,7 @@ impl Mover {
         generation: Option<i64>,
         other: Option<&Line>,
         more: &[(&str, Value<'_>)],
-    ) -> Result<DocumentBuf, Stop> {
+    ) -> Result<DocumentBuf, MoveStopped> {
         let mut command = DocumentBuilder::new();
         command.append("frondHandOver", Value::String(&self.database));
         command.append("step", Value::String(step));
@@ -350,19 +355,24 @@ impl Mover {
         self.ask(line, "admin", command).await
     }
 
-    async fn entry(&self, table: &Table) -> Result<Entry, Stop> {
+    async fn entry(&self, table: &Table) -> Result<DatabaseEntry, MoveStopped> {
         let default = table.default_line();
         let mut command = DocumentBuilder::new();
-        for (name, value) in Entry::find(&self.database).iter() {
+        for (name, value) in DatabaseEntry::find(&self.database).iter() {
             command.append(name, value);
         }
         let answer = self.ask(default, "config", command).await?;
         let batch = answer.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
         let stored = batch.and_then(|batch| batch.as_array()?.iter().next()?.as_document());
-        Ok(Entry::of(&self.database, stored))
+        Ok(DatabaseEntry::of(&self.database, stored))
     }
 
-    async fn change(&self, table: &Table, before: &Entry, after: &Entry) -> Result<Entry, Stop> {
+    async fn change(
+        &self,
+        table: &Table,
+        before: &DatabaseEntry,
+        after: &DatabaseEntry,
+    ) -> Result<DatabaseEntry, MoveStopped> {
         let default = table.default_line();
         let mut command = DocumentBuilder::new();
         for (name, value) in after.change(before).iter() {
@@ -370,7 +380,7 @@ impl Mover {
         }
         match self.ask(default, "config", command).await {
             // Two have claimed what wasn't there.
-            Err(Stop::Refused(error)) if error.code == Code::DuplicateKey => {
+            Err(MoveStopped::Refused(error)) if error.code == Code::DuplicateKey => {
                 Err(taken_over(&self.database).into())
             }
             answer => Ok(after.check_changed(answer?.view())?),
@@ -383,19 +393,22 @@ impl Mover {
         line: &Arc<Line>,
         database: &str,
         mut command: DocumentBuilder,
-    ) -> Result<DocumentBuf, Stop> {
+    ) -> Result<DocumentBuf, MoveStopped> {
         command.append("$db", Value::String(database));
         let body = command.build();
         let message = Message::new(body.clone()).encode(1, 0);
-        let Some(ask) = Ask::read(body.view()) else { return Err(no_answer(line).into()) };
+        let Some(ask) = RoutedRequest::read(body.view()) else {
+            return Err(no_answer(line).into());
+        };
         let (shared, identity) = (&self.shared, self.identity.as_ref());
         let sent = forward_within(shared, line, identity, &message, &ask, LEADER_WAIT_MAX).await;
         let answer = sent.map_err(|Refusal { error, .. }| match error.code {
-            Code::HostUnreachable => Stop::Lost(error),
-            _ => Stop::Refused(error),
+            Code::HostUnreachable => MoveStopped::Lost(error),
+            _ => MoveStopped::Refused(error),
         })?;
         let answer = decoded(answer.unwrap_or_default());
-        let answer = answer.map_err(|error| Stop::Lost(Error::internal(error.to_string())))?;
+        let answer =
+            answer.map_err(|error| MoveStopped::Lost(Error::internal(error.to_string())))?;
         if is_ok(answer.view()) {
             return Ok(answer);
         }
@@ -404,12 +417,12 @@ impl Mover {
         let why = answer.get("errmsg").and_then(|why| why.as_str()).unwrap_or_default();
         let error = Error::invalid(Code::of(code), format!("the line {}: {why}", line.name));
         match is_passing(error.code) {
-            true => Err(Stop::Lost(error)),
-            false => Err(Stop::Refused(error)),
+            true => Err(MoveStopped::Lost(error)),
+            false => Err(MoveStopped::Refused(error)),
         }
     }
 
-    async fn table(&self) -> Result<Arc<Table>, Stop> {
+    async fn table(&self) -> Result<Arc<Table>, MoveStopped> {
         // As it is now: a line may have been added just before.
         let end = Instant::now() + LEADER_WAIT_MAX;
         let table = match self.shared.table(end).await {
@@ -418,19 +431,19 @@ impl Mover {
         };
         table.ok_or_else(|| {
             let message = "the table of lines can't be read from the default line";
-            Stop::Lost(Error::invalid(Code::HostUnreachable, message))
+            MoveStopped::Lost(Error::invalid(Code::HostUnreachable, message))
         })
     }
 
-    fn ends(&self, table: &Table, from: &str, to: &str) -> Result<Ends, Stop> {
+    fn ends(&self, table: &Table, from: &str, to: &str) -> Result<MoveEnds, MoveStopped> {
         let line = |name: &str| {
             let found = table.lines().find(|line| line.name == name).cloned();
             found.ok_or_else(|| {
                 let message = format!("Requested primary shard {name} does not exist");
-                Stop::Refused(Error::invalid(Code::ShardNotFound, message))
+                MoveStopped::Refused(Error::invalid(Code::ShardNotFound, message))
             })
         };
-        Ok(Ends { from: line(from)?, to: line(to)? })
+        Ok(MoveEnds { from: line(from)?, to: line(to)? })
     }
 }
 

@@ -14,10 +14,10 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 use tokio::sync::watch;
 
-use super::ask::Ask;
+use super::local_answers::well;
 use super::login::Identity;
 use super::mover::Mover;
-use super::own::well;
+use super::routed_request::RoutedRequest;
 use super::shared::{Shared, say};
 
 /// Fields that drivers add to any command.
@@ -86,7 +86,7 @@ impl Moves {
 pub(super) async fn run(
     shared: &Arc<Shared>,
     identity: Option<&Identity>,
-    ask: &Ask<'_>,
+    ask: &RoutedRequest<'_>,
 ) -> Result<DocumentBuf, Error> {
     let (database, to) = parse(ask)?;
     let mut end = begin(shared, identity, database, to)?;
@@ -98,7 +98,7 @@ pub(super) async fn run(
 }
 
 /// The database that a command names, and where it is to go to, if anywhere.
-fn parse(ask: &Ask<'_>) -> Result<(String, Option<String>), Error> {
+fn parse(ask: &RoutedRequest<'_>) -> Result<(String, Option<String>), Error> {
     if ask.database != "admin" {
         let message = format!("{} may only be run against the admin database.", ask.name);
         return Err(Error::invalid(Code::Unauthorized, message));
@@ -138,7 +138,7 @@ fn parse(ask: &Ask<'_>) -> Result<(String, Option<String>), Error> {
     Ok((named.name, to.map(str::to_owned)))
 }
 
-fn text<'a>(ask: &Ask<'_>, field: &str, value: Value<'a>) -> Result<&'a str, Error> {
+fn text<'a>(ask: &RoutedRequest<'_>, field: &str, value: Value<'a>) -> Result<&'a str, Error> {
     value.as_str().ok_or_else(|| {
         let message = format!(
             "BSON field '{}.{field}' is the wrong type '{}', expected type 'string'",
@@ -172,19 +172,19 @@ fn begin(
     drop(moves);
     let (shared, identity) = (Arc::clone(shared), identity.cloned());
     tokio::spawn(async move {
-        let (told_of, teller) = (database.clone(), Arc::clone(&shared));
-        let tell = Box::new(move |step: &str| {
-            say(&format!("frond router: move of {told_of}: {step}"));
-            teller.moves.note(&told_of, step);
+        let (name, reporter) = (database.clone(), Arc::clone(&shared));
+        let report = Box::new(move |step: &str| {
+            say(&format!("frond router: move of {name}: {step}"));
+            reporter.moves.note(&name, step);
         });
-        let mover = Mover { shared: Arc::clone(&shared), identity, database, tell };
+        let mover = Mover { shared: Arc::clone(&shared), identity, database, report };
         let result = match &to {
             Some(to) => mover.run(to).await,
             None => mover.abort().await,
         };
         match &result {
-            Ok(()) => (mover.tell)("done"),
-            Err(error) => (mover.tell)(&format!("failed: {}", error.message)),
+            Ok(()) => (mover.report)("done"),
+            Err(error) => (mover.report)(&format!("failed: {}", error.message)),
         }
         shared.refresh.notify_one();
         shared.moves.lock().remove(&mover.database);
@@ -194,10 +194,10 @@ fn begin(
 }
 
 /// Whether a row of `currentOp` may be told to who asks: a match of the command's fields.
-pub(super) fn is_asked_for(operation: Document<'_>, ask: &Ask<'_>) -> bool {
+pub(super) fn is_asked_for(operation: Document<'_>, ask: &RoutedRequest<'_>) -> bool {
     let fields = ask.body.iter().skip(1).filter(|(name, _)| !name.starts_with('$'));
     let mut fields = fields.filter(|(name, _)| !COMMON.contains(name));
-    fields.all(|(name, value)| operation.get(name).is_some_and(|told| told == value))
+    fields.all(|(name, value)| operation.get(name).is_some_and(|wanted| wanted == value))
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
 
     fn parsed(command: &str) -> Result<(String, Option<String>), Error> {
         let command = extended_json::parse(command).expect("JSON");
-        parse(&Ask::read(command.view()).expect("a command"))
+        parse(&RoutedRequest::read(command.view()).expect("a command"))
     }
 
     #[test]

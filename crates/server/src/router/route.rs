@@ -11,32 +11,32 @@ use frond_db::Error;
 use frond_doc::{Document, Value};
 use frond_query::Code;
 
-use super::ask::Ask;
 use super::line::Line;
-use super::named;
+use super::named_databases;
+use super::routed_request::RoutedRequest;
 use super::table::Table;
 use crate::wire::Message;
 
 /// See the module.
-pub(super) enum Way {
+pub(super) enum Route {
     /// To the line of a database.
     Line(Arc<Line>),
     /// The router answers.
-    Own(Own),
+    LocalCommand(LocalCommand),
     /// To every line.
-    Each(Each),
+    Broadcast(Broadcast),
 }
 
-impl Way {
+impl Route {
     /// Whether it leads to this line.
     pub fn is_line(&self, line: &Line) -> bool {
-        matches!(self, Way::Line(own) if own.name == line.name)
+        matches!(self, Route::Line(own) if own.name == line.name)
     }
 }
 
 /// What the router answers by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Own {
+pub(super) enum LocalCommand {
     Hello,
     Ping,
     IsDbGrid,
@@ -54,7 +54,7 @@ pub(super) enum Own {
 
 /// What goes to every line, by what becomes of the answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Each {
+pub(super) enum Broadcast {
     /// `databases`, of each line those that it leads.
     Databases,
     /// `inprog`.
@@ -69,48 +69,48 @@ pub(super) enum Each {
 
 /// What the router answers, or gives to every line, whatever the database.
 const KNOWN: &[(&str, Known)] = &[
-    ("abortTransaction", Known::Own(Own::EndTransaction)),
-    ("commitTransaction", Known::Own(Own::EndTransaction)),
-    ("createRole", Known::Each(Each::Users)),
-    ("createUser", Known::Each(Each::Users)),
-    ("currentOp", Known::Each(Each::Operations)),
-    ("dropAllRolesFromDatabase", Known::Each(Each::Users)),
-    ("dropAllUsersFromDatabase", Known::Each(Each::Users)),
-    ("dropRole", Known::Each(Each::Users)),
-    ("dropUser", Known::Each(Each::Users)),
-    ("endSessions", Known::Each(Each::Sessions)),
-    ("frondAbortMove", Known::Own(Own::Move)),
-    ("grantPrivilegesToRole", Known::Each(Each::Users)),
-    ("grantRolesToRole", Known::Each(Each::Users)),
-    ("grantRolesToUser", Known::Each(Each::Users)),
-    ("hello", Known::Own(Own::Hello)),
-    ("isMaster", Known::Own(Own::Hello)),
-    ("isdbgrid", Known::Own(Own::IsDbGrid)),
-    ("ismaster", Known::Own(Own::Hello)),
-    ("killAllSessions", Known::Each(Each::Sessions)),
-    ("killAllSessionsByPattern", Known::Each(Each::Sessions)),
-    ("killOp", Known::Own(Own::KillOp)),
-    ("killSessions", Known::Each(Each::Sessions)),
-    ("listDatabases", Known::Each(Each::Databases)),
-    ("logout", Known::Own(Own::LogOut)),
-    ("movePrimary", Known::Own(Own::Move)),
-    ("moveprimary", Known::Own(Own::Move)),
-    ("ping", Known::Own(Own::Ping)),
-    ("refreshSessions", Known::Each(Each::Sessions)),
-    ("revokePrivilegesFromRole", Known::Each(Each::Users)),
-    ("revokeRolesFromRole", Known::Each(Each::Users)),
-    ("revokeRolesFromUser", Known::Each(Each::Users)),
-    ("saslContinue", Known::Own(Own::SaslContinue)),
-    ("saslStart", Known::Own(Own::SaslStart)),
-    ("serverStatus", Known::Own(Own::ServerStatus)),
-    ("updateRole", Known::Each(Each::Users)),
-    ("updateUser", Known::Each(Each::Users)),
+    ("abortTransaction", Known::LocalCommand(LocalCommand::EndTransaction)),
+    ("commitTransaction", Known::LocalCommand(LocalCommand::EndTransaction)),
+    ("createRole", Known::Broadcast(Broadcast::Users)),
+    ("createUser", Known::Broadcast(Broadcast::Users)),
+    ("currentOp", Known::Broadcast(Broadcast::Operations)),
+    ("dropAllRolesFromDatabase", Known::Broadcast(Broadcast::Users)),
+    ("dropAllUsersFromDatabase", Known::Broadcast(Broadcast::Users)),
+    ("dropRole", Known::Broadcast(Broadcast::Users)),
+    ("dropUser", Known::Broadcast(Broadcast::Users)),
+    ("endSessions", Known::Broadcast(Broadcast::Sessions)),
+    ("frondAbortMove", Known::LocalCommand(LocalCommand::Move)),
+    ("grantPrivilegesToRole", Known::Broadcast(Broadcast::Users)),
+    ("grantRolesToRole", Known::Broadcast(Broadcast::Users)),
+    ("grantRolesToUser", Known::Broadcast(Broadcast::Users)),
+    ("hello", Known::LocalCommand(LocalCommand::Hello)),
+    ("isMaster", Known::LocalCommand(LocalCommand::Hello)),
+    ("isdbgrid", Known::LocalCommand(LocalCommand::IsDbGrid)),
+    ("ismaster", Known::LocalCommand(LocalCommand::Hello)),
+    ("killAllSessions", Known::Broadcast(Broadcast::Sessions)),
+    ("killAllSessionsByPattern", Known::Broadcast(Broadcast::Sessions)),
+    ("killOp", Known::LocalCommand(LocalCommand::KillOp)),
+    ("killSessions", Known::Broadcast(Broadcast::Sessions)),
+    ("listDatabases", Known::Broadcast(Broadcast::Databases)),
+    ("logout", Known::LocalCommand(LocalCommand::LogOut)),
+    ("movePrimary", Known::LocalCommand(LocalCommand::Move)),
+    ("moveprimary", Known::LocalCommand(LocalCommand::Move)),
+    ("ping", Known::LocalCommand(LocalCommand::Ping)),
+    ("refreshSessions", Known::Broadcast(Broadcast::Sessions)),
+    ("revokePrivilegesFromRole", Known::Broadcast(Broadcast::Users)),
+    ("revokeRolesFromRole", Known::Broadcast(Broadcast::Users)),
+    ("revokeRolesFromUser", Known::Broadcast(Broadcast::Users)),
+    ("saslContinue", Known::LocalCommand(LocalCommand::SaslContinue)),
+    ("saslStart", Known::LocalCommand(LocalCommand::SaslStart)),
+    ("serverStatus", Known::LocalCommand(LocalCommand::ServerStatus)),
+    ("updateRole", Known::Broadcast(Broadcast::Users)),
+    ("updateUser", Known::Broadcast(Broadcast::Users)),
 ];
 
 #[derive(Clone, Copy)]
 enum Known {
-    Own(Own),
-    Each(Each),
+    LocalCommand(LocalCommand),
+    Broadcast(Broadcast),
 }
 
 /// What concerns a server by itself: its members are asked for it, not a router.
@@ -138,9 +138,9 @@ pub(super) fn is_open_to_all(name: &str) -> bool {
 }
 
 /// What the router answers without the table, if the command is such.
-pub(super) fn own(name: &str) -> Option<Own> {
+pub(super) fn own(name: &str) -> Option<LocalCommand> {
     match known(name) {
-        Some(Known::Own(own)) => Some(own),
+        Some(Known::LocalCommand(own)) => Some(own),
         _ => None,
     }
 }
@@ -154,10 +154,10 @@ fn known(name: &str) -> Option<Known> {
 ///
 /// # Errors
 /// `CommandNotSupported` for what a router can't do; `IllegalOperation` for what needs two lines.
-pub(super) fn way(ask: &Ask<'_>, message: &[u8], table: &Table) -> Result<Way, Error> {
+pub(super) fn way(ask: &RoutedRequest<'_>, message: &[u8], table: &Table) -> Result<Route, Error> {
     match known(ask.name) {
-        Some(Known::Own(own)) => return Ok(Way::Own(own)),
-        Some(Known::Each(each)) => return Ok(Way::Each(each)),
+        Some(Known::LocalCommand(own)) => return Ok(Route::LocalCommand(own)),
+        Some(Known::Broadcast(each)) => return Ok(Route::Broadcast(each)),
         None => {}
     }
     if OF_SERVERS.contains(&ask.name) {
@@ -171,14 +171,14 @@ pub(super) fn way(ask: &Ask<'_>, message: &[u8], table: &Table) -> Result<Way, E
         "bulkWrite" => of_bulk_write(ask, message, table)?,
         _ => table.line_of(ask.database)?,
     };
-    named::check(ask, table, line)?;
-    Ok(Way::Line(Arc::clone(line)))
+    named_databases::check(ask, table, line)?;
+    Ok(Route::Line(Arc::clone(line)))
 }
 
-fn of_aggregate(ask: &Ask<'_>, table: &Table) -> Result<Way, Error> {
+fn of_aggregate(ask: &RoutedRequest<'_>, table: &Table) -> Result<Route, Error> {
     let line = table.line_of(ask.database)?;
     let pipeline = ask.body.get("pipeline").and_then(|pipeline| pipeline.as_array());
-    let Some(pipeline) = pipeline else { return Ok(Way::Line(Arc::clone(line))) };
+    let Some(pipeline) = pipeline else { return Ok(Route::Line(Arc::clone(line))) };
     let mut stages = pipeline.iter().filter_map(|stage| stage.as_document()?.iter().next());
     let has_several = table.lines().nth(1).is_some();
     if let Some((first, options)) = stages.next().filter(|_| has_several) {
@@ -197,15 +197,15 @@ fn of_aggregate(ask: &Ask<'_>, table: &Table) -> Result<Way, Error> {
                 let text = format!("through a router {first} takes stages of one row only");
                 return Err(Error::invalid(Code::CommandNotSupported, text));
             }
-            return Ok(Way::Each(Each::Rows));
+            return Ok(Route::Broadcast(Broadcast::Rows));
         }
     }
-    named::check(ask, table, line)?;
-    Ok(Way::Line(Arc::clone(line)))
+    named_databases::check(ask, table, line)?;
+    Ok(Route::Line(Arc::clone(line)))
 }
 
 /// It is sent to `admin`, and names both places in full.
-fn of_rename<'t>(ask: &Ask<'_>, table: &'t Table) -> Result<&'t Arc<Line>, Error> {
+fn of_rename<'t>(ask: &RoutedRequest<'_>, table: &'t Table) -> Result<&'t Arc<Line>, Error> {
     let database_of = |field: &str| {
         let namespace = ask.body.get(field).and_then(|namespace| namespace.as_str());
         namespace.and_then(|namespace| namespace.split_once('.')).map(|(database, _)| database)
@@ -218,7 +218,7 @@ fn of_rename<'t>(ask: &Ask<'_>, table: &'t Table) -> Result<&'t Arc<Line>, Error
 
 /// It is sent to `admin`, and lists its namespaces beside the command.
 fn of_bulk_write<'t>(
-    ask: &Ask<'_>,
+    ask: &RoutedRequest<'_>,
     message: &[u8],
     table: &'t Table,
 ) -> Result<&'t Arc<Line>, Error> {

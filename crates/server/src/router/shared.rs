@@ -12,12 +12,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::ask;
 use super::line::Line;
 use super::login::Identity;
 use super::moves::Moves;
 use super::pins::Pins;
 use super::pool::Pool;
+use super::routed_request;
 use super::table::Table;
 use super::upstream::Upstream;
 use crate::replica::key::ClusterKey;
@@ -78,7 +78,7 @@ impl Shared {
 
     /// A new connection to the leader of the default line, and who that is.
     pub async fn connect_default(&self) -> io::Result<(Upstream, String)> {
-        let leader = self.default.leader(Instant::now() + ask::LEADER_WAIT_MAX).await;
+        let leader = self.default.leader(Instant::now() + routed_request::LEADER_WAIT_MAX).await;
         let leader = leader.ok_or_else(|| io::Error::other("nobody leads the default line"))?;
         Ok((Upstream::connect(&leader, self.default.tls.as_ref()).await?, leader))
     }
@@ -95,7 +95,8 @@ impl Shared {
         let mut upstream = self.pool.take(&self.default, &leader, user, self.key.as_ref()).await?;
         let before = self.table_now();
         let read = Table::read(&mut upstream, &self.default, before.as_deref(), &self.line_tls);
-        let table = timeout(ask::LEADER_WAIT_MAX, read).await.map_err(io::Error::from)??;
+        let table =
+            timeout(routed_request::LEADER_WAIT_MAX, read).await.map_err(io::Error::from)??;
         self.pool.put(&leader, user, upstream);
         Ok(table)
     }

@@ -8,7 +8,7 @@
 //!
 //! What isn't listed lies on the default line, and so do `admin`, `config` and `local`. Every
 //! router reads both each second; so two routers may differ for that long. The entry of a database
-//! that moves tells more ([`entry`](super::entry)), and while there is one routers read more often.
+//! that moves tells more ([`database_entry`](super::database_entry)), and while there is one routers read more often.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -162,7 +162,7 @@ impl Table {
             return None;
         }
         let branch = match &parsed.version {
-            VersionName::Named(version) => {
+            VersionName::NamedDatabases(version) => {
                 let moment = version.find("@{").unwrap_or(version.len());
                 let branch = version[..moment].split(['~', '^']).next().unwrap_or_default();
                 self.databases.get(&format!("{}@{branch}", parsed.name))

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use frond_doc::{Array, DocumentBuf, DocumentBuilder, Value, document};
 use frond_store::io::{Clock, SystemClock};
 
-use super::ask::Ask;
+use super::routed_request::RoutedRequest;
 use super::shared::Shared;
 use crate::commands::handshake::{FROND_VERSION, MONGODB_VERSION, WIRE_VERSION_MAX};
 use crate::limits::{DOCUMENT_BYTES_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
@@ -17,7 +17,11 @@ fn now() -> Value<'static> {
 }
 
 /// `hello` and its old names. No `topologyVersion`: a router has no news to wait for.
-pub(super) fn hello(ask: &Ask<'_>, connection: i32, mechanisms: Option<Array<'_>>) -> DocumentBuf {
+pub(super) fn hello(
+    ask: &RoutedRequest<'_>,
+    connection: i32,
+    mechanisms: Option<Array<'_>>,
+) -> DocumentBuf {
     let is_old = ask.name != "hello";
     let mut answer = DocumentBuilder::new();
     if ask.body.get("helloOk").is_some_and(|ok| ok.is_truthy()) {

@@ -18,43 +18,43 @@ use super::table::{DEFAULT, Phase};
 
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
+pub(super) struct DatabaseEntry {
     pub database: String,
     /// The line that has it.
     pub line: String,
     /// Of the latest claim; 0 if there was none.
     pub generation: i64,
     /// Where it is on its way to.
-    pub journey: Option<Journey>,
+    pub journey: Option<MoveInProgress>,
     /// Whether it is in the collection.
     is_stored: bool,
 }
 
 /// A move that isn't over.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Journey {
+pub(super) struct MoveInProgress {
     pub from: String,
     pub to: String,
     pub phase: Phase,
 }
 
-impl Entry {
+impl DatabaseEntry {
     /// The entry of a database, as it was read; one that isn't there lies on the default line.
-    pub fn of(database: &str, stored: Option<Document<'_>>) -> Entry {
+    pub fn of(database: &str, stored: Option<Document<'_>>) -> DatabaseEntry {
         let text = |document: Option<Document<'_>>, name: &str| {
             Some(document?.get(name)?.as_str()?.to_owned())
         };
         let moving = stored.and_then(|stored| stored.get("move")?.as_document());
         let journey = moving.and_then(|moving| {
             let phase = Phase::of(moving.get("phase")?.as_str()?)?;
-            Some(Journey {
+            Some(MoveInProgress {
                 from: text(Some(moving), "from")?,
                 to: text(Some(moving), "to")?,
                 phase,
             })
         });
         let generation = stored.and_then(|stored| stored.get("generation")?.as_integer());
-        Entry {
+        DatabaseEntry {
             database: database.to_owned(),
             line: text(stored, "line").unwrap_or_else(|| DEFAULT.to_owned()),
             generation: generation.unwrap_or(0),
@@ -75,15 +75,15 @@ impl Entry {
 
     /// The entry after this router has claimed it for a move between two lines, which have `seen`
     /// this generation: an entry that was deleted and made anew begins below it.
-    pub fn claimed(&self, from: &str, to: &str, seen: i64) -> Entry {
+    pub fn claimed(&self, from: &str, to: &str, seen: i64) -> DatabaseEntry {
         let phase = self.journey.as_ref().map_or(Phase::Copying, |journey| journey.phase);
-        let journey = Journey { from: from.to_owned(), to: to.to_owned(), phase };
+        let journey = MoveInProgress { from: from.to_owned(), to: to.to_owned(), phase };
         let generation = self.generation.max(seen) + 1;
-        Entry { generation, journey: Some(journey), ..self.clone() }
+        DatabaseEntry { generation, journey: Some(journey), ..self.clone() }
     }
 
     /// The entry in another phase of its move; once it is switched the other line has it.
-    pub fn at(&self, phase: Phase) -> Entry {
+    pub fn at(&self, phase: Phase) -> DatabaseEntry {
         let mut entry = self.clone();
         if let Some(journey) = &mut entry.journey {
             journey.phase = phase;
@@ -95,12 +95,12 @@ impl Entry {
     }
 
     /// The entry without its move.
-    pub fn settled(&self) -> Entry {
-        Entry { journey: None, ..self.clone() }
+    pub fn settled(&self) -> DatabaseEntry {
+        DatabaseEntry { journey: None, ..self.clone() }
     }
 
     /// The command that makes this of `before`, if that is still so.
-    pub fn change(&self, before: &Entry) -> DocumentBuf {
+    pub fn change(&self, before: &DatabaseEntry) -> DocumentBuf {
         let mut query = DocumentBuilder::new();
         query.append("_id", Value::String(&self.database));
         match before.generation {
@@ -140,14 +140,14 @@ impl Entry {
         }
     }
 
-    /// Whether the answer to [`Entry::change`] says that it was made.
+    /// Whether the answer to [`DatabaseEntry::change`] says that it was made.
     ///
     /// # Errors
     /// `ConflictingOperationInProgress` if another router was first; what the server refused.
-    pub fn check_changed(&self, answer: Document<'_>) -> Result<Entry, Error> {
+    pub fn check_changed(&self, answer: Document<'_>) -> Result<DatabaseEntry, Error> {
         let value = answer.get("value").and_then(|value| value.as_document());
         match value {
-            Some(value) => Ok(Entry::of(&self.database, Some(value))),
+            Some(value) => Ok(DatabaseEntry::of(&self.database, Some(value))),
             None => Err(taken_over(&self.database)),
         }
     }
@@ -179,13 +179,13 @@ mod tests {
 
     #[test]
     fn a_move_goes_through_its_phases() {
-        let first = Entry::of("shop", None);
+        let first = DatabaseEntry::of("shop", None);
         assert_eq!((first.line.as_str(), first.generation), (DEFAULT, 0));
         let claimed = first.claimed(DEFAULT, "eu", 0);
         let change = claimed.change(&first);
         assert!(change.get("upsert").is_some_and(|upsert| upsert.is_truthy()));
-        let read = Entry::of("shop", Some(stored(&change, "shop").view()));
-        assert_eq!(read, Entry { is_stored: true, ..claimed });
+        let read = DatabaseEntry::of("shop", Some(stored(&change, "shop").view()));
+        assert_eq!(read, DatabaseEntry { is_stored: true, ..claimed });
         let switched = read.at(Phase::Stopped).at(Phase::Switched);
         assert_eq!((switched.line.as_str(), switched.generation), ("eu", 1));
         let change = switched.change(&read);
@@ -199,6 +199,6 @@ mod tests {
         let change = settled.change(&again);
         let update = change.get("update").and_then(|update| update.as_document()).expect("one");
         assert!(update.get("$unset").is_some());
-        assert_eq!(Entry::of("shop", Some(stored(&change, "shop").view())), settled);
+        assert_eq!(DatabaseEntry::of("shop", Some(stored(&change, "shop").view())), settled);
     }
 }

@@ -10,7 +10,7 @@ pub(super) const LEADER_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// See the module.
 #[derive(Clone, Copy)]
-pub(super) struct Ask<'a> {
+pub(super) struct RoutedRequest<'a> {
     /// The command's name.
     pub name: &'a str,
     /// All of its fields.
@@ -19,12 +19,12 @@ pub(super) struct Ask<'a> {
     pub database: &'a str,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RoutedRequest<'a> {
     /// What a command asks; `None` if it has no name.
-    pub fn read(body: Document<'a>) -> Option<Ask<'a>> {
+    pub fn read(body: Document<'a>) -> Option<RoutedRequest<'a>> {
         let (name, _) = body.iter().next()?;
         let database = body.get("$db").and_then(|database| database.as_str()).unwrap_or("admin");
-        Some(Ask { name, body, database })
+        Some(RoutedRequest { name, body, database })
     }
 
     /// What names its session.
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn labels(body: &DocumentBuf) -> &'static [&'static str] {
-        Ask::read(body.view()).expect("a command").labels_when_lost()
+        RoutedRequest::read(body.view()).expect("a command").labels_when_lost()
     }
 
     #[test]
@@ -98,6 +98,6 @@ mod tests {
             document! { "commitTransaction": 1_i32, "txnNumber": 3_i64, "autocommit": false };
         assert_eq!(labels(&commit), ["RetryableWriteError"]);
         assert!(labels(&document! { "update": "items" }).is_empty());
-        assert!(Ask::read(Document::empty()).is_none());
+        assert!(RoutedRequest::read(Document::empty()).is_none());
     }
 }

@@ -5,7 +5,7 @@
 //!    and what tells of the server itself. So a client is never taken for one on the server's own
 //!    machine, which may make the first user.
 //! 2. A message is forwarded once; again only where a line has refused it, since another has the
-//!    database ([`fenced`](super::fenced)). When the client goes, so does the connection on which
+//!    database ([`stale_route`](super::stale_route)). When the client goes, so does the connection on which
 //!    its message is worked on, and the server ends it.
 
 use std::io;
@@ -19,22 +19,22 @@ use frond_query::Code;
 use tokio::io::AsyncBufReadExt;
 use tokio::time::Instant;
 
-use super::ask::{Ask, LEADER_WAIT_MAX};
-use super::fenced::{Verdict, verdict};
 use super::forward::{Refusal, forward};
 use super::frames::{self, Socket};
-use super::gather::gather;
 use super::login::{self, Identity};
-use super::route::{self, Own, Way, way};
+use super::route::{self, LocalCommand, Route, way};
+use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
+use super::scatter_gather::scatter_gather;
 use super::shared::Shared;
+use super::stale_route::{Verdict, verdict};
 use super::table::Table;
 use super::upstream::{Upstream, decoded, is_ok};
-use super::{moves, own};
+use super::{local_answers, moves};
 use crate::errors::error_builder;
 use crate::wire::{LegacyQuery, LegacyReply, Message, OperationCode};
 
 /// See the module.
-pub(super) struct Talk {
+pub(super) struct ClientConnection {
     shared: Arc<Shared>,
     connection: i32,
     identity: Option<Identity>,
@@ -49,10 +49,10 @@ enum Answer {
     Nothing,
 }
 
-impl Talk {
+impl ClientConnection {
     /// Of a client that has just come.
-    pub fn new(shared: Arc<Shared>, connection: i32) -> Talk {
-        Talk { shared, connection, identity: None, login: None }
+    pub fn new(shared: Arc<Shared>, connection: i32) -> ClientConnection {
+        ClientConnection { shared, connection, identity: None, login: None }
     }
 
     /// Until the client goes.
@@ -85,8 +85,8 @@ impl Talk {
     async fn answer_legacy(&self, message: Vec<u8>, id: i32) -> io::Result<Vec<u8>> {
         let query = LegacyQuery::decode(Bytes::from(message));
         let query = query.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        let ask = Ask::read(query.command());
-        let hello = ask.filter(|ask| route::own(ask.name) == Some(Own::Hello));
+        let ask = RoutedRequest::read(query.command());
+        let hello = ask.filter(|ask| route::own(ask.name) == Some(LocalCommand::Hello));
         let Some(hello) = hello else {
             let what = "OP_QUERY is taken for hello only";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -96,11 +96,11 @@ impl Talk {
     }
 
     async fn answer(&mut self, message: &[u8], id: i32) -> io::Result<Option<Vec<u8>>> {
-        let ask = frames::body(message).and_then(Ask::read);
+        let ask = frames::body(message).and_then(RoutedRequest::read);
         let ask = ask.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
         let answer = self.answer_ask(message, &ask).await.unwrap_or_else(|refusal| {
             self.shared.counts.refused.fetch_add(1, Ordering::Relaxed);
-            Answer::Body(told(&refusal))
+            Answer::Body(refusal_body(&refusal))
         });
         Ok(match answer {
             _ if frames::wants_no_answer(message) => None,
@@ -110,7 +110,11 @@ impl Talk {
         })
     }
 
-    async fn answer_ask(&mut self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+    async fn answer_ask(
+        &mut self,
+        message: &[u8],
+        ask: &RoutedRequest<'_>,
+    ) -> Result<Answer, Refusal> {
         if let Some(own) = route::own(ask.name) {
             return self.answer_own(own, message, ask).await;
         }
@@ -126,18 +130,22 @@ impl Talk {
     }
 
     /// What goes to lines: again, where the table was wrong and nothing was done.
-    async fn answer_by_table(&mut self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+    async fn answer_by_table(
+        &mut self,
+        message: &[u8],
+        ask: &RoutedRequest<'_>,
+    ) -> Result<Answer, Refusal> {
         let end = Instant::now() + LEADER_WAIT_MAX;
         let mut table = self.table(ask).await?;
         loop {
             let line = match way(ask, message, &table)? {
-                Way::Own(own) => return self.answer_own(own, message, ask).await,
-                Way::Each(each) => {
+                Route::LocalCommand(own) => return self.answer_own(own, message, ask).await,
+                Route::Broadcast(each) => {
                     let (shared, identity) = (&self.shared, self.identity.as_ref());
                     let answer = gather(shared, each, identity, message, ask, &table).await;
                     return answer.map(Answer::Body);
                 }
-                Way::Line(line) => line,
+                Route::Line(line) => line,
             };
             // Statements of a transaction that has begun go where it began, and end there.
             let begins = !ask.in_transaction() || ask.begins_transaction();
@@ -148,8 +156,8 @@ impl Talk {
             let token = self.pin(ask, &line.name)?;
             let identity = self.identity.as_ref();
             let answer = forward(&self.shared, &line, identity, message, ask).await?;
-            let told = answer.as_deref().map_or(Verdict::Answer, |answer| verdict(answer, ask));
-            if told == Verdict::Answer {
+            let outcome = answer.as_deref().map_or(Verdict::Answer, |answer| verdict(answer, ask));
+            if outcome == Verdict::Answer {
                 return whole(answer, token.then_some(&*line.name));
             }
             // The next that is read may be on its way already.
@@ -164,7 +172,7 @@ impl Talk {
             // A move that was taken back has stopped it, too.
             let has_moved = [&now, &next, &later].into_iter().any(holds)
                 || way(ask, message, &later).is_ok_and(|way| !way.is_line(&line));
-            match (told, has_moved) {
+            match (outcome, has_moved) {
                 // A branch that its users have closed.
                 (Verdict::PerhapsMoved, false) => {
                     return whole(answer, token.then_some(&*line.name));
@@ -180,7 +188,7 @@ impl Talk {
         &self,
         known: &Arc<Table>,
         end: Instant,
-        ask: &Ask<'_>,
+        ask: &RoutedRequest<'_>,
     ) -> Result<Arc<Table>, Refusal> {
         let later = match Instant::now() < end {
             true => self.shared.later_table(known, end).await,
@@ -198,7 +206,7 @@ impl Talk {
     }
 
     /// Notes or checks the line of a statement of a transaction; tells whether it is one.
-    fn pin(&self, ask: &Ask<'_>, line: &str) -> Result<bool, Refusal> {
+    fn pin(&self, ask: &RoutedRequest<'_>, line: &str) -> Result<bool, Refusal> {
         let (true, Some(session), Some(number)) =
             (ask.in_transaction(), ask.session(), ask.number())
         else {
@@ -225,7 +233,7 @@ impl Talk {
     }
 
     /// The table, once it is known.
-    async fn table(&self, ask: &Ask<'_>) -> Result<Arc<Table>, Refusal> {
+    async fn table(&self, ask: &RoutedRequest<'_>) -> Result<Arc<Table>, Refusal> {
         let end = Instant::now() + LEADER_WAIT_MAX;
         self.shared.table(end).await.ok_or_else(|| {
             let message = "the table of lines can't be read from the default line".to_owned();
@@ -236,50 +244,62 @@ impl Talk {
 
     async fn answer_own(
         &mut self,
-        own: Own,
+        own: LocalCommand,
         message: &[u8],
-        ask: &Ask<'_>,
+        ask: &RoutedRequest<'_>,
     ) -> Result<Answer, Refusal> {
         let is_unknown = self.shared.key.is_some() && self.identity.is_none();
         if is_unknown
-            && matches!(own, Own::ServerStatus | Own::KillOp | Own::EndTransaction | Own::Move)
+            && matches!(
+                own,
+                LocalCommand::ServerStatus
+                    | LocalCommand::KillOp
+                    | LocalCommand::EndTransaction
+                    | LocalCommand::Move
+            )
         {
             return Err(unauthorized(ask).into());
         }
         Ok(match own {
-            Own::Hello => Answer::Body(self.hello(ask).await),
-            Own::Ping => Answer::Body(own::well()),
-            Own::IsDbGrid => Answer::Body(own::is_db_grid(&self.shared)),
-            Own::ServerStatus => Answer::Body(own::status(&self.shared)),
-            Own::SaslStart => self.begin_login(message, ask).await?,
-            Own::SaslContinue => self.go_on_with_login(message).await?,
-            Own::LogOut => {
+            LocalCommand::Hello => Answer::Body(self.hello(ask).await),
+            LocalCommand::Ping => Answer::Body(local_answers::well()),
+            LocalCommand::IsDbGrid => Answer::Body(local_answers::is_db_grid(&self.shared)),
+            LocalCommand::ServerStatus => Answer::Body(local_answers::status(&self.shared)),
+            LocalCommand::SaslStart => self.begin_login(message, ask).await?,
+            LocalCommand::SaslContinue => self.go_on_with_login(message).await?,
+            LocalCommand::LogOut => {
                 (self.identity, self.login) = (None, None);
-                Answer::Body(own::well())
+                Answer::Body(local_answers::well())
             }
-            Own::KillOp => self.kill(ask).await?,
-            Own::EndTransaction => self.end_transaction(message, ask).await?,
-            Own::Move => Answer::Body(moves::run(&self.shared, self.identity.as_ref(), ask).await?),
+            LocalCommand::KillOp => self.kill(ask).await?,
+            LocalCommand::EndTransaction => self.end_transaction(message, ask).await?,
+            LocalCommand::Move => {
+                Answer::Body(moves::run(&self.shared, self.identity.as_ref(), ask).await?)
+            }
         })
     }
 
-    async fn hello(&self, ask: &Ask<'_>) -> DocumentBuf {
+    async fn hello(&self, ask: &RoutedRequest<'_>) -> DocumentBuf {
         let Some(user) = ask.body.get("saslSupportedMechs") else {
-            return own::hello(ask, self.connection, None);
+            return local_answers::hello(ask, self.connection, None);
         };
         let asked = document! { "hello": 1_i32, "saslSupportedMechs": user };
         let answer = self.shared.ask_default(asked.view()).await;
-        let told = answer.ok().filter(|answer| answer.get("saslSupportedMechs").is_some());
-        let all = own::all_mechanisms();
-        let mechanisms = match &told {
-            Some(told) => told.get("saslSupportedMechs"),
+        let outcome = answer.ok().filter(|answer| answer.get("saslSupportedMechs").is_some());
+        let all = local_answers::all_mechanisms();
+        let mechanisms = match &outcome {
+            Some(outcome) => outcome.get("saslSupportedMechs"),
             None => all.get("all"),
         };
-        own::hello(ask, self.connection, mechanisms.and_then(|names| names.as_array()))
+        local_answers::hello(ask, self.connection, mechanisms.and_then(|names| names.as_array()))
     }
 
     /// `saslStart`, on a connection to the default line that is this login's alone.
-    async fn begin_login(&mut self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+    async fn begin_login(
+        &mut self,
+        message: &[u8],
+        ask: &RoutedRequest<'_>,
+    ) -> Result<Answer, Refusal> {
         (self.identity, self.login) = (None, None);
         if self.shared.key.is_none() {
             let message = "this router has no --router-key, so it can't act for users";
@@ -320,7 +340,7 @@ impl Talk {
     }
 
     /// `killOp` of an operation as `currentOp` names it: `LINE:NUMBER`.
-    async fn kill(&self, ask: &Ask<'_>) -> Result<Answer, Refusal> {
+    async fn kill(&self, ask: &RoutedRequest<'_>) -> Result<Answer, Refusal> {
         let named = ask.body.get("op").and_then(|op| op.as_str());
         let named = named.and_then(|op| op.rsplit_once(':'));
         let number = named.and_then(|(line, number)| Some((line, number.parse::<i64>().ok()?)));
@@ -340,12 +360,16 @@ impl Talk {
     }
 
     /// `commitTransaction` or `abortTransaction`, on the line where it began.
-    async fn end_transaction(&self, message: &[u8], ask: &Ask<'_>) -> Result<Answer, Refusal> {
+    async fn end_transaction(
+        &self,
+        message: &[u8],
+        ask: &RoutedRequest<'_>,
+    ) -> Result<Answer, Refusal> {
         let noted = ask.session().zip(ask.number());
         let noted = noted.and_then(|(session, number)| self.shared.pins.line(session, number));
         let token = ask.body.get("recoveryToken").and_then(|token| token.as_document());
-        let told = token.and_then(|token| Some(token.get("line")?.as_str()?.to_owned()));
-        let Some(name) = noted.or(told) else {
+        let outcome = token.and_then(|token| Some(token.get("line")?.as_str()?.to_owned()));
+        let Some(name) = noted.or(outcome) else {
             let message = "no statement of this transaction came through this router";
             return Err(Error::invalid(Code::NoSuchTransaction, message).into());
         };
@@ -364,7 +388,7 @@ impl Talk {
 /// An answer of a line, as the client gets it.
 fn whole(answer: Option<Vec<u8>>, transaction_on: Option<&str>) -> Result<Answer, Refusal> {
     let Some(answer) = answer else { return Ok(Answer::Nothing) };
-    Ok(Answer::Whole(frames::retold(answer, transaction_on).map_err(lost)?))
+    Ok(Answer::Whole(frames::rewrite(answer, transaction_on).map_err(lost)?))
 }
 
 fn lost(error: io::Error) -> Refusal {
@@ -372,19 +396,19 @@ fn lost(error: io::Error) -> Refusal {
 }
 
 /// That a database has moved since a transaction began: drivers run it again, where it is now.
-fn moved_within_transaction(ask: &Ask<'_>) -> Refusal {
+fn moved_within_transaction(ask: &RoutedRequest<'_>) -> Refusal {
     let message =
         format!("database {} has moved to another line since the transaction began", ask.database);
     let error = Error::invalid(Code::WriteConflict, message);
     Refusal { error, labels: &["TransientTransactionError"] }
 }
 
-fn unauthorized(ask: &Ask<'_>) -> Error {
+fn unauthorized(ask: &RoutedRequest<'_>) -> Error {
     let message = format!("Command {} requires authentication", ask.name);
     Error::invalid(Code::Unauthorized, message)
 }
 
-fn told(refusal: &Refusal) -> DocumentBuf {
+fn refusal_body(refusal: &Refusal) -> DocumentBuf {
     let mut answer = error_builder(&refusal.error);
     if !refusal.labels.is_empty() {
         answer.begin_array("errorLabels");

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use frond_db::Error;
 use frond_doc::{Array, Document, Value};
 
-use super::ask::Ask;
 use super::line::Line;
+use super::routed_request::RoutedRequest;
 use super::table::Table;
 
 /// What the names of commands on versions begin with.
@@ -29,8 +29,8 @@ const REVISIONS: &[&str] = &[
 ///
 /// # Errors
 /// `IllegalOperation`, which says what lies where; as [`Table::line_of`].
-pub(super) fn check(ask: &Ask<'_>, table: &Table, line: &Arc<Line>) -> Result<(), Error> {
-    let named = Named { what: ask.name, database: ask.database, table, line };
+pub(super) fn check(ask: &RoutedRequest<'_>, table: &Table, line: &Arc<Line>) -> Result<(), Error> {
+    let named = NamedDatabases { what: ask.name, database: ask.database, table, line };
     if OF_VERSIONS.iter().any(|prefix| ask.name.starts_with(prefix)) {
         named.revisions(ask.body)?;
     }
@@ -44,13 +44,15 @@ pub(super) fn check(ask: &Ask<'_>, table: &Table, line: &Arc<Line>) -> Result<()
         "explain" => ask.body.get("explain").and_then(|explained| explained.as_document()),
         _ => None,
     };
-    match explained.and_then(Ask::read) {
-        Some(explained) => check(&Ask { database: ask.database, ..explained }, table, line),
+    match explained.and_then(RoutedRequest::read) {
+        Some(explained) => {
+            check(&RoutedRequest { database: ask.database, ..explained }, table, line)
+        }
         None => Ok(()),
     }
 }
 
-struct Named<'a> {
+struct NamedDatabases<'a> {
     /// The command.
     what: &'a str,
     database: &'a str,
@@ -59,7 +61,7 @@ struct Named<'a> {
     line: &'a Arc<Line>,
 }
 
-impl Named<'_> {
+impl NamedDatabases<'_> {
     /// The revisions that fields name.
     fn revisions(&self, fields: Document<'_>) -> Result<(), Error> {
         let database = self.database.split('@').next().unwrap_or_default();

@@ -9,14 +9,14 @@ use std::time::Duration;
 use frond_db::Error;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use super::ask::{Ask, LEADER_WAIT_MAX};
 use super::forward::{Refusal, forward_within};
 use super::frames::without_moment;
 use super::line::Line;
+use super::local_answers::well;
 use super::login::Identity;
 use super::moves::is_asked_for;
-use super::own::well;
-use super::route::Each;
+use super::route::Broadcast;
+use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
 use super::shared::Shared;
 use super::table::Table;
 use super::upstream::{decoded, is_ok};
@@ -25,7 +25,7 @@ use super::upstream::{decoded, is_ok};
 const SESSIONS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A line, and what it has answered.
-type Told = (Arc<Line>, DocumentBuf);
+type LineAnswer = (Arc<Line>, DocumentBuf);
 
 /// Asks every line, and returns one answer.
 ///
@@ -34,32 +34,34 @@ type Told = (Arc<Line>, DocumentBuf);
 /// answer.
 pub(super) async fn gather(
     shared: &Arc<Shared>,
-    each: Each,
+    each: Broadcast,
     identity: Option<&Identity>,
     message: &[u8],
-    ask: &Ask<'_>,
+    ask: &RoutedRequest<'_>,
     table: &Table,
 ) -> Result<DocumentBuf, Refusal> {
-    if each == Each::Users {
+    if each == Broadcast::Users {
         return one_by_one(shared, identity, message, ask, table).await;
     }
-    let wait = if each == Each::Sessions { SESSIONS_WAIT_MAX } else { LEADER_WAIT_MAX };
-    let mut told: Vec<Told> = Vec::new();
+    let wait = if each == Broadcast::Sessions { SESSIONS_WAIT_MAX } else { LEADER_WAIT_MAX };
+    let mut collected: Vec<LineAnswer> = Vec::new();
     let lines: Vec<Arc<Line>> = table.lines().cloned().collect();
     for line in lines {
         let answer = forward_within(shared, &line, identity, message, ask, wait).await;
         match answer.and_then(read) {
-            Err(_) if each == Each::Sessions => {}
+            Err(_) if each == Broadcast::Sessions => {}
             Err(refusal) => return Err(refusal),
-            Ok(answer) if !is_ok(answer.view()) && each != Each::Sessions => return Ok(answer),
-            Ok(answer) => told.push((line, answer)),
+            Ok(answer) if !is_ok(answer.view()) && each != Broadcast::Sessions => {
+                return Ok(answer);
+            }
+            Ok(answer) => collected.push((line, answer)),
         }
     }
     Ok(match each {
-        Each::Sessions | Each::Users => well(),
-        Each::Databases => databases(&told, table),
-        Each::Operations => operations(&told, shared, ask),
-        Each::Rows => rows(&told, ask),
+        Broadcast::Sessions | Broadcast::Users => well(),
+        Broadcast::Databases => databases(&collected, table),
+        Broadcast::Operations => operations(&collected, shared, ask),
+        Broadcast::Rows => rows(&collected, ask),
     })
 }
 
@@ -67,7 +69,7 @@ async fn one_by_one(
     shared: &Arc<Shared>,
     identity: Option<&Identity>,
     message: &[u8],
-    ask: &Ask<'_>,
+    ask: &RoutedRequest<'_>,
     table: &Table,
 ) -> Result<DocumentBuf, Refusal> {
     let mut first = None;
@@ -95,19 +97,19 @@ fn read(answer: Option<Vec<u8>>) -> Result<DocumentBuf, Refusal> {
 
 /// A refusal that says on which line it was.
 fn on_line(answer: Document<'_>, line: &Line) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
+    let mut collected = DocumentBuilder::new();
     for (name, value) in answer.iter() {
         match value.as_str().filter(|_| name == "errmsg") {
             Some(message) => {
                 let message = format!("on the line {}, after others did it: {message}", line.name);
-                told.append(name, Value::String(&message));
+                collected.append(name, Value::String(&message));
             }
             None => {
-                told.append(name, value);
+                collected.append(name, value);
             }
         }
     }
-    told.build()
+    collected.build()
 }
 
 fn documents<'a>(answer: Document<'a>, name: &str) -> impl Iterator<Item = Document<'a>> + use<'a> {
@@ -122,11 +124,11 @@ fn documents<'a>(answer: Document<'a>, name: &str) -> impl Iterator<Item = Docum
 
 /// Each line's databases, where it leads them: what is left elsewhere of one that has moved isn't
 /// told.
-fn databases(told: &[Told], table: &Table) -> DocumentBuf {
+fn databases(collected: &[LineAnswer], table: &Table) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     let mut bytes = None;
     answer.begin_array("databases");
-    for (line, databases) in told {
+    for (line, databases) in collected {
         for database in documents(databases.view(), "databases") {
             let name = database.get("name").and_then(|name| name.as_str()).unwrap_or_default();
             if table.line_of(name).is_ok_and(|leader| leader.name == line.name) {
@@ -145,10 +147,10 @@ fn databases(told: &[Told], table: &Table) -> DocumentBuf {
     answer.build()
 }
 
-fn operations(told: &[Told], shared: &Shared, ask: &Ask<'_>) -> DocumentBuf {
+fn operations(collected: &[LineAnswer], shared: &Shared, ask: &RoutedRequest<'_>) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("inprog");
-    for (line, operations) in told {
+    for (line, operations) in collected {
         for operation in documents(operations.view(), "inprog") {
             answer.push(Value::Document(of_line(operation, line).view()));
         }
@@ -162,10 +164,10 @@ fn operations(told: &[Told], shared: &Shared, ask: &Ask<'_>) -> DocumentBuf {
     answer.build()
 }
 
-fn rows(told: &[Told], ask: &Ask<'_>) -> DocumentBuf {
+fn rows(collected: &[LineAnswer], ask: &RoutedRequest<'_>) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     answer.begin_document("cursor").begin_array("firstBatch");
-    for (line, rows) in told {
+    for (line, rows) in collected {
         let cursor = rows.get("cursor").and_then(|cursor| cursor.as_document());
         for row in documents(cursor.unwrap_or(Document::empty()), "firstBatch") {
             answer.push(Value::Document(of_line(row, line).view()));
@@ -179,17 +181,17 @@ fn rows(told: &[Told], ask: &Ask<'_>) -> DocumentBuf {
 
 /// An operation as a router tells it: its number alone isn't unique any more.
 fn of_line(operation: Document<'_>, line: &Line) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("shard", Value::String(&line.name));
+    let mut collected = DocumentBuilder::new();
+    collected.append("shard", Value::String(&line.name));
     for (name, value) in operation.iter() {
         match value.as_integer().filter(|_| name == "opid") {
             Some(number) => {
-                told.append(name, Value::String(&format!("{}:{number}", line.name)));
+                collected.append(name, Value::String(&format!("{}:{number}", line.name)));
             }
             None => {
-                told.append(name, value);
+                collected.append(name, value);
             }
         }
     }
-    told.build()
+    collected.build()
 }

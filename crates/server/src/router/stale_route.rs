@@ -13,8 +13,8 @@
 use frond_doc::Document;
 use frond_query::Code;
 
-use super::ask::Ask;
 use super::frames::answer_body;
+use super::routed_request::RoutedRequest;
 
 /// What is to be done with an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ const IN_PARTS: &[&str] =
     &["aggregate", "bulkWrite", "delete", "insert", "mapReduce", "mapreduce", "update"];
 
 /// What an answer says.
-pub(super) fn verdict(answer: &[u8], ask: &Ask<'_>) -> Verdict {
+pub(super) fn verdict(answer: &[u8], ask: &RoutedRequest<'_>) -> Verdict {
     let Ok(body) = answer_body(answer) else { return Verdict::Answer };
     match code_of(body) {
         Some(Code::StaleDbVersion) => Verdict::Moved,
@@ -42,7 +42,7 @@ pub(super) fn verdict(answer: &[u8], ask: &Ask<'_>) -> Verdict {
     }
 }
 
-fn may_be_sent_again(ask: &Ask<'_>) -> bool {
+fn may_be_sent_again(ask: &RoutedRequest<'_>) -> bool {
     // Of a transaction nothing was done, since it can't be committed any more.
     ask.in_transaction() || ask.number().is_some() || !IN_PARTS.contains(&ask.name)
 }
@@ -73,7 +73,7 @@ mod tests {
         let parse = |text: &str| -> DocumentBuf { extended_json::parse(text).expect("JSON") };
         let message = Message::new(parse(answer)).encode(2, 1);
         let command = parse(command);
-        let ask = Ask::read(command.view()).expect("a command");
+        let ask = RoutedRequest::read(command.view()).expect("a command");
         assert_eq!(verdict(&message, &ask), expected, "{answer}");
     }
 
