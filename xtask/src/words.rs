@@ -43,7 +43,12 @@ const REFUSED: &[(&str, &str)] = &[
          reclaim_paced",
     ),
     ("tree", "trunk Trunk heads Heads Alone Glimpsed"),
-    ("query", "Told Offer Demand Noted"),
+    (
+        "query",
+        "Told Offer Demand Noted noted_calls NotedCalls Ahead Asked asked_by_elements Untold \
+         by_reach asks_the_same carried divided Gather Gathered forward Nothing Kept Arounds \
+         Around Trying KeyStanding",
+    ),
     (
         "db",
         "Gate Role Moment TreePlace PlainPlace Patience Told Met Place Found work Work StatementWork \

@@ -41,7 +41,7 @@ impl Live {
 
 /// What isn't told to other threads yet.
 #[derive(Default)]
-struct Untold {
+struct Unreported {
     live: RefCell<Option<Arc<Live>>>,
     keys: Cell<u64>,
     documents: Cell<u64>,
@@ -52,21 +52,21 @@ const TOLD_COUNT: u64 = 64;
 
 thread_local! {
     static EXAMINED: Cell<Examined> = const { Cell::new(Examined::NOTHING) };
-    static UNTOLD: Untold = const {
-        Untold { live: RefCell::new(None), keys: Cell::new(0), documents: Cell::new(0) }
+    static UNREPORTED: Unreported = const {
+        Unreported { live: RefCell::new(None), keys: Cell::new(0), documents: Cell::new(0) }
     };
 }
 
 /// Has what this thread examines from now on told to `live`, or to no other thread.
 pub fn tell_to(live: Option<Arc<Live>>) {
-    UNTOLD.with(|untold| {
+    UNREPORTED.with(|untold| {
         untold.live.replace(live);
         untold.keys.set(0);
         untold.documents.set(0);
     });
 }
 
-impl Untold {
+impl Unreported {
     fn add(&self, keys: u64, documents: u64) {
         let (keys, documents) = (self.keys.get() + keys, self.documents.get() + documents);
         if keys + documents < TOLD_COUNT {
@@ -113,7 +113,7 @@ pub fn add(more: Examined) {
 
 /// Tells other threads of keys and documents that are examined now, and counted later.
 pub fn tell(keys: u64, documents: u64) {
-    UNTOLD.with(|untold| untold.add(keys, documents));
+    UNREPORTED.with(|untold| untold.add(keys, documents));
 }
 
 /// Counts entries of indexes that were made and taken away.

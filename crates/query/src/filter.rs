@@ -14,14 +14,15 @@
 pub(crate) mod allowed;
 mod alternatives;
 mod array;
-mod by_reach;
 mod compare;
 mod conjunction;
 mod equalities;
+mod equivalence;
 mod evaluate;
 mod explain;
 mod geo;
-mod long;
+mod long_values;
+mod match_pieces;
 mod membership;
 mod near;
 mod number;
@@ -32,7 +33,6 @@ mod pattern;
 mod pieces;
 mod position;
 mod query_shape;
-mod same;
 mod schema;
 mod scripts;
 mod shape;
@@ -48,7 +48,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{self, NotedConstant, Variables};
 use crate::geometry::near::{Distance, Near};
-use crate::large::{Asked, Depth, Large};
+use crate::large::{Depth, Large, NeededPaths};
 use crate::memory::RequestMemory;
 use crate::metadata::{Metadata, MetadataKind};
 use crate::search::{TextMatcher, TextSearch};
@@ -423,15 +423,15 @@ impl Filter {
 
     /// At what of documents the filter looks by itself: its expressions and schemas open what they
     /// want.
-    pub fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
-        if self.root.ask(Depth::Parts, &mut asked) { asked } else { Asked::all() }
+    pub fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
+        if self.root.ask(Depth::Parts, &mut asked) { asked } else { NeededPaths::all() }
     }
 
     /// The same where each element of an array is looked at that a path ends at.
-    pub fn asked_by_elements(&self) -> Asked {
-        let mut asked = Asked::default();
-        if self.root.ask(Depth::Level, &mut asked) { asked } else { Asked::all() }
+    pub fn needed_paths_by_element(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
+        if self.root.ask(Depth::Level, &mut asked) { asked } else { NeededPaths::all() }
     }
 
     /// The tree, for the planner.

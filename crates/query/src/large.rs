@@ -5,7 +5,7 @@
 //!    a reader of what references stand for ([`Pieces`]): it goes wherever they go.
 //! 2. An expression's operators are given whole values. Those that only copy values, or look at one
 //!    level of them (`$setField`, `$mergeObjects`, `$size`), are given them as they lie.
-//! 3. Whatever else looks at a document says at which paths ([`Asked`]); these are opened before.
+//! 3. Whatever else looks at a document says at which paths ([`NeededPaths`]); these are opened before.
 //!    A stage that doesn't say gets whole documents.
 //!
 //! *Invariant*: what is opened, and when, changes no answer: only how much is read.
@@ -102,15 +102,15 @@ pub enum Depth {
 /// Which values of a document a reader looks at: a tree by the names of paths. In an array it holds
 /// for each element, and by position.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct NeededPaths {
     depth: Depth,
-    fields: ByName<Asked>,
+    fields: ByName<NeededPaths>,
 }
 
-impl Asked {
+impl NeededPaths {
     /// All of a document.
-    pub fn all() -> Asked {
-        Asked { depth: Depth::Whole, fields: ByName::default() }
+    pub fn all() -> NeededPaths {
+        NeededPaths { depth: Depth::Whole, fields: ByName::default() }
     }
 
     /// Adds a path.
@@ -123,12 +123,12 @@ impl Asked {
     }
 
     /// The part of that name, made where it isn't there.
-    pub fn field(&mut self, name: &str) -> &mut Asked {
-        self.fields.entry(name, Asked::default).0
+    pub fn field(&mut self, name: &str) -> &mut NeededPaths {
+        self.fields.entry(name, NeededPaths::default).0
     }
 
     /// Adds all that another asks for.
-    pub fn add_all(&mut self, other: &Asked) {
+    pub fn add_all(&mut self, other: &NeededPaths) {
         self.depth = self.depth.max(other.depth);
         for (name, inner) in other.fields.iter() {
             self.field(name).add_all(inner);
@@ -146,15 +146,15 @@ impl Asked {
         (self.depth != Depth::Whole).then_some(names)
     }
 
-    fn get(&self, name: &[u8]) -> Option<&Asked> {
+    fn get(&self, name: &[u8]) -> Option<&NeededPaths> {
         self.fields.get(name)
     }
 
     /// What is asked of an array's element: what is asked of the array's parts, and what of its
     /// position.
-    fn of_element(&self, position: usize) -> Asked {
+    fn of_element(&self, position: usize) -> NeededPaths {
         let mut digits = [0; 20];
-        let mut asked = Asked { depth: Depth::Parts, fields: self.fields.clone() };
+        let mut asked = NeededPaths { depth: Depth::Parts, fields: self.fields.clone() };
         if let Some(own) = self.get(position_name(position, &mut digits).as_bytes()) {
             asked.add_all(own);
         }
@@ -277,7 +277,7 @@ impl Large {
     /// What reading failed with.
     pub fn opened(
         &self,
-        asked: &Asked,
+        asked: &NeededPaths,
         document: Document<'_>,
     ) -> Result<Option<DocumentBuf>, QueryError> {
         if !self.has_met() {
@@ -300,7 +300,7 @@ impl Large {
     /// What reading failed with.
     pub fn open_document(
         &self,
-        asked: &Asked,
+        asked: &NeededPaths,
         document: DocumentBuf,
     ) -> Result<DocumentBuf, QueryError> {
         Ok(self.opened(asked, document.view())?.unwrap_or(document))
@@ -310,7 +310,7 @@ impl Large {
     fn fields(
         &self,
         out: &mut DocumentBuilder,
-        asked: &Asked,
+        asked: &NeededPaths,
         document: Document<'_>,
     ) -> Result<(), QueryError> {
         for element in document.elements() {
@@ -331,7 +331,7 @@ impl Large {
         &self,
         out: &mut DocumentBuilder,
         name: &str,
-        asked: &Asked,
+        asked: &NeededPaths,
         value: Value<'_>,
     ) -> Result<(), QueryError> {
         let is_reference = matches!(value, Value::Reference(_));
@@ -368,10 +368,10 @@ impl Large {
     fn elements(
         &self,
         out: &mut DocumentBuilder,
-        asked: &Asked,
+        asked: &NeededPaths,
         array: Array<'_>,
     ) -> Result<(), QueryError> {
-        let of_each = Asked { depth: Depth::Parts, fields: asked.fields.clone() };
+        let of_each = NeededPaths { depth: Depth::Parts, fields: asked.fields.clone() };
         let has_positions = asked.has_positions();
         for (position, element) in array.elements().enumerate() {
             let (Some(name), Some(value)) = (element.name(), element.decode()) else {
@@ -388,7 +388,7 @@ impl Large {
 }
 
 /// Whether a reference is to be opened. What has no parts isn't opened for those.
-fn is_opened(asked: &Asked, reference: Reference<'_>) -> bool {
+fn is_opened(asked: &NeededPaths, reference: Reference<'_>) -> bool {
     let has_parts = matches!(reference.kind(), ElementType::Document | ElementType::Array);
     match asked.depth {
         Depth::Parts | Depth::Lying => has_parts && !asked.fields.is_empty(),
@@ -397,8 +397,8 @@ fn is_opened(asked: &Asked, reference: Reference<'_>) -> bool {
 }
 
 /// Whether something that is asked for is a reference.
-fn lacks(asked: &Asked, document: Document<'_>) -> bool {
-    let lacks = |inner: &Asked, value: Option<Value<'_>>| {
+fn lacks(asked: &NeededPaths, document: Document<'_>) -> bool {
+    let lacks = |inner: &NeededPaths, value: Option<Value<'_>>| {
         value.is_some_and(|value| lacks_value(inner, value))
     };
     if asked.fields.is_many() {
@@ -409,7 +409,7 @@ fn lacks(asked: &Asked, document: Document<'_>) -> bool {
     asked.fields.iter().any(|(name, inner)| lacks(inner, document.get(name)))
 }
 
-fn lacks_value(asked: &Asked, value: Value<'_>) -> bool {
+fn lacks_value(asked: &NeededPaths, value: Value<'_>) -> bool {
     let is_whole = matches!(asked.depth, Depth::Lying | Depth::Whole);
     match value {
         Value::Reference(reference) => is_opened(asked, reference),
@@ -421,11 +421,11 @@ fn lacks_value(asked: &Asked, value: Value<'_>) -> bool {
     }
 }
 
-fn lacks_elements(asked: &Asked, array: Array<'_>) -> bool {
+fn lacks_elements(asked: &NeededPaths, array: Array<'_>) -> bool {
     if asked.fields.is_empty() || !has_references(array.as_document()) {
         return false;
     }
-    let of_each = Asked { depth: Depth::Parts, fields: asked.fields.clone() };
+    let of_each = NeededPaths { depth: Depth::Parts, fields: asked.fields.clone() };
     let has_positions = asked.has_positions();
     array.iter().enumerate().any(|(position, element)| match has_positions {
         true => lacks_value(&asked.of_element(position), element),

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod accumulator;
+mod batched_calls;
 mod by_name;
 pub mod code;
 pub mod collation;
@@ -22,7 +23,6 @@ mod keys;
 pub mod large;
 pub mod memory;
 pub mod metadata;
-mod noted_calls;
 mod number;
 pub mod pipeline;
 pub mod planner;

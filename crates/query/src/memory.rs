@@ -24,9 +24,9 @@ use frond_doc::{DocumentBuf, Value, ValueBuf};
 use frond_script::Call;
 use frond_store::budget::{Exceeded, Reservation};
 
+use crate::batched_calls::BatchedCalls;
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::noted_calls::NotedCalls;
 use crate::sandbox::{self, Sandbox};
 
 /// Asks whether to go on; fails with what the query is to fail with.
@@ -69,7 +69,7 @@ struct Account {
     /// Made for the first script.
     sandbox: Mutex<Option<Sandbox>>,
     /// What becomes of the calls of the document that is asked together with others.
-    noted: Mutex<Option<NotedCalls>>,
+    noted: Mutex<Option<BatchedCalls>>,
 }
 
 impl fmt::Debug for RequestMemory {
@@ -146,7 +146,7 @@ impl RequestMemory {
 
     /// What becomes of calls from now on, if they are not to be made at once; and what was so
     /// before.
-    pub(crate) fn note_calls(&self, noted: Option<NotedCalls>) -> Option<NotedCalls> {
+    pub(crate) fn note_calls(&self, noted: Option<BatchedCalls>) -> Option<BatchedCalls> {
         self.0.as_ref().and_then(|account| std::mem::replace(&mut *account.noted(), noted))
     }
 
@@ -264,7 +264,7 @@ impl RequestMemory {
 }
 
 impl Account {
-    fn noted(&self) -> MutexGuard<'_, Option<NotedCalls>> {
+    fn noted(&self) -> MutexGuard<'_, Option<BatchedCalls>> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -7,23 +7,22 @@
 //! make), then one file a stage; what `$group` computes is in `crate::accumulator`.
 //!
 //! *Surprises*: stages are lazy, each pulls documents from the one before, except that `$out`
-//! writes when the pipeline is started; the first stages may run on several cores ([`divided`]); a
+//! writes when the pipeline is started; the first stages may run on several cores ([`parallel`]); a
 //! `$sort` that a `$limit` follows keeps no more documents than that; a `$match` moves to the front
-//! ([`forward`]); what needs more memory than a stage may use goes to files of the caller's
+//! ([`pushdown`]); what needs more memory than a stage may use goes to files of the caller's
 //! ([`Spill`]), or is refused.
 
 mod bucket;
 mod bucket_auto;
-mod carried;
+mod carry_metadata;
 mod collections;
 mod count;
 mod densify;
-mod divided;
 mod documents;
 mod explained;
 mod facet;
+mod field_positions;
 mod fill;
-mod forward;
 mod geo_near;
 mod granularity;
 mod graph_lookup;
@@ -34,12 +33,13 @@ mod lookup;
 mod matching;
 mod merge;
 mod merge_parse;
-mod nothing;
+mod no_collections;
 mod out;
+mod parallel;
 mod parse;
 mod parsed;
-mod places;
 mod project;
+mod pushdown;
 mod redact;
 mod replace_root;
 mod rows;
@@ -62,8 +62,8 @@ mod union_with;
 mod unwind;
 mod window;
 
+pub(crate) use field_positions::TouchedPaths;
 pub use history::history_stages;
-pub(crate) use places::TouchedPaths;
 pub(crate) use table::features;
 pub(crate) use window::features as window_features;
 
@@ -75,9 +75,9 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 use crate::metadata;
-use divided::Wanted;
+use parallel::Wanted;
 use parse::StageParser;
 use parsed::wanted;
 use stage::{Context, Rows};
@@ -115,7 +115,7 @@ impl Pipeline {
     ) -> Result<Pipeline, QueryError> {
         let mut parser = StageParser::new(table::find, collation);
         let mut stages = parser.stages(stages)?;
-        forward::settle(&mut stages);
+        pushdown::settle(&mut stages);
         let pipeline = parser.pipeline(stages);
         pipeline.check_metadata()?;
         Ok(pipeline)
@@ -138,7 +138,7 @@ impl Pipeline {
         document: Document<'_>,
         variables: &Variables,
     ) -> Result<DocumentBuf, QueryError> {
-        let collections = Arc::new(nothing::Nothing);
+        let collections = Arc::new(no_collections::NoCollections);
         let resources = Resources::default();
         let variables = variables.clone();
         let (wanted, metadata) = (None, self.metadata);
@@ -157,14 +157,14 @@ impl Pipeline {
             filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
         if let Some(asked) = Filter::all_of(&asked) {
             self.stages.push(matching::stage(asked));
-            forward::settle(&mut self.stages);
+            pushdown::settle(&mut self.stages);
         }
         Filter::all_of(&left)
     }
 
     /// Whether its first stages may run over parts of the documents at once.
     pub fn divides(&self) -> bool {
-        0 < divided::count(&self.stages)
+        0 < parallel::count(&self.stages)
     }
 
     /// Cuts off what finds the documents of `collection` that this pipeline, which stands within
@@ -206,7 +206,7 @@ impl Pipeline {
         input: Documents<'a>,
         variables: Variables,
     ) -> Result<Documents<'a>, QueryError> {
-        self.run(input, variables, Arc::new(nothing::Nothing))
+        self.run(input, variables, Arc::new(no_collections::NoCollections))
     }
 
     /// As [`run`](Self::run), over documents that may be lent.
@@ -224,7 +224,9 @@ impl Pipeline {
         if !large.is_met() {
             return Ok(documents);
         }
-        Ok(Box::new(documents.map(move |document| large.open_document(&Asked::all(), document?))))
+        Ok(Box::new(
+            documents.map(move |document| large.open_document(&NeededPaths::all(), document?)),
+        ))
     }
 
     /// As [`run_over`](Self::run_over); documents that come out may have references.
@@ -268,26 +270,30 @@ impl Pipeline {
         let stages = self.stages.iter().cloned().enumerate();
         let mut stages: Vec<Wanted> =
             stages.map(|(position, stage)| (stage, wanted(position))).skip(done).collect();
-        let divided_count = if carries { 0 } else { divided::count(&self.stages) };
+        let divided_count = if carries { 0 } else { parallel::count(&self.stages) };
         input = match input {
             Input::Rows(rows) if 0 < divided_count => {
                 let rest = stages.split_off(divided_count);
                 let first = std::mem::replace(&mut stages, rest);
-                Input::Documents(divided::over(first, rows, &context))
+                Input::Documents(parallel::over(first, rows, &context))
             }
             input => input,
         };
         if !carries {
-            return Ok(divided::chain(&stages, input, &context)?.into_documents());
+            return Ok(parallel::chain(&stages, input, &context)?.into_documents());
         }
         for stage in stages {
             input = match stage.0.rows() {
                 Rows::Same => {
                     let context = Context { wanted: stage.1, ..context.clone() };
-                    input = input.with(stage.0.asked(), context.variables.large());
-                    Input::Documents(carried::through(&stage.0, input.into_documents(), &context)?)
+                    input = input.with(stage.0.needed_paths(), context.variables.large());
+                    Input::Documents(carry_metadata::through(
+                        &stage.0,
+                        input.into_documents(),
+                        &context,
+                    )?)
                 }
-                _ => divided::chain(&[stage], input, &context)?,
+                _ => parallel::chain(&[stage], input, &context)?,
             };
         }
         Ok(Box::new(input.into_documents().map(|made| Ok(metadata::strip(made?)))))

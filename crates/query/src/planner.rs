@@ -142,7 +142,7 @@ pub struct PartCheck {
 
 /// Where a part of a key lies.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum KeyStanding {
+pub enum KeyPlacement {
     /// In what is allowed.
     Within,
     /// Not: forwards, what is allowed next begins here (`None`: nothing more); backwards, it ends
@@ -157,18 +157,18 @@ impl PartCheck {
     }
 
     /// Where `part` lies, for a scan that goes forwards or backwards.
-    pub fn standing(&self, part: &[u8], backwards: bool) -> KeyStanding {
+    pub fn standing(&self, part: &[u8], backwards: bool) -> KeyPlacement {
         let is_behind = |range: &Bounds| range.end.as_deref().is_some_and(|end| end <= part);
         let next = self.allowed.partition_point(is_behind);
         let begins = |range: &Bounds| range.start.clone().unwrap_or_default();
         match self.allowed.get(next) {
             Some(range) if range.start.as_deref().is_none_or(|start| start <= part) => {
-                KeyStanding::Within
+                KeyPlacement::Within
             }
-            range if !backwards => KeyStanding::Outside(range.map(begins)),
+            range if !backwards => KeyPlacement::Outside(range.map(begins)),
             _ => match next.checked_sub(1).and_then(|before| self.allowed.get(before)) {
-                Some(before) => KeyStanding::Outside(before.end.clone()),
-                None => KeyStanding::Outside(None),
+                Some(before) => KeyPlacement::Outside(before.end.clone()),
+                None => KeyPlacement::Outside(None),
             },
         }
     }
@@ -191,7 +191,7 @@ const FEW_COUNT_MAX: u64 = 100;
 
 /// What is asked of the planner.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'q> {
+pub struct PlanRequest<'q> {
     /// Which documents.
     pub filter: &'q Filter,
     /// In which order.
@@ -219,7 +219,7 @@ struct CandidatePlan {
     is_sorted: bool,
 }
 
-impl Question<'_> {
+impl PlanRequest<'_> {
     /// The scan of documents by `_id` for a filter, if they lie so.
     fn by_id(&self, root: &Node) -> Option<Scan> {
         if self.is_by_id { compound::scans(root, &ID_FACTS).pop() } else { None }
@@ -237,7 +237,7 @@ impl Question<'_> {
 /// Chooses a plan. `range_count` tells how many entries of index `i` (`None`: the documents by
 /// `_id`) lie in the bounds; it may be asked a few times per index.
 pub fn plan(
-    question: Question<'_>,
+    question: PlanRequest<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Plan {
     let by_id = question.by_id(question.filter.root());
@@ -257,7 +257,7 @@ pub fn plan(
 /// The plans by indexes that [`plan`] considered and didn't choose, the best first; none where
 /// nothing was compared. Arguments are those of [`plan`].
 pub fn rejected(
-    question: Question<'_>,
+    question: PlanRequest<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Vec<Plan> {
     let by_id = question.by_id(question.filter.root());
@@ -274,7 +274,7 @@ pub fn rejected(
 /// What all indexes offer, and the scan of all documents unless places are wanted; nothing if no
 /// index helps.
 fn all_offers(
-    question: Question<'_>,
+    question: PlanRequest<'_>,
     by_id: Option<Scan>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Vec<CandidatePlan> {
@@ -315,7 +315,7 @@ fn is_bounded(offer: &CandidatePlan) -> bool {
 }
 
 /// What an offer costs, where at least one offer reads no more than `passing` entries.
-fn cost(offer: &CandidatePlan, question: Question<'_>, passing: u64) -> u64 {
+fn cost(offer: &CandidatePlan, question: PlanRequest<'_>, passing: u64) -> u64 {
     if !offer.is_sorted {
         return offer.count.saturating_mul(offer.entry_cost + COST_SORT);
     }
@@ -353,8 +353,8 @@ impl CandidatePlan {
 }
 
 /// What each index offers that helps at all, not counted yet.
-fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<CandidatePlan> {
-    let Question { sort, indexes, .. } = question;
+fn offers(root: &Node, question: PlanRequest<'_>, by_id: Option<Scan>) -> Vec<CandidatePlan> {
+    let PlanRequest { sort, indexes, .. } = question;
     let sort = sort.filter(|sort| !sort.fields.is_empty());
     let mut offers = Vec::new();
     for (index, facts) in indexes.iter().enumerate() {
@@ -388,7 +388,7 @@ fn offers(root: &Node, question: Question<'_>, by_id: Option<Scan>) -> Vec<Candi
 /// A scan for each branch of an `$or`, if each has an index.
 fn union(
     root: &Node,
-    question: Question<'_>,
+    question: PlanRequest<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Option<CandidatePlan> {
     let (branches, others): (&[Node], &[Node]) = match root {
@@ -460,7 +460,7 @@ fn index_scan(scan: Scan, index: usize, direction: Option<compound::Direction>) 
 /// A scan for each branch of an `$or`, if each has an index, whatever they cost: where documents
 /// can't be found otherwise.
 pub fn union_of_indexes(
-    question: Question<'_>,
+    question: PlanRequest<'_>,
     range_count: &mut dyn FnMut(Option<usize>, &[Bounds]) -> u64,
 ) -> Option<Plan> {
     union(question.filter.root(), question, range_count).map(|offer| offer.plan)

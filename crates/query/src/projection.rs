@@ -17,7 +17,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{self, Expression, NotedConstant, Variables};
 use crate::filter::Filter;
-use crate::large::{Asked, Depth, Large};
+use crate::large::{Depth, Large, NeededPaths};
 use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
 
@@ -166,8 +166,8 @@ impl Projection {
 
     /// At what of documents the projection looks by itself: its expressions open what they want,
     /// and so does what looks for the element that a `$` stands for.
-    pub fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    pub fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         self.root.ask(&mut asked);
         asked
     }
@@ -216,7 +216,7 @@ impl Tree {
         self.fields.get(name)
     }
 
-    fn ask(&self, asked: &mut Asked) {
+    fn ask(&self, asked: &mut NeededPaths) {
         for (name, node) in self.fields.iter() {
             let field = asked.field(name);
             match node {

@@ -5,7 +5,7 @@
 //!    ([`linear`]). Elsewhere one that finds all that PCRE2 might tells where it may begin.
 //! 3. Only then does PCRE2 search by trying, in calls that are bounded ([`trying`]). Whether to go
 //!    on is asked before each. A pattern that exceeds its bound in a text is an error, unless
-//!    automata tell where it matches that look around ([`around`]); those search a long text first
+//!    automata tell where it matches that look around ([`lookaround`]); those search a long text first
 //!    where PCRE2 would look ahead from each place.
 //! 4. What was compiled lately is kept for the next request, up to [`CACHE_BYTES_MAX`] in all.
 //! 5. A filter compiles and holds a pattern from its first use on, and charges it to its request;
@@ -19,15 +19,15 @@ use quick_cache::sync::Cache;
 
 use crate::error::QueryError;
 use crate::memory::{Charge, RequestMemory};
-use around::{Arounds, Positions};
-use backtracking::Trying;
+use backtracking::Backtracker;
 pub(crate) use backtracking::{Failure, Groups};
 use linear::{Linear, Meaning};
+use lookaround::{Lookarounds, Positions};
 use syntax::Flags;
 
-mod around;
 mod backtracking;
 mod linear;
+mod lookaround;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -48,9 +48,9 @@ pub(crate) struct Compiled {
     /// What `linear` tells; of others it tells where a match may begin.
     meaning: Option<Meaning>,
     /// Automata for what looks around, where PCRE2 takes too long.
-    arounds: Option<Arounds>,
+    arounds: Option<Lookarounds>,
     /// For what automata don't tell, or not in a long text.
-    trying: Trying,
+    trying: Backtracker,
 }
 
 impl Compiled {
@@ -132,7 +132,7 @@ impl Compiled {
     fn bytes(&self) -> usize {
         // Few texts are so long that it is tried what an automaton tells.
         let forms = if self.meaning.is_some() { 1 } else { backtracking::FORMS_MAX };
-        let arounds = self.arounds.as_ref().map_or(0, Arounds::bytes);
+        let arounds = self.arounds.as_ref().map_or(0, Lookarounds::bytes);
         self.linear.as_ref().map_or(0, Linear::bytes) + arounds + forms * self.trying.bytes()
     }
 
@@ -203,13 +203,13 @@ fn make(source: &str, flags: Flags) -> Compiled {
     let beginning = backtracking::beginning(source);
     let parsed = syntax::parse(beginning.body, flags);
     let readable = parsed.as_ref().filter(|_| beginning.items.is_empty());
-    let trying = Trying::new(&beginning, flags, parsed.as_ref());
+    let trying = Backtracker::new(&beginning, flags, parsed.as_ref());
     let exact = readable.and_then(|parsed| linear::exact(&parsed.node));
     let exact = exact.and_then(|(hir, meaning)| Some((Linear::compile(hir)?, meaning)));
     if let Some((linear, meaning)) = exact {
         return Compiled { linear: Some(linear), meaning: Some(meaning), arounds: None, trying };
     }
     let possible = readable.and_then(|parsed| linear::possible(&parsed.node));
-    let arounds = readable.and_then(|parsed| Arounds::compile(&parsed.node));
+    let arounds = readable.and_then(|parsed| Lookarounds::compile(&parsed.node));
     Compiled { linear: possible.and_then(Linear::compile), meaning: None, arounds, trying }
 }

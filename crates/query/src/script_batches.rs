@@ -3,7 +3,7 @@
 //! A script runs in another process, and to wake that takes longer than most scripts do. So what
 //! asks scripts about one document after the other has [several of them](Ahead) asked together:
 //!
-//! 1. Each is asked as far as its first call, which is noted ([`NotedCalls`]). All that were noted
+//! 1. Each is asked as far as its first call, which is noted ([`BatchedCalls`]). All that were noted
 //!    are made by one message, and each document is asked again, and answered so far. That goes on
 //!    until each has an outcome.
 //! 2. Outcomes are in the order of the documents, errors too; of those behind an error there is
@@ -19,9 +19,9 @@ use std::collections::VecDeque;
 
 use frond_script::Call;
 
+use crate::batched_calls::{BatchedCalls, NextCall};
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
-use crate::noted_calls::{NextCall, NotedCalls};
 
 /// So many documents are asked together at most, or as many as have so many bytes.
 const COUNT_MAX: usize = 256;
@@ -40,7 +40,7 @@ fn together<O>(
         return vec![ask(0)];
     }
     let mut outcomes: Outcomes<O> = (0..count).map(|_| None).collect();
-    let mut noted: Vec<NotedCalls> = (0..count).map(|_| NotedCalls::default()).collect();
+    let mut noted: Vec<BatchedCalls> = (0..count).map(|_| BatchedCalls::default()).collect();
     let mut charge = memory.charge();
     let mut answered_bytes = 0;
     loop {
@@ -74,7 +74,7 @@ fn note<O>(
     memory: &RequestMemory,
     count: &mut usize,
     outcomes: &mut Outcomes<O>,
-    noted: &mut [NotedCalls],
+    noted: &mut [BatchedCalls],
     ask: &dyn Fn(usize) -> Result<O, QueryError>,
 ) -> Vec<(usize, NextCall)> {
     let mut calls = Vec::new();
@@ -103,7 +103,7 @@ fn note<O>(
 
 /// Documents, or what holds them, that are read ahead and asked together.
 #[derive(Debug)]
-pub struct Ahead<T, O, E> {
+pub struct BatchReader<T, O, E> {
     waiting: VecDeque<T>,
     /// Of the first that wait.
     outcomes: VecDeque<Result<O, QueryError>>,
@@ -113,9 +113,9 @@ pub struct Ahead<T, O, E> {
     count_max: usize,
 }
 
-impl<T, O, E> Default for Ahead<T, O, E> {
-    fn default() -> Ahead<T, O, E> {
-        Ahead {
+impl<T, O, E> Default for BatchReader<T, O, E> {
+    fn default() -> BatchReader<T, O, E> {
+        BatchReader {
             waiting: VecDeque::new(),
             outcomes: VecDeque::new(),
             failed: None,
@@ -125,7 +125,7 @@ impl<T, O, E> Default for Ahead<T, O, E> {
     }
 }
 
-impl<T, O, E: From<QueryError>> Ahead<T, O, E> {
+impl<T, O, E: From<QueryError>> BatchReader<T, O, E> {
     /// The next document that `read` gives, which tells how long it is, and what came of `ask`.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ mod tests {
     use frond_store::budget::Reservation;
     use std::cell::Cell;
 
-    type Numbers = Ahead<i32, Vec<ValueBuf>, QueryError>;
+    type Numbers = BatchReader<i32, Vec<ValueBuf>, QueryError>;
 
     fn memory() -> RequestMemory {
         RequestMemory::new(Reservation::new(1 << 20, None), None)

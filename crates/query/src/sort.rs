@@ -9,7 +9,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::metadata::{Metadata, MetadataKind};
 use crate::sort_field::REFERENCE_NAMES;
 pub use crate::sort_field::SortField;
@@ -29,8 +29,8 @@ pub struct SortPattern {
 
 impl SortPattern {
     /// At what of documents a sort looks.
-    pub fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    pub fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         self.fields.iter().for_each(|field| asked.add(&field.path, Depth::Whole));
         asked
     }

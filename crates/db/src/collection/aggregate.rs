@@ -344,7 +344,7 @@ fn stream_view(
 
 /// The documents that pass `filter`, for which `large` opens what they hold references to.
 fn passing(documents: Documents<'static>, filter: Filter, large: Large) -> Documents<'static> {
-    let asked = filter.asked();
+    let asked = filter.needed_paths();
     let passes = move |document: &DocumentBuf| match large.opened(&asked, document.view())? {
         Some(opened) => filter.try_matches(opened.view()),
         None => filter.try_matches(document.view()),
@@ -435,7 +435,7 @@ impl Collections for Stages {
                 let search = Search::of(filter, None);
                 // A caller that looks for documents by a value reads it in those that are found.
                 let lazily = LazyLargeDocuments::new(&self.large, !self.stores);
-                let lazily = Some(lazily.asking(&filter.asked_by_elements()));
+                let lazily = Some(lazily.asking(&filter.needed_paths_by_element()));
                 let reader = self.reader_of(&database);
                 let found = stream(&database, &reader, collection, search, lazily, self)?;
                 Ok(found.input.into_documents())

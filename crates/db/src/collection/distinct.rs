@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use frond_doc::path::Path;
 use frond_doc::{Document, Value, ValueBuf};
 use frond_query::index::decode;
-use frond_query::large::{Asked, Depth};
+use frond_query::large::{Depth, NeededPaths};
 use frond_query::{Code, Collation};
 use frond_store::budget::Reservation;
 
@@ -87,7 +87,7 @@ pub(crate) fn distinct(
     let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
         .interrupted_by(&request.interrupt);
     if large.is_met() {
-        let mut asked = Asked::default();
+        let mut asked = NeededPaths::default();
         asked.add(path, Depth::Whole);
         scan = scan.lazily(LazyLargeDocuments::new(&large, true).asking(&asked).only(&[]));
     }

@@ -191,9 +191,9 @@ fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<L
     if shows_all || !large.is_met() || matches!(order, Order::Near(_)) {
         return None;
     }
-    let mut lazily = LazyLargeDocuments::new(large, true).asking(&projection.asked());
+    let mut lazily = LazyLargeDocuments::new(large, true).asking(&projection.needed_paths());
     if let Order::By(pattern) = order {
-        lazily = lazily.asking(&pattern.asked());
+        lazily = lazily.asking(&pattern.needed_paths());
     }
     Some(match projection.paths() {
         Some(paths) => lazily.only(&paths),

@@ -215,7 +215,7 @@ fn show_large(
         return Ok(projection.apply(whole.view(), &parsed.filter)?);
     };
     let projection = projection.reading(&large);
-    let opened = large.open_document(&projection.asked(), shallow)?;
+    let opened = large.open_document(&projection.needed_paths(), shallow)?;
     let made = projection.apply(opened.view(), &parsed.filter)?;
     Ok(large.whole(made.view())?.unwrap_or(made))
 }

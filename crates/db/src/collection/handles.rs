@@ -9,7 +9,7 @@ use frond_doc::path::Path;
 use frond_doc::pieces::{self, LargeDocument, Long, VisitPart};
 use frond_doc::{Document, DocumentBuf, Reference, ValueBuf};
 use frond_query::QueryError;
-use frond_query::large::{Asked, Depth, Large, Pieces};
+use frond_query::large::{Depth, Large, NeededPaths, Pieces};
 use frond_store::ChunkStore;
 
 use crate::collection::deferred_errors::DeferredErrors;
@@ -149,7 +149,7 @@ const FIELD_COUNT_MAX: u64 = 24;
 pub(crate) struct LazyLargeDocuments {
     large: Large,
     /// What is asked of documents that pass.
-    asked: Asked,
+    asked: NeededPaths,
     /// The outermost fields that alone are given out.
     names: Option<Vec<Box<[u8]>>>,
     /// Whether a document that is kept in memory whole serves as well: not where references are
@@ -160,7 +160,7 @@ pub(crate) struct LazyLargeDocuments {
 impl LazyLargeDocuments {
     /// All outermost fields, to be stored again or not.
     pub fn new(large: &Large, takes_kept: bool) -> LazyLargeDocuments {
-        let mut asked = Asked::default();
+        let mut asked = NeededPaths::default();
         asked.add("_id", Depth::Whole);
         LazyLargeDocuments { large: large.clone(), asked, names: None, takes_kept }
     }
@@ -171,7 +171,7 @@ impl LazyLargeDocuments {
     }
 
     /// Asks for more.
-    pub fn asking(mut self, asked: &Asked) -> LazyLargeDocuments {
+    pub fn asking(mut self, asked: &NeededPaths) -> LazyLargeDocuments {
         self.asked.add_all(asked);
         self
     }
@@ -197,7 +197,7 @@ impl LazyLargeDocuments {
         &self,
         reader: &Reader<'_>,
         document: &LargeDocument,
-        filter: &Asked,
+        filter: &NeededPaths,
     ) -> Result<DocumentBuf, Error> {
         if self.takes_kept && document.bytes() <= large::KEPT_BYTES_MAX {
             if let Some(known) = large::known(document) {
@@ -225,7 +225,7 @@ impl LazyLargeDocuments {
     }
 
     /// The outermost fields that are read; `None`: all.
-    fn names(&self, filter: &Asked) -> Option<Vec<Box<[u8]>>> {
+    fn names(&self, filter: &NeededPaths) -> Option<Vec<Box<[u8]>>> {
         let mut names = self.names.clone()?;
         let asked = self.asked.outermost_names()?.chain(filter.outermost_names()?);
         names.extend(asked.map(Box::from));

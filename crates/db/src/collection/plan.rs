@@ -19,7 +19,7 @@ pub(crate) use text::no_index as no_text_index;
 use candidates::Candidates;
 use frond_doc::key;
 use frond_query::Code;
-use frond_query::planner::{self, Plan, Question};
+use frond_query::planner::{self, Plan, PlanRequest};
 use frond_tree::{Bounds, Direction};
 
 use crate::definition::IndexSpec;
@@ -147,7 +147,7 @@ fn by_ids(request: Request<'_>) -> Option<Access> {
     let filter = request.filter;
     let (indexes, is_by_id) = (&[], true);
     let question =
-        Question { filter, sort, limit: None, skip: 0, distinct: None, indexes, is_by_id };
+        PlanRequest { filter, sort, limit: None, skip: 0, distinct: None, indexes, is_by_id };
     let plan = planner::plan(question, &mut |_, _| 0);
     let Plan::IdScan(scan) = &plan else { return None };
     scan.ranges.iter().all(is_one_key).then(|| Candidates::default().access(plan, request))

@@ -1,7 +1,7 @@
 //! What a find shows of the documents that it finds.
 
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, key};
-use frond_query::large::{Asked, Large};
+use frond_query::large::{Large, NeededPaths};
 use frond_query::memory::RequestMemory;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::{Filter, Projection, QueryError, SortPattern};
@@ -16,7 +16,7 @@ pub(crate) struct ResultShape {
     filter: Filter,
     /// Reads what a projection leaves as references.
     large: Large,
-    all: Asked,
+    all: NeededPaths,
     /// The order whose key is shown.
     key_of: Option<SortPattern>,
     /// Whether documents carry metadata, which no client sees.
@@ -48,7 +48,7 @@ impl ResultShape {
             carries: shows_key || !filter.metadata().is_empty(),
             tells_key: request.tells_key,
             keys: request.gives_keys.then(paths),
-            all: Asked::all(),
+            all: NeededPaths::all(),
             projection,
             filter,
             large,

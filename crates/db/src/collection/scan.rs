@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::{Document, key};
 use frond_query::index::FieldKind;
-use frond_query::large::Asked;
+use frond_query::large::NeededPaths;
 use frond_query::metadata::MetadataKind;
 use frond_query::script_batches::Ahead;
 use frond_query::{Filter, SortPattern};
@@ -265,12 +265,12 @@ impl<'a> Scan<'a> {
     /// Gives out large documents with references for what the caller doesn't ask for.
     pub fn lazily(mut self, lazily: LazyLargeDocuments) -> Scan<'a> {
         let lazily = match &self.merge {
-            Some(merge) => lazily.asking(&merge.pattern.asked()),
+            Some(merge) => lazily.asking(&merge.pattern.needed_paths()),
             None => lazily,
         };
         let asked = match self.fetch.may_fail {
-            true => self.fetch.filter.asked(),
-            false => Asked::default(),
+            true => self.fetch.filter.needed_paths(),
+            false => NeededPaths::default(),
         };
         // An expression doesn't tell which fields it looks at: it opens them itself, if they are
         // there.

@@ -196,7 +196,7 @@ fn is_same_filter(left: &Option<DocumentBuf>, right: &Option<DocumentBuf>) -> bo
     let (Some(one), Some(other)) = (left, right) else { return is_same_document(left, right) };
     is_same_document(left, right)
         || match (Filter::parse(one.view()), Filter::parse(other.view())) {
-            (Ok(one), Ok(other)) => one.asks_the_same(&other),
+            (Ok(one), Ok(other)) => one.is_equivalent(&other),
             _ => false,
         }
 }

@@ -16,7 +16,7 @@ use frond_doc::path::{Path, Reached};
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, DocumentBuf, ElementType, Reference, Value, ValueBuf};
 
-use super::long;
+use super::long_values;
 use super::pattern::Pattern;
 use super::tree::{Condition, Field, Node, Test};
 use crate::error::QueryError;
@@ -273,7 +273,7 @@ fn test_reference(
 ) -> bool {
     let large = run.variables.large();
     let told = large.long(reference, &mut |value| {
-        long::long_passes(test, &value, is_expandable, run, &mut None)
+        long_values::long_passes(test, &value, is_expandable, run, &mut None)
     });
     match told {
         Ok(Some(passes)) => passes,

@@ -9,7 +9,7 @@ use frond_doc::path::Path;
 use frond_doc::pieces::VisitPart;
 
 use super::evaluate::Run;
-use super::long;
+use super::long_values;
 use super::tree::{Condition, Field, Node};
 
 /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
@@ -88,6 +88,6 @@ fn condition<E>(
             Ok(told)
         }
         Condition::Not(inner) => Ok(self::condition(inner, path, run, reach)?.map(|holds| !holds)),
-        Condition::Test(test) => reach(path, &mut |met| long::passes(test, met, run)),
+        Condition::Test(test) => reach(path, &mut |met| long_values::passes(test, met, run)),
     }
 }

@@ -11,7 +11,7 @@ use frond_doc::pieces::{ReachedPart, VisitPart};
 use frond_doc::{Document, Value};
 
 use super::evaluate::{self, Run};
-use super::long;
+use super::long_values;
 use super::tree::{Condition, Node, Test};
 
 /// The position of the element that matched, if one did.
@@ -120,7 +120,7 @@ fn of_met(
         // Their elements are asked too, here.
         (ReachedPart::Long { .. }, Test::Size(_) | Test::Type(_)) => None,
         (ReachedPart::Long { value, position, is_expandable }, _) => {
-            let passes = long::long_passes(test, &value, is_expandable, run, found);
+            let passes = long_values::long_passes(test, &value, is_expandable, run, found);
             *found = position.or(*found).filter(|_| passes == Some(true));
             passes
         }

@@ -17,7 +17,7 @@ use super::text::TextTest;
 use crate::collation::Collation;
 use crate::expression::Expression;
 use crate::geometry::near::Near;
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::script::Script;
 
 /// Filters deeper than this are refused, as MongoDB does; it bounds every recursion over a tree.
@@ -147,7 +147,7 @@ impl Node {
 
     /// Adds what the filter looks at, but for what its expressions and schemas open themselves, and
     /// at least `depth` of what its paths reach; tells whether that is all.
-    pub(crate) fn ask(&self, depth: Depth, asked: &mut Asked) -> bool {
+    pub(crate) fn ask(&self, depth: Depth, asked: &mut NeededPaths) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
                 nodes.iter().all(|node| node.ask(depth, asked))

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf, order};
 use frond_store::budget::Reservation;
 
-use super::divided::{Division, Gather, Gathered, of_same_stage};
 use super::granularity::Granularity;
 use super::group::{Group, OneGroup, group};
+use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};
@@ -21,7 +21,7 @@ use super::{Documents, MEMORY_BYTES_MAX};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Scope, Variables, failure};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 use crate::number::any_type::Number;
 
 /// `$bucketAuto`
@@ -53,8 +53,8 @@ impl Stage for BucketAuto {
         Division::Gathers(self)
     }
 
-    fn asked(&self) -> Asked {
-        self.group.asked()
+    fn needed_paths(&self) -> NeededPaths {
+        self.group.needed_paths()
     }
 
     fn needs(&self) -> Option<Vec<String>> {
@@ -69,19 +69,19 @@ struct SortedParts {
     count: u64,
 }
 
-impl Gather for BucketAuto {
+impl ParallelStage for BucketAuto {
     fn gather(
         self: Arc<Self>,
         input: Input<'_>,
         context: &Context,
-    ) -> Result<Box<dyn Gathered>, QueryError> {
+    ) -> Result<Box<dyn PartialResult>, QueryError> {
         let (sorted, count) = self.sorted(input, context)?;
         Ok(Box::new(SortedParts { stage: self, parts: vec![sorted], count }))
     }
 }
 
-impl Gathered for SortedParts {
-    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+impl PartialResult for SortedParts {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
         let SortedParts { parts, count, .. } = *of_same_stage::<SortedParts>(next);
         self.parts.extend(parts);
         self.count += count;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 
 use super::Documents;
-use super::divided::{Division, Gather, Gathered, of_same_stage};
+use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::stage::{Context, Counter, Stage, lazily};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$count`, with the field that tells the count.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ impl Stage for Count {
         Ok(Input::Documents(self.over(Input::Rows(rows))))
     }
 
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn needs(&self) -> Option<Vec<String>> {
@@ -57,19 +57,19 @@ struct Counted {
     count: i64,
 }
 
-impl Gather for Count {
+impl ParallelStage for Count {
     fn gather(
         self: Arc<Self>,
         input: Input<'_>,
         _: &Context,
-    ) -> Result<Box<dyn Gathered>, QueryError> {
+    ) -> Result<Box<dyn PartialResult>, QueryError> {
         let count = count(input)?;
         Ok(Box::new(Counted { stage: self, count }))
     }
 }
 
-impl Gathered for Counted {
-    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+impl PartialResult for Counted {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
         self.count += of_same_stage::<Counted>(next).count;
         Ok(())
     }

@@ -30,7 +30,7 @@ use super::time_unit::TimeUnit;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::number::any_type::Number;
 
 /// More documents than these aren't made: MongoDB's limit.
@@ -133,8 +133,8 @@ impl Stage for Densify {
         }))
     }
 
-    fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         for path in std::iter::once(&self.field).chain(&self.partition) {
             asked.add(&path.join("."), Depth::Whole);
         }

@@ -1,7 +1,7 @@
 //! The stages of a pipeline as they run, as documents: what `explain` tells.
 //!
 //! A `$match` is taken apart into the conditions that are written beside one another, and each goes
-//! as far to the front as [`forward`](super::forward) lets it; then neighbours are one `$match`
+//! as far to the front as [`pushdown`](super::pushdown) lets it; then neighbours are one `$match`
 //! again. Which documents come to the planner's notice is decided by the parsed stages alone: this
 //! is their shape for readers.
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
-use super::forward::{CONDITIONS_MAX, may_pass};
 use super::parse::StageParser;
+use super::pushdown::{CONDITIONS_MAX, may_pass};
 use super::stage::Stage;
 use super::table;
 use crate::collation::Collation;

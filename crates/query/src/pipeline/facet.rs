@@ -14,15 +14,15 @@ use super::{Documents, Pipeline};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{check_bytes, check_depth, failure, parse_path};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$facet`
 #[derive(Debug)]
 struct Facet(Vec<(String, Pipeline)>);
 
 impl Stage for Facet {
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn run<'a>(

@@ -22,7 +22,7 @@ use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
 use crate::filter::Filter;
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::memory::bytes_of;
 
 /// `$graphLookup`
@@ -128,8 +128,8 @@ impl Stage for GraphLookup {
         Ok(Box::new(input.map(move |document| self.apply(&document?, &context))))
     }
 
-    fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         ask_on_way(&mut asked, self.target.iter().map(String::as_str));
         asked
     }
@@ -181,7 +181,7 @@ impl GraphLookup {
     ) -> Result<(), QueryError> {
         context.resources.check()?;
         let filter = self.filter(batch)?.with_variables(context.variables.clone());
-        let mut asked = Asked::default();
+        let mut asked = NeededPaths::default();
         asked.add("_id", Depth::Whole);
         asked.add(&self.from.parts().join("."), Depth::Whole);
         let depth_path = self.depth_path.iter().flatten();

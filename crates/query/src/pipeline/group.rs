@@ -24,7 +24,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
 use scripted::Made;
 
-use super::divided::{Division, Gather, Gathered, of_same_stage};
+use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
@@ -37,7 +37,7 @@ use crate::error::QueryError;
 use crate::expression::{
     Evaluated, Expression, Scope, Variables, check_bytes, check_depth, failure,
 };
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use frond_store::budget::{Exceeded, Reservation};
 
 /// About what a group takes besides its values.
@@ -102,8 +102,8 @@ impl Stage for Group {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
 
-    fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         let paths = self.fields.iter().flat_map(|field| field.accumulator.sort_paths());
         paths.for_each(|path| asked.add(&path, Depth::Whole));
         asked
@@ -133,12 +133,12 @@ struct GroupsOfPart {
     groups: Groups,
 }
 
-impl Gather for Group {
+impl ParallelStage for Group {
     fn gather(
         self: Arc<Self>,
         input: Input<'_>,
         context: &Context,
-    ) -> Result<Box<dyn Gathered>, QueryError> {
+    ) -> Result<Box<dyn PartialResult>, QueryError> {
         let resources = of_groups(&context.resources);
         let mut groups = Groups { is_part: true, ..Groups::new(resources.reservation()) };
         input.visit(&mut |document| {
@@ -150,8 +150,8 @@ impl Gather for Group {
     }
 }
 
-impl Gathered for GroupsOfPart {
-    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+impl PartialResult for GroupsOfPart {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
         let next = of_same_stage::<GroupsOfPart>(next).groups;
         let Groups { positions, mut groups, bytes, reservation, .. } = next;
         self.groups.bytes += bytes;

@@ -9,7 +9,7 @@ use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::failure;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 use crate::number::any_type::Number;
 
 /// `$limit`
@@ -25,8 +25,8 @@ impl Stage for Limit {
         Ok(Box::new(input.take(self.0)))
     }
 
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn rows(&self) -> Rows {

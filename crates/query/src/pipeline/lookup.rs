@@ -27,7 +27,7 @@ use crate::expression::{
     Elements, Evaluated, Expression, Scope, check_depth, check_name, failure, parse_path,
 };
 use crate::filter::Filter;
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::memory::RequestMemory;
 use batch::BatchRun;
 
@@ -91,8 +91,8 @@ impl Stage for Lookup {
         })))
     }
 
-    fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         ask_on_way(&mut asked, self.target.iter().map(String::as_str));
         if let Some(equality) = &self.equality {
             asked.add(&equality.local_name(), Depth::Whole);

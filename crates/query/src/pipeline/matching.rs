@@ -5,14 +5,14 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
-use super::divided::Division;
+use super::parallel::Division;
 use super::parse::StageParser;
 use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::stage::{Context, Stage, asked_ahead};
 use crate::error::QueryError;
 use crate::expression::failure;
 use crate::filter::{Filter, near_not_allowed};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$match`
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl Stage for Match {
         Ok(Input::Rows(Box::new(Passed { rows, stage })))
     }
 
-    fn asked(&self) -> Asked {
-        self.0.asked()
+    fn needed_paths(&self) -> NeededPaths {
+        self.0.needed_paths()
     }
 
     fn division(self: Arc<Self>) -> Division {

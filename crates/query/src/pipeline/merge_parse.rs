@@ -11,7 +11,7 @@ use super::{Documents, Pipeline, of_id, storable};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Variables, check_name, failure, parse_path};
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 
 /// `$merge`
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Stage for MergeStage {
         Ok(Box::new(std::iter::empty()))
     }
 
-    fn asked(&self) -> Asked {
+    fn needed_paths(&self) -> NeededPaths {
         let mut asked = of_id();
         self.merge.on.iter().for_each(|path| asked.add(path, Depth::Whole));
         asked

@@ -10,7 +10,7 @@ use super::{Documents, of_id, storable};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::failure;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$out`
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Stage for Out {
         Ok(Box::new(std::iter::empty()))
     }
 
-    fn asked(&self) -> Asked {
+    fn needed_paths(&self) -> NeededPaths {
         of_id()
     }
 

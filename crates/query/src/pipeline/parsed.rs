@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
+use super::field_positions::TouchedPaths;
 use super::geo_near::GeoNear;
-use super::places::TouchedPaths;
 use super::stage::{Counter, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::{NotedConstant, Variables, compute, undefined};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
-use super::divided::Division;
+use super::parallel::Division;
 use super::parse::{StageParser, one};
 use super::rows::{Input, Pass, Passed, Rows as Lent, Visit};
 use super::shape::Shape;
@@ -13,7 +13,7 @@ use super::shape_parse;
 use super::stage::{Context, Rows, Stage, asked_ahead};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// A stage that makes one document of one document.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ impl Stage for Project {
         self.0.keeps(path)
     }
 
-    fn asked(&self) -> Asked {
-        self.0.asked()
+    fn needed_paths(&self) -> NeededPaths {
+        self.0.needed_paths()
     }
 
     fn division(self: Arc<Self>) -> Division {

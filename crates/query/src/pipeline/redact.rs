@@ -9,12 +9,12 @@ use std::sync::Arc;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, ElementType, Value, ValueBuf};
 
 use super::Documents;
-use super::divided::Division;
+use super::parallel::Division;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Stage};
 use crate::error::QueryError;
 use crate::expression::{Binding, Evaluated, Expression, Scope, Variables, failure};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// The values of the variables that decide.
 const DECISIONS: [(&str, &str); 3] = [("DESCEND", "descend"), ("KEEP", "keep"), ("PRUNE", "prune")];
@@ -46,8 +46,8 @@ impl Stage for Redact {
         Division::Each
     }
 
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value};
 
 use super::Documents;
-use super::divided::Division;
+use super::parallel::Division;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_depth, failure};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$replaceRoot`
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl Stage for ReplaceRoot {
         Ok(Box::new(input.map(move |document| self.apply(document?.view(), &variables))))
     }
 
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn division(self: Arc<Self>) -> Division {

@@ -13,7 +13,7 @@ use frond_doc::{Document, DocumentBuf};
 use super::Documents;
 use crate::cores::Workers;
 use crate::error::QueryError;
-use crate::large::{Asked, Large};
+use crate::large::{Large, NeededPaths};
 
 /// Is shown a document; answers whether to go on.
 pub type Visit<'v> = dyn FnMut(Document<'_>) -> Result<bool, QueryError> + 'v;
@@ -80,7 +80,7 @@ impl<'a> Input<'a> {
     }
 
     /// The documents with what is asked for: values that are references are opened.
-    pub(super) fn with(self, asked: Asked, large: &Large) -> Input<'a> {
+    pub(super) fn with(self, asked: NeededPaths, large: &Large) -> Input<'a> {
         if !large.is_met() {
             return self;
         }
@@ -111,7 +111,7 @@ impl<'a> From<Documents<'a>> for Input<'a> {
 /// Rows with what is asked for.
 struct Opened<'a> {
     rows: Box<dyn Rows + 'a>,
-    asked: Asked,
+    asked: NeededPaths,
     large: Large,
 }
 

@@ -10,7 +10,7 @@ use super::stage::{Context, Stage, lazily};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{failure, random, random_share};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 use crate::metadata::{self, MetadataKind};
 use crate::number::any_type::Number;
 use frond_store::budget::Reservation;
@@ -20,8 +20,8 @@ use frond_store::budget::Reservation;
 struct Sample(usize);
 
 impl Stage for Sample {
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn run<'a>(

@@ -2,10 +2,10 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 
 /// Has each value on the way to `parts` looked at, the last one too.
-pub(super) fn ask_on_way<'p>(asked: &mut Asked, parts: impl Iterator<Item = &'p str>) {
+pub(super) fn ask_on_way<'p>(asked: &mut NeededPaths, parts: impl Iterator<Item = &'p str>) {
     let mut place = asked;
     for part in parts {
         place = place.field(part);

@@ -26,7 +26,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
 use crate::expression::{failure, parse_path};
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::sort::SortPattern;
 use frond_store::budget::{Exceeded, Reservation};
 
@@ -61,8 +61,8 @@ impl Stage for SetWindowFields {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
 
-    fn asked(&self) -> Asked {
-        let mut asked = self.sort.as_ref().map(SortPattern::asked).unwrap_or_default();
+    fn needed_paths(&self) -> NeededPaths {
+        let mut asked = self.sort.as_ref().map(SortPattern::needed_paths).unwrap_or_default();
         for (path, function) in &self.output {
             ask_on_way(&mut asked, path.iter().map(String::as_str));
             function.sort_paths().for_each(|path| asked.add(&path, Depth::Whole));

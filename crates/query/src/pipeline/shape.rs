@@ -13,7 +13,7 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::memory::{Charge, bytes_of};
 
 /// What becomes of the fields that no rule names.
@@ -71,7 +71,7 @@ impl Tree {
     }
 
     /// Adds what is on the way to rules below these.
-    fn ask(&self, asked: &mut Asked) {
+    fn ask(&self, asked: &mut NeededPaths) {
         for (name, rule) in &self.rules {
             if let Rule::Nested(inner) = rule {
                 let field = asked.field(name);
@@ -122,8 +122,8 @@ impl Shape {
     }
 
     /// What of documents the rules look at: what is on the way to a rule.
-    pub(super) fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    pub(super) fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         self.root.ask(&mut asked);
         asked
     }

@@ -9,7 +9,7 @@ use super::limit::count;
 use super::parse::{StageParser, one};
 use super::stage::{Context, Rows, Stage};
 use crate::error::QueryError;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$skip`
 #[derive(Debug)]
@@ -34,8 +34,8 @@ impl Stage for Skip {
         })))
     }
 
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn skipping(&self, count: usize) -> Option<Arc<dyn Stage>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::Value;
 
 use super::Documents;
-use super::divided::{Division, Gather, Gathered, of_same_stage};
+use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
 use super::rows::{Input, Rows as Lent};
 use super::sorter::{Sorted, Sorter};
@@ -13,7 +13,7 @@ use super::stage::{Context, Rows, Stage, lazily};
 use crate::error::QueryError;
 use crate::examined;
 use crate::expression::failure;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 use crate::metadata::{self, MetadataKind};
 use crate::sort::SortPattern;
 
@@ -38,8 +38,8 @@ impl Stage for Sort {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
 
-    fn asked(&self) -> Asked {
-        self.0.asked()
+    fn needed_paths(&self) -> NeededPaths {
+        self.0.needed_paths()
     }
 
     fn order(&self) -> Option<&SortPattern> {
@@ -61,20 +61,20 @@ struct SortedParts {
     wanted: usize,
 }
 
-impl Gather for Sort {
+impl ParallelStage for Sort {
     fn gather(
         self: Arc<Self>,
         input: Input<'_>,
         context: &Context,
-    ) -> Result<Box<dyn Gathered>, QueryError> {
+    ) -> Result<Box<dyn PartialResult>, QueryError> {
         let wanted = context.wanted.unwrap_or(usize::MAX);
         let parts = vec![self.sorted(input, context)?];
         Ok(Box::new(SortedParts { parts, wanted }))
     }
 }
 
-impl Gathered for SortedParts {
-    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError> {
+impl PartialResult for SortedParts {
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError> {
         self.parts.extend(of_same_stage::<SortedParts>(next).parts);
         Ok(())
     }

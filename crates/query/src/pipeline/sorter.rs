@@ -1,6 +1,6 @@
 //! Sorting any number of documents by their keys' bytes, stable, in bounded memory.
 //!
-//! 1. Entries are copied into blocks ([`kept`]) until they take the memory that is allowed; then
+//! 1. Entries are copied into blocks ([`buffer`]) until they take the memory that is allowed; then
 //!    they are sorted and written to a file, a *run* ([`run`]).
 //! 2. [`FAN_IN`] runs of one level that follow one another are merged into one of the next level,
 //!    so that few are ever read at once, and each entry is written once a level.
@@ -12,7 +12,7 @@
 //! 5. Where only the first so many are wanted, the worse half is dropped before anything is
 //!    written, and what is no better than the worst of those that are left is not even copied.
 
-mod kept;
+mod buffer;
 mod run;
 
 use std::cmp::{Ordering, Reverse};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf};
 
-use self::kept::Kept;
+use self::buffer::SortBuffer;
 use self::run::{Run, RunWriter};
 use super::spill::{Resources, Spill};
 use crate::error::QueryError;
@@ -44,7 +44,7 @@ pub struct Sorter<'r> {
     resources: &'r Resources,
     /// How many of the first are wanted.
     wanted: usize,
-    kept: Kept,
+    kept: SortBuffer,
     /// As many as wanted are known whose keys aren't above it: none from it on is wanted.
     bar: Option<Vec<u8>>,
     /// In the order of their entries; levels never rise.
@@ -54,7 +54,7 @@ pub struct Sorter<'r> {
 impl<'r> Sorter<'r> {
     /// Sorts for `stage`; only the first `wanted` documents will be asked for.
     pub fn new(stage: &'static str, resources: &'r Resources, wanted: usize) -> Sorter<'r> {
-        let kept = Kept::new(resources.reservation());
+        let kept = SortBuffer::new(resources.reservation());
         Sorter { stage, resources, wanted, kept, bar: None, runs: Vec::new() }
     }
 
@@ -123,7 +123,7 @@ impl<'r> Sorter<'r> {
 
     /// Makes one run of several.
     fn merge(&self, runs: Vec<Run>, level: u32, spill: &Arc<dyn Spill>) -> Result<Run, QueryError> {
-        let nothing = Kept::new(self.resources.reservation());
+        let nothing = SortBuffer::new(self.resources.reservation());
         let merged = Sorted::of(runs, nothing, self.wanted)?;
         let mut writer = RunWriter::new(spill.create()?);
         for (count, entry) in merged.enumerate() {
@@ -217,14 +217,14 @@ pub struct Sorted {
     heap: BinaryHeap<Reverse<Head>>,
     runs: Vec<Source>,
     /// What is in memory, if there are no runs.
-    kept: Option<Kept>,
+    kept: Option<SortBuffer>,
     /// Of what is kept, how many came out.
     position: usize,
     left: usize,
 }
 
 impl Sorted {
-    fn of(runs: Vec<Run>, kept: Kept, wanted: usize) -> Result<Sorted, QueryError> {
+    fn of(runs: Vec<Run>, kept: SortBuffer, wanted: usize) -> Result<Sorted, QueryError> {
         let runs = runs.into_iter().map(Source::Run).collect();
         Sorted::of_sources(runs, Some(kept), wanted)
     }
@@ -239,7 +239,7 @@ impl Sorted {
 
     fn of_sources(
         runs: Vec<Source>,
-        kept: Option<Kept>,
+        kept: Option<SortBuffer>,
         wanted: usize,
     ) -> Result<Sorted, QueryError> {
         let mut sorted = Sorted { heap: BinaryHeap::new(), runs, kept, position: 0, left: wanted };

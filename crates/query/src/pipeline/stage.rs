@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
-use super::divided::Division;
 use super::geo_near::GeoNear;
+use super::parallel::Division;
 use super::rows::{Input, Rows as Lent};
 use super::shape::Shape;
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::Variables;
 use crate::filter::Filter;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 use crate::memory::RequestMemory;
 use crate::metadata::Metadata;
-use crate::script_batches::Ahead;
+use crate::script_batches::BatchReader;
 use crate::sort::SortPattern;
 
 /// What stages see besides the documents.
@@ -39,7 +39,7 @@ impl Context {
         database: Option<&str>,
         collection: &str,
         filter: &Filter,
-        asked: Asked,
+        asked: NeededPaths,
     ) -> Result<Documents<'static>, QueryError> {
         let documents = self.collections.find(database, collection, filter)?;
         let large = self.variables.large().clone();
@@ -95,8 +95,8 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
 
     /// At what of documents the stage looks by itself: other values may be references. Its
     /// expressions open what they want.
-    fn asked(&self) -> Asked {
-        Asked::all()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::all()
     }
 
     /// What it makes of each document's fields, if it does nothing else.
@@ -167,12 +167,13 @@ pub(super) trait Counter {
 
 /// What `ask`, which runs scripts, makes of each of the documents, if anything: several are asked
 /// together.
-pub(super) fn asked_ahead<'a>(
+pub(super) fn needed_ahead<'a>(
     mut input: Documents<'a>,
     memory: RequestMemory,
     ask: impl Fn(&DocumentBuf) -> Result<Option<DocumentBuf>, QueryError> + Send + 'a,
 ) -> Documents<'a> {
-    let mut ahead: Ahead<DocumentBuf, Option<DocumentBuf>, QueryError> = Ahead::default();
+    let mut ahead: BatchReader<DocumentBuf, Option<DocumentBuf>, QueryError> =
+        BatchReader::default();
     let mut read = move || {
         let document = input.next().transpose()?;
         Ok(document.map(|document| {

@@ -7,7 +7,7 @@ use frond_doc::{DocumentBuf, Value};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::check_depth;
-use crate::large::{Asked, Depth, Large};
+use crate::large::{Depth, Large, NeededPaths};
 
 /// A stream of documents.
 pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>> + Send + 'a>;
@@ -17,8 +17,8 @@ pub type Documents<'a> = Box<dyn Iterator<Item = Result<DocumentBuf, QueryError>
 pub const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// The `_id` alone.
-pub(super) fn of_id() -> Asked {
-    let mut asked = Asked::default();
+pub(super) fn of_id() -> NeededPaths {
+    let mut asked = NeededPaths::default();
     asked.add("_id", Depth::Whole);
     asked
 }
@@ -35,7 +35,7 @@ pub(super) fn storable<'a>(documents: Documents<'a>, large: &Large) -> Documents
         if !has_deepened(document.view()) {
             return Ok(document);
         }
-        let whole = large.open_document(&Asked::all(), document)?;
+        let whole = large.open_document(&NeededPaths::all(), document)?;
         check_depth(Value::Document(whole.view()), 1)?;
         Ok(whole)
     }))

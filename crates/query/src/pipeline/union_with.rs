@@ -10,7 +10,7 @@ use super::{Documents, Pipeline};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::failure;
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// `$unionWith`
 #[derive(Debug)]
@@ -23,8 +23,8 @@ struct UnionWith {
 }
 
 impl Stage for UnionWith {
-    fn asked(&self) -> Asked {
-        Asked::default()
+    fn needed_paths(&self) -> NeededPaths {
+        NeededPaths::default()
     }
 
     fn run<'a>(

@@ -6,14 +6,14 @@ use frond_doc::path::Path;
 use frond_doc::raw::RawElements;
 use frond_doc::{DocumentBuf, Value, ValueBuf};
 
-use super::divided::Division;
+use super::parallel::Division;
 use super::parse::{StageParser, one};
 use super::set_path::{ask_on_way, set_path};
 use super::stage::{Context, Stage};
 use super::{Documents, Resources};
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
-use crate::large::Asked;
+use crate::large::NeededPaths;
 
 /// Whether to stop is asked once for so many elements.
 const CHECK_COUNT: usize = 256;
@@ -41,8 +41,8 @@ impl Stage for Unwind {
         })))
     }
 
-    fn asked(&self) -> Asked {
-        let mut asked = Asked::default();
+    fn needed_paths(&self) -> NeededPaths {
+        let mut asked = NeededPaths::default();
         ask_on_way(&mut asked, self.path.parts().iter().map(AsRef::as_ref));
         if let Some(path) = &self.position_path {
             ask_on_way(&mut asked, path.iter().map(String::as_str));

@@ -9,7 +9,7 @@ use frond_testkit::Random;
 use frond_testkit::random::{for_seeds, seeds};
 
 use super::defect::{Defect, plant};
-use super::{IndexFacts, IndexScan, KeyStanding, Plan, Question, plan};
+use super::{IndexFacts, IndexScan, KeyPlacement, Plan, PlanRequest, plan};
 use crate::filter::Filter;
 use crate::index::{IndexShape, ShapeOptions};
 use crate::sort::SortPattern;
@@ -221,7 +221,7 @@ fn fits(scan: &IndexScan, parts: &[bool], key: &[u8]) -> bool {
     for (place, descending) in parts.iter().enumerate() {
         let part = key::skip(&mut rest, *descending).expect("a key of the index");
         let mut checks = scan.checks.iter().filter(|check| check.place == place);
-        if checks.any(|check| check.standing(part, scan.descending) != KeyStanding::Within) {
+        if checks.any(|check| check.standing(part, scan.descending) != KeyPlacement::Within) {
             return false;
         }
     }
@@ -333,7 +333,7 @@ fn round(random: &mut Random) -> Option<String> {
                 ranges.iter().map(|range| within(entries, range).count() as u64).sum()
             };
             let (sort, limit, skip, distinct) = (sort.as_ref(), None, 0, None);
-            let question = Question {
+            let question = PlanRequest {
                 filter: &filter,
                 sort,
                 limit,

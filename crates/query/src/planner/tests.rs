@@ -3,7 +3,7 @@
 use frond_doc::key::Bounds;
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{IndexFacts, IndexScan, KeyStanding, PartCheck, Plan, Question, only_ids, plan};
+use super::{IndexFacts, IndexScan, KeyPlacement, PartCheck, Plan, PlanRequest, only_ids, plan};
 use crate::filter::Filter;
 use crate::index::{FLAG_NESTED, FLAG_UNTOLD, IndexShape, field_flag};
 use crate::sort::SortPattern;
@@ -48,7 +48,7 @@ fn shown(indexes: &[&str], filter: &str, order: &str) -> String {
         [all] if *all == Bounds::all() => 1000,
         _ => bounds.len() as u64 * 10,
     };
-    let question = Question {
+    let question = PlanRequest {
         filter: &filter,
         sort: Some(&order),
         limit: None,
@@ -103,7 +103,7 @@ fn a_list_of_ids_is_scanned_as_the_planner_would() {
         let order = sort(order);
         for text in told {
             let filter = Filter::parse(json(text).view()).expect(text);
-            let question = Question {
+            let question = PlanRequest {
                 filter: &filter,
                 sort: Some(&order),
                 limit: None,
@@ -227,7 +227,7 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
     let nine = key::of_value(frond_doc::Value::Int32(9));
     for (text, holds_nine) in [(r#"{"a": 1}"#, false), (r#"{"a": 1} multikey"#, true)] {
         let indexes = [index(text)];
-        let question = Question {
+        let question = PlanRequest {
             filter: &filter,
             sort: None,
             limit: None,
@@ -253,7 +253,7 @@ fn bounds_of_two_conditions_meet_only_without_arrays() {
 fn plan_by(pattern: &str, filter: &str) -> Plan {
     let indexes = [index(pattern)];
     let parsed = Filter::parse(json(filter).view()).expect(filter);
-    let question = Question {
+    let question = PlanRequest {
         filter: &parsed,
         sort: None,
         limit: None,
@@ -353,15 +353,15 @@ fn checks_tell_where_to_go_on() {
     };
     let check = PartCheck::new(1, vec![bounds(b"f", b"h"), bounds(b"b", b"d")]);
     for (part, forwards, backwards) in [
-        (&b"a"[..], KeyStanding::Outside(Some(b"b"[..].into())), KeyStanding::Outside(None)),
-        (b"b", KeyStanding::Within, KeyStanding::Within),
+        (&b"a"[..], KeyPlacement::Outside(Some(b"b"[..].into())), KeyPlacement::Outside(None)),
+        (b"b", KeyPlacement::Within, KeyPlacement::Within),
         (
             b"d",
-            KeyStanding::Outside(Some(b"f"[..].into())),
-            KeyStanding::Outside(Some(b"d"[..].into())),
+            KeyPlacement::Outside(Some(b"f"[..].into())),
+            KeyPlacement::Outside(Some(b"d"[..].into())),
         ),
-        (b"g", KeyStanding::Within, KeyStanding::Within),
-        (b"h", KeyStanding::Outside(None), KeyStanding::Outside(Some(b"h"[..].into()))),
+        (b"g", KeyPlacement::Within, KeyPlacement::Within),
+        (b"h", KeyPlacement::Outside(None), KeyPlacement::Outside(Some(b"h"[..].into()))),
     ] {
         assert_eq!(check.standing(part, false), forwards, "{part:?}");
         assert_eq!(check.standing(part, true), backwards, "{part:?}");

@@ -60,7 +60,7 @@ fn position_in(
     if let Some(told) = filter.position_by(&mut |path, visit| large.reach(document, path, visit))? {
         return Ok(told);
     }
-    let opened = large.opened(&filter.asked_by_elements(), document)?;
+    let opened = large.opened(&filter.needed_paths_by_element(), document)?;
     Ok(filter.matches_position(opened.as_ref().map_or(document, DocumentBuf::view)).1)
 }
 

@@ -70,7 +70,7 @@ enum Cost {
 
 /// A pattern that PCRE2 searches.
 #[derive(Debug)]
-pub(super) struct Trying {
+pub(super) struct Backtracker {
     /// The items at its beginning, such as `(*UTF)`.
     items: String,
     body: String,
@@ -171,11 +171,15 @@ fn reason(error: &pcre2::Error) -> String {
     text.strip_prefix(&beginning).unwrap_or(&text).to_owned()
 }
 
-impl Trying {
+impl Backtracker {
     /// A pattern that PCRE2 takes; `parsed` is its body.
-    pub(super) fn new(beginning: &Beginning<'_>, flags: Flags, parsed: Option<&Parsed>) -> Trying {
+    pub(super) fn new(
+        beginning: &Beginning<'_>,
+        flags: Flags,
+        parsed: Option<&Parsed>,
+    ) -> Backtracker {
         let parsed = parsed.filter(|_| !beginning.changes);
-        Trying {
+        Backtracker {
             items: beginning.items.clone(),
             body: beginning.body.to_owned(),
             flags,
@@ -348,7 +352,7 @@ fn cost(node: &Node) -> Cost {
     for (position, part) in parts.iter().enumerate() {
         match part {
             Node::Look(_) => {}
-            Node::Group(Kind::Around(_), inner) if is_cheap(inner) => {
+            Node::Group(Kind::Lookaround(_), inner) if is_cheap(inner) => {
                 ahead += u64::from(!is_short(inner));
             }
             _ => {
@@ -368,7 +372,9 @@ fn is_cheap(node: &Node) -> bool {
         Node::Empty | Node::Letter(_) | Node::Set(_) | Node::Look(_) | Node::LineEnd => true,
         Node::Opaque(opaque) => *opaque != Opaque::Many,
         Node::Group(Kind::Plain | Kind::Capture(_), inner) => is_cheap(inner),
-        Node::Group(Kind::Atomic | Kind::Around(_), inner) => is_cheap(inner) && is_short(inner),
+        Node::Group(Kind::Atomic | Kind::Lookaround(_), inner) => {
+            is_cheap(inner) && is_short(inner)
+        }
         Node::Repeat(repeat) => !(repeat.possessive && runs(repeat)) && is_cheap(&repeat.node),
         Node::Sequence(parts) | Node::Choice(parts) => parts.iter().all(is_cheap),
     }
@@ -397,11 +403,11 @@ mod tests {
     use super::super::syntax;
     use super::*;
 
-    fn of(source: &str) -> Trying {
+    fn of(source: &str) -> Backtracker {
         let flags = Flags::default();
         let beginning = beginning(source);
         let parsed = syntax::parse(beginning.body, flags);
-        Trying::new(&beginning, flags, parsed.as_ref())
+        Backtracker::new(&beginning, flags, parsed.as_ref())
     }
 
     #[test]

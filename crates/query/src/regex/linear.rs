@@ -265,8 +265,8 @@ impl Maker {
                 Some(Hir::capture(Capture { index, name: None, sub }))
             }
             (Kind::Capture(_) | Kind::Atomic, false) => self.make(inner, is_tail),
-            (Kind::Around(_), false) => Some(Hir::empty()),
-            (Kind::Atomic | Kind::Around(_), true) => None,
+            (Kind::Lookaround(_), false) => Some(Hir::empty()),
+            (Kind::Atomic | Kind::Lookaround(_), true) => None,
         }
     }
 

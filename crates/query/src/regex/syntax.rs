@@ -69,12 +69,12 @@ pub(super) enum Kind {
     /// `(?>...)`
     Atomic,
     /// What looks around.
-    Around(Around),
+    Lookaround(Lookaround),
 }
 
 /// Where a group looks, and for what.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Around {
+pub(super) enum Lookaround {
     /// `(?=...)`
     Ahead,
     /// `(?!...)`
@@ -498,10 +498,10 @@ impl Parser<'_> {
             (">", Kind::Atomic),
             // Its groups have other numbers.
             ("|", Kind::Atomic),
-            ("=", Kind::Around(Around::Ahead)),
-            ("!", Kind::Around(Around::NotAhead)),
-            ("<=", Kind::Around(Around::Behind)),
-            ("<!", Kind::Around(Around::NotBehind)),
+            ("=", Kind::Lookaround(Lookaround::Ahead)),
+            ("!", Kind::Lookaround(Lookaround::NotAhead)),
+            ("<=", Kind::Lookaround(Lookaround::Behind)),
+            ("<!", Kind::Lookaround(Lookaround::NotBehind)),
         ] {
             if self.take(text) {
                 self.odd |= kind != Kind::Plain;

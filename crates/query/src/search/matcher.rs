@@ -14,7 +14,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::TextSpec;
 use super::language::Language;
-use super::query::{Asked, TextSearch};
+use super::query::{ParsedSearch, TextSearch};
 use super::score;
 use super::texts::{self, Text};
 use super::tokens::{self, Sensitivity, StopWords};
@@ -50,7 +50,7 @@ impl TextMatcher {
                 QueryError::new(Code::BadValue, message)
             })?,
         };
-        let Asked { words, negated_words, phrases, negated_phrases } = &search.asked;
+        let ParsedSearch { words, negated_words, phrases, negated_phrases } = &search.asked;
         let sensitivity = search.sensitivity;
         Ok(TextMatcher {
             spec: spec.clone(),

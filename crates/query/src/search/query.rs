@@ -14,7 +14,7 @@ use crate::error::QueryError;
 /// A parsed `$text`, which isn't asked of an index yet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TextSearch {
-    pub(super) asked: Asked,
+    pub(super) asked: ParsedSearch,
     /// `$language`; `None`: the index's.
     pub(super) language: Option<String>,
     pub(super) sensitivity: Sensitivity,
@@ -22,7 +22,7 @@ pub struct TextSearch {
 
 /// A `$search`, taken apart.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Asked {
+pub(super) struct ParsedSearch {
     /// Words, divided by white space.
     pub(super) words: String,
     /// Words that must not be there.
@@ -53,7 +53,7 @@ impl TextSearch {
             return Err(QueryError::new(Code::BadValue, "extra fields in $text"));
         }
         Ok(TextSearch {
-            asked: Asked::parse(search),
+            asked: ParsedSearch::parse(search),
             language: language.map(str::to_owned),
             sensitivity: Sensitivity { case, marks },
         })
@@ -87,9 +87,9 @@ fn is_space(letter: char) -> bool {
     matches!(letter, '\n' | '\u{b}' | '\u{c}' | '\r' | ' ')
 }
 
-impl Asked {
-    fn parse(search: &str) -> Asked {
-        let mut asked = Asked::default();
+impl ParsedSearch {
+    fn parse(search: &str) -> ParsedSearch {
+        let mut asked = ParsedSearch::default();
         let mut is_negated = false;
         let mut phrase_start: Option<usize> = None;
         let mut is_behind_space = true;
@@ -151,7 +151,8 @@ mod tests {
 
     /// Words, negated words, phrases, negated phrases: `a b | c | d e | f`.
     fn check(search: &str, expected: &str) {
-        let Asked { words, negated_words, phrases, negated_phrases } = Asked::parse(search);
+        let ParsedSearch { words, negated_words, phrases, negated_phrases } =
+            ParsedSearch::parse(search);
         let found = [
             words.trim_end().to_owned(),
             negated_words.trim_end().to_owned(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use frond_doc::DocumentBuf;
 use frond_doc::key::{self, Bounds};
 use frond_query::index::IndexShape;
-use frond_query::planner::{self, IndexFacts, IndexScan, KeyStanding, Plan, Question};
+use frond_query::planner::{self, IndexFacts, IndexScan, KeyPlacement, Plan, PlanRequest};
 use frond_query::sort::SortField;
 use frond_query::{Filter, SortPattern};
 use frond_testkit::Random;
@@ -83,7 +83,7 @@ fn scan_holds(scan: &IndexScan, facts: &IndexFacts, key: &[u8]) -> bool {
         .map(|descending| key::skip(&mut rest, *descending).expect("a whole part"))
         .collect();
     let fits = |check: &frond_query::planner::PartCheck| {
-        check.standing(parts[check.place], false) == KeyStanding::Within
+        check.standing(parts[check.place], false) == KeyPlacement::Within
     };
     holds(&scan.ranges, key) && scan.checks.iter().all(fits)
 }
@@ -115,7 +115,7 @@ fn bounds_hold_every_document_that_passes() {
         let filter = model::Filter::Logic("$and", parts);
         let parsed = Filter::parse(filter.to_bson().view()).expect("a filter");
         let facts = std::slice::from_ref(&collection.facts);
-        let question = Question {
+        let question = PlanRequest {
             filter: &parsed,
             sort: None,
             limit: None,
@@ -208,7 +208,7 @@ fn elements_bound_parts_together() {
         let filter = json(&format!(r#"{{"$and": [{}]}}"#, parts.join(",")));
         let parsed = Filter::parse(filter.view()).expect("a filter");
         let indexes = std::slice::from_ref(&facts);
-        let question = Question {
+        let question = PlanRequest {
             filter: &parsed,
             sort: None,
             limit: None,
@@ -244,7 +244,7 @@ fn ids_are_within_the_bounds() {
         let mut few = |_: Option<usize>, bounds: &[Bounds]| {
             if bounds == [Bounds::all()] { 100 } else { 1 }
         };
-        let question = Question {
+        let question = PlanRequest {
             filter: &parsed,
             sort: None,
             limit: None,
@@ -281,7 +281,7 @@ fn sorted_scans_are_sorted() {
         wanted.iter_mut().for_each(|field| field.descending ^= backwards);
         let sort = SortPattern { fields: wanted, collation: Default::default() };
         let facts = std::slice::from_ref(&collection.facts);
-        let question = Question {
+        let question = PlanRequest {
             filter: &parsed,
             sort: Some(&sort),
             limit: None,

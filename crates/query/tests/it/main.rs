@@ -3,12 +3,12 @@
 #![allow(clippy::disallowed_methods)]
 
 mod filters;
-mod forward;
 mod hostile;
 mod indexes;
 mod lookups;
 mod model;
 mod pipelines;
+mod pushdown;
 mod spills;
 mod stage_cases;
 mod stages;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frond_query::memory::RequestMemory;
-use frond_query::planner::{IndexFacts, Question};
+use frond_query::planner::{IndexFacts, PlanRequest};
 use frond_query::{Code, Near};
 use frond_tree::{Bounds, Direction};
 
@@ -66,11 +66,11 @@ impl<'a> Candidates<'a> {
     }
 
     /// What the planner is asked.
-    pub fn question<'q>(&'q self, request: Request<'q>) -> Question<'q> {
+    pub fn question<'q>(&'q self, request: Request<'q>) -> PlanRequest<'q> {
         let (filter, sort) = (request.filter, request.order.pattern());
         let (limit, skip, distinct) = (request.limit, request.skip, request.distinct);
         let (indexes, is_by_id) = (&self.facts, request.is_by_id);
-        Question { filter, sort, limit, skip, distinct, indexes, is_by_id }
+        PlanRequest { filter, sort, limit, skip, distinct, indexes, is_by_id }
     }
 
     /// What `ask` answers, which may ask how large ranges are.

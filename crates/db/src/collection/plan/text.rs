@@ -7,7 +7,7 @@
 //! 3. Below an `$or` each branch has an index of its own, or the search is refused.
 
 use frond_query::index::FieldKind;
-use frond_query::planner::{self, Plan, Question};
+use frond_query::planner::{self, Plan, PlanRequest};
 use frond_query::search::{TextMatcher, TextSearch};
 use frond_query::{Code, TextPosition};
 
@@ -61,7 +61,7 @@ pub(super) fn choose(
             })?
         }
         TextPosition::Branch => {
-            let question = Question { distinct: None, ..candidates.question(request) };
+            let question = PlanRequest { distinct: None, ..candidates.question(request) };
             let plan = candidates.counting(reader, collection, request, &mut |range_count| {
                 planner::union_of_indexes(question, range_count)
             })?;

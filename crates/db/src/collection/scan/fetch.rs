@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, key};
-use frond_query::large::{Asked, Depth};
+use frond_query::large::{Depth, NeededPaths};
 use frond_query::metadata::Metadata;
 use frond_query::{Filter, examined};
 use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
@@ -50,7 +50,7 @@ pub(super) struct Fetch<'a> {
     /// Large documents are read in part: what the filter asks for, and these outermost fields.
     pub in_part: Option<Vec<Box<[u8]>>>,
     /// Large documents come out with references, and the filter asks this of them.
-    pub lazily: Option<(LazyLargeDocuments, Asked)>,
+    pub lazily: Option<(LazyLargeDocuments, NeededPaths)>,
     /// Whether nothing is asked of documents but that they are there, and what is found passes.
     pub counts_only: bool,
     /// For each walk, the parts of its keys that tell whether the filter fails.
@@ -327,7 +327,7 @@ impl Fetch<'_> {
         }
         let large = stored(self.reader.store());
         self.filter = self.filter.clone().with_large(&large);
-        let mut names = Asked::default();
+        let mut names = NeededPaths::default();
         for name in self.in_part.iter().flatten() {
             names.field(&String::from_utf8_lossy(name)).look(Depth::Whole);
         }
@@ -336,7 +336,7 @@ impl Fetch<'_> {
             Some(_) => lazily.only(&[]),
             None => lazily,
         };
-        self.lazily = Some((lazily, self.filter.asked()));
+        self.lazily = Some((lazily, self.filter.needed_paths()));
     }
 
     /// `_id` and the outermost fields that were asked for of large documents.
@@ -364,7 +364,7 @@ impl Fetch<'_> {
             if self.reader.may_be_undone(self.documents, &id_key)? {
                 return Ok(Row::whole(id_key, self.reader.large_document(&large)?, Some(large)));
             }
-            let nothing = Asked::default();
+            let nothing = NeededPaths::default();
             let asked = if asks { asked } else { &nothing };
             let fields = lazily.read(&self.reader, &large, asked)?;
             return Ok(Row::part(id_key, fields, Some(large)));

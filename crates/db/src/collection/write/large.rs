@@ -8,7 +8,7 @@ use frond_doc::key;
 use frond_doc::pieces::{LargeDocument, build_referring, has_deepened, has_references, whole};
 use frond_doc::{Document, DocumentBuf, Value as BsonValue};
 use frond_engine::{EngineError, Transaction, TreeId};
-use frond_query::large::{Asked, Depth, Large};
+use frond_query::large::{Depth, Large, NeededPaths};
 use frond_query::update::UpdateContext;
 use frond_query::{Code, Filter};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered};
@@ -317,7 +317,7 @@ impl CollectionWriter<'_> {
         }
         let failed = |error| Error::from(damaged(&large.value(), error));
         let document = large.shallow(store, None).map_err(failed)?;
-        let mut id = Asked::default();
+        let mut id = NeededPaths::default();
         id.add("_id", Depth::Whole);
         Ok(Some(stored(everybodys).open_document(&id, document)?))
     }

@@ -1,5 +1,5 @@
 //! Groups of which clients' scripts make something: the scripts are asked about several groups
-//! together ([`Ahead`]).
+//! together ([`BatchReader`]).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{Documents, Group, Groups, OneGroup};
 use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::memory::RequestMemory;
-use crate::script_batches::Ahead;
+use crate::script_batches::BatchReader;
 
 /// What scripts make of a group's states; `None` of those that run none.
 pub(super) type Made = Vec<Option<Evaluated<'static>>>;
@@ -29,7 +29,7 @@ impl Group {
         groups: Groups,
         memory: RequestMemory,
     ) -> Documents<'static> {
-        let mut ahead: Ahead<OneGroup, Made, QueryError> = Ahead::default();
+        let mut ahead: BatchReader<OneGroup, Made, QueryError> = BatchReader::default();
         let mut waiting = groups.groups.into_iter().flatten();
         let reservation = groups.reservation;
         let mut read = move || {

@@ -19,7 +19,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::filter::Filter;
-use crate::large::{Asked, Depth};
+use crate::large::{Depth, NeededPaths};
 use crate::memory::bytes_of;
 use crate::pipeline::stage::Context;
 use crate::pipeline::{Documents, MEMORY_BYTES_MAX};
@@ -181,7 +181,7 @@ impl<'a> BatchRun<'a> {
         let mut bytes = wanted.bytes;
         let (database, collection) = (stage.database.as_deref(), stage.collection.as_deref());
         let collection = collection.unwrap_or_default();
-        let mut asked = Asked::default();
+        let mut asked = NeededPaths::default();
         asked.add(&equality.foreign_name, Depth::Whole);
         for foreign in context.find(database, collection, &filter, asked)? {
             let foreign = foreign?;

@@ -9,7 +9,7 @@ use super::tree::{Condition, Field, Node, Test};
 
 impl Filter {
     /// Whether both are the same but for their words.
-    pub fn asks_the_same(&self, other: &Filter) -> bool {
+    pub fn is_equivalent(&self, other: &Filter) -> bool {
         form(&self.root) == form(&other.root)
     }
 }
@@ -76,7 +76,7 @@ mod tests {
             let document = extended_json::parse(text).expect("a document");
             Filter::parse(document.view()).expect("a filter")
         };
-        parse(left).asks_the_same(&parse(right))
+        parse(left).is_equivalent(&parse(right))
     }
 
     #[test]

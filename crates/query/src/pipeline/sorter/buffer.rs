@@ -24,7 +24,7 @@ struct Place {
 
 /// The entries.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct SortBuffer {
     blocks: Vec<Vec<u8>>,
     places: Vec<Place>,
     /// Of keys and documents.
@@ -32,10 +32,10 @@ pub(super) struct Kept {
     reservation: Reservation,
 }
 
-impl Kept {
+impl SortBuffer {
     /// Holds nothing, and then what `reservation` allows.
-    pub(super) fn new(reservation: Reservation) -> Kept {
-        Kept { blocks: Vec::new(), places: Vec::new(), bytes: 0, reservation }
+    pub(super) fn new(reservation: Reservation) -> SortBuffer {
+        SortBuffer { blocks: Vec::new(), places: Vec::new(), bytes: 0, reservation }
     }
 
     /// Whether they may stay in memory.
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn sorts_as_keys_compare_and_keeps_what_is_equal_in_order() {
         let keys: [&[u8]; 8] = [b"b", b"", b"\0", b"abcdefgh", b"abcdefghi", b"a", b"b", b"\0\0"];
-        let mut kept = Kept::new(Resources::default().reservation());
+        let mut kept = SortBuffer::new(Resources::default().reservation());
         for (position, key) in keys.iter().enumerate() {
             kept.push(key, &[position as u8; 3000]);
         }

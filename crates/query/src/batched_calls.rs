@@ -9,7 +9,7 @@ use crate::error::QueryError;
 
 /// The calls of one document, in their order.
 #[derive(Default)]
-pub(crate) struct NotedCalls {
+pub(crate) struct BatchedCalls {
     made: Vec<(DocumentBuf, Result<ValueBuf, QueryError>)>,
     /// How many were answered.
     position: usize,
@@ -24,7 +24,7 @@ pub(crate) struct NextCall {
     pub(crate) globals: Option<DocumentBuf>,
 }
 
-impl NotedCalls {
+impl BatchedCalls {
     /// The answer to a call, an error where it was noted; `None` if it is to be made at once. That
     /// is so where it isn't the one of the time before, by a `$rand`: it might never be.
     pub(crate) fn answer(

@@ -8,9 +8,9 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 
 /// No collections at all.
-pub(super) struct Nothing;
+pub(super) struct NoCollections;
 
-impl Collections for Nothing {
+impl Collections for NoCollections {
     fn find(&self, _: Option<&str>, _: &str, _: &Filter) -> Result<Documents<'static>, QueryError> {
         Ok(Box::new(std::iter::empty()))
     }

@@ -22,7 +22,7 @@
 use regex_syntax::hir::{ClassUnicode, Look};
 
 use super::backtracking::Failure;
-use super::syntax::{Around, Kind, Node, Repeat};
+use super::syntax::{Kind, Lookaround, Node, Repeat};
 use crate::memory::RequestMemory;
 
 /// States of all automata together, at most.
@@ -37,7 +37,7 @@ const STEPS_OF_UNIT: usize = 16;
 
 /// A pattern that looks around.
 #[derive(Debug)]
-pub(super) struct Arounds {
+pub(super) struct Lookarounds {
     /// Each asks only what those before it have found out; the last is the pattern itself.
     programs: Vec<Program>,
 }
@@ -103,14 +103,14 @@ impl Positions {
     }
 }
 
-impl Arounds {
+impl Lookarounds {
     /// A pattern; `None` if it looks around nowhere, or has parts that only PCRE2 knows.
-    pub(super) fn compile(node: &Node) -> Option<Arounds> {
+    pub(super) fn compile(node: &Node) -> Option<Lookarounds> {
         let mut maker = Maker { programs: Vec::new(), known: Vec::new(), states: 0 };
         let whole = maker.program(node, Direction::Backwards, 0)?;
         maker.programs.push(whole);
         let looks_around = 1 < maker.programs.len();
-        looks_around.then_some(Arounds { programs: maker.programs })
+        looks_around.then_some(Lookarounds { programs: maker.programs })
     }
 
     /// About what it takes.
@@ -317,11 +317,11 @@ impl Maker {
             Node::Group(Kind::Plain | Kind::Capture(_), inner) => {
                 self.make(making, inner, next, depth)
             }
-            Node::Group(Kind::Around(around), inner) => {
+            Node::Group(Kind::Lookaround(around), inner) => {
                 let program = self.around(*around, inner, depth)?;
                 let place = match around {
-                    Around::Ahead | Around::Behind => Place::Found(program),
-                    Around::NotAhead | Around::NotBehind => Place::NotFound(program),
+                    Lookaround::Ahead | Lookaround::Behind => Place::Found(program),
+                    Lookaround::NotAhead | Lookaround::NotBehind => Place::NotFound(program),
                 };
                 self.push(making, State::Place(place, next))
             }
@@ -358,14 +358,14 @@ impl Maker {
     }
 
     /// The program of a group that looks around.
-    fn around(&mut self, around: Around, inner: &Node, depth: usize) -> Option<usize> {
+    fn around(&mut self, around: Lookaround, inner: &Node, depth: usize) -> Option<usize> {
         let lies_at = std::ptr::from_ref(inner);
         if let Some((_, program)) = self.known.iter().find(|(known, _)| *known == lies_at) {
             return Some(*program);
         }
         let direction = match around {
-            Around::Ahead | Around::NotAhead => Direction::Backwards,
-            Around::Behind | Around::NotBehind => Direction::Forwards,
+            Lookaround::Ahead | Lookaround::NotAhead => Direction::Backwards,
+            Lookaround::Behind | Lookaround::NotBehind => Direction::Forwards,
         };
         let made = self.program(inner, direction, depth)?;
         if GROUPS_MAX <= self.programs.len() {

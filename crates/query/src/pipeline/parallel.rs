@@ -3,11 +3,11 @@
 //!
 //! 1. Each stage declares how it may be divided ([`Division`]). What can be is any number of stages
 //!    that look at one document at a time, and one behind them that gathers all documents before it
-//!    gives any ([`Gather`]). All stages after that run as ever.
+//!    gives any ([`ParallelStage`]). All stages after that run as ever.
 //! 2. The documents' source cuts itself into parts that follow one another
 //!    ([`Rows::parts`](super::LentRows::parts)), where it can and it is worth it.
 //! 3. A thread takes a part through the stages; what the last one has gathered of the parts is put
-//!    together in their order ([`Gathered::append`]).
+//!    together in their order ([`PartialResult::append`]).
 //!
 //! *Invariant*: the answer is, byte for byte, that of one thread, errors included. So each thread
 //! may use only its share of a stage's memory, and where anything fails, in a part or in putting
@@ -29,13 +29,13 @@ pub(super) enum Division {
     /// It makes something of one document after the other, whatever the others are.
     Each,
     /// It gathers all of them; what it gathers of parts can be put together.
-    Gathers(Arc<dyn Gather>),
+    Gathers(Arc<dyn ParallelStage>),
     /// It doesn't.
     Whole,
 }
 
 /// A stage of which parts can be gathered apart.
-pub(super) trait Gather: Send + Sync {
+pub(super) trait ParallelStage: Send + Sync {
     /// Gathers a part of the documents.
     ///
     /// # Errors
@@ -44,16 +44,16 @@ pub(super) trait Gather: Send + Sync {
         self: Arc<Self>,
         input: Input<'_>,
         context: &Context,
-    ) -> Result<Box<dyn Gathered>, QueryError>;
+    ) -> Result<Box<dyn PartialResult>, QueryError>;
 }
 
 /// What a stage has gathered of some documents.
-pub(super) trait Gathered: Any + Send {
+pub(super) trait PartialResult: Any + Send {
     /// Takes what the same stage has gathered of the documents that follow.
     ///
     /// # Errors
     /// If both together aren't known to be what it would have gathered of all of them.
-    fn append(&mut self, next: Box<dyn Gathered>) -> Result<(), QueryError>;
+    fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError>;
 
     /// What the stage makes of them.
     ///
@@ -63,7 +63,7 @@ pub(super) trait Gathered: Any + Send {
 }
 
 /// What the same stage has gathered of other documents.
-pub(super) fn of_same_stage<G: Gathered>(next: Box<dyn Gathered>) -> Box<G> {
+pub(super) fn of_same_stage<G: PartialResult>(next: Box<dyn PartialResult>) -> Box<G> {
     let next: Box<dyn Any> = next;
     next.downcast().expect("both are of one stage")
 }
@@ -89,7 +89,7 @@ pub(super) fn chain<'a>(
 ) -> Result<Input<'a>, QueryError> {
     for (stage, wanted) in stages {
         let context = Context { wanted: *wanted, ..context.clone() };
-        input = input.with(stage.asked(), context.variables.large());
+        input = input.with(stage.needed_paths(), context.variables.large());
         input = match input {
             Input::Documents(documents) => {
                 Input::Documents(Arc::clone(stage).run(documents, &context)?)
@@ -125,7 +125,7 @@ fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Doc
     let parts = parts.into_iter().zip(contexts).collect();
     let gathered = workers.run(parts, |(rows, context): (Box<dyn Rows + '_>, Context)| {
         let input = chain(each, Input::Rows(rows), &context)?;
-        let asked = stages.last().map(|(stage, _)| stage.asked()).unwrap_or_default();
+        let asked = stages.last().map(|(stage, _)| stage.needed_paths()).unwrap_or_default();
         let input = input.with(asked, context.variables.large());
         Arc::clone(&last).gather(input, &context)
     })?;
