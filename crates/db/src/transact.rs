@@ -341,8 +341,8 @@ impl Frond {
         let Terms { durability, interrupt, .. } = *terms;
         match terms.deferred {
             Some(deferred) if !system::changes_catalog(&transaction) => {
-                let goes_on = || interrupt.check().is_ok();
-                let placed = transaction.commit_pending(durability, &goes_on);
+                let keep_going = || interrupt.check().is_ok();
+                let placed = transaction.commit_pending(durability, &keep_going);
                 deferred.add(outcome(placed, interrupt)?, interrupt)
             }
             _ => self.commit(transaction, durability, interrupt),
@@ -358,11 +358,11 @@ impl Frond {
     ) -> Result<(), Error> {
         let change =
             system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
-        let goes_on = || interrupt.check().is_ok();
+        let keep_going = || interrupt.check().is_ok();
         let committed = match change {
             // What is known of the catalog is right only if this waits for what becomes of it.
-            Some(_) => transaction.commit_while(durability, &goes_on),
-            None => transaction.commit_unless_interrupted(durability, &goes_on),
+            Some(_) => transaction.commit_while(durability, &keep_going),
+            None => transaction.commit_unless_interrupted(durability, &keep_going),
         };
         outcome(committed, interrupt).map(drop)
     }

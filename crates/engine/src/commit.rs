@@ -137,13 +137,13 @@ impl Shared {
             self.insert(&member.group, &member.insertion);
             watch.lap(Stage::Insert);
             held_locks.release(self);
-            let DurabilityWait::While(goes_on) = awaits else {
+            let DurabilityWait::While(keep_going) = awaits else {
                 // The next that waits leads, or else the thread that syncs now and then.
                 self.signals.want_sync();
                 return Ok(sequence);
             };
             if is_led {
-                return self.await_outcome(member, sequence, durability, goes_on);
+                return self.await_outcome(member, sequence, durability, keep_going);
             }
             self.go_with_group(member, lead, sequence, durability, watch)?;
         } else {

@@ -89,7 +89,7 @@ fn tree_bytes(shared: &Shared, tree: &Tree) -> Result<u64, EngineError> {
 /// About how many bytes of the runs aren't in the tree.
 fn unfolded_bytes(base: &Base) -> u64 {
     base.runs.iter().fold(0, |sum, run| {
-        let parts_left = PARTS - base.progress.parts_done(run.upto);
+        let parts_left = PARTS - base.progress.parts_done(run.up_to);
         sum.saturating_add(run.bytes.saturating_mul(parts_left) / PARTS)
     })
 }
@@ -182,19 +182,19 @@ impl Shared {
         self.fold_in_steps_while(steps, &mut || true)
     }
 
-    /// As `fold_in_steps`, until `goes_on` says no: asked between two steps.
+    /// As `fold_in_steps`, until `keep_going` says no: asked between two steps.
     ///
     /// # Errors
     /// As `fold_in_steps`.
     pub fn fold_in_steps_while(
         &self,
         steps: &mut u64,
-        goes_on: &mut dyn FnMut() -> bool,
+        keep_going: &mut dyn FnMut() -> bool,
     ) -> Result<(), EngineError> {
         for tree in self.trees_with_runs() {
             let Some(_in_hand) = self.background.scheduler.take(tree) else { continue };
             while base_with_runs(&self.current().0, tree).is_some() {
-                if !goes_on() {
+                if !keep_going() {
                     return Ok(());
                 }
                 let _session = self.store.session();
@@ -317,7 +317,7 @@ impl Shared {
         let Some((from, base)) = base_with_runs(&state, tree) else { return Ok(()) };
         let runs = cheapest_merge(young_runs(base)).to_vec();
         let (Some(newest), Some(oldest)) = (runs.first(), runs.last()) else { return Ok(()) };
-        let times = (oldest.after, newest.upto);
+        let times = (oldest.after, newest.up_to);
         let ascending = Direction::Ascending;
         // Whole: what is in the tree of now may not be in the one that they lie over then.
         let whole = |run| RunCursor::new(run, &self.store, Bounds::all(), ascending);
@@ -344,10 +344,11 @@ impl Shared {
         let store = ThrottledStore::new(&*self.store, Lifetime::Working);
         let folded = base.tree.apply(&store, &mut edits)?;
         Counters::count(&self.counters.steps);
-        let upto = base.folded_to;
-        let (progress, whole_to) = progress.stepped(upto, end.as_ref(), parts);
+        let up_to = base.folded_to;
+        let (progress, whole_to) = progress.stepped(up_to, end.as_ref(), parts);
         let from_root = base.tree.root;
-        let edit = VersionEdit::Stepped { from: from_root, tree: folded, upto, whole_to, progress };
+        let edit =
+            VersionEdit::Stepped { from: from_root, tree: folded, up_to, whole_to, progress };
         self.publish_work(&[Outcome { tree, from, edit }])?;
         if end.is_none() {
             Counters::count(&self.counters.folds);
@@ -386,7 +387,7 @@ impl Shared {
 /// The runs that are to stay for another half of a round at least. An older one would be kept
 /// longer for the younger ones with which it was merged.
 fn young_runs(base: &Base) -> &[Arc<Run>] {
-    let is_old = |run: &Arc<Run>| PARTS / 2 < base.progress.parts_done(run.upto);
+    let is_old = |run: &Arc<Run>| PARTS / 2 < base.progress.parts_done(run.up_to);
     let count = base.runs.iter().position(is_old);
     &base.runs[..count.unwrap_or(base.runs.len())]
 }
@@ -421,8 +422,8 @@ mod tests {
     #[test]
     fn the_more_a_tree_is_read_the_fewer_runs_it_may_have() {
         let (root, format) = (ChunkHash([1; 32]), TreeFormat::new(1));
-        let run = |upto| {
-            let times = (Sequence(upto - 1), Sequence(upto));
+        let run = |up_to| {
+            let times = (Sequence(up_to - 1), Sequence(up_to));
             Arc::new(Run::stored(root, format, root, times, 1, 1))
         };
         let check = |run_count: u64, read_count: u32, expected: bool| {

@@ -230,17 +230,17 @@ impl Engine {
     /// What was visible at `moment`: as [`Engine::snapshot_at`], or else as the log that is kept
     /// tells. The first who asks for a moment waits until the log is read from the last kept state
     /// on, which is as much as a memtable or two; others, also for moments near it, don't.
-    /// `goes_on` is asked all the while.
+    /// `keep_going` is asked all the while.
     ///
     /// # Errors
-    /// [`RebuildError::Gone`] if the log doesn't reach it; [`RebuildError::Interrupted`] if `goes_on`
+    /// [`RebuildError::Gone`] if the log doesn't reach it; [`RebuildError::Interrupted`] if `keep_going`
     /// says no; as [`Engine::await_visible`], and what reading meets.
     pub fn rebuild_snapshot_at(
         &self,
         moment: Sequence,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Snapshot, RebuildError> {
-        self.shared.rebuild_snapshot_at(moment, goes_on)
+        self.shared.rebuild_snapshot_at(moment, keep_going)
     }
 
     /// Every moment from this one on can be read.
@@ -357,7 +357,7 @@ impl Engine {
         self.reclaim_while(options, &mut || true)
     }
 
-    /// As [`Engine::reclaim`], until `goes_on` says no: asked again and again, but not by the fold
+    /// As [`Engine::reclaim`], until `keep_going` says no: asked again and again, but not by the fold
     /// that a thorough one begins with. What was done stays done, and the report tells `stopped`.
     ///
     /// # Errors
@@ -365,19 +365,19 @@ impl Engine {
     pub fn reclaim_while(
         &self,
         options: ReclaimOptions,
-        goes_on: &mut dyn FnMut() -> bool,
+        keep_going: &mut dyn FnMut() -> bool,
     ) -> Result<GcReport, EngineError> {
-        self.shared.reclaim_while(options, goes_on)
+        self.shared.reclaim_while(options, keep_going)
     }
 
     /// Flushes, folds and packs all, at the rate of background collections, as the engine does by
-    /// itself when it is quiet ([`EngineOptions::quiet_millis`]). Asks `goes_on` between two steps;
+    /// itself when it is quiet ([`EngineOptions::quiet_millis`]). Asks `keep_going` between two steps;
     /// returns whether it came to its end.
     ///
     /// # Errors
     /// As `flush`, `fold` and `reclaim`; what was done before stays done.
-    pub fn pack_while(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
-        self.shared.pack_while(goes_on)
+    pub fn pack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+        self.shared.pack_while(keep_going)
     }
 
     /// What large writes may take of memory, and what they take now.
@@ -534,12 +534,12 @@ impl Engine {
         self.shared.forget_changes()
     }
 
-    /// Waits until all that has its place up to `upto` is visible.
+    /// Waits until all that has its place up to `up_to` is visible.
     ///
     /// # Errors
     /// [`EngineError::Closed`] if some of it never will be in this process.
-    pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
-        self.shared.await_visible(upto)
+    pub fn await_visible(&self, up_to: Sequence) -> Result<(), EngineError> {
+        self.shared.await_visible(up_to)
     }
 
     /// What closed the engine for writing, if anything but [`Engine::close`] did: reads go on, and

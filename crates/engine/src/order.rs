@@ -71,9 +71,9 @@ pub(crate) fn entries_of(records: &[PendingRecord]) -> Vec<Bytes> {
     let together = records.chunk_by(move |left, right| {
         bytes += left.carried_bytes();
         let is_alone = [left, right].iter().any(|record| !record.referenced_chunks.is_empty());
-        let goes_on = !is_alone && bytes + right.carried_bytes() <= ENTRY_BYTES_TARGET;
-        bytes = if goes_on { bytes } else { 0 };
-        goes_on
+        let keep_going = !is_alone && bytes + right.carried_bytes() <= ENTRY_BYTES_TARGET;
+        bytes = if keep_going { bytes } else { 0 };
+        keep_going
     });
     together.map(format::encode).collect()
 }

@@ -51,7 +51,7 @@ struct Lease {
 
 impl ReadableState {
     fn shows(&self, moment: Sequence) -> bool {
-        self.from <= moment && self.replaced.is_none_or(|(upto, _)| moment <= upto)
+        self.from <= moment && self.replaced.is_none_or(|(up_to, _)| moment <= up_to)
     }
 }
 

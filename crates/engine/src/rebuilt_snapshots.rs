@@ -87,7 +87,7 @@ impl Shared {
     pub fn rebuild_snapshot_at(
         &self,
         moment: Sequence,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Snapshot, RebuildError> {
         // Of what an opening skipped nothing was kept, so it shows what was there before.
         let (first, skipped) = self.skipped;
@@ -99,11 +99,12 @@ impl Shared {
         if let Some(view) = shown() {
             return Ok(Snapshot::new(view, moment));
         }
-        let making = self.retained_states.begin_making(goes_on).ok_or(RebuildError::Interrupted)?;
+        let making =
+            self.retained_states.begin_making(keep_going).ok_or(RebuildError::Interrupted)?;
         // Another thread may have made it.
         let view = match shown() {
             Some(view) => view,
-            None => self.make_range(moment, goes_on)?,
+            None => self.make_range(moment, keep_going)?,
         };
         drop(making);
         Ok(Snapshot::new(view, moment))
@@ -136,10 +137,10 @@ impl Shared {
     fn make_range(
         &self,
         moment: Sequence,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Arc<View>, RebuildError> {
         let (kept, next) = self.kept_before(moment)?;
-        let made = self.replay(&kept, next, moment, goes_on);
+        let made = self.replay(&kept, next, moment, keep_going);
         // The log may have been given up meanwhile, with what the state needs.
         let is_kept = {
             let list = self.retained_states.list(&*self.store)?;
@@ -148,8 +149,8 @@ impl Shared {
             let is_kept = is_kept && list.states.iter().any(|state| state.root == kept.root);
             if is_kept && let Ok(range) = &made {
                 let view = Arc::clone(&range.view);
-                let upto = (range.from, range.upto);
-                let range = Range::new(kept.root, view, upto, range.bytes);
+                let up_to = (range.from, range.up_to);
+                let range = Range::new(kept.root, view, up_to, range.bytes);
                 self.retained_states.take(range, self.options.snapshots_bytes_max);
             }
             is_kept
@@ -274,9 +275,9 @@ impl Shared {
         kept: &RetainedState,
         next: Option<Sequence>,
         moment: Sequence,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Range, RebuildError> {
-        let upto = match next {
+        let up_to = match next {
             Some(next) => next,
             None => {
                 let visible = self.current.visible();
@@ -286,10 +287,10 @@ impl Shared {
         };
         let mut past = Past::new(self, kept)?;
         let end = self.horizon.end();
-        let upto = past.read_log((kept, next.is_none()), (moment, upto), &end, goes_on)?;
+        let up_to = past.read_log((kept, next.is_none()), (moment, up_to), &end, keep_going)?;
         let bytes = past.state.active.bytes();
         let view = Arc::new(View::new(past.store, Arc::new(past.state)));
-        Ok(Range::new(kept.root, view, (kept.from, upto), bytes))
+        Ok(Range::new(kept.root, view, (kept.from, up_to), bytes))
     }
 }
 
@@ -335,13 +336,13 @@ impl<'a> Past<'a> {
         Ok(Past { shared, store, state, sequence: kept.horizon })
     }
 
-    /// Applies the records behind `kept` up to `upto`; returns up to where they were.
+    /// Applies the records behind `kept` up to `up_to`; returns up to where they were.
     fn read_log(
         &mut self,
         (kept, may_end_early): (&RetainedState, bool),
-        (moment, upto): (Sequence, Sequence),
+        (moment, up_to): (Sequence, Sequence),
         end: &DurableEnd,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Sequence, RebuildError> {
         let (shared, options) = (self.shared, &self.shared.options);
         let disk = &*shared.machine.disk;
@@ -352,7 +353,7 @@ impl<'a> Past<'a> {
             // Only the segment in which the log ends may not be there yet.
             return match kept.segment < end.segment {
                 true => Err(damaged(kept.segment, LogOffset(0), "it is missing").into()),
-                false => Ok(upto),
+                false => Ok(up_to),
             };
         };
         while let Next::Record(sequence, payload) =
@@ -362,10 +363,10 @@ impl<'a> Past<'a> {
                 continue;
             }
             let bytes = self.state.active.bytes();
-            if upto < sequence || (may_end_early && enough < bytes && moment < sequence) {
-                return Ok(upto.min(sequence.preceding()));
+            if up_to < sequence || (may_end_early && enough < bytes && moment < sequence) {
+                return Ok(up_to.min(sequence.preceding()));
             }
-            if !goes_on() {
+            if !keep_going() {
                 return Err(RebuildError::Interrupted);
             }
             if max < bytes {
@@ -376,7 +377,7 @@ impl<'a> Past<'a> {
                 DecodeError::Before(error) => error,
             })?;
         }
-        Ok(upto)
+        Ok(up_to)
     }
 
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError> {

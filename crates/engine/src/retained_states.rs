@@ -77,7 +77,7 @@ pub(crate) struct Range {
     pub root: ChunkHash,
     pub view: Arc<View>,
     pub from: Sequence,
-    pub upto: Sequence,
+    pub up_to: Sequence,
     /// The memory that it takes.
     pub bytes: u64,
     used: Instant,
@@ -88,10 +88,10 @@ impl Range {
     pub fn new(
         root: ChunkHash,
         view: Arc<View>,
-        (from, upto): (Sequence, Sequence),
+        (from, up_to): (Sequence, Sequence),
         bytes: u64,
     ) -> Range {
-        Range { root, view, from, upto, bytes, used: steady_now() }
+        Range { root, view, from, up_to, bytes, used: steady_now() }
     }
 
     fn expire(&self) {
@@ -204,7 +204,7 @@ impl RetainedStates {
     /// What shows `moment`, if it was made before.
     pub fn view_at(&self, moment: Sequence) -> Option<Arc<View>> {
         let mut ranges = self.ranges();
-        let shows = |range: &&mut Range| range.from <= moment && moment <= range.upto;
+        let shows = |range: &&mut Range| range.from <= moment && moment <= range.up_to;
         let range = ranges.iter_mut().find(shows)?;
         range.used = steady_now();
         Some(Arc::clone(&range.view))
@@ -214,7 +214,7 @@ impl RetainedStates {
     /// `bytes_max`.
     pub fn take(&self, range: Range, bytes_max: u64) {
         let mut ranges = self.ranges();
-        ranges.retain(|it| it.from != range.from || range.upto < it.upto || it.is_read());
+        ranges.retain(|it| it.from != range.from || range.up_to < it.up_to || it.is_read());
         ranges.push(range);
         ranges.sort_by_key(|range| std::cmp::Reverse(range.used));
         let mut bytes = 0;
@@ -228,11 +228,11 @@ impl RetainedStates {
         gone.iter().for_each(Range::expire);
     }
 
-    /// Waits until no other thread makes a range; `None` if `goes_on` said no before that.
-    pub fn begin_making(&self, goes_on: &dyn Fn() -> bool) -> Option<Making<'_>> {
+    /// Waits until no other thread makes a range; `None` if `keep_going` said no before that.
+    pub fn begin_making(&self, keep_going: &dyn Fn() -> bool) -> Option<Making<'_>> {
         let mut is_making = self.is_making.lock().expect(NO_PANIC);
         while *is_making {
-            if !goes_on() {
+            if !keep_going() {
                 return None;
             }
             is_making = self.made.wait_timeout(is_making, ASK_EVERY).expect(NO_PANIC).0;

@@ -314,7 +314,7 @@ impl Snapshot {
 
     /// What the memtables have to say over `base`.
     fn window(&self, base: &Base) -> Window {
-        Window { after: base.folded_to, upto: self.sequence }
+        Window { after: base.folded_to, up_to: self.sequence }
     }
 
     fn memtable_sources(
@@ -352,7 +352,7 @@ impl Snapshot {
     /// newest entry of each key, ascending. Costs what they changed since the base was folded.
     pub(crate) fn recent_changes(&self, tree: TreeId, base: &Base) -> Vec<Source> {
         let window = self.window(base);
-        let folded = Window { after: Sequence::ZERO, upto: base.folded_to };
+        let folded = Window { after: Sequence::ZERO, up_to: base.folded_to };
         let memtables = || self.view.state.memtables();
         if !memtables().any(|memtable| memtable.touches(tree, folded)) {
             // Everything in the memtables counts: reading them in order is the fastest.
@@ -443,7 +443,7 @@ pub(crate) fn run_sources<'a>(
     direction: Direction,
 ) -> impl Iterator<Item = Source> + 'a {
     base.runs.iter().flat_map(move |run| {
-        let left = base.progress.left(run.upto, bounds);
+        let left = base.progress.left(run.up_to, bounds);
         left.map(move |bounds| Source::Run(RunCursor::new(run, store, bounds, direction)))
     })
 }

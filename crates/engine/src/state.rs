@@ -98,7 +98,7 @@ impl State {
         std::iter::once(&self.active).chain(sealed)
     }
 
-    /// The value of `key` at `upto`, in the tree whose base of then is given.
+    /// The value of `key` at `up_to`, in the tree whose base of then is given.
     ///
     /// # Errors
     /// As [`Base::get`].
@@ -107,22 +107,22 @@ impl State {
         store: &dyn ChunkStore,
         (tree, base): (TreeId, &Base),
         key: &[u8],
-        upto: Sequence,
+        up_to: Sequence,
     ) -> Result<Option<Value>, TreeError> {
-        match self.find_recent((tree, base), key, upto) {
+        match self.find_recent((tree, base), key, up_to) {
             Some(written) => Ok(written),
             None => base.get(store, key),
         }
     }
 
-    /// What the memtables say of `key` at `upto`, in the tree whose base of then is given.
+    /// What the memtables say of `key` at `up_to`, in the tree whose base of then is given.
     pub fn find_recent(
         &self,
         (tree, base): (TreeId, &Base),
         key: &[u8],
-        upto: Sequence,
+        up_to: Sequence,
     ) -> Option<Option<Value>> {
-        let window = Window { after: base.folded_to, upto };
+        let window = Window { after: base.folded_to, up_to };
         self.memtables().find_map(|memtable| memtable.get(tree, key, window))
     }
 
@@ -152,7 +152,7 @@ impl State {
 
     /// Whether the overlay holds something of `tree` within `window`.
     pub fn touches(&self, tree: TreeId, window: Window) -> bool {
-        window.after < window.upto
+        window.after < window.up_to
             && self.memtables().any(|memtable| memtable.touches(tree, window))
     }
 

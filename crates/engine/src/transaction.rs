@@ -376,10 +376,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As `end`; [`EngineError::Interrupted`].
-    pub fn end_while(mut self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
+    pub fn end_while(mut self, keep_going: &dyn Fn() -> bool) -> Result<(), EngineError> {
         // Before the wait: nothing was written that others would have to see.
         self.held_locks.release(&self.shared);
-        self.shared.await_shown(&self.open.snapshot, goes_on)
+        self.shared.await_shown(&self.open.snapshot, keep_going)
     }
 
     /// Makes all writes visible and, if `durability` says so, durable. A transaction without
@@ -399,16 +399,16 @@ impl Transaction {
     }
 
     /// As [`Transaction::commit`], for a caller that may be interrupted while it waits for room in
-    /// memory: `goes_on` is asked each millisecond then.
+    /// memory: `keep_going` is asked each millisecond then.
     ///
     /// # Errors
     /// As `commit`; [`EngineError::Interrupted`].
     pub fn commit_while(
         self,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
-        self.commit_as(durability, goes_on, DurabilityWait::While(&|| true))
+        self.commit_as(durability, keep_going, DurabilityWait::While(&|| true))
     }
 
     /// As [`Transaction::commit_while`], for a caller that may also be told to end while it waits
@@ -419,9 +419,9 @@ impl Transaction {
     pub fn commit_unless_interrupted(
         self,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
-        self.commit_as(durability, goes_on, DurabilityWait::While(goes_on))
+        self.commit_as(durability, keep_going, DurabilityWait::While(keep_going))
     }
 
     /// Gives the transaction its place in the log, and leaves it to its caller to ask later what
@@ -433,10 +433,10 @@ impl Transaction {
     pub fn commit_pending(
         mut self,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<PendingCommit, EngineError> {
         let is_empty = self.own.is_empty();
-        let sequence = self.commit_in_place(durability, goes_on, DurabilityWait::Never)?;
+        let sequence = self.commit_in_place(durability, keep_going, DurabilityWait::Never)?;
         Ok(self.unawaited((!is_empty).then_some((sequence, durability))))
     }
 
@@ -452,20 +452,20 @@ impl Transaction {
         PendingCommit { transaction: self, place }
     }
 
-    /// Commits; `goes_on` is asked before it has its place, and `for_log` says what then.
+    /// Commits; `keep_going` is asked before it has its place, and `for_log` says what then.
     fn commit_as(
         mut self,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
         for_log: DurabilityWait<'_>,
     ) -> Result<Sequence, EngineError> {
-        self.commit_in_place(durability, goes_on, for_log)
+        self.commit_in_place(durability, keep_going, for_log)
     }
 
     fn commit_in_place(
         &mut self,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
         for_log: DurabilityWait<'_>,
     ) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
@@ -480,7 +480,7 @@ impl Transaction {
             if matches!(for_log, DurabilityWait::Never) {
                 return Ok(seen);
             }
-            self.shared.await_shown(&self.open.snapshot, goes_on)?;
+            self.shared.await_shown(&self.open.snapshot, keep_going)?;
             if durability == Durability::Synced {
                 // A transaction that found nothing to change relies on what was there.
                 self.shared.make_durable(seen)?;
@@ -499,7 +499,7 @@ impl Transaction {
             ahead: self.open.snapshot.as_ahead(),
             term: self.term,
         };
-        let patience = CommitWait { for_room: goes_on, for_log };
+        let patience = CommitWait { for_room: keep_going, for_log };
         self.shared.commit(beginning, own, durability, &mut self.held_locks, patience)
     }
 
@@ -543,13 +543,13 @@ impl PendingCommit {
     /// # Errors
     /// As [`Transaction::commit_unless_interrupted`] once it has its place, or as
     /// [`Transaction::end_while`].
-    pub fn wait(self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
+    pub fn wait(self, keep_going: &dyn Fn() -> bool) -> Result<(), EngineError> {
         let PendingCommit { transaction, place } = self;
         match place {
             Some((sequence, durability)) => {
-                transaction.shared.look_while(sequence, durability, goes_on)
+                transaction.shared.look_while(sequence, durability, keep_going)
             }
-            None => transaction.end_while(goes_on),
+            None => transaction.end_while(keep_going),
         }
     }
 }

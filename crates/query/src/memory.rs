@@ -30,7 +30,7 @@ use crate::error::QueryError;
 use crate::sandbox::{self, Sandbox};
 
 /// Asks whether to go on; fails with what the query is to fail with.
-pub type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
+pub type KeepGoing = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
 /// How much the values of one request may take together, unless less is left: one of the largest
 /// while it is built (twice its bytes), and what it is made of.
@@ -64,7 +64,7 @@ struct Account {
     parsed: Mutex<(Reservation, usize)>,
     /// Units since it was last asked whether to go on.
     worked: AtomicUsize,
-    go_on: Option<Arc<GoOn>>,
+    go_on: Option<Arc<KeepGoing>>,
     allows_scripts: bool,
     /// Made for the first script.
     sandbox: Mutex<Option<Sandbox>>,
@@ -80,7 +80,7 @@ impl fmt::Debug for RequestMemory {
 
 impl RequestMemory {
     /// What `reservation` allows, until `go_on` says no.
-    pub fn new(reservation: Reservation, go_on: Option<Arc<GoOn>>) -> RequestMemory {
+    pub fn new(reservation: Reservation, go_on: Option<Arc<KeepGoing>>) -> RequestMemory {
         let parsed = Reservation::new(usize::MAX, reservation.budget().cloned());
         RequestMemory(Some(Arc::new(Account {
             parsed: Mutex::new((parsed, 0)),
@@ -512,7 +512,7 @@ mod tests {
         };
         let memory = RequestMemory::new(Reservation::new(1, None), Some(Arc::new(go_on)));
         let results: Vec<bool> = (0..CHECK_UNITS).map(|_| memory.work(1).is_ok()).collect();
-        assert_eq!(results.iter().filter(|goes_on| !**goes_on).count(), 1);
+        assert_eq!(results.iter().filter(|keep_going| !**keep_going).count(), 1);
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         assert!(memory.read(CHECK_UNITS * BYTES_OF_UNIT).is_err());
     }

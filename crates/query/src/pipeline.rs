@@ -83,7 +83,7 @@ use parsed::wanted;
 use stage::{Context, Rows};
 use stream::{bounded, of_id, storable};
 
-pub use crate::memory::GoOn;
+pub use crate::memory::KeepGoing;
 pub use collections::Collections;
 pub use explained::explained;
 pub use geo_near::GeoNear;

@@ -23,7 +23,7 @@ const PLACE_BYTES: usize = 4 << 20;
 const BATCHES_MEASURED: usize = 256;
 
 /// Asks whether to go on.
-type GoOn = dyn Fn() -> Result<(), QueryError> + Send + Sync;
+type KeepGoing = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
 /// The place of a request's scripts.
 pub(crate) struct Sandbox {
@@ -33,7 +33,7 @@ pub(crate) struct Sandbox {
     standing_bytes: usize,
     batches: usize,
     has_globals: bool,
-    go_on: Option<Arc<GoOn>>,
+    go_on: Option<Arc<KeepGoing>>,
 }
 
 impl Sandbox {
@@ -43,7 +43,7 @@ impl Sandbox {
     /// `ExceededMemoryLimit`; `JSInterpreterFailure` if there is none.
     pub(crate) fn new(
         mut reservation: Reservation,
-        go_on: Option<Arc<GoOn>>,
+        go_on: Option<Arc<KeepGoing>>,
     ) -> Result<Sandbox, QueryError> {
         reservation.hold(PLACE_BYTES).map_err(too_much)?;
         Ok(Sandbox {

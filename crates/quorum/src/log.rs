@@ -77,11 +77,11 @@ pub trait Log: Send + Sync {
     /// As `read`.
     fn behind(&self, before: EntryIndex) -> Result<Beginning, StoreError>;
 
-    /// Up to where a cut gives back much, at or before `upto`; `None` if none does. `held` is what
+    /// Up to where a cut gives back much, at or before `up_to`; `None` if none does. `held` is what
     /// all members hold; what others lack is kept up to `bytes_max`.
     fn compaction_point(
         &self,
-        upto: EntryIndex,
+        up_to: EntryIndex,
         held: EntryIndex,
         bytes_max: u64,
     ) -> Option<EntryIndex>;
@@ -91,7 +91,7 @@ pub trait Log: Send + Sync {
     ///
     /// # Errors
     /// What the disk says; the log is as before, or nothing can be appended any more.
-    fn compact(&self, upto: EntryIndex) -> Result<(), StoreError>;
+    fn compact(&self, up_to: EntryIndex) -> Result<(), StoreError>;
 
     /// Makes durable what was appended.
     ///
@@ -160,12 +160,12 @@ impl Recovered {
         }
     }
 
-    /// The configuration once all entries up to `upto` are applied.
+    /// The configuration once all entries up to `up_to` are applied.
     ///
     /// # Errors
     /// Says which change can't be one.
-    pub(crate) fn configuration(&self, upto: EntryIndex) -> Result<Configuration, &'static str> {
-        let changes = self.changes.iter().take_while(|(index, _)| *index <= upto);
+    pub(crate) fn configuration(&self, up_to: EntryIndex) -> Result<Configuration, &'static str> {
+        let changes = self.changes.iter().take_while(|(index, _)| *index <= up_to);
         changes.into_iter().try_fold(self.beginning.clone(), |set, (_, change)| set.after(*change))
     }
 }

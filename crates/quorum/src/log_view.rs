@@ -61,13 +61,13 @@ impl LogView {
     }
 
     /// Forgets the entries up to this one, which are durable.
-    pub fn compact(&mut self, upto: EntryIndex) {
-        assert!(upto <= self.synced, "only what is durable is cut");
-        if upto <= self.terms.before() {
+    pub fn compact(&mut self, up_to: EntryIndex) {
+        assert!(up_to <= self.synced, "only what is durable is cut");
+        if up_to <= self.terms.before() {
             return;
         }
-        self.terms.compact(upto);
-        while self.recent.front().is_some_and(|first| first.index <= upto) {
+        self.terms.compact(up_to);
+        while self.recent.front().is_some_and(|first| first.index <= up_to) {
             let old = self.recent.pop_front().expect("one was found");
             self.recent_bytes -= old.bytes();
         }
@@ -83,9 +83,9 @@ impl LogView {
         self.terms.of(index)
     }
 
-    /// Entries up to `upto` are durable, if they are still the ones that were written.
-    pub fn synced(&mut self, upto: EntryIndex) {
-        self.synced = self.synced.max(upto.min(self.terms.last()));
+    /// Entries up to `up_to` are durable, if they are still the ones that were written.
+    pub fn synced(&mut self, up_to: EntryIndex) {
+        self.synced = self.synced.max(up_to.min(self.terms.last()));
         while RECENT_BYTES_MAX < self.recent_bytes
             && self.recent.front().is_some_and(|first| first.index <= self.synced)
         {

@@ -261,8 +261,8 @@ impl Member {
 
     /// Forgets the entries up to this one, which it has applied: they are about to be cut off the
     /// log. A member that doesn't hold them ([`Status::held_by_all`]) will lack them.
-    pub fn compact(&mut self, upto: EntryIndex) {
-        self.raw.mut_store().compact(upto);
+    pub fn compact(&mut self, up_to: EntryIndex) {
+        self.raw.mut_store().compact(up_to);
     }
 
     /// All batches up to this one are durable.

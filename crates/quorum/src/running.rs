@@ -235,8 +235,8 @@ impl Running {
     /// What the disk says; the log is as it was, or the member stops.
     pub fn compact(&self, applied: EntryIndex, bytes_max: u64) -> Result<(), StoreError> {
         let handed_out = self.handed_out();
-        let (upto, held) = (applied.min(handed_out), self.status().held_by_all);
-        match self.shared.log.compaction_point(upto, held, bytes_max) {
+        let (up_to, held) = (applied.min(handed_out), self.status().held_by_all);
+        match self.shared.log.compaction_point(up_to, held, bytes_max) {
             Some(place) if self.request(Request::Compact(place)).wait().is_ok() => {
                 self.shared.log.compact(place)
             }
@@ -249,10 +249,10 @@ impl Running {
     ///
     /// # Errors
     /// As [`Running::compact`].
-    pub fn compact_to(&self, upto: EntryIndex) -> Result<(), StoreError> {
-        let upto = upto.min(self.handed_out());
-        match self.request(Request::Compact(upto)).wait() {
-            Ok(_) => self.shared.log.compact(upto),
+    pub fn compact_to(&self, up_to: EntryIndex) -> Result<(), StoreError> {
+        let up_to = up_to.min(self.handed_out());
+        match self.request(Request::Compact(up_to)).wait() {
+            Ok(_) => self.shared.log.compact(up_to),
             Err(_) => Ok(()),
         }
     }
@@ -390,9 +390,9 @@ impl MemberThread {
                     Err(refused) => Err(refused),
                 }
             }
-            Request::Compact(upto) => {
-                self.member.compact(upto);
-                answer_once(&answer, Ok(upto));
+            Request::Compact(up_to) => {
+                self.member.compact(up_to);
+                answer_once(&answer, Ok(up_to));
                 return;
             }
             Request::HandOver(to) => match self.member.hand_over(to) {

@@ -226,13 +226,13 @@ impl World {
             return;
         }
         let from = self.nodes[self.random.choose(&others)].up.as_ref().expect("it runs");
-        let upto = match self.defect {
+        let up_to = match self.defect {
             Some(Defect::CopyAhead) => from.written,
             _ => from.applied,
         };
         let own = self.nodes[&id].up.as_ref().expect("it lacks something").applied;
-        let Ok(beginning) = crate::Log::behind(&*from.log, upto) else { return };
-        if own < upto {
+        let Ok(beginning) = crate::Log::behind(&*from.log, up_to) else { return };
+        if own < up_to {
             let node = self.nodes.get_mut(&id).expect("it is one of them");
             node.incoming = Some(beginning);
             node.stop(self.now + 20, false);

@@ -19,7 +19,7 @@ use crate::write::{Refused, Writer};
 use crate::{Limits, ScriptError};
 
 /// Asks whether to go on.
-pub type GoOn = dyn Fn() -> bool + Send + Sync;
+pub type KeepGoing = dyn Fn() -> bool + Send + Sync;
 
 /// Below the smallest stack of a thread that evaluates expressions, with room for what is on it.
 const STACK_BYTES_MAX: usize = 256 << 10;
@@ -84,7 +84,7 @@ impl Engine {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn new(go_on: Arc<GoOn>) -> Result<Engine, ScriptError> {
+    pub fn new(go_on: Arc<KeepGoing>) -> Result<Engine, ScriptError> {
         let limits = Limits::LARGEST;
         let no_memory = |_| ScriptError::OutOfMemory(limits.heap_bytes);
         let runtime = Runtime::new().map_err(no_memory)?;

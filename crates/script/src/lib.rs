@@ -41,7 +41,7 @@ mod turn;
 pub mod worker;
 mod write;
 
-pub use engine::{Engine, GoOn};
+pub use engine::{Engine, KeepGoing};
 pub use host::ScriptHost;
 pub use message::{Answer, Answers, Batch, Call, WantedResult};
 pub use processes::{COMMAND, run_in};

@@ -141,9 +141,9 @@ fn snapshot_of(
         let stop = std::cell::RefCell::new(&mut stopped);
         engine.rebuild_snapshot_at(sequence, &|| {
             let told = interrupt.check();
-            let goes_on = told.is_ok();
+            let keep_going = told.is_ok();
             **stop.borrow_mut() = told;
-            goes_on
+            keep_going
         })
     };
     stopped?;

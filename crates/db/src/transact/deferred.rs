@@ -54,11 +54,11 @@ impl Deferred {
         let mut unawaited = self.unawaited.lock().unwrap_or_else(PoisonError::into_inner);
         let all = std::mem::take(&mut *unawaited);
         drop(unawaited);
-        let goes_on = || interrupt.check().is_ok();
+        let keep_going = || interrupt.check().is_ok();
         let mut awaited = Ok(());
         // Each is asked, also after an error: a refusal is kept until its transaction learns of it.
         for transaction in all {
-            awaited = awaited.and(outcome(transaction.wait(&goes_on), interrupt));
+            awaited = awaited.and(outcome(transaction.wait(&keep_going), interrupt));
         }
         awaited
     }

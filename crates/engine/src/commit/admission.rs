@@ -13,7 +13,7 @@ use crate::slow_commits::Stopwatch;
 
 impl Shared {
     /// Lets a commit of so many bytes begin: as far as the disk goes, and once there is memory, if
-    /// `goes_on` says that it may still wait for that.
+    /// `keep_going` says that it may still wait for that.
     ///
     /// # Errors
     /// The disk is too full for it, or as [`stall`](Shared::stall).
@@ -22,15 +22,15 @@ impl Shared {
         bytes: u64,
         gives_back: bool,
         watch: &mut Stopwatch,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Delay, EngineError> {
         if !gives_back {
             self.admit_growth(bytes)?;
-            return self.stall(bytes, watch, goes_on);
+            return self.stall(bytes, watch, keep_going);
         }
         let _essential = Headroom::Essential.enter();
         self.admit_giving_back(bytes)?;
-        match self.stall(bytes, watch, goes_on) {
+        match self.stall(bytes, watch, keep_going) {
             // What waits in memory can't be flushed before something has given space back.
             Err(error) if error.is_full() => Ok(Delay::default()),
             admitted => admitted,

@@ -46,10 +46,10 @@ impl Shared {
             }
             let (after, group, outcome) = self.lead_one(queue, &mut writer, durability, watch);
             queue = after;
-            let goes_on = led_count < GROUPS_LED_MAX
+            let keep_going = led_count < GROUPS_LED_MAX
                 && outcome == Outcome::Durable
                 && !queue.members.is_empty();
-            if !goes_on {
+            if !keep_going {
                 queue.writer = Some(writer);
                 self.hand_over(queue, &group, outcome);
                 watch.lap(Stage::Wake);
@@ -70,7 +70,7 @@ impl Shared {
         durability: Durability,
         watch: &mut Stopwatch,
     ) -> (MutexGuard<'a, Queue>, Arc<Group>, Outcome) {
-        let Taken { records, upto, wanted, group, members } = take_group(&mut queue);
+        let Taken { records, up_to, wanted, group, members } = take_group(&mut queue);
         drop(queue);
         watch.lap(Stage::Wake);
         let written = self.write(writer, &records).and_then(|()| writer.begin(wanted));
@@ -93,7 +93,7 @@ impl Shared {
 
         let mut queue = self.queue();
         queue.in_hand.pop_front();
-        let outcome = self.judge(&mut queue, upto, records, (written, synced));
+        let outcome = self.judge(&mut queue, up_to, records, (written, synced));
         let is_durable = self.note_written(&mut queue, writer, is_synced);
         (queue, group, if is_durable { outcome } else { Outcome::Recheck })
     }
@@ -114,12 +114,12 @@ impl Shared {
         is_durable
     }
 
-    /// What became of records of which the last has the sequence `upto`: their write and their sync
+    /// What became of records of which the last has the sequence `up_to`: their write and their sync
     /// ended so.
     pub(super) fn judge(
         &self,
         queue: &mut Queue,
-        upto: Sequence,
+        up_to: Sequence,
         records: Vec<PendingRecord>,
         done: (Result<(), WriteError>, Result<(), WriteError>),
     ) -> Outcome {
@@ -134,7 +134,7 @@ impl Shared {
             // opening finds.
             _ if queue.closed.is_some() => {}
             (Ok(()), Ok(())) => {
-                queue.written = upto;
+                queue.written = up_to;
                 queue.disk_full = None;
                 return Outcome::Durable;
             }
@@ -224,7 +224,7 @@ impl Shared {
 pub(super) struct Taken {
     pub(super) records: Vec<PendingRecord>,
     /// The last Sequence of all that is in line.
-    pub(super) upto: Sequence,
+    pub(super) up_to: Sequence,
     /// The segment that the log should have.
     pub(super) wanted: SegmentNumber,
     pub(super) group: Arc<Group>,
@@ -235,12 +235,12 @@ pub(super) struct Taken {
 pub(super) fn take_group(queue: &mut Queue) -> Taken {
     let records = std::mem::take(&mut queue.pending);
     queue.pending_bytes = 0;
-    let (upto, wanted) = (queue.last_live, queue.segment_wanted);
+    let (up_to, wanted) = (queue.last_live, queue.segment_wanted);
     let (group, members) = queue.close_group();
     let members: Arc<[Arc<Insertion>]> = members.into();
     let (of, among) = (Arc::clone(&group), Arc::clone(&members));
     queue.in_hand.push_back(InHand { group: of, members: among, since: steady_now() });
-    Taken { records, upto, wanted, group, members }
+    Taken { records, up_to, wanted, group, members }
 }
 
 /// Writes what is agreed on, and so can't be refused.

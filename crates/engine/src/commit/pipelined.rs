@@ -64,7 +64,7 @@ impl Shared {
         }
     }
 
-    /// Waits until a member's group is as durable as asked, or `goes_on` says no.
+    /// Waits until a member's group is as durable as asked, or `keep_going` says no.
     ///
     /// # Errors
     /// [`EngineError::Unawaited`] then; what else becomes of it.
@@ -73,11 +73,11 @@ impl Shared {
         member: Member,
         sequence: Sequence,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Sequence, EngineError> {
         let Member { insertion, group } = member;
         drop(insertion);
-        match group.wait_while(goes_on) {
+        match group.wait_while(keep_going) {
             Some(Outcome::Durable) => Ok(sequence),
             Some(Outcome::Recheck) => self.look(sequence, durability).map(|()| sequence),
             None => Err(EngineError::Unawaited),
@@ -150,7 +150,7 @@ impl Shared {
 
     /// Writes a group once all before it are written, and tells it what became of it.
     fn end_beside(&self, taken: Taken, agreed: Result<(), StoreError>) {
-        let Taken { records, upto, wanted, group, .. } = taken;
+        let Taken { records, up_to, wanted, group, .. } = taken;
         if let Err(error) = &agreed {
             self.fail(&mut self.queue(), &format!("the log could not be written: {error}"));
         }
@@ -163,7 +163,7 @@ impl Shared {
         let written = write_agreed(&mut writer, &records).and_then(|()| writer.begin(wanted));
         let mut queue = self.queue();
         queue.in_hand.pop_front();
-        let outcome = self.judge(&mut queue, upto, records, (written, Ok(())));
+        let outcome = self.judge(&mut queue, up_to, records, (written, Ok(())));
         let is_durable = self.note_written(&mut queue, &writer, true);
         queue.writer = Some(writer);
         self.hand_over(queue, &group, if is_durable { outcome } else { Outcome::Recheck });

@@ -40,11 +40,11 @@ impl Shared {
     /// # Errors
     /// [`EngineError::Withdrawn`] if some of it was refused; [`EngineError::Closed`] if it never
     /// becomes visible in this process; [`EngineError::Interrupted`] where the log lies in a
-    /// bucket, and `goes_on` says no.
+    /// bucket, and `keep_going` says no.
     pub fn await_shown(
         &self,
         snapshot: &Snapshot,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<(), EngineError> {
         let Some(ahead) = snapshot.as_ahead() else { return Ok(()) };
         // The mark after what is visible, which passes what was refused.
@@ -65,7 +65,7 @@ impl Shared {
                 continue;
             }
             queue = self.commits.wait_at_most(queue, ASKED_EVERY);
-            if !goes_on() {
+            if !keep_going() {
                 return Err(EngineError::Interrupted);
             }
         }

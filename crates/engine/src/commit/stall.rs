@@ -26,13 +26,13 @@ impl Shared {
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine is closed while the commit waits,
-    /// [`EngineError::Interrupted`] if `goes_on` says no meanwhile; without background threads,
+    /// [`EngineError::Interrupted`] if `keep_going` says no meanwhile; without background threads,
     /// what a flush or fold fails with. A tree that is damaged stops no commit.
     pub fn stall(
         &self,
         bytes: u64,
         watch: &mut Stopwatch,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<Delay, EngineError> {
         if self.options.fold_threads == 0 {
             while self.flush_sealed()? {}
@@ -61,7 +61,7 @@ impl Shared {
         let delay = self.background.backpressure.delay(bytes, pressure);
         let turn = (!delay.is_zero()).then(|| self.background.backpressure.reserve_turn(delay));
         if SEALED_COUNT_MAX <= self.sealed_count() {
-            self.wait_for_flush(goes_on)?;
+            self.wait_for_flush(keep_going)?;
             self.counters.delay_micros.add(micros(watch.lap(Stage::Stop)));
         }
         Ok(Delay(turn))
@@ -82,13 +82,13 @@ impl Shared {
     }
 
     /// Waits until fewer memtables are sealed than may be.
-    fn wait_for_flush(&self, goes_on: &dyn Fn() -> bool) -> Result<(), EngineError> {
+    fn wait_for_flush(&self, keep_going: &dyn Fn() -> bool) -> Result<(), EngineError> {
         let failures_before = self.signals.flush_failure_count();
         while SEALED_COUNT_MAX <= self.sealed_count() {
             // A flush that failed before may be out of date: there may be room by now.
             let refusal = self.signals.await_flush(failures_before, LOOK_EVERY);
             self.queue().check_open()?;
-            if !goes_on() {
+            if !keep_going() {
                 return Err(EngineError::Interrupted);
             }
             if let Some(refusal) = refusal

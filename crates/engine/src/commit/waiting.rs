@@ -22,15 +22,15 @@ impl Shared {
         self.look_while(sequence, durability, &|| true)
     }
 
-    /// As `look`; where the log lies in a bucket, as long as `goes_on` says so.
+    /// As `look`; where the log lies in a bucket, as long as `keep_going` says so.
     ///
     /// # Errors
-    /// What became of it; [`EngineError::Unawaited`] if `goes_on` says no before that is known.
+    /// What became of it; [`EngineError::Unawaited`] if `keep_going` says no before that is known.
     pub(crate) fn look_while(
         &self,
         sequence: Sequence,
         durability: Durability,
-        goes_on: &dyn Fn() -> bool,
+        keep_going: &dyn Fn() -> bool,
     ) -> Result<(), EngineError> {
         let mut queue = self.queue();
         loop {
@@ -50,24 +50,24 @@ impl Shared {
                 continue;
             }
             queue = self.commits.wait_at_most(queue, ASKED_EVERY);
-            if !goes_on() {
+            if !keep_going() {
                 return Err(EngineError::Unawaited);
             }
         }
     }
 
-    /// Makes durable what has a Sequence up to `upto`.
+    /// Makes durable what has a Sequence up to `up_to`.
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine was closed or poisoned before it was durable;
     /// [`EngineError::Store`] if the disk is full.
-    pub fn make_durable(&self, upto: Sequence) -> Result<(), EngineError> {
+    pub fn make_durable(&self, up_to: Sequence) -> Result<(), EngineError> {
         let mut queue = self.queue();
-        while queue.durable < upto.min(queue.last_live) {
+        while queue.durable < up_to.min(queue.last_live) {
             queue.check_open()?;
             queue = self.lead_or_wait(queue);
             if let Some(refusal) = &queue.disk_full
-                && queue.durable < upto.min(queue.last_live)
+                && queue.durable < up_to.min(queue.last_live)
             {
                 return Err(refusal.error());
             }
@@ -75,13 +75,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until what has a Sequence up to `upto` is visible, or was refused.
+    /// Waits until what has a Sequence up to `up_to` is visible, or was refused.
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine was closed or poisoned before.
-    pub fn await_visible(&self, upto: Sequence) -> Result<(), EngineError> {
+    pub fn await_visible(&self, up_to: Sequence) -> Result<(), EngineError> {
         let mut queue = self.queue();
-        while queue.visible < upto.min(queue.last_live) {
+        while queue.visible < up_to.min(queue.last_live) {
             queue.check_open()?;
             queue = self.lead_or_wait(queue);
         }

@@ -188,20 +188,20 @@ impl Shared {
         tree: TreeId,
         base: &Base,
     ) -> Result<Option<VersionEdit>, EngineError> {
-        let upto = snapshot.sequence();
+        let up_to = snapshot.sequence();
         match self.fold_directly(snapshot, tree, base) {
             // What is written goes to a run: the log can be given back, and the tree is folded when
             // it is healed.
             Err(error) if error.is_damage() => self.note_failure("fold", &error),
             Ok(Some(folded)) => {
-                return Ok(folded.map(|tree| VersionEdit::Folded { tree, upto }));
+                return Ok(folded.map(|tree| VersionEdit::Folded { tree, up_to }));
             }
             Ok(None) => {}
             Err(error) => return Err(error),
         }
         let sources = snapshot.recent_changes(tree, base);
         let mut entries = Interleave::new(sources, Direction::Ascending);
-        let times: (Sequence, Sequence) = (base.folded_to, upto);
+        let times: (Sequence, Sequence) = (base.folded_to, up_to);
         let run = Run::build(&*self.store, base.tree.format, times, &mut entries)?;
         snapshot.check_age()?;
         Counters::count(&self.counters.runs_written);

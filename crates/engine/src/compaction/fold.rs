@@ -85,7 +85,7 @@ impl Shared {
         for ((tree, (from, base)), better) in trees.iter().zip(&best).zip(better) {
             if let Some(better) = better {
                 Counters::count(&self.counters.folds);
-                let edit = VersionEdit::Folded { tree: better, upto: snapshot.sequence() };
+                let edit = VersionEdit::Folded { tree: better, up_to: snapshot.sequence() };
                 outcomes.push(Outcome { tree: *tree, from: *from, edit });
             }
             folded.push(better.unwrap_or(*base.tree));

@@ -114,21 +114,21 @@ impl IdleCollection {
 }
 
 impl Shared {
-    /// Packs all, at the rate of background collections, until `goes_on` says no: asked between two
+    /// Packs all, at the rate of background collections, until `keep_going` says no: asked between two
     /// steps. Returns whether it came to its end.
     ///
     /// # Errors
     /// As [`Engine::pack_while`](crate::Engine::pack_while).
-    pub fn pack_while(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+    pub fn pack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
         self.flush()?;
-        self.fold_in_steps_while(&mut 0, goes_on)?;
+        self.fold_in_steps_while(&mut 0, keep_going)?;
         let options = ReclaimOptions {
             thorough: true,
             bytes_a_second: self.options.reclaim_bytes_a_second,
             purge: false,
         };
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        let mut throttle = |bytes| throttle.throttle_while(bytes, goes_on);
+        let mut throttle = |bytes| throttle.throttle_while(bytes, keep_going);
         Ok(!self.collect_throttled(options, &mut throttle)?.stopped)
     }
 }

@@ -66,14 +66,14 @@ pub struct ReclaimOptions {
 }
 
 impl Shared {
-    /// Removes what isn't needed, until `goes_on` says no; see the module.
+    /// Removes what isn't needed, until `keep_going` says no; see the module.
     ///
     /// # Errors
     /// As [`Engine::reclaim`](crate::Engine::reclaim).
     pub fn reclaim_while(
         &self,
         options: ReclaimOptions,
-        goes_on: &mut dyn FnMut() -> bool,
+        keep_going: &mut dyn FnMut() -> bool,
     ) -> Result<GcReport, EngineError> {
         if options.purge {
             self.forget_changes()?;
@@ -106,7 +106,7 @@ impl Shared {
         }
         self.queue().check_open()?;
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        self.collect_throttled(options, &mut |bytes| throttle.throttle_while(bytes, goes_on))
+        self.collect_throttled(options, &mut |bytes| throttle.throttle_while(bytes, keep_going))
     }
 
     /// Folds as much as there is room for, step by step, collecting what each replaces.
@@ -234,13 +234,13 @@ impl<'a> GcThrottle<'a> {
         GcThrottle { shared, bytes_a_second, begun: steady_now(), bytes: 0, urgent_from: u64::MAX }
     }
 
-    /// As `throttle`; stops where `goes_on` says no, too.
+    /// As `throttle`; stops where `keep_going` says no, too.
     pub fn throttle_while(
         &mut self,
         bytes: u64,
-        goes_on: &mut dyn FnMut() -> bool,
+        keep_going: &mut dyn FnMut() -> bool,
     ) -> ControlFlow<()> {
-        if goes_on() { self.throttle(bytes) } else { ControlFlow::Break(()) }
+        if keep_going() { self.throttle(bytes) } else { ControlFlow::Break(()) }
     }
 
     pub fn throttle(&mut self, bytes: u64) -> ControlFlow<()> {

@@ -251,7 +251,7 @@ mod tests {
     const TREE: TreeId = TreeId(9);
 
     fn cursor(memtable: &Arc<Memtable>, direction: Direction) -> Source {
-        let window = Window { after: Sequence::ZERO, upto: Sequence(u64::MAX) };
+        let window = Window { after: Sequence::ZERO, up_to: Sequence(u64::MAX) };
         let all = Bounds::all();
         Source::Memtable(MemtableCursor::new(Arc::clone(memtable), TREE, all, direction, window))
     }

@@ -153,7 +153,7 @@ impl Memtable {
         if table.last.load(Atomic::Relaxed) <= window.after.0 {
             return None;
         }
-        let found = table.blocks.newest(key, window.upto)?;
+        let found = table.blocks.newest(key, window.up_to)?;
         window.contains(found.sequence).then(|| found.stored.value())
     }
 

@@ -251,9 +251,9 @@ fn batches(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
     let mut bytes = 0;
     chunks.chunk_by(move |left, _| {
         bytes += left.encoded().len();
-        let goes_on = bytes < BATCH_BYTES;
-        bytes = if goes_on { bytes } else { 0 };
-        goes_on
+        let keep_going = bytes < BATCH_BYTES;
+        bytes = if keep_going { bytes } else { 0 };
+        keep_going
     })
 }
 

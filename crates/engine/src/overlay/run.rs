@@ -1,9 +1,9 @@
 //! A run: recent writes of one tree, immutable, in the store.
 //!
 //! *Invariants*
-//! 1. A run holds, for every key that was written in `after < sequence <= upto`, the newest of
+//! 1. A run holds, for every key that was written in `after < sequence <= up_to`, the newest of
 //!    these edits, and nothing else. So laying it over the tree's content at any moment from
-//!    `after` to `upto` gives the content at `upto`.
+//!    `after` to `up_to` gives the content at `up_to`.
 //! 2. It is a prolly map of a format that follows from the base's ([`format_of_run`]): values lie
 //!    where they would in the base, so that a fold moves no value. A deletion is an entry with
 //!    [`DELETION_FLAG`] and an empty value.
@@ -46,7 +46,7 @@ pub(crate) struct Run {
     /// The edits are younger than this.
     pub after: Sequence,
     /// And not younger than this.
-    pub upto: Sequence,
+    pub up_to: Sequence,
     /// How many keys.
     pub count: u64,
     /// Bytes of keys and values, those out of line too, and something for each entry.
@@ -58,7 +58,7 @@ pub(crate) struct Run {
 
 impl PartialEq for Run {
     fn eq(&self, other: &Run) -> bool {
-        let identity = |run: &Run| (*run.tree, run.filter, run.after, run.upto);
+        let identity = |run: &Run| (*run.tree, run.filter, run.after, run.up_to);
         identity(self) == identity(other)
     }
 }
@@ -67,7 +67,7 @@ impl Eq for Run {}
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "run of {} keys ({}, {}]", self.count, self.after.0, self.upto.0)
+        write!(f, "run of {} keys ({}, {}]", self.count, self.after.0, self.up_to.0)
     }
 }
 
@@ -77,13 +77,13 @@ impl Run {
         root: ChunkHash,
         base_format: TreeFormat,
         filter: ChunkHash,
-        (after, upto): (Sequence, Sequence),
+        (after, up_to): (Sequence, Sequence),
         count: u64,
         bytes: u64,
     ) -> Run {
         let tree = CachedLevels::new(Tree { root, format: format_of_run(base_format) });
         let (loaded, reads) = Default::default();
-        Run { tree, filter, after, upto, count, bytes, loaded, reads }
+        Run { tree, filter, after, up_to, count, bytes, loaded, reads }
     }
 
     /// Puts a run over a base of `base_format`: of `entries`, whose keys ascend strictly; `None` if
@@ -95,7 +95,7 @@ impl Run {
     pub fn build(
         store: &dyn ChunkStore,
         base_format: TreeFormat,
-        (after, upto): (Sequence, Sequence),
+        (after, up_to): (Sequence, Sequence),
         entries: &mut dyn Iterator<Item = Result<OverlayEntry, TreeError>>,
     ) -> Result<Option<Run>, TreeError> {
         let mut hashes: Vec<KeyHash> = Vec::new();
@@ -118,7 +118,7 @@ impl Run {
             tree: CachedLevels::new(tree),
             filter: filter.hash(),
             after,
-            upto,
+            up_to,
             count: summary.count,
             bytes: bytes.saturating_add(overhead),
             loaded: OnceLock::new(),
@@ -280,7 +280,7 @@ mod tests {
         let run = run.unwrap();
         assert_eq!((run.count, run.flags(&*store).unwrap()), (1000, 2));
         // As a restart finds it: the filter is read when it is needed.
-        let times = (run.after, run.upto);
+        let times = (run.after, run.up_to);
         let again = Run::stored(run.tree.root, FORMAT, run.filter, times, run.count, run.bytes);
         assert_eq!((again.filter_bytes(), &again), (0, &run));
         for (position, (key, written)) in entries.iter().enumerate() {
@@ -301,7 +301,7 @@ mod tests {
         assert!(build(&[]).1.is_none());
         let (store, run) = build(&[(key(1), None)]);
         let run = run.unwrap();
-        let times = (run.after, run.upto);
+        let times = (run.after, run.up_to);
         let wrong = Run::stored(run.tree.root, FORMAT, run.tree.root, times, run.count, run.bytes);
         let error = wrong.get(&*store, b"000001", KeyHash::new(b"000001")).unwrap_err();
         assert!(matches!(error, TreeError::Damaged { .. }), "{error}");

@@ -155,8 +155,8 @@ impl Group {
         }
     }
 
-    /// Waits for the outcome as long as `goes_on` says so, which is asked now and then.
-    pub fn wait_while(&self, goes_on: &dyn Fn() -> bool) -> Option<Outcome> {
+    /// Waits for the outcome as long as `keep_going` says so, which is asked now and then.
+    pub fn wait_while(&self, keep_going: &dyn Fn() -> bool) -> Option<Outcome> {
         let mut state = self.state();
         while state.outcome.is_none() {
             state.waiting += 1;
@@ -164,7 +164,7 @@ impl Group {
             state.waiting -= 1;
             if state.outcome.is_none() {
                 drop(state);
-                if !goes_on() {
+                if !keep_going() {
                     return None;
                 }
                 state = self.state();

@@ -30,7 +30,7 @@ pub(super) fn needed(
         if logged.contains(&tree) {
             open.extend(base.roots());
         }
-        let window = Window { after: base.folded_to, upto: last };
+        let window = Window { after: base.folded_to, up_to: last };
         let (all, ascending) = (Bounds::all(), Direction::Ascending);
         let mut entries = MemtableCursor::new(state.active.clone(), tree, all, ascending, window);
         while let Some((_, value)) = entries.next() {

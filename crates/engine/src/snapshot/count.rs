@@ -145,7 +145,7 @@ impl Snapshot {
             if entry.stored.replaces().is_some() {
                 continue;
             }
-            let window = Window { after, upto: entry.sequence.preceding() };
+            let window = Window { after, up_to: entry.sequence.preceding() };
             let key = entry.stored.key();
             let mut others = memtables[usize::from(*is_oldest)..].iter();
             match others.find_map(|memtable| memtable.get(tree, key, window)) {

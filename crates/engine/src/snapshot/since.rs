@@ -31,7 +31,7 @@ impl TreeState {
         if then.0.from != now.0.from || before.sequence() < now.1.folded_to {
             return TreeState::Unknown;
         }
-        let window = Window { after: before.sequence(), upto: after.sequence() };
+        let window = Window { after: before.sequence(), up_to: after.sequence() };
         let is_written = after.state().touches(tree, window);
         if is_written { TreeState::Written(window) } else { TreeState::Unchanged }
     }

@@ -24,7 +24,7 @@
 //! | result | what it claims | kept if | then |
 //! |---|---|---|---|
 //! | `Folded(tree, S)` | the tree is content(S) | `whole_to < S` | the tree replaces the tree; runs up to S go; `folded_to` is at least S |
-//! | `Flushed(run)` | invariant 1 of a run | `folded_to < run.upto` (`run.after <= folded_to` always) | it becomes the newest run |
+//! | `Flushed(run)` | invariant 1 of a run | `folded_to < run.up_to` (`run.after <= folded_to` always) | it becomes the newest run |
 //! | `Stepped(from, tree, H, W)` | `from` with edits that are the newest up to H; by 2, X is at least W | the tree is `from` still and `whole_to <= H` | the tree replaces it; runs up to W go |
 //! | `Merged(runs, run)` | the run has what `runs` have | they are all there still | it takes their place |
 //!
@@ -81,7 +81,7 @@ pub(crate) enum VersionEdit {
         /// The tree.
         tree: Tree,
         /// The moment.
-        upto: Sequence,
+        up_to: Sequence,
     },
     /// What memtables had is in this run.
     Flushed(Arc<Run>),
@@ -92,7 +92,7 @@ pub(crate) enum VersionEdit {
         /// The tree.
         tree: Tree,
         /// The edits in it are the newest up to this Sequence.
-        upto: Sequence,
+        up_to: Sequence,
         /// Of all keys the tree has the content of this Sequence or a later one.
         whole_to: Sequence,
         /// What of the runs is in it.
@@ -150,7 +150,7 @@ impl Base {
             self.note_read();
             let hash = KeyHash::new(key);
             let done_to = self.progress.done_to(key);
-            for run in self.runs.iter().take_while(|run| done_to < run.upto) {
+            for run in self.runs.iter().take_while(|run| done_to < run.up_to) {
                 let found = run.get(store, key, hash)?;
                 if found.is_some() {
                     return Ok(found);
@@ -181,23 +181,24 @@ impl Base {
     /// What the base becomes by `edit`; `None` if nothing is won by it (any more).
     pub fn improved(&self, edit: &VersionEdit) -> Option<Base> {
         match edit {
-            VersionEdit::Folded { tree, upto } => {
-                let runs = self.runs_above(*upto);
-                let folded_to = self.folded_to.max(*upto);
-                (self.whole_to() < *upto).then(|| Base::new(*tree, runs, folded_to))
+            VersionEdit::Folded { tree, up_to } => {
+                let runs = self.runs_above(*up_to);
+                let folded_to = self.folded_to.max(*up_to);
+                (self.whole_to() < *up_to).then(|| Base::new(*tree, runs, folded_to))
             }
             VersionEdit::Flushed(run) => {
                 assert!(run.after <= self.folded_to, "folded_to never falls");
                 let runs = std::iter::once(run).chain(&self.runs).cloned().collect();
-                let flushed = Base { folded_to: run.upto, ..self.with_runs(runs) };
-                (self.folded_to < run.upto).then_some(flushed)
+                let flushed = Base { folded_to: run.up_to, ..self.with_runs(runs) };
+                (self.folded_to < run.up_to).then_some(flushed)
             }
-            VersionEdit::Stepped { from, tree, upto, whole_to, progress } => {
+            VersionEdit::Stepped { from, tree, up_to, whole_to, progress } => {
                 let stepped = Base::new(*tree, self.runs_above(*whole_to), self.folded_to);
-                let counts = self.counts_after_step(&stepped.runs, progress, *upto);
-                let (progress, tree_upto) = (Arc::new(progress.clone()), self.tree_upto.max(*upto));
+                let counts = self.counts_after_step(&stepped.runs, progress, *up_to);
+                let (progress, tree_upto) =
+                    (Arc::new(progress.clone()), self.tree_upto.max(*up_to));
                 let stepped = Base { progress, tree_upto, counts, ..stepped };
-                (self.tree.root == *from && self.whole_to() <= *upto).then_some(stepped)
+                (self.tree.root == *from && self.whole_to() <= *up_to).then_some(stepped)
             }
             VersionEdit::Merged { runs, into } => {
                 let first = runs.first()?;
@@ -213,8 +214,8 @@ impl Base {
         }
     }
 
-    fn runs_above(&self, upto: Sequence) -> Vec<Arc<Run>> {
-        self.runs.iter().filter(|run| upto < run.upto).cloned().collect()
+    fn runs_above(&self, up_to: Sequence) -> Vec<Arc<Run>> {
+        self.runs.iter().filter(|run| up_to < run.up_to).cloned().collect()
     }
 
     /// Checks invariant 1.
@@ -222,14 +223,14 @@ impl Base {
     /// # Errors
     /// Says which runs don't join.
     pub fn check(&self) -> Result<(), String> {
-        if self.runs.first().is_some_and(|newest| newest.upto != self.folded_to) {
+        if self.runs.first().is_some_and(|newest| newest.up_to != self.folded_to) {
             return Err("the newest run doesn't end where the base does".to_owned());
         }
-        if self.runs.iter().any(|run| run.upto <= run.after) {
+        if self.runs.iter().any(|run| run.up_to <= run.after) {
             return Err("a run that ends before it begins".to_owned());
         }
         let joins = |newer: &Arc<Run>, older: &Arc<Run>| {
-            older.upto < newer.upto && newer.after <= older.upto
+            older.up_to < newer.up_to && newer.after <= older.up_to
         };
         if !self.runs.is_sorted_by(joins) {
             return Err("runs that leave a gap".to_owned());

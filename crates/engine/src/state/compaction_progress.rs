@@ -99,14 +99,14 @@ impl CompactionProgress {
         is_ahead && before.stepped(horizon, self.at.key.as_ref(), self.at.parts).0 == *self
     }
 
-    /// The first mark whose steps had a run that ends at `upto`.
-    fn mark_of(&self, upto: Sequence) -> Option<&Mark> {
-        self.marks.iter().find(|mark| upto <= mark.horizon)
+    /// The first mark whose steps had a run that ends at `up_to`.
+    fn mark_of(&self, up_to: Sequence) -> Option<&Mark> {
+        self.marks.iter().find(|mark| up_to <= mark.horizon)
     }
 
-    /// About how many parts of a run that ends at `upto` are in the tree.
-    pub fn parts_done(&self, upto: Sequence) -> u64 {
-        let Some(Mark { place, .. }) = self.mark_of(upto) else { return 0 };
+    /// About how many parts of a run that ends at `up_to` are in the tree.
+    pub fn parts_done(&self, up_to: Sequence) -> u64 {
+        let Some(Mark { place, .. }) = self.mark_of(up_to) else { return 0 };
         let at = self.at.round * PARTS + self.at.parts;
         at.saturating_sub(place.round * PARTS + place.parts).min(PARTS)
     }
@@ -122,10 +122,10 @@ impl CompactionProgress {
         self.marks.iter().rev().find(was_passed).map_or(Sequence::ZERO, |mark| mark.horizon)
     }
 
-    /// Where within `bounds` a run that ends at `upto` may have edits that aren't in the tree. An
+    /// Where within `bounds` a run that ends at `up_to` may have edits that aren't in the tree. An
     /// older run's places lie in those of a newer one.
-    pub fn left(&self, upto: Sequence, bounds: &Bounds) -> impl Iterator<Item = Bounds> + use<> {
-        let parts = match self.mark_of(upto).map(|mark| &mark.place) {
+    pub fn left(&self, up_to: Sequence, bounds: &Bounds) -> impl Iterator<Item = Bounds> + use<> {
+        let parts = match self.mark_of(up_to).map(|mark| &mark.place) {
             None => [Some(bounds.clone()), None],
             Some(place) => {
                 let (at, from) = (self.at.key.as_ref(), place.key.as_ref());
@@ -205,11 +205,11 @@ mod tests {
     fn what_is_left_of_a_run_is_where_no_step_had_it() {
         type Ends = (Option<Bytes>, Option<Bytes>);
         let mut progress = CompactionProgress::default();
-        let check = |progress: &CompactionProgress, upto, parts, expected: Vec<Ends>| {
-            let left = progress.left(Sequence(upto), &Bounds::all());
+        let check = |progress: &CompactionProgress, up_to, parts, expected: Vec<Ends>| {
+            let left = progress.left(Sequence(up_to), &Bounds::all());
             let left: Vec<_> = left.map(|left| (left.start, left.end)).collect();
-            assert_eq!(left, expected, "{upto}");
-            assert_eq!(progress.parts_done(Sequence(upto)), parts, "{upto}");
+            assert_eq!(left, expected, "{up_to}");
+            assert_eq!(progress.parts_done(Sequence(up_to)), parts, "{up_to}");
             for text in ["", "a", "b", "c", "d", "e", "h", "z"] {
                 let is_within = |(start, end): &Ends| {
                     start.as_ref().is_none_or(|start| start <= text.as_bytes())
@@ -217,11 +217,11 @@ mod tests {
                 };
                 let is_left = expected.iter().any(is_within);
                 let done_to = progress.done_to(text.as_bytes());
-                assert_eq!(done_to < Sequence(upto), is_left, "{text} {upto}");
+                assert_eq!(done_to < Sequence(up_to), is_left, "{text} {up_to}");
                 let single = Bytes::from_static(text.as_bytes());
                 let after = Bytes::from(format!("{text}\0"));
                 let bounds = Bounds { start: Some(single), end: Some(after) };
-                assert_eq!(progress.left(Sequence(upto), &bounds).next().is_some(), is_left);
+                assert_eq!(progress.left(Sequence(up_to), &bounds).next().is_some(), is_left);
             }
         };
         step(&mut progress, 10, key("d"), 100);

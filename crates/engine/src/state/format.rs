@@ -102,7 +102,7 @@ pub(crate) fn encode_base(base: &Base) -> Chunk {
     for run in &base.runs {
         assert!(run.tree.format == format_of_run(base.tree.format));
         references.extend([run.tree.root, run.filter]);
-        for field in [run.after.0, run.upto.0, run.count, run.bytes] {
+        for field in [run.after.0, run.up_to.0, run.count, run.bytes] {
             payload.extend_from_slice(&field.to_le_bytes());
         }
     }
@@ -240,9 +240,9 @@ mod tests {
 
     /// A base with two runs.
     fn with_runs() -> Base {
-        let run = |number: u8, (after, upto)| {
+        let run = |number: u8, (after, up_to)| {
             let (root, filter) = (ChunkHash([number; 32]), ChunkHash([number + 1; 32]));
-            let times = (Sequence(after), Sequence(upto));
+            let times = (Sequence(after), Sequence(up_to));
             let count = u64::from(number);
             Arc::new(Run::stored(root, tree().format, filter, times, count, count * 100))
         };

@@ -15,7 +15,7 @@ use crate::rig::{get, make_trees, open, put, quiet};
 #[test]
 fn an_older_manifest_is_believed_where_the_log_has_the_rest() {
     for behind in MANIFEST_NAMES {
-        for (gives_back, goes_on) in [(false, false), (true, false), (true, true)] {
+        for (gives_back, keep_going) in [(false, false), (true, false), (true, true)] {
             let disk = SimDisk::new(1);
             let engine = open(&disk, quiet()).unwrap();
             let tree = make_trees(&engine, 1).unwrap()[0];
@@ -34,7 +34,7 @@ fn an_older_manifest_is_believed_where_the_log_has_the_rest() {
             if gives_back {
                 engine.checkpoint().unwrap();
             }
-            if goes_on {
+            if keep_going {
                 write("last");
             }
             engine.close().unwrap();
@@ -43,7 +43,7 @@ fn an_older_manifest_is_believed_where_the_log_has_the_rest() {
             for name in MANIFEST_NAMES.into_iter().filter(|name| *name != behind) {
                 disk.make_unreadable(name);
             }
-            let context = format!("{behind} {gives_back} {goes_on}");
+            let context = format!("{behind} {gives_back} {keep_going}");
             match open(&disk, quiet()) {
                 Ok(engine) if !gives_back => {
                     let snapshot = engine.snapshot();

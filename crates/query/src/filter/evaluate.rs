@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
     }
 
     /// Counts asking so many nodes as work; `false` if the answer doesn't count any more.
-    fn goes_on(&self, count: usize) -> bool {
+    fn keep_going(&self, count: usize) -> bool {
         if count < COUNTED_NODES {
             return true;
         }
@@ -196,7 +196,9 @@ impl<'d> Start<'d> {
 /// Whether `document` passes `node`.
 pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
     match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) if !run.goes_on(nodes.len()) => false,
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) if !run.keep_going(nodes.len()) => {
+            false
+        }
         Node::And(nodes) => nodes.iter().all(|inner| self::node(inner, document, run)),
         Node::Or(nodes) => nodes.iter().any(|inner| self::node(inner, document, run)),
         Node::Nor(nodes) => !nodes.iter().any(|inner| self::node(inner, document, run)),

@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::cores::Cores;
 use crate::error::QueryError;
 use crate::examined;
-use crate::memory::GoOn;
+use crate::memory::KeepGoing;
 use frond_store::budget::{Exceeded, MemoryBudget, Reservation};
 
 /// How much a stage may keep in memory unless it is told otherwise: MongoDB's limit.
@@ -50,7 +50,7 @@ pub struct Resources {
     /// `None`: what needs more memory is refused.
     pub spill: Option<Arc<dyn Spill>>,
     /// What may tell the stage to stop; `None`: nothing may.
-    pub go_on: Option<Arc<GoOn>>,
+    pub go_on: Option<Arc<KeepGoing>>,
     /// The cores on which parts of its documents may be worked on; `None`: on one.
     pub cores: Option<Arc<Cores>>,
 }

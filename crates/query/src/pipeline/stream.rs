@@ -62,8 +62,8 @@ pub(super) fn bounded<'a>(documents: Documents<'a>, large: &Large) -> Documents<
     });
     let mut has_failed = false;
     Box::new(checked.take_while(move |document| {
-        let goes_on = !has_failed;
+        let keep_going = !has_failed;
         has_failed |= document.is_err();
-        goes_on
+        keep_going
     }))
 }

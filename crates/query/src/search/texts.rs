@@ -61,9 +61,9 @@ impl<'d> Walk<'_, '_, 'd> {
                 self.path.push('.');
             }
             self.path.push_str(name);
-            let goes_on = self.value(value, language, false)?;
+            let keep_going = self.value(value, language, false)?;
             self.path.truncate(end);
-            if !goes_on {
+            if !keep_going {
                 return Ok(false);
             }
         }

@@ -64,9 +64,9 @@ impl State {
         EntryIndex(self.before.0 + self.offsets.len() as u64)
     }
 
-    /// The configuration once all entries up to `upto` are applied.
-    fn configuration(&self, upto: EntryIndex) -> Configuration {
-        let changes = self.changes.iter().take_while(|(index, _)| *index <= upto);
+    /// The configuration once all entries up to `up_to` are applied.
+    fn configuration(&self, up_to: EntryIndex) -> Configuration {
+        let changes = self.changes.iter().take_while(|(index, _)| *index <= up_to);
         changes
             .into_iter()
             .try_fold(self.beginning.clone(), |set, (_, change)| set.after(*change))
@@ -247,16 +247,16 @@ impl Log for FileLog {
 
     fn compaction_point(
         &self,
-        upto: EntryIndex,
+        up_to: EntryIndex,
         held: EntryIndex,
         bytes_max: u64,
     ) -> Option<EntryIndex> {
         let state = self.state();
-        state.compaction_point(upto.min(held.max(state.before_last(bytes_max))))
+        state.compaction_point(up_to.min(held.max(state.before_last(bytes_max))))
     }
 
-    fn compact(&self, upto: EntryIndex) -> Result<(), StoreError> {
-        self.compact_to(upto)
+    fn compact(&self, up_to: EntryIndex) -> Result<(), StoreError> {
+        self.compact_to(up_to)
     }
 
     fn read(

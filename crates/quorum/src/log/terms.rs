@@ -61,14 +61,14 @@ impl Terms {
     }
 
     /// Forgets the entries up to this one, which there is.
-    pub fn compact(&mut self, upto: EntryIndex) {
-        let term = self.of(upto).expect("what is cut is there");
-        self.starts.retain(|(start, _)| upto < *start);
+    pub fn compact(&mut self, up_to: EntryIndex) {
+        let term = self.of(up_to).expect("what is cut is there");
+        self.starts.retain(|(start, _)| up_to < *start);
         let next = self.starts.first().map_or(self.last.next(), |(start, _)| *start);
-        if upto.next() < next {
-            self.starts.insert(0, (upto.next(), term));
+        if up_to.next() < next {
+            self.starts.insert(0, (up_to.next(), term));
         }
-        self.before = (upto, term);
+        self.before = (up_to, term);
     }
 }
 
@@ -95,19 +95,19 @@ mod tests {
 
     #[test]
     fn what_is_cut_leaves_the_others_as_they_are() {
-        for upto in 0..=6 {
+        for up_to in 0..=6 {
             let mut whole = Terms::default();
             for (index, term) in [(1, 1), (2, 1), (3, 2), (4, 5), (5, 5), (6, 5)] {
                 whole.push(EntryIndex(index), Term(term)).expect("in order");
             }
             let mut compacted = whole.clone();
-            compacted.compact(EntryIndex(upto));
-            assert_eq!(compacted.before(), EntryIndex(upto));
+            compacted.compact(EntryIndex(up_to));
+            assert_eq!(compacted.before(), EntryIndex(up_to));
             for index in 0..9 {
-                let expected = whole.of(EntryIndex(index)).filter(|_| upto <= index);
-                assert_eq!(compacted.of(EntryIndex(index)), expected, "{index} behind {upto}");
+                let expected = whole.of(EntryIndex(index)).filter(|_| up_to <= index);
+                assert_eq!(compacted.of(EntryIndex(index)), expected, "{index} behind {up_to}");
             }
-            assert!(compacted.push(EntryIndex(upto), Term(9)).is_err());
+            assert!(compacted.push(EntryIndex(up_to), Term(9)).is_err());
             compacted.push(EntryIndex(7), Term(5)).expect("the next one");
             assert!(compacted.push(EntryIndex(8), Term(4)).is_err());
         }

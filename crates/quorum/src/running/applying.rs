@@ -19,7 +19,7 @@ pub(super) struct Unapplied {
     entries: VecDeque<Entry>,
     bytes: usize,
     /// Up to here entries are to be applied.
-    upto: EntryIndex,
+    up_to: EntryIndex,
     /// Up to here they were handed to the applier, or are no more to be read for it.
     pub applied: EntryIndex,
     pub reads: Vec<(EntryIndex, Answer)>,
@@ -29,14 +29,14 @@ pub(super) struct Unapplied {
 impl Unapplied {
     /// Nothing waits behind `applied`.
     pub fn behind(applied: EntryIndex) -> Unapplied {
-        Unapplied { upto: applied, applied, ..Unapplied::default() }
+        Unapplied { up_to: applied, applied, ..Unapplied::default() }
     }
 
     /// Has one more entry be applied, the next one.
     pub fn add(&mut self, entry: Entry) {
-        let follows = self.entries.back().map_or(self.upto, |last| last.index);
+        let follows = self.entries.back().map_or(self.up_to, |last| last.index);
         let fits = self.bytes + entry.bytes() <= UNAPPLIED_BYTES_MAX;
-        self.upto = entry.index;
+        self.up_to = entry.index;
         if fits && follows.next() == entry.index {
             self.bytes += entry.bytes();
             self.entries.push_back(entry);
@@ -50,7 +50,7 @@ impl Unapplied {
             let old = self.entries.pop_front().expect("one was found");
             self.bytes -= old.bytes();
         }
-        let end = self.entries.front().map_or(self.upto.next(), |entry| entry.index);
+        let end = self.entries.front().map_or(self.up_to.next(), |entry| entry.index);
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while end == applied.next() && bytes < READ_BYTES as usize {
             let Some(entry) = self.entries.pop_front() else { break };
@@ -77,7 +77,7 @@ pub(super) fn apply_entries(
             if unapplied.stopped {
                 return;
             }
-            if applied < unapplied.upto {
+            if applied < unapplied.up_to {
                 break;
             }
             unapplied = shared.committed.wait(unapplied).expect(NO_PANIC);

@@ -198,12 +198,12 @@ impl Node {
     pub fn compact(&mut self, now: u64, held_by_all: bool) {
         let Some(up) = &mut self.up else { return };
         let held = if held_by_all { up.member.status().held_by_all } else { self.applied };
-        let upto = self.applied.min(held);
-        if upto <= up.log.before() {
+        let up_to = self.applied.min(held);
+        if up_to <= up.log.before() {
             return;
         }
-        up.member.compact(upto);
-        if up.log.compact(upto).is_err() {
+        up.member.compact(up_to);
+        if up.log.compact(up_to).is_err() {
             self.stop(now + 50, self.disk.is_dead());
         }
     }

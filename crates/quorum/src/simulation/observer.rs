@@ -100,8 +100,8 @@ impl Observer {
     }
 
     /// The proposals that `member` took, up to an entry.
-    pub fn taken_by(&self, member: MemberId, upto: EntryIndex) -> Vec<(u64, EntryIndex)> {
-        let range = (member, EntryIndex::ZERO)..=(member, upto);
+    pub fn taken_by(&self, member: MemberId, up_to: EntryIndex) -> Vec<(u64, EntryIndex)> {
+        let range = (member, EntryIndex::ZERO)..=(member, up_to);
         self.open.range(range).map(|((_, index), (_, number))| (*number, *index)).collect()
     }
 

@@ -65,7 +65,7 @@ pub fn offer(replica: &Replica, server: &Shared) -> Result<Offer, String> {
 /// Asks the others for a copy until this member has one; then its process begins anew. The leader
 /// may be one of whom it hears now: where its directory was lost, it knows those with which the set
 /// began.
-pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, goes_on: AfterCopy) {
+pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, keep_going: AfterCopy) {
     replica.show_nothing(server);
     let mut told: Option<String> = None;
     while !replica.is_stopped() {
@@ -73,7 +73,7 @@ pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, goes_on: Afte
             replica.tell(&format!("not all members are called: {error}"));
         }
         for address in replica.called() {
-            match copy_from(replica, server, &address, goes_on) {
+            match copy_from(replica, server, &address, keep_going) {
                 Ok(()) => return,
                 Err(Failed::NoImage) => {}
                 Err(Failed::Because(why)) if told.as_ref() == Some(&why) => {}
@@ -97,7 +97,7 @@ fn copy_from(
     replica: &Replica,
     server: &Shared,
     address: &str,
-    goes_on: AfterCopy,
+    keep_going: AfterCopy,
 ) -> Result<(), Failed> {
     let because = |error: &dyn std::fmt::Display| Failed::Because(error.to_string());
     let image = RemoteImage::ask(replica, address).map_err(|_| Failed::NoImage)?;
@@ -110,7 +110,7 @@ fn copy_from(
     }
     let (chunks, bytes) = (copied.moved.chunks, copied.moved.bytes);
     let before = image.incoming.beginning.before.0;
-    match note(replica, machine, &image.incoming, goes_on) {
+    match note(replica, machine, &image.incoming, keep_going) {
         Ok(()) => replica.tell(&format!(
             "{chunks} chunks of {bytes} bytes came from {address}; it continues after entry \
              {before}"
@@ -125,9 +125,9 @@ fn note(
     replica: &Replica,
     machine: &Machine,
     incoming: &Incoming,
-    goes_on: AfterCopy,
+    keep_going: AfterCopy,
 ) -> Result<(), StoreError> {
-    if goes_on == AfterCopy::Another {
+    if keep_going == AfterCopy::Another {
         let identity = replica.identity();
         let drawn = Identity::draw(machine, &identity.set, &identity.address);
         Identity { members: identity.members, ..drawn }.write(machine)?;

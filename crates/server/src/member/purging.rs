@@ -57,9 +57,9 @@ fn purge(
     Ok(replica.note_purged(machine, number)?)
 }
 
-fn await_held(running: &Running, upto: EntryIndex) {
+fn await_held(running: &Running, up_to: EntryIndex) {
     let until = Instant::now() + HELD_WAIT_MAX;
-    while running.status().held_by_all < upto && Instant::now() < until {
+    while running.status().held_by_all < up_to && Instant::now() < until {
         std::thread::sleep(STEP);
     }
 }

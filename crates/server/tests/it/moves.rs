@@ -163,7 +163,7 @@ fn what_can_not_move_is_refused_by_name_and_stays_in_use() {
 #[test]
 fn a_move_that_stopped_goes_on_or_is_taken_back() {
     for stopped in [false, true] {
-        for goes_on in [false, true] {
+        for keep_going in [false, true] {
             let lines = Routed::start();
             let mut client = lines.client();
             client.ok("shop", &insert(1));
@@ -185,13 +185,13 @@ fn a_move_that_stopped_goes_on_or_is_taken_back() {
             }
             let to_other = r#"{"movePrimary": "shop", "to": "default"}"#;
             assert_eq!(client.error("admin", to_other).0, 117);
-            let command = if goes_on { MOVE } else { r#"{"frondAbortMove": "shop"}"# };
+            let command = if keep_going { MOVE } else { r#"{"frondAbortMove": "shop"}"# };
             client.ok("admin", command);
             client.ok("shop", &insert(3));
             let count = if stopped { 2 } else { 3 };
             let expected = format!(r#"{{"n": {count}, "ok": 1.0}}"#);
             let (has, hasnt) =
-                if goes_on { (&lines.eu, &lines.default) } else { (&lines.default, &lines.eu) };
+                if keep_going { (&lines.eu, &lines.default) } else { (&lines.default, &lines.eu) };
             check(&mut has.client(), "shop", r#"{"count": "c"}"#, &expected);
             assert_eq!(hasnt.client().error("shop", r#"{"count": "c"}"#).0, 249);
             // What the killed router still sends.

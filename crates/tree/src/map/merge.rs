@@ -70,9 +70,9 @@ impl Tree {
             scope.spawn(move || {
                 loop {
                     let batch = changes.next_batch();
-                    let goes_on = batch.as_ref().is_ok_and(|batch| batch.len() == BATCH_COUNT);
+                    let keep_going = batch.as_ref().is_ok_and(|batch| batch.len() == BATCH_COUNT);
                     // The receiver is gone once the other thread has failed.
-                    if sender.send(batch).is_err() || !goes_on {
+                    if sender.send(batch).is_err() || !keep_going {
                         return;
                     }
                 }

@@ -119,12 +119,12 @@ impl MapWriter {
 
     /// Takes the size that the node has with the entry of `key`, whose bytes end at `body_bytes`,
     /// and asks the rule, unless the node is known to go on.
-    fn grow_to(&mut self, body_bytes: usize, key: &[u8], goes_on: bool) -> bool {
+    fn grow_to(&mut self, body_bytes: usize, key: &[u8], keep_going: bool) -> bool {
         let before = self.bytes;
         self.bytes = (body_bytes
             + self.starts.len() * node::OFFSET_TABLE_ENTRY_BYTES
             + self.references.len() * frond_store::chunk::HASH_BYTES) as u64;
-        if goes_on || !self.rule.may_end(self.bytes) {
+        if keep_going || !self.rule.may_end(self.bytes) {
             return false;
         }
         let hash = boundary::hash(key, self.seed);

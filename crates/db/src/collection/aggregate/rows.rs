@@ -53,9 +53,9 @@ impl LentRows for ScannedRows {
 
     fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
         self.count = self.count.wrapping_add(1);
-        let goes_on =
+        let keep_going =
             if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
-        match goes_on.and_then(|()| self.scan.next().transpose()) {
+        match keep_going.and_then(|()| self.scan.next().transpose()) {
             Ok(row) => Ok(row.map(Row::into_asked)),
             Err(error) => Err(self.deferred.keep(error)),
         }

@@ -148,9 +148,9 @@ impl Blocks {
         }
     }
 
-    /// Returns the newest entry of `key` up to `upto`.
-    pub fn newest(&self, key: &[u8], upto: Sequence) -> Option<Versioned> {
-        let mut place = BorrowedPlace::new(key, upto);
+    /// Returns the newest entry of `key` up to `up_to`.
+    pub fn newest(&self, key: &[u8], up_to: Sequence) -> Option<Versioned> {
+        let mut place = BorrowedPlace::new(key, up_to);
         let guard = pin();
         let mut end;
         loop {

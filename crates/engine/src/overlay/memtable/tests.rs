@@ -27,8 +27,8 @@ fn sample() -> Memtable {
     memtable
 }
 
-fn window(after: u64, upto: u64) -> Window {
-    Window { after: Sequence(after), upto: Sequence(upto) }
+fn window(after: u64, up_to: u64) -> Window {
+    Window { after: Sequence(after), up_to: Sequence(up_to) }
 }
 
 fn show(entry: &OverlayEntry) -> String {
@@ -39,13 +39,13 @@ fn show(entry: &OverlayEntry) -> String {
     }
 }
 
-fn check(after: u64, upto: u64, bounds: (&str, &str), expected: &str) {
+fn check(after: u64, up_to: u64, bounds: (&str, &str), expected: &str) {
     let memtable = sample();
     let bound = |text: &str| (!text.is_empty()).then(|| Bytes::copy_from_slice(text.as_bytes()));
     let bounds = Bounds { start: bound(bounds.0), end: bound(bounds.1) };
     for direction in [Direction::Ascending, Direction::Descending] {
         let mut found: Vec<OverlayEntry> = Vec::new();
-        memtable.batch(TREE, &bounds, direction, window(after, upto), 100, &mut found);
+        memtable.batch(TREE, &bounds, direction, window(after, up_to), 100, &mut found);
         if direction == Direction::Descending {
             found.reverse();
         }
@@ -79,9 +79,9 @@ fn batches_end_where_asked_and_tell_that_there_is_more() {
 #[test]
 fn point_reads_and_the_journal_follow_the_window() {
     let memtable = sample();
-    let get = |key: &str, after, upto| {
+    let get = |key: &str, after, up_to| {
         memtable
-            .get(TREE, key.as_bytes(), window(after, upto))
+            .get(TREE, key.as_bytes(), window(after, up_to))
             .map(|value| show(&(Bytes::copy_from_slice(key.as_bytes()), value)))
     };
     assert_eq!(get("b", 0, 9).as_deref(), Some("b2"));
@@ -175,7 +175,7 @@ fn what_entries_change_is_asked_for_once_and_adds_up_within_any_window() {
     let mut unknown = count(window(0, 250)).unknown;
     assert_eq!(unknown.len(), 250);
     for Unknown { entry, is_oldest } in &mut unknown {
-        let before = Window { after: Sequence::ZERO, upto: entry.sequence.preceding() };
+        let before = Window { after: Sequence::ZERO, up_to: entry.sequence.preceding() };
         let older = memtable.get(TREE, entry.stored.key(), before);
         let had = older.as_ref().is_some_and(|value| value.is_some());
         match entry.stored.replaces() {
@@ -186,13 +186,13 @@ fn what_entries_change_is_asked_for_once_and_adds_up_within_any_window() {
     }
     memtable.note_replaces(TREE, &unknown);
     assert_eq!(count(window(0, 400)).unknown.len(), 150);
-    for upto in [1, 60, 133, 250] {
+    for up_to in [1, 60, 133, 250] {
         let mut found: Vec<OverlayEntry> = Vec::new();
-        memtable.batch(TREE, &all, Direction::Ascending, window(0, upto), 1000, &mut found);
+        memtable.batch(TREE, &all, Direction::Ascending, window(0, up_to), 1000, &mut found);
         let expected = found.iter().filter(|(_, value)| value.is_some()).count() as i64;
-        assert_eq!(count(window(0, upto)).change, expected, "{upto}");
-        let first = count(window(0, upto / 2)).change;
-        assert_eq!(first + count(window(upto / 2, upto)).change, expected, "{upto}");
+        assert_eq!(count(window(0, up_to)).change, expected, "{up_to}");
+        let first = count(window(0, up_to / 2)).change;
+        assert_eq!(first + count(window(up_to / 2, up_to)).change, expected, "{up_to}");
     }
     // In parts: each entry once.
     let (mut start, mut met) = (None, 0);

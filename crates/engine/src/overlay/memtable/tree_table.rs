@@ -107,14 +107,14 @@ impl TreeTable {
     pub fn touches(&self, window: Window) -> bool {
         let first = Sequence(self.first.load(Atomic::Relaxed));
         let last = Sequence(self.last.load(Atomic::Relaxed));
-        if last <= window.after || window.upto < first {
+        if last <= window.after || window.up_to < first {
             return false;
         }
         if window.contains(first) || window.contains(last) {
             return true;
         }
         let journal = self.journal();
-        let end = journal.partition_point(|touched| touched.sequence <= window.upto);
+        let end = journal.partition_point(|touched| touched.sequence <= window.up_to);
         journal[..end].last().is_some_and(|touched| window.contains(touched.sequence))
     }
 
@@ -146,7 +146,7 @@ pub(super) fn each_touched(
     mut take: impl FnMut(&Touched) -> bool,
 ) {
     let start = journal.partition_point(|touched| touched.sequence <= window.after);
-    let touched = journal[start..].iter().take_while(|touched| touched.sequence <= window.upto);
+    let touched = journal[start..].iter().take_while(|touched| touched.sequence <= window.up_to);
     for touched in touched {
         if !take(touched) {
             return;

@@ -94,17 +94,17 @@ impl Base {
         Base { counts: counts.collect(), runs, ..self.clone() }
     }
 
-    /// What is known of `runs` still once a step has folded what runs have up to `upto`, and made
+    /// What is known of `runs` still once a step has folded what runs have up to `up_to`, and made
     /// `progress`.
     pub(super) fn counts_after_step(
         &self,
         runs: &[Arc<Run>],
         progress: &CompactionProgress,
-        upto: Sequence,
+        up_to: Sequence,
     ) -> Vec<RunCounts> {
-        let is_next = self.tree_upto <= upto && progress.follows(&self.progress, upto);
+        let is_next = self.tree_upto <= up_to && progress.follows(&self.progress, up_to);
         let counts = runs.iter().map(|run| {
-            let is_apart = run.upto <= upto || upto <= run.after;
+            let is_apart = run.up_to <= up_to || up_to <= run.after;
             let known = self.counts_of(run).filter(|_| is_next && is_apart);
             known.map(RunCounts::copied).unwrap_or_default()
         });
@@ -127,7 +127,7 @@ impl Base {
     ) -> Result<i64, TreeError> {
         let mut change = 0;
         for (position, run) in self.runs.iter().enumerate() {
-            for left in self.progress.left(run.upto, bounds) {
+            for left in self.progress.left(run.up_to, bounds) {
                 let ranks = run.tree.ranks(&**store, &left)?;
                 change += self.change_within(store, position, ranks)?;
             }
@@ -212,7 +212,7 @@ impl Base {
             for (key, had) in keys.iter().zip(&mut had) {
                 let hash = KeyHash::new(key);
                 let done_to = self.progress.done_to(key);
-                for run in runs.iter().take_while(|run| done_to < run.upto) {
+                for run in runs.iter().take_while(|run| done_to < run.up_to) {
                     if let Some(written) = run.get(store, key, hash)? {
                         *had = Some(written.is_some());
                         break;

@@ -55,12 +55,12 @@ impl World {
     }
 
     /// The newest edit of each key in (after, upto].
-    fn edits(&self, after: Sequence, upto: Sequence) -> BTreeMap<Bytes, Option<Value>> {
-        self.edits[after.0 as usize..upto.0 as usize].iter().cloned().collect()
+    fn edits(&self, after: Sequence, up_to: Sequence) -> BTreeMap<Bytes, Option<Value>> {
+        self.edits[after.0 as usize..up_to.0 as usize].iter().cloned().collect()
     }
 
-    fn content(&self, upto: Sequence) -> Map {
-        let edits = self.edits(Sequence::ZERO, upto).into_iter();
+    fn content(&self, up_to: Sequence) -> Map {
+        let edits = self.edits(Sequence::ZERO, up_to).into_iter();
         edits.filter_map(|(key, value)| Some((key, value?))).collect()
     }
 
@@ -103,10 +103,10 @@ impl World {
         // Begun over the base of now, or over one of a while ago.
         let back = random.below(3).min(self.base.folded_to.0 as usize) as u64;
         let after = Sequence(self.base.folded_to.0 - back);
-        let upto = self.newest();
-        let mut entries = self.edits(after, upto).into_iter().map(Ok);
+        let up_to = self.newest();
+        let mut entries = self.edits(after, up_to).into_iter().map(Ok);
         let format = self.base.tree.format;
-        let run = Run::build(&*self.store, format, (after, upto), &mut entries).unwrap();
+        let run = Run::build(&*self.store, format, (after, up_to), &mut entries).unwrap();
         self.ready.extend(run.map(|run| VersionEdit::Flushed(Arc::new(run))));
     }
 
@@ -114,7 +114,7 @@ impl World {
         let start = random.below(self.base.runs.len() - 1);
         let count = 2 + random.below(self.base.runs.len() - start - 1);
         let runs = self.base.runs[start..start + count].to_vec();
-        let times = (runs[count - 1].after, runs[0].upto);
+        let times = (runs[count - 1].after, runs[0].up_to);
         let mut entries = self.overlay(&runs, &Bounds::all());
         let format = self.base.tree.format;
         let into = Run::build(&*self.store, format, times, &mut entries).unwrap();
@@ -129,9 +129,9 @@ impl World {
         let bounds = Bounds { start, end: end.clone() };
         let edits = Interleave::new(self.left(&self.base, &bounds), Direction::Ascending);
         let tree = self.apply_edits(&self.base.tree, edits);
-        let (from, upto) = (self.base.tree.root, self.base.folded_to);
-        let (progress, whole_to) = self.base.progress.stepped(upto, end.as_ref(), 0);
-        self.ready.push(VersionEdit::Stepped { from, tree, upto, whole_to, progress });
+        let (from, up_to) = (self.base.tree.root, self.base.folded_to);
+        let (progress, whole_to) = self.base.progress.stepped(up_to, end.as_ref(), 0);
+        self.ready.push(VersionEdit::Stepped { from, tree, up_to, whole_to, progress });
         if random.one_in(2) {
             self.end_work(self.ready.len() - 1);
         }
@@ -142,7 +142,7 @@ impl World {
         let ascending = Direction::Ascending;
         let source =
             |(run, bounds)| Source::Run(RunCursor::new(run, &self.store, bounds, ascending));
-        let left = |run: &'_ Arc<Run>| base.progress.left(run.upto, bounds).collect::<Vec<_>>();
+        let left = |run: &'_ Arc<Run>| base.progress.left(run.up_to, bounds).collect::<Vec<_>>();
         let runs =
             base.runs.iter().flat_map(|run| left(run).into_iter().map(move |left| (&**run, left)));
         runs.map(source).collect()
@@ -225,9 +225,9 @@ impl World {
             6 if self.base.runs.len() >= 2 => self.merge(random),
             // Now and then: it drops all that is older.
             7 if random.one_in(4) => {
-                let upto = Sequence(random.below(self.edits.len() + 1) as u64);
-                let tree = self.build(self.content(upto));
-                self.ready.push(VersionEdit::Folded { tree, upto });
+                let up_to = Sequence(random.below(self.edits.len() + 1) as u64);
+                let tree = self.build(self.content(up_to));
+                self.ready.push(VersionEdit::Folded { tree, up_to });
             }
             8..=11 => self.step_fold(random),
             12 | 13 => self.check_left(random),
@@ -267,7 +267,7 @@ fn what_wins_nothing_is_not_taken() {
         assert_eq!(world.base.improved(&flushed), None, "a run that is there already");
     }
     let tree = *world.base.tree;
-    let folded = |upto| VersionEdit::Folded { tree, upto: Sequence(upto) };
+    let folded = |up_to| VersionEdit::Folded { tree, up_to: Sequence(up_to) };
     assert_eq!(world.base.improved(&folded(0)), None);
     let half = world.base.improved(&folded(2)).unwrap();
     assert_eq!((half.runs.len(), half.folded_to), (2, Sequence(4)));
@@ -275,10 +275,10 @@ fn what_wins_nothing_is_not_taken() {
     let runs = world.base.runs.clone();
     let merged = VersionEdit::Merged { runs: runs[2..].to_vec(), into: Arc::clone(&runs[2]) };
     assert_eq!(half.improved(&merged), None, "runs that are gone");
-    let upto = world.newest();
+    let up_to = world.newest();
     let (from, whole_to) = (ChunkHash([1; 32]), Sequence::ZERO);
     let progress = CompactionProgress::default();
-    let stepped = VersionEdit::Stepped { from, tree, upto, whole_to, progress };
+    let stepped = VersionEdit::Stepped { from, tree, up_to, whole_to, progress };
     assert_eq!(half.improved(&stepped), None, "another tree");
     let all = half.improved(&folded(9)).unwrap();
     assert_eq!((all.runs.len(), all.folded_to), (0, Sequence(9)));
@@ -294,17 +294,17 @@ fn a_step_is_not_laid_over_a_tree_that_went_and_came_back() {
     world.flush(&mut random);
     let flushed = world.ready.pop().unwrap();
     world.base = world.base.improved(&flushed).unwrap();
-    let upto = world.base.folded_to;
+    let up_to = world.base.folded_to;
     let tree = world.apply(&world.base.runs, &Bounds::all());
     // Meanwhile the key is deleted again, and a version commit folds that: the tree is `from`
     // again.
     world.edits.push((key(1), None));
-    let folded = VersionEdit::Folded { tree: from, upto: world.newest() };
+    let folded = VersionEdit::Folded { tree: from, up_to: world.newest() };
     world.base = world.base.improved(&folded).unwrap();
     assert_eq!(*world.base.tree, from);
-    for whole_to in [Sequence::ZERO, upto] {
+    for whole_to in [Sequence::ZERO, up_to] {
         let (from, progress) = (from.root, CompactionProgress::default());
-        let stepped = VersionEdit::Stepped { from, tree, upto, whole_to, progress };
+        let stepped = VersionEdit::Stepped { from, tree, up_to, whole_to, progress };
         assert_eq!(world.base.improved(&stepped), None, "the deleted key would be back");
     }
     world.check();
@@ -320,8 +320,8 @@ impl World {
         self.check();
     }
 
-    fn run(&self, after: u64, upto: u64) -> Arc<Run> {
-        let times = (Sequence(after), Sequence(upto));
+    fn run(&self, after: u64, up_to: u64) -> Arc<Run> {
+        let times = (Sequence(after), Sequence(up_to));
         let mut entries = self.edits(times.0, times.1).into_iter().map(Ok);
         let run = Run::build(&*self.store, self.base.tree.format, times, &mut entries);
         Arc::new(run.unwrap().expect("something was written"))
@@ -329,10 +329,10 @@ impl World {
 
     /// A step that folds all runs of now; what it makes is laid over the base of later.
     fn begun_step(&self) -> VersionEdit {
-        let upto = self.base.folded_to;
+        let up_to = self.base.folded_to;
         let tree = self.apply(&self.base.runs, &Bounds::all());
-        let (progress, whole_to) = self.base.progress.stepped(upto, None, 0);
-        VersionEdit::Stepped { from: self.base.tree.root, tree, upto, whole_to, progress }
+        let (progress, whole_to) = self.base.progress.stepped(up_to, None, 0);
+        VersionEdit::Stepped { from: self.base.tree.root, tree, up_to, whole_to, progress }
     }
 
     fn assert_count(&self, expected: i64) {
@@ -370,7 +370,7 @@ fn what_runs_count_is_forgotten_where_a_tree_was_newer_than_a_step() {
     world.write(1, Some("w"));
     world.write(2, Some("w"));
     world.lay(&VersionEdit::Flushed(world.run(1, 4)));
-    world.lay(&VersionEdit::Folded { tree: empty, upto: Sequence(2) });
+    world.lay(&VersionEdit::Folded { tree: empty, up_to: Sequence(2) });
     world.assert_count(2);
     world.lay(&step);
     world.assert_count(2);

@@ -45,26 +45,26 @@ impl State {
     }
 
     /// As [`Log::compaction_point`](crate::log::Log::compaction_point).
-    pub(super) fn compaction_point(&self, upto: EntryIndex) -> Option<EntryIndex> {
-        let upto = upto.min(self.before_last(KEPT_BYTES));
-        if upto <= self.before {
+    pub(super) fn compaction_point(&self, up_to: EntryIndex) -> Option<EntryIndex> {
+        let up_to = up_to.min(self.before_last(KEPT_BYTES));
+        if up_to <= self.before {
             return None;
         }
-        let given_back = self.offset_of(upto.next()) - self.offset_of(self.before.next());
-        (COMPACTED_BYTES_MIN <= given_back).then_some(upto)
+        let given_back = self.offset_of(up_to.next()) - self.offset_of(self.before.next());
+        (COMPACTED_BYTES_MIN <= given_back).then_some(up_to)
     }
 
     /// What the new file begins with.
     fn records_to_begin_with(
         &self,
-        upto: EntryIndex,
+        up_to: EntryIndex,
         old: &Old<'_>,
     ) -> Result<Vec<Record>, StoreError> {
-        let configuration = self.configuration(upto);
-        let (header, _) = old.record_at(self.offset_of(upto))?;
-        let (before, term) = (upto, header.term());
+        let configuration = self.configuration(up_to);
+        let (header, _) = old.record_at(self.offset_of(up_to))?;
+        let (before, term) = (up_to, header.term());
         let mut records = vec![Record::Beginning(Beginning { before, term, configuration })];
-        let first_kept = self.offset_of(upto.next());
+        let first_kept = self.offset_of(up_to.next());
         let ballot = self.ballot.filter(|(offset, _)| *offset < first_kept);
         records.extend(ballot.map(|(_, ballot)| Record::Ballot(ballot)));
         Ok(records)
@@ -72,17 +72,17 @@ impl State {
 }
 
 impl FileLog {
-    pub(super) fn compact_to(&self, upto: EntryIndex) -> Result<(), StoreError> {
+    pub(super) fn compact_to(&self, up_to: EntryIndex) -> Result<(), StoreError> {
         let disk = &*self.machine.disk;
         let (old, first_kept, end, records) = {
             let state = self.state();
-            if upto <= state.before {
+            if up_to <= state.before {
                 return Ok(());
             }
-            assert!(upto <= state.last(), "what is cut is there");
+            assert!(up_to <= state.last(), "what is cut is there");
             let old = Old { file: &state.file, nonce: self.header.nonce };
-            let records = state.records_to_begin_with(upto, &old)?;
-            (Arc::clone(&state.file), state.offset_of(upto.next()), state.end, records)
+            let records = state.records_to_begin_with(up_to, &old)?;
+            (Arc::clone(&state.file), state.offset_of(up_to.next()), state.end, records)
         };
         let old = Old { file: &old, nonce: self.header.nonce };
         remove_new(&self.machine)?;
@@ -109,7 +109,7 @@ impl FileLog {
             state.broken = true;
             return Err(StoreError::io(FILE_NAME, error));
         }
-        state.adopt(new, upto, records, first_kept, moved_to);
+        state.adopt(new, up_to, records, first_kept, moved_to);
         Ok(())
     }
 }
@@ -119,12 +119,12 @@ impl State {
     fn adopt(
         &mut self,
         new: New,
-        upto: EntryIndex,
+        up_to: EntryIndex,
         records: Vec<Record>,
         first_kept: u64,
         moved_to: u64,
     ) {
-        let gone = (upto.0 - self.before.0) as usize;
+        let gone = (up_to.0 - self.before.0) as usize;
         self.offsets.drain(..gone);
         for offset in &mut self.offsets {
             *offset = *offset - first_kept + moved_to;
@@ -133,14 +133,14 @@ impl State {
             // Of one that was moved to the beginning only that it lies there counts.
             *offset = (*offset + moved_to).saturating_sub(first_kept);
         }
-        self.changes.retain(|(index, _)| upto < *index);
+        self.changes.retain(|(index, _)| up_to < *index);
         for record in records {
             if let Record::Beginning(beginning) = record {
                 self.before_term = beginning.term;
                 self.beginning = beginning.configuration;
             }
         }
-        self.before = upto;
+        self.before = up_to;
         self.end = new.end();
         self.chain = new.chain;
         self.synced = new.end();

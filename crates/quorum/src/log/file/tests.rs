@@ -234,17 +234,17 @@ fn a_cut_leaves_terms_members_and_ballot_as_they_were() {
         log.sync().expect("synced");
         drop(log);
         let (log, before) = open(&disk);
-        let upto = EntryIndex(before.ballot.committed.0.min(random.below(21) as u64));
-        log.compact(upto).expect("cut");
+        let up_to = EntryIndex(before.ballot.committed.0.min(random.below(21) as u64));
+        log.compact(up_to).expect("cut");
         // It goes on in the new file.
         let more = Batch { ballot: None, entries: vec![entry(21, ballot.term.0, vec![1; 30])] };
         log.append(&more).and_then(|()| log.sync()).expect("appended");
         drop(log);
         let (log, after) = open(&disk);
-        assert_eq!((after.before(), after.last()), (upto, EntryIndex(21)));
+        assert_eq!((after.before(), after.last()), (up_to, EntryIndex(21)));
         assert_eq!((after.member, after.set), (before.member, before.set));
         assert_eq!(after.ballot, before.ballot);
-        for index in (upto.0..=20).map(EntryIndex) {
+        for index in (up_to.0..=20).map(EntryIndex) {
             assert_eq!(after.terms.of(index), before.terms.of(index));
             assert_eq!(after.configuration(index), before.configuration(index));
         }
@@ -262,8 +262,8 @@ fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
         log.append(&batch).and_then(|()| log.sync()).expect("appended");
     }
     // A record takes 160 bytes: two are at least kept, and two at least given back.
-    let place = |upto| {
-        let place = log.compaction_point(EntryIndex(upto), EntryIndex(upto), u64::MAX);
+    let place = |up_to| {
+        let place = log.compaction_point(EntryIndex(up_to), EntryIndex(up_to), u64::MAX);
         place.map(|index| index.0)
     };
     assert_eq!(

@@ -28,7 +28,7 @@ fn name(entry: &Versioned) -> (Vec<u8>, Reverse<Sequence>) {
     (entry.stored.key().to_vec(), Reverse(entry.sequence))
 }
 
-fn compare(blocks: &Blocks, model: &Model, key: &[u8], upto: Sequence) {
+fn compare(blocks: &Blocks, model: &Model, key: &[u8], up_to: Sequence) {
     let mut found = Vec::new();
     blocks.ascend(Some(key), |entry| {
         found.push(name(entry));
@@ -44,10 +44,10 @@ fn compare(blocks: &Blocks, model: &Model, key: &[u8], upto: Sequence) {
     });
     let expected: Vec<_> = model.range(..from).rev().map(|(place, ())| place.clone()).collect();
     assert_eq!(found, expected);
-    let newest = blocks.newest(key, upto).map(|entry| entry.sequence);
-    let versions = (key.to_vec(), Reverse(upto))..=(key.to_vec(), Reverse(Sequence::ZERO));
+    let newest = blocks.newest(key, up_to).map(|entry| entry.sequence);
+    let versions = (key.to_vec(), Reverse(up_to))..=(key.to_vec(), Reverse(Sequence::ZERO));
     let expected = model.range(versions).next().map(|((_, sequence), ())| sequence.0);
-    assert_eq!(newest, expected, "{key:?} up to {upto:?}");
+    assert_eq!(newest, expected, "{key:?} up to {up_to:?}");
 }
 
 #[test]
