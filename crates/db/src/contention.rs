@@ -20,7 +20,7 @@
 //! *Lock order*: the database's latch, then the collections' latches, these by rising stripe (a
 //! transaction of several requests, which passes the latches of all that it wrote when it commits,
 //! takes those of databases by rising stripe too). A transaction that holds a latch waits for
-//! nothing else: for what another has claimed it waits outside, and keeps what it has claimed
+//! nothing else: for what another has locked it waits outside, and keeps what it has locked
 //! itself. Latches guard no data, so a panic while one is held leaves nothing half done. They are
 //! the only locks held across a sync: a transaction that waits for one would otherwise only find
 //! out later that it has lost.

@@ -43,7 +43,7 @@ pub struct FrondOptions {
     /// who serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
     /// How many milliseconds a statement of a transaction of several requests waits for what
-    /// another transaction has claimed, before it fails with `WriteConflict`. `None`: 3,000.
+    /// another transaction has locked, before it fails with `WriteConflict`. `None`: 3,000.
     pub write_wait_millis_max: Option<u64>,
     /// On how many cores one query may run that reads much, while no other needs them. `None`: on
     /// all that the process may use.
@@ -454,7 +454,7 @@ impl Frond {
         &self.inner.contention
     }
 
-    /// How long a statement of a transaction waits for what another has claimed.
+    /// How long a statement of a transaction waits for what another has locked.
     pub fn write_wait_millis_max(&self) -> u64 {
         self.inner.write_wait_millis_max
     }

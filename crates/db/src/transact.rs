@@ -1,13 +1,13 @@
 //! Transactions that run again by themselves when another was in the way.
 //!
 //! 1. A request's transaction runs optimistically. If its commit conflicts, it is run again from
-//!    the start, at a new snapshot, and claims from then on what it writes
+//!    the start, at a new snapshot, and locks from then on what it writes
 //!    (`frond_engine::LockMode`): another transaction that wants to write the same waits until it
 //!    is done, so that a hundred updaters of one counter take turns instead of all losing to one.
-//! 2. For what another transaction has claimed, one like it or one of several requests, it waits as
+//! 2. For what another transaction has locked, one like it or one of several requests, it waits as
 //!    long as its caller does ([`Interrupt`]), and takes its turn in the order of arrival.
-//! 3. The statement of a write ([`Frond::transact_statement`]) that runs again sees what is in line
-//!    too: the commit it waited for, which let go of its claims when it had its place in the log
+//! 3. The statement of a write ([`Frond::transact_statement`]) that runs again sees queued commits
+//!    too: the commit it waited for, which let go of its key locks when it had its place in the log
 //!    and may not be durable yet. So the updates of one document share syncs. Whatever such an
 //!    attempt comes to is answered when all that it could read is visible: with its commit, which
 //!    lies behind that in the log, or, if it ends without one (an error, nothing matched), after a
@@ -46,11 +46,11 @@ const WAIT_MICROS_MAX: u64 = 2_000;
 /// late. Asking costs a switch of threads; with hundreds that wait, asking each 10 ms took as much
 /// processor time as what they waited to do.
 const WAIT_STEP: Duration = Duration::from_millis(100);
-/// How long a request waits for what another transaction has claimed, unless its caller ends the
+/// How long a request waits for what another transaction has locked, unless its caller ends the
 /// wait before.
 const WAIT_MILLIS_MAX: u64 = 300_000;
 
-/// Waits until a claim's turn has come, for so long at most; tells whether it has.
+/// Waits until a lock's turn has come, for so long at most; tells whether it has.
 ///
 /// # Errors
 /// What `interrupt` says.
@@ -100,7 +100,7 @@ type Body<'a> =
 pub(crate) enum RetrySnapshot {
     /// What is visible.
     Visible,
-    /// What is in line, too: `frond_engine::Engine::begin_ahead`.
+    /// Queued commits, too: `frond_engine::Engine::begin_ahead`.
     Ahead,
 }
 
@@ -213,7 +213,7 @@ impl Frond {
 
     /// As `transact_noted`, for the statement of a write: what `body` comes to must rest on the
     /// transaction alone, and nothing of it may be known to others before this returns. Attempts
-    /// may see what is in line. With `deferred`, it may only be known once that was awaited.
+    /// may see queued commits. With `deferred`, it may only be known once that was awaited.
     pub(crate) fn transact_statement<T>(
         &self,
         scope: Scope,
@@ -290,14 +290,14 @@ impl Frond {
                 Err(error) if error.code == Code::SnapshotTooOld && attempt < EXPIRED_MAX => {
                     continue;
                 }
-                // It may rest on what is in line.
+                // It may rest on queued commits.
                 Err(error) => Err(end(transaction, interrupt).err().unwrap_or(error)),
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     drop(latches);
                     // The transaction that was first may not be synced yet: the next attempt sees
-                    // it all the same, or its claims wait for that.
+                    // it all the same, or its key locks wait for that.
                     if attempt > 0 {
                         pause(self.wait(attempt));
                     }
@@ -314,7 +314,7 @@ impl Frond {
         Err(Error::write_conflict())
     }
 
-    /// The transaction of an attempt: the one of the last, with what it has claimed, or a new one.
+    /// The transaction of an attempt: the one of the last, with what it has locked, or a new one.
     fn begin_attempt(
         &self,
         kept: Option<Transaction>,

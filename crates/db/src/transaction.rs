@@ -7,9 +7,9 @@
 //!
 //! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction
 //!    goes on. (A server of MongoDB's protocol ends it then.)
-//! 2. What a statement writes is claimed until the transaction ends
+//! 2. What a statement writes is locked until the transaction ends
 //!    (`frond_engine::LockMode::Interactive`). A write of a document that another transaction has
-//!    claimed waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that
+//!    locked waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that
 //!    wait for one another the youngest fails.
 //! 3. A statement that met what was written since the snapshot is undone and runs again at a newer
 //!    one, if everything that the statements before have read is unchanged there: all answers are
@@ -101,7 +101,7 @@ type StatementBody<'a> =
 enum Aim {
     /// To be answered.
     Answer,
-    /// To learn what it would be answered without what is in line.
+    /// To learn what it would be answered without queued commits.
     Foresee,
 }
 
@@ -112,7 +112,7 @@ pub(crate) type IsSame<T> = fn(&T, &T) -> bool;
 struct Terms<'a> {
     scope: Scope,
     sight: RetrySnapshot,
-    /// Whether its answer may be the same without what is in line.
+    /// Whether its answer may be the same without queued commits.
     foresees: bool,
     /// Ends the wait for others.
     interrupt: &'a Interrupt,
@@ -121,7 +121,7 @@ struct Terms<'a> {
 /// What came of an attempt to run a statement.
 enum Attempted {
     Done,
-    /// Another transaction has claimed what it writes.
+    /// Another transaction has locked what it writes.
     Blocked(Wait),
     /// The snapshot has moved.
     Moved,
@@ -268,7 +268,7 @@ impl Transaction {
         Ok(answer.expect("the statement that was done has answered"))
     }
 
-    /// As `run`, for the statement of a writer, which may see what is in line (6): what `body`
+    /// As `run`, for the statement of a writer, which may see queued commits (6): what `body`
     /// comes to must rest on the transaction alone. With `is_same` it is foreseen what the answer
     /// would be without that.
     pub(crate) fn run_statement<T>(

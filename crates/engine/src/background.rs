@@ -1,5 +1,5 @@
-//! What background work shares: what becomes of its errors, whose turn it is, and how it yields to
-//! clients. Who does it stands in `threads`, what it does in `compaction` and `gc`.
+//! What the background threads share: their errors, the schedule of compaction, backpressure, and
+//! how they yield to clients. `threads` starts them; `compaction` and `gc` do the work.
 
 pub(crate) mod backpressure;
 pub(crate) mod compaction_scheduler;
@@ -16,7 +16,7 @@ use self::errors::BackgroundErrors;
 use self::throttle::Throttle;
 use self::workers::Workers;
 
-/// What the background threads share with each other, and with the writers that they delay.
+/// The state that background threads share with each other, and with the writers that they delay.
 #[derive(Default)]
 pub(crate) struct Background {
     /// Which trees have runs, and who works on them; see `compaction`.

@@ -1,4 +1,4 @@
-//! What transactions tell those who follow the log: which changes they are, in their order.
+//! Change events: what transactions record in the log for change streams, in their order.
 //!
 //! The engine doesn't know what is told; it only spares the log a second copy of a value that the
 //! transaction writes anyway. The bytes are docs/format/log.md's "event".
@@ -9,7 +9,7 @@ use frond_store::chunk::HASH_BYTES;
 
 use crate::ids::TreeId;
 
-/// One thing that a transaction tells.
+/// An event that a transaction records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangeEvent {
     /// What many in a row have in common: it is stored once for them.
@@ -20,7 +20,7 @@ pub struct ChangeEvent {
     pub content: EventContent,
 }
 
-/// Bytes that belong to what is told.
+/// The content of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventContent {
     /// None.
@@ -47,7 +47,7 @@ pub enum EventContent {
     },
 }
 
-/// What was told, as it is read back.
+/// An event as it is read back from the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoggedEvent {
     /// As [`ChangeEvent::scope`].
@@ -58,7 +58,7 @@ pub struct LoggedEvent {
     pub content: LoggedContent,
 }
 
-/// What belongs to something that was told.
+/// The content of a logged event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoggedContent {
     /// Nothing.

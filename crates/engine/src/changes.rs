@@ -1,4 +1,4 @@
-//! Following the log: what transactions told, in the order of their Sequences.
+//! Reads the change events of the log, in the order of their Sequences.
 //!
 //! What is read is durable and visible, whole, and each record once. Where the log isn't kept any
 //! more the answer is [`ChangesError::Gone`], never silence.
@@ -15,7 +15,7 @@ use crate::log::follow::{Follower, Next};
 use crate::log::format::{LogOffset, damaged};
 use crate::shared::Shared;
 
-/// What transactions told behind a Sequence.
+/// Reads the events of the transactions after a Sequence.
 pub struct Changes {
     shared: Arc<Shared>,
     /// Everything up to it was read.
@@ -23,7 +23,7 @@ pub struct Changes {
     follower: Option<Follower>,
 }
 
-/// What one transaction told.
+/// The events of one transaction.
 #[derive(Clone, Debug)]
 pub struct LoggedEvents {
     /// The transaction's place.
@@ -36,7 +36,7 @@ pub struct LoggedEvents {
     pub bytes: u64,
 }
 
-/// Why the log can't be followed.
+/// The reason why the log can't be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
     /// What comes next isn't kept any more.

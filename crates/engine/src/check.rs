@@ -1,4 +1,4 @@
-//! Folding everything where asked, and checking an engine's invariants.
+//! Folds everything on request, and checks an engine's invariants.
 
 use frond_store::{Lifetime, StoreError};
 

@@ -1,15 +1,15 @@
-//! Committing: one order for all transactions, one sync for many.
+//! Commits transactions: one order for all, one sync for many.
 //!
-//! First a transaction is admitted (`growth`): it is refused where the disk is short, and waits
+//! First a transaction is admitted (`admission`): it is refused where the disk is short, and waits
 //! while memory is at its limit (`stall`), which is where writers are slowed. Then:
 //!
 //! 1. Under the queue's lock, which is held for microseconds: validate (the first committer wins,
-//!    and no transaction writes what another has claimed), take the next Sequence, line up for the
-//!    log, join the group that forms (`queue/group`).
+//!    and no transaction writes what another has locked), take the next Sequence, join the queue
+//!    for the log, join the group that forms (`queue/group`).
 //! 2. Without it, all members at once: insert into the memtable, and let go of key locks. The next
-//!    holder of one sees what is in line (`ahead`).
+//!    holder of one sees queued commits (`ahead`).
 //! 3. A member that finds no leader becomes the leader (`lead`): it takes all that waits, writes it
-//!    with one write and syncs once, with no lock held. What lines up meanwhile is the next group.
+//!    with one write and syncs once, with no lock held. What is queued meanwhile is the next group.
 //! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that
 //!    got no processor must not hold up the others), waits until all are done, makes the group
 //!    visible, in the order of Sequences, and wakes it. It leads some of the groups that formed
@@ -21,10 +21,10 @@
 //!    aren't in the memtable: a synced one becomes visible once durable, a relaxed one at once if
 //!    everything before it is visible.
 //! 2. A refused transaction (full disk, `refusal`) was never visible; its entries and generations
-//!    are taken out of the State before another gets a Sequence. Its fingerprints stay, and
-//!    may cost a retry. What of it was written is cut off, and the cut is synced, before its
-//!    committer is told: no crash brings it back. Whatever had read it ahead of its being visible
-//!    is refused with it, or finds that it has read what never was ([`crate::queue::line`]).
+//!    are taken out of the State before another gets a Sequence. Its fingerprints stay, and may
+//!    cost a retry. What of it was written is cut off, and the cut is synced, before its committer
+//!    is told: no crash brings it back. Whatever had read it ahead of its being visible is refused
+//!    with it, or finds that it has read what never was ([`crate::queue::queued_reads`]).
 //! 3. After any other failure of a write or sync the engine is closed (`closing`): reads go on, no
 //!    write is taken, and nothing that was not visible becomes so. Whatever had its Sequence by
 //!    then is told that its outcome is unknown, whatever had none that nothing was written.
@@ -79,7 +79,7 @@ const NO_SEQUENCES: &str = "no Sequence is left: its clock was wrong for long; w
 
 impl Shared {
     /// Commits the writes of a transaction that was begun at `beginning`. Its key locks are let go
-    /// once it is in line and its entries are in the memtable: the next holders see these.
+    /// once it is queued and its entries are in the memtable: the next holders see these.
     ///
     /// # Errors
     /// As [`Transaction::commit`](crate::Transaction::commit).
@@ -161,7 +161,7 @@ impl Shared {
     }
 
     /// Refuses a transaction with which something that was committed since it began conflicts, or
-    /// that writes what another has claimed.
+    /// that writes what another has locked.
     fn validate(
         &self,
         queue: &Queue,
@@ -295,7 +295,7 @@ impl Shared {
     }
 }
 
-/// A transaction that lined up.
+/// A transaction that was queued.
 struct Member {
     insertion: Arc<Insertion>,
     group: Arc<Group>,

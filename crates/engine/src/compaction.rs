@@ -1,4 +1,4 @@
-//! Work on runs: folding them into their trees by key range, and merging them.
+//! Compaction: folds runs into their trees by key range, and merges runs.
 //!
 //! *Folding* goes round and round a tree (`compaction_progress`), in steps of a key range each, so
 //! that no step takes long and each publishes what it won:
@@ -61,7 +61,7 @@ const STEP_SHARE: u64 = 2;
 /// No more runs are merged at once: what they have can be dropped only together.
 const MERGE_COUNT_MAX: usize = 4;
 
-/// What a tree needs.
+/// The work that a tree needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Need {
     /// A step, there being so many hundredths of what makes one due.

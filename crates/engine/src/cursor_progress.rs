@@ -1,18 +1,18 @@
-//! How far a cursor has come: what of its range has been read.
+//! How far a cursor has read its range.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use frond_tree::{Bounds, Direction};
 
-/// How far a cursor has come: shared by it and the list.
+/// A cursor's progress, shared by the cursor and the read set.
 pub(crate) struct CursorProgress {
     bounds: Bounds,
     direction: Direction,
     progress: Mutex<Progress>,
 }
 
-/// How far.
+/// The part that was read.
 #[derive(Default)]
 struct Progress {
     /// The last key, if there was one.

@@ -1,4 +1,4 @@
-//! Disk space that is held back, so that deleting always works.
+//! Disk space that is kept in reserve, so that deleting always works.
 //!
 //! 1. *Growth*, which is any transaction that isn't known to give space back, is refused while less
 //!    than the reserve is free. What gives space back (deletes, drops, expiry, collections), and
@@ -43,7 +43,7 @@ pub(crate) const WAITING_SHARE: u64 = 4;
 /// parts).
 const LOG_SHARE: u64 = 16;
 
-/// How much of its disk a data directory keeps for giving space back.
+/// The size of the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reserve {
     /// A fiftieth of the disk, but 64 MB at least and 1 GB at most; an eighth of a disk that is
@@ -66,7 +66,7 @@ impl Reserve {
     }
 }
 
-/// How the disk is.
+/// The space of a disk: its size, what is free, and the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DiskStatus {
     /// Bytes of the disk.
@@ -105,7 +105,7 @@ fn held_part(reserve_bytes: u64) -> u64 {
     last_part(reserve_bytes) / HELD_SHARE
 }
 
-/// The disk space of a data directory.
+/// The reserve of a data directory.
 pub(crate) struct DiskReserve {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,

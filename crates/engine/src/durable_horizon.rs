@@ -1,4 +1,4 @@
-//! How far the log is durable: what those who follow it may read.
+//! The end of the durable part of the log, up to which it may be followed.
 //!
 //! It moves after each sync, under the queue's lock, and names the place in the log too: up to it a
 //! follower finds every record whole, or the log is damaged.
@@ -26,7 +26,7 @@ pub(crate) struct DurableEnd {
     pub offset: LogOffset,
 }
 
-/// See the module.
+/// The durable end of the log, which followers wait for.
 pub(crate) struct DurableHorizon {
     state: Mutex<State>,
     moved: Condvar,

@@ -233,8 +233,8 @@ impl Engine {
     /// `keep_going` is asked all the while.
     ///
     /// # Errors
-    /// [`RebuildError::Gone`] if the log doesn't reach it; [`RebuildError::Interrupted`] if `keep_going`
-    /// says no; as [`Engine::await_visible`], and what reading meets.
+    /// [`RebuildError::Gone`] if the log doesn't reach it; [`RebuildError::Interrupted`] if
+    /// `keep_going` says no; as [`Engine::await_visible`], and what reading meets.
     pub fn rebuild_snapshot_at(
         &self,
         moment: Sequence,
@@ -276,7 +276,7 @@ impl Engine {
         Transaction::begin(Arc::clone(&self.shared), lock_mode)
     }
 
-    /// Begins a transaction that claims what it writes, and sees what is in line too: commits that
+    /// Begins a transaction that locks what it writes, and sees queued commits too: commits that
     /// have their place in the log and that no sync has made durable yet. So it waits for none of
     /// them, and its commit may share their sync.
     ///
@@ -357,8 +357,9 @@ impl Engine {
         self.reclaim_while(options, &mut || true)
     }
 
-    /// As [`Engine::reclaim`], until `keep_going` says no: asked again and again, but not by the fold
-    /// that a thorough one begins with. What was done stays done, and the report tells `stopped`.
+    /// As [`Engine::reclaim`], until `keep_going` says no: asked again and again, but not by the
+    /// fold that a thorough one begins with. What was done stays done, and the report tells
+    /// `stopped`.
     ///
     /// # Errors
     /// As there.
@@ -371,8 +372,8 @@ impl Engine {
     }
 
     /// Flushes, folds and packs all, at the rate of background collections, as the engine does by
-    /// itself when it is quiet ([`EngineOptions::quiet_millis`]). Asks `keep_going` between two steps;
-    /// returns whether it came to its end.
+    /// itself when it is quiet ([`EngineOptions::quiet_millis`]). Asks `keep_going` between two
+    /// steps; returns whether it came to its end.
     ///
     /// # Errors
     /// As `flush`, `fold` and `reclaim`; what was done before stays done.

@@ -1,4 +1,5 @@
-//! What a transaction writes, one entry a key, as the log, the memtable and runs have it.
+//! An entry of the overlay: a key and what was written to it. Log, memtable and runs share the
+//! form.
 
 use bytes::Bytes;
 use frond_tree::Value;

@@ -1,4 +1,4 @@
-//! What can go wrong in the engine.
+//! Errors of the engine.
 
 use frond_store::StoreError;
 use frond_tree::TreeError;

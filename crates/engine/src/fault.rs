@@ -1,5 +1,5 @@
-//! The failure that closed the engine for writing: a write or sync of log or packs after which
-//! what is on the disk is unknown, or a panic in the midst of one.
+//! The fault that closed the engine for writing: a failed write or sync, after which the disk's
+//! state is unknown, or a panic in the midst of one.
 //!
 //! 1. The first one is kept; nothing leads back but opening the directory again. Reads go on.
 //! 2. It is told once, to the sink, with no lock held. It is kept before any member of the group
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Takes the fault.
 type Sink = Box<dyn Fn(&Fault) + Send + Sync>;
 
-/// Why an engine takes no more writes.
+/// The reason why an engine takes no more writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// What failed, on which file, and what the disk said.
@@ -22,7 +22,7 @@ pub struct Fault {
     pub at_micros: i64,
 }
 
-/// See the module.
+/// Holds the first fault, and reports it once.
 #[derive(Default)]
 pub(crate) struct FaultCell {
     fault: OnceLock<Fault>,

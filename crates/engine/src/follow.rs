@@ -1,5 +1,5 @@
-//! Following: an engine of a set that doesn't lead applies what was agreed on ([`crate::order`]),
-//! as a recovery applies the log, and while readers go on.
+//! Followers: an engine that doesn't lead its replica set applies committed entries
+//! ([`crate::order`]) as a recovery applies the log, while readers go on.
 //!
 //! 1. Of an entry, transactions that the log holds already are passed over: after a crash some of
 //!    an entry may have been kept.
@@ -226,14 +226,14 @@ impl Shared {
     }
 }
 
-/// What an entry is applied with.
+/// The writer and memtable with which entries are applied.
 struct ApplyContext {
     writer: Writer,
     memtable: Arc<Memtable>,
     segment: SegmentNumber,
 }
 
-/// What was there before a transaction that is applied.
+/// The values before the transaction that is being applied.
 struct AppliedValues<'a> {
     shared: &'a Shared,
     sequence: Sequence,

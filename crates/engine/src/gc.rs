@@ -1,6 +1,5 @@
-//! What gives space back and looks after the store: collecting chunks that nothing refers to,
-//! packing all while nothing else happens, rereading what lies there, and ending snapshots that
-//! keep too much.
+//! Garbage collection and care for the store: removes chunks that nothing refers to, repacks
+//! history when the engine is idle, scrubs, and expires snapshots that keep too much memory.
 
 pub(crate) mod expiry;
 pub(crate) mod idle;

@@ -1,4 +1,4 @@
-//! Names of trees and of moments.
+//! The ids of trees, and Sequences.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! An image: everything that the engine holds at one moment, reachable from one chunk that no root
+//! An image: everything the engine holds at one moment, reachable from one chunk that no root
 //! names.
 //!
 //! All trees are folded up to one snapshot while writers go on, and an engine-state chunk is made

@@ -7,14 +7,15 @@
 //!
 //! Reading order: [`ids`], `overlay` (memtables and runs), `state` (bases and memtables, what a
 //! snapshot holds; `state::base` has the rules of background work), [`snapshot`] (and its cursors,
-//! and when it may move), [`transaction`] (and what the log gets of a changed value, and who waits
-//! for whom), `write_memory` (who waits for memory), `log` (segments, writing, recovery), `queue`
-//! (the order of transactions: conflicts, groups) and `commit` (group commit, and who is slowed
-//! down), `compaction` (flushing, folding by key range and for version commits, merging,
-//! publishing), `background` (errors, backpressure, whose turn it is), `threads`, `readable_states` and
-//! `moments` (reading what was visible once), `gc` (collecting, rereading, expiry of snapshots),
-//! `recovery`, `retained_states` and `past` (any moment that the kept log reaches), `image` (all of it
-//! as a chunk), [`engine`]. This crate doesn't know what keys and values mean.
+//! and when it may move), [`transaction`] (its writes, its key locks, and the differences that the
+//! log gets of changed values), `write_memory` (the budget of large writes), `log` (segments,
+//! writing, recovery), `queue` (the order of transactions: conflicts, groups) and `commit` (group
+//! commit, and the delays of writers), `compaction` (flushing, folding by key range and for version
+//! commits, merging, publishing), `background` (errors, backpressure, scheduling), `threads`,
+//! `readable_states` and `recent_snapshots` (moments that are in memory), `gc` (collecting,
+//! scrubbing, expiry of snapshots), `recovery`, `retained_states` and `rebuilt_snapshots` (any
+//! moment that the retained log reaches), `image` (all of it as a chunk), [`engine`]. This crate
+//! doesn't know what keys and values mean.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 

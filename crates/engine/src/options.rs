@@ -1,4 +1,4 @@
-//! What an engine is opened with, and how a budget of memory is divided.
+//! The options of an engine, and how a memory budget is divided among them.
 
 use frond_store::local::LocalOptions;
 
@@ -57,7 +57,7 @@ pub struct EngineOptions {
     pub reserve: Reserve,
 }
 
-/// How long, and how much of, the log is kept for those who follow it. Nothing by default.
+/// How long, and how much of, the log is retained for change streams. Nothing by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChangeRetention {
     /// Since when.

@@ -32,7 +32,7 @@ use crate::log::writer::PendingRecord;
 /// An entry takes transactions up to so many bytes; a larger transaction has one of its own.
 const ENTRY_BYTES_TARGET: usize = 8 << 20;
 
-/// Where the members of a set agree, or a bucket has the log.
+/// Decides the order of transactions: the members of a set, or the log in a bucket.
 ///
 /// *Thread safety*: one thread at a time calls `agree`, which may take as long as there is no
 /// majority; the others may be called meanwhile.

@@ -1,4 +1,4 @@
-//! Where transactions line up: what the commit lock guards.
+//! The commit queue: everything that the commit lock guards.
 //!
 //! *Invariants*
 //! 1. `visible <= last_live <= last` and `durable <= written <= last_live`.
@@ -7,7 +7,7 @@
 //!    leader, or written and waits for a sync. Its entries are in the memtable, or on their way
 //!    there by a member of `forming` or `in_hand`.
 //! 4. `in_hand` has one group at most, while `writer` is absent; where the log lies in a bucket,
-//!    as many as may be on their way there, in the order of their places (`commit::beside`).
+//!    as many as may be on their way there, in the order of their places (`commit::pipelined`).
 
 pub(crate) mod commit_wait;
 pub(crate) mod commits;
@@ -39,7 +39,7 @@ const SEQUENCES_SKIPPED: u64 = 1 << 20;
 
 const FOLLOWS: &str = "this member of the replica set doesn't lead it";
 
-/// Where transactions line up.
+/// The queue of commits.
 pub(crate) struct Queue {
     pub conflicts: ConflictTable,
     /// The memtable of the State's that takes writes.
@@ -110,7 +110,7 @@ pub(crate) enum Lead {
     Beside,
 }
 
-/// What a full disk said; told to each committer that waited for it.
+/// A full disk's error, which each waiting committer gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     file: String,
@@ -174,7 +174,7 @@ impl Queue {
         }
     }
 
-    /// Whether there is nothing in line that becomes visible by a commit of this process.
+    /// Whether there is nothing queued that becomes visible by a commit of this process.
     pub fn is_all_visible(&self) -> bool {
         self.closed.is_some() || self.visible == self.last_live || self.leads_from.is_none()
     }

@@ -1,4 +1,4 @@
-//! The States that a reader may still use, and the moments that each of them shows.
+//! The States that readers may still use, and the moments that each of them shows.
 //!
 //! A State comes when some Sequence is the visible one and is replaced at a later one. What was
 //! visible at any moment from the first to the second is what the State shows at that Sequence: in
@@ -148,7 +148,7 @@ impl ReadableStates {
     }
 }
 
-/// What leases held: to be dropped where no lock is held, since that can take long.
+/// The States of ended leases, to be dropped where no lock is held, since that can take long.
 #[must_use = "it is dropped after the lock is released"]
 pub(crate) struct ReleasedStates(
     #[allow(dead_code, reason = "held to be dropped")] Vec<Arc<State>>,

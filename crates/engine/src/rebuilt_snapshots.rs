@@ -1,11 +1,11 @@
-//! Reading any moment that the kept log reaches.
+//! Snapshots of any moment that the retained log reaches (point-in-time reads).
 //!
-//! What [`crate::recent_snapshots`] shows is in memory: the moments since the last flush or fold, and those
-//! that are leased. Where the log is kept ([`crate::log::retained`]), any other moment since is made
-//! again, as a recovery would:
+//! What [`crate::recent_snapshots`] shows is in memory: the moments since the last flush or fold,
+//! and those that are leased. Where the log is kept ([`crate::log::retained`]), any other moment
+//! since is made again, as a recovery would:
 //!
-//! 1. Each flush keeps the state that it replaces ([`crate::retained_states`]), and notes what chunks
-//!    the log's records behind it need and don't bring.
+//! 1. Each flush keeps the state that it replaces ([`crate::retained_states`]), and notes what
+//!    chunks the log's records behind it need and don't bring.
 //! 2. Who asks for a moment gets the last kept state that isn't behind it, and the log's records
 //!    from there on, decoded into a memtable of its own, up to the next kept state or the log's
 //!    durable end. That takes no more memory than the engine's own memtables do.
@@ -50,7 +50,7 @@ const NEEDS_BATCH: usize = 1_000;
 /// asked for only while it is smaller than so many memtables.
 const MEMTABLES_AT_ONCE: u64 = 2;
 
-/// Why a moment can't be read.
+/// The reason why a moment can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
     /// The log doesn't reach it.

@@ -1,4 +1,4 @@
-//! Reading moments that have gone by.
+//! Snapshots of recent moments, which are still in memory.
 //!
 //! 1. A snapshot can be *leased* for some time: so long its moment can be read again, by its
 //!    Sequence alone, and shows the same ([`crate::readable_states`] says how).

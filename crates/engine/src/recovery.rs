@@ -1,5 +1,5 @@
-//! Opening: what is published, then what the log says happened since. What was born in the log's
-//! transactions is again, as it was in the process before.
+//! Recovery: opens what is published and replays the log that follows. Chunks that the log's
+//! transactions brought are pending again, as in the process before.
 
 mod needed;
 mod old_values;
@@ -127,7 +127,7 @@ fn random(chance: &dyn Chance) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// What the published state and the log's records amount to.
+/// The result of replaying the log over the published state.
 struct Replayed<'a> {
     store: &'a Arc<dyn ChunkStore>,
     parts: ReplayedParts,

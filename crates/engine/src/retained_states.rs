@@ -1,5 +1,5 @@
-//! Published states that are kept for as long as the log behind them: any moment since can be made
-//! of one again ([`crate::rebuilt_snapshots`]).
+//! Published states that are retained together with the log that follows them, so that any moment
+//! since can be rebuilt ([`crate::rebuilt_snapshots`]).
 //!
 //! A flush publishes a state that takes the place of the one before. Where the log is kept, the one
 //! before is kept too, once the log behind the last kept one has grown by a memtable's size. It
@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const ASK_EVERY: Duration = Duration::from_millis(20);
 const NO_PANIC: &str = "no panic while the lock is held";
 
-/// See the module.
+/// The retained states, and the ranges that were rebuilt of them.
 #[derive(Default)]
 pub(crate) struct RetainedStates {
     list: Mutex<List>,
@@ -46,7 +46,7 @@ pub(crate) struct RetainedStates {
     made: Condvar,
 }
 
-/// A published state that is kept.
+/// A published state that is retained.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RetainedState {
     /// Its chunk.

@@ -1,4 +1,4 @@
-//! What all handles of an engine share: the current state, and who is looking at it.
+//! What all handles of an engine share: the current state, and the owners of each concern.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`, `group` (its
 //! own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished` (two),
@@ -69,13 +69,13 @@ pub(crate) struct Shared {
     pub order: Option<Arc<dyn Order>>,
     /// How many chunks were staged in this process; see `commit::staging`.
     pub staged: AtomicU64,
-    /// Where transactions line up; see `commit`.
+    /// The commit queue; see `commit`.
     pub commits: CommitQueue,
     /// What fingerprints of keys are computed with; see `conflicts`.
     pub conflict_seed: u64,
     /// Which transactions are open.
     pub transactions: OpenTransactions,
-    /// Which keys they have claimed.
+    /// Which keys they have locked.
     pub key_locks: KeyLocks,
     /// Published states that are kept, and what was made of them.
     pub retained_states: RetainedStates,

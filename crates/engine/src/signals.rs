@@ -1,4 +1,4 @@
-//! What the background threads wait for: work that others have made, and that they are to end.
+//! The signals that background threads wait for: new work, and the end.
 //!
 //! A flush that is wanted is taken by the one thread that flushes. Work on runs is counted instead,
 //! so that each of several threads sees for itself whether there is more than when it last found

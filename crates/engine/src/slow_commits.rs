@@ -13,7 +13,7 @@ use frond_store::io::steady_now;
 /// How many are kept.
 const KEPT_COUNT: usize = 16;
 
-/// What a commit is doing, or what it waits for.
+/// A stage of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// At its end it is delayed, because much waits to be flushed or folded.
@@ -22,7 +22,7 @@ pub enum Stage {
     Stop,
     /// It is encoded, and its chunks are put into the store.
     Prepare,
-    /// It waits for the queue, is validated and lines up.
+    /// It waits for the queue, is validated and is queued.
     Queue,
     /// Its entries are inserted into the memtable.
     Insert,

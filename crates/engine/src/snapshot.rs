@@ -1,4 +1,4 @@
-//! Reading all trees as they were at one moment.
+//! Snapshots: all trees as they were at one moment.
 
 mod count;
 pub(crate) mod current;
@@ -44,14 +44,14 @@ impl Snapshot {
         Snapshot { view, sequence }
     }
 
-    /// What `view` shows with all that is in line.
+    /// What `view` shows with all that is queued.
     pub(crate) fn ahead(view: &View, ahead: QueuedReads) -> Snapshot {
         let (store, state) = (Arc::clone(&view.store), Arc::clone(&view.state));
         let sequence = ahead.sequence;
         Snapshot { view: Arc::new(View { store, state, ahead: Some(ahead) }), sequence }
     }
 
-    /// How it shows what was in line, if it does.
+    /// How it shows what was queued, if it does.
     pub(crate) fn as_ahead(&self) -> Option<&QueuedReads> {
         self.view.ahead.as_ref()
     }

@@ -1,5 +1,5 @@
-//! What a reader needs, immutable: the bases of all trees (trees and the runs over them) and the
-//! memtables above them.
+//! The immutable State that readers hold: the bases of all trees (trees with the runs over them)
+//! and the memtables above them.
 //!
 //! *Invariants*
 //! 1. A tree's generations ascend strictly by `from`; the first that a reader can need is always
@@ -35,7 +35,7 @@ use crate::overlay::run::Run;
 pub(crate) use base::{Base, VersionEdit};
 use table::TreeTable;
 
-/// What a tree is from a moment on, until its next generation.
+/// A tree from one replacement of its content to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TreeGeneration {
     /// When the generation began.

@@ -1,4 +1,4 @@
-//! Histograms of what the engine's stages take, cheap enough to be always on.
+//! Histograms of the engine's stages, cheap enough to be always on.
 //!
 //! A bucket a power of two: good enough to tell 1 ms from 2 ms, and two such histograms subtract to
 //! what happened between.

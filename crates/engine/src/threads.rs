@@ -1,5 +1,5 @@
-//! The threads behind an engine: one flushes sealed memtables, some fold and merge runs, one syncs
-//! relaxed transactions, one collects, one scrubs, and one sends packs to the store's tier, if it
+//! The engine's threads: one flushes memtables, some fold and merge runs, one syncs relaxed
+//! transactions, one collects garbage, one scrubs, and one sends packs to the store's tier, if it
 //! has one.
 //!
 //! Flushing has a thread of its own, so that no fold, however long, holds it up. Flushing, folding

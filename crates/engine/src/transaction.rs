@@ -31,7 +31,7 @@ use crate::transaction::held_locks::{HeldLocks, LockMode};
 use crate::transaction::write_set::{StagedWrite, WriteSet};
 use crate::write_memory::WriteReservation;
 
-/// When a commit returns.
+/// The point at which a commit returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
     /// Once it is on the disk. Concurrent commits share one sync.
@@ -52,7 +52,7 @@ pub enum Durability {
 /// writes can depend on what others wrote. It is then as if it began when it commits: its puts and
 /// deletes are no conflict with earlier ones of the same keys, and share a sync with them.
 ///
-/// *Others in the way*: a write of a key that another transaction has claimed ([`LockMode`]) fails
+/// *Others in the way*: a write of a key that another transaction has locked ([`LockMode`]) fails
 /// with [`EngineError::Conflict`], and this one stands in the key's queue
 /// ([`Transaction::blocked`]). A caller that has waited undoes the statement
 /// ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
@@ -81,7 +81,7 @@ pub struct Transaction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub usize);
 
-/// Where a statement of a transaction began: its savepoint, and what had been read by then.
+/// The start of a statement in a transaction: its savepoint, and what had been read by then.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
     savepoint: Savepoint,
@@ -104,7 +104,7 @@ impl Transaction {
         Transaction::begin_at(shared, open, lock_mode)
     }
 
-    /// Begins a transaction that sees what is in line too, and claims what it writes.
+    /// Begins a transaction that sees queued commits too, and locks what it writes.
     pub(crate) fn begin_ahead(shared: Arc<Shared>) -> Transaction {
         let open = shared.begin_ahead();
         Transaction::begin_at(shared, open, LockMode::Locking)
@@ -164,7 +164,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`EngineError::NoTree`] if there is no such tree; [`EngineError::Conflict`] if another
-    /// transaction has claimed or changed the key; [`EngineError::TooLarge`]; [`EngineError::Tree`]
+    /// transaction has locked or changed the key; [`EngineError::TooLarge`]; [`EngineError::Tree`]
     /// with `KeyTooLong`; [`EngineError::Store`] with `Damaged` if the value has the engine's flag.
     pub fn put(&mut self, tree: TreeId, key: Bytes, value: Value) -> Result<(), EngineError> {
         self.write(tree, key, Some(value))
@@ -202,7 +202,7 @@ impl Transaction {
         self.check_size()
     }
 
-    /// Refuses what can't be written, and claims the key.
+    /// Refuses what can't be written, and locks the key.
     fn prepare(
         &mut self,
         tree: TreeId,
@@ -240,7 +240,7 @@ impl Transaction {
         if self.own.base(tree).is_some() || !Difference::may_be_little(value) {
             return Ok(None);
         }
-        // Not in the list of what must be unchanged for the snapshot to move: the key is claimed.
+        // Not in the list of what must be unchanged for the snapshot to move: the key is locked.
         let snapshot = &self.open.snapshot;
         let Some(old) = snapshot.get(tree, key)? else { return Ok(None) };
         let own = |hash| self.own.chunk(hash);
@@ -342,7 +342,7 @@ impl Transaction {
         self.shared.write_memory.grow(&mut lock(&self.room), bytes, check)
     }
 
-    /// Forgets all that was written, and gives back what memory it took; what was claimed stays.
+    /// Forgets all that was written, and gives back what memory it took; what was locked stays.
     /// For one that is going to wait for others and to begin again then.
     pub fn give_up_writes(&mut self) {
         self.own = WriteSet::default();
@@ -386,7 +386,7 @@ impl Transaction {
     /// writes returns its snapshot's Sequence, once what it could read is as durable as asked.
     ///
     /// # Errors [`EngineError::Conflict`] if another transaction that wrote one of these keys
-    /// committed since the snapshot, and this one has read something; or if another has claimed
+    /// committed since the snapshot, and this one has read something; or if another has locked
     /// one; or if a tree that it writes to was replaced or dropped since: nothing was written.
     /// [`EngineError::Store`] if the disk is full: nothing was written either.
     /// [`EngineError::Closed`] if a write or sync failed before: nothing was written.
@@ -425,8 +425,8 @@ impl Transaction {
     }
 
     /// Gives the transaction its place in the log, and leaves it to its caller to ask later what
-    /// became of it ([`PendingCommit::wait`]): so that many, one after the other, share a sync. Until
-    /// then nothing of it may be told, and only a transaction that begins ahead sees it.
+    /// became of it ([`PendingCommit::wait`]): so that many, one after the other, share a sync.
+    /// Until then nothing of it may be told, and only a transaction that begins ahead sees it.
     ///
     /// # Errors
     /// As [`Transaction::commit_while`] before it has its place.
@@ -526,8 +526,8 @@ impl Transaction {
     }
 }
 
-/// A transaction that has its place in the log, or has written nothing, and whose outcome isn't
-/// known yet. Dropped without a wait, it becomes durable with what is behind it.
+/// A transaction that is queued, or has written nothing, and whose outcome isn't known yet. Dropped
+/// without a wait, it becomes durable with what is behind it.
 #[must_use = "nothing of it may be told before it is awaited"]
 pub struct PendingCommit {
     /// Protects what was put for it.

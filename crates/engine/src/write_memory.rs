@@ -1,4 +1,4 @@
-//! The memory of large writes, from when they are prepared until they are in the log.
+//! The memory of large writes, from their preparation until they are in the log.
 //!
 //! A large document that is written is there several times for a while: as it was, as it is to be,
 //! as its chunks, and as the log's record. So a transaction that writes much takes room for all of
@@ -28,7 +28,7 @@ pub(crate) struct WriteMemory {
     turns: MemoryQueue,
 }
 
-/// What one transaction has of it, given back when it is dropped.
+/// One transaction's share, given back when it is dropped.
 #[derive(Default)]
 pub(crate) struct WriteReservation {
     share: Option<MemoryShare>,

@@ -45,7 +45,7 @@ use spread::{Measure, Spreading};
 pub(crate) use state::{State, Window, cost};
 pub(crate) use table::{Place, features};
 
-/// Which accumulator it is.
+/// The kind of an accumulator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     AddToSet,
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// What is evaluated over each document.
+/// The input of an accumulator, evaluated over each document.
 #[derive(Clone, Debug)]
 enum Input {
     /// `$count` wants nothing.

@@ -1,5 +1,5 @@
-//! What becomes of scripts' calls while a document is asked together with others: the ones that
-//! were made are answered, the next one is noted, to be made with those of the others.
+//! The script calls of one document when documents are evaluated in batches: calls already made are
+//! answered, the next one is noted, to be made together with those of the other documents.
 
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_script::Call;

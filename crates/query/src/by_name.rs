@@ -1,5 +1,4 @@
-//! Values by name, in the order in which the names were given: few are looked for one after the
-//! other, many by their hashes.
+//! An ordered map by name: a few names are searched linearly, many by their hashes.
 
 use std::collections::HashMap;
 

@@ -137,7 +137,7 @@ pub(crate) fn holds_string(value: Value<'_>) -> bool {
     }
 }
 
-/// What [`Collation::comparable`] gives.
+/// The result of [`Collation::comparable`].
 #[derive(Debug)]
 pub enum Comparable<'v> {
     /// The value itself.

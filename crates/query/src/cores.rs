@@ -1,4 +1,4 @@
-//! Which cores of the machine a request may use beside its own.
+//! Decides how many further cores a request may use.
 //!
 //! 1. A [`Cores`] counts the requests that run. What they leave of the machine's cores is lent, one
 //!    by one, to requests whose work can be divided ([`workers`]).

@@ -1,5 +1,5 @@
-//! What the request of a thread has examined: keys, documents, what that took besides, and how many
-//! keys it has written. The profiler tells of it, and while it runs `currentOp` ([`Live`]).
+//! Counts what a request examines: keys, documents, the time besides, and the keys that it writes.
+//! The profiler and `currentOp` report it.
 //!
 //! It is counted by thread, without a lock or an allocation: a request runs on one thread, and the
 //! workers that it has besides hand over what they counted ([`crate::cores::Workers`]).
@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was examined.
+/// Counts of what a request has examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Examined {
     /// Entries of indexes.
@@ -25,7 +25,7 @@ pub struct Examined {
     pub keys_deleted: u64,
 }
 
-/// What a request has examined so far, for other threads to read.
+/// The counts of a running request, for other threads to read.
 #[derive(Default, Debug)]
 pub struct Live {
     keys: AtomicU64,
@@ -39,7 +39,7 @@ impl Live {
     }
 }
 
-/// What isn't told to other threads yet.
+/// Counts that other threads don't see yet.
 #[derive(Default)]
 struct Unreported {
     live: RefCell<Option<Arc<Live>>>,

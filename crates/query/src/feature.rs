@@ -1,7 +1,7 @@
-//! How a part of the query language stands beside MongoDB's: what the parsers' tables say of each
-//! entry.
+//! How far a feature of the query language is supported, compared with MongoDB's: an entry of the
+//! parsers' tables.
 
-/// How a feature stands.
+/// How far a feature is supported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SupportLevel {
     /// It works as MongoDB documents it.

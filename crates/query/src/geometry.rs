@@ -25,7 +25,7 @@ use planar::Position;
 use polygon::Polygon;
 use sphere::{Point, TOLERANCE, arcs_touch};
 
-/// What is stored at a place, or asked for.
+/// A geometry that is stored, or asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Geometry {
     /// A legacy pair.

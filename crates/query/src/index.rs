@@ -1,4 +1,4 @@
-//! What an index files of a document: the one place where kinds of index differ.
+//! Which keys an index has for a document: the one place where kinds of index differ.
 //!
 //! An [`IndexShape`] is an index's definition, parsed once. [`IndexShape::keys`] gives the keys
 //! under which it files a document:
@@ -51,7 +51,7 @@ pub const TERMS_FIRST: &str = "_fts";
 /// See [`TERMS_FIRST`].
 pub const TERMS_SECOND: &str = "_ftsx";
 
-/// What is filed of a field.
+/// The kind of an index's field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldKind {
     /// Its values.
@@ -80,7 +80,7 @@ impl FieldKind {
     }
 }
 
-/// One field of an index.
+/// A field of an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexField {
     /// The dotted path; of a wildcard, what stands before `$**`, without the dot.
@@ -110,7 +110,7 @@ pub struct IndexShape {
     collation: Collation,
 }
 
-/// One key, and what it can't tell.
+/// A key of an index, and flags for what it can't express.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexKey {
     /// The parts, one after the other.
@@ -119,7 +119,7 @@ pub struct IndexKey {
     pub bits: Vec<u8>,
 }
 
-/// What an index files of a document.
+/// The keys of an index for one document.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct IndexKeys {
     /// Ascend strictly.
@@ -128,7 +128,7 @@ pub struct IndexKeys {
     pub flags: u8,
 }
 
-/// What an index is besides its key.
+/// The options of an index besides its key.
 #[derive(Clone, Default, Debug)]
 pub struct ShapeOptions<'a> {
     /// Whether documents without any of the fields are left out.
@@ -145,7 +145,7 @@ pub struct ShapeOptions<'a> {
     pub collation: Collation,
 }
 
-/// Which texts a text index files.
+/// The options of a text index.
 #[derive(Clone, Copy, Debug)]
 pub struct TextOptions<'a> {
     /// `weights`

@@ -1,4 +1,4 @@
-//! Under which keys an index files a document.
+//! The keys under which an index files a document.
 //!
 //! 1. Each field's path is walked until it ends, or meets an array. A number names the element of
 //!    an array, as in queries.
@@ -28,7 +28,7 @@ struct Walk<'d, 'p> {
     rest: Option<&'p str>,
 }
 
-/// Where a walk has come.
+/// The position at which a walk has stopped.
 enum Halt<'d, 'p> {
     Value(Option<Value<'d>>),
     Array(Array<'d>, Walk<'d, 'p>),

@@ -5,8 +5,8 @@
 //!    a reader of what references stand for ([`Pieces`]): it goes wherever they go.
 //! 2. An expression's operators are given whole values. Those that only copy values, or look at one
 //!    level of them (`$setField`, `$mergeObjects`, `$size`), are given them as they lie.
-//! 3. Whatever else looks at a document says at which paths ([`NeededPaths`]); these are opened before.
-//!    A stage that doesn't say gets whole documents.
+//! 3. Whatever else looks at a document says at which paths ([`NeededPaths`]); these are opened
+//!    before. A stage that doesn't say gets whole documents.
 //!
 //! *Invariant*: what is opened, and when, changes no answer: only how much is read.
 
@@ -81,11 +81,11 @@ pub trait Pieces: Send + Sync {
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError>;
 }
 
-/// What reads references, if a request may meet any. Cloning is cheap.
+/// Reads references, if a request may meet any. Cloning is cheap.
 #[derive(Clone, Default)]
 pub struct Large(Option<Arc<dyn Pieces>>);
 
-/// How much of a value a reader looks at.
+/// How much of a value is read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Depth {
     /// At nothing but what is asked of its parts.

@@ -49,7 +49,7 @@ const PARSED_BYTES_MIN: usize = 16 << 10;
 /// So many bytes of a value are a unit of work.
 const BYTES_OF_UNIT: usize = 16;
 
-/// What a request's evaluation may use. Cloning shares it; the default counts nothing and never
+/// The memory of a request's evaluation. Cloning shares it; the default counts nothing and never
 /// stops.
 #[derive(Clone, Default)]
 pub struct RequestMemory(Option<Arc<Account>>);

@@ -1,4 +1,4 @@
-//! What a search knows of a document besides its fields: its score, its distance, and so on.
+//! Metadata of a document besides its fields: its text score, its distance, and so on.
 //!
 //! Documents carry it with them through stages, sorts and spills as fields of names that no user
 //! gives (they begin with [`MARK`]): the search that finds documents appends what is asked for

@@ -1,4 +1,4 @@
-//! Which index answers a filter and a sort, and between which keys.
+//! The planner: which index answers a filter and a sort, and between which keys.
 //!
 //! 1. For each index, the conditions that every passing document must fulfil on the index's parts
 //!    become sets of intervals ([`conditions`], [`interval`], [`parts`]).
@@ -52,7 +52,7 @@ use interval::Intervals;
 pub use ids::{only_id, only_ids};
 pub use terms::fixes_fields_before_terms;
 
-/// What the planner knows of an index.
+/// An index, as the planner sees it.
 #[derive(Clone, Debug)]
 pub struct IndexFacts {
     /// Its name.
@@ -81,7 +81,7 @@ impl IndexFacts {
     }
 }
 
-/// How documents are found.
+/// A query plan.
 #[derive(Clone, Debug)]
 pub enum Plan {
     /// All documents, in the order of `_id`'s key.
@@ -122,7 +122,7 @@ pub struct IndexScan {
     pub fields: Vec<FieldBounds>,
 }
 
-/// What a part of an index's key may be, to be told.
+/// The bounds of a part of an index's key, for `explain`.
 #[derive(Clone, Debug)]
 pub struct FieldBounds {
     /// The field.
@@ -131,7 +131,7 @@ pub struct FieldBounds {
     intervals: Intervals,
 }
 
-/// What a part of an index's key must be.
+/// A condition on a part of an index's key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PartCheck {
     /// Which one, counted from 0.
@@ -140,7 +140,7 @@ pub struct PartCheck {
     allowed: Vec<Bounds>,
 }
 
-/// Where a part of a key lies.
+/// The position of a part of a key relative to its bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyPlacement {
     /// In what is allowed.
@@ -189,7 +189,7 @@ const MERGED_COUNT_MAX: usize = 200;
 /// takes the index then, and `explain` of a test's documents tells so.
 const FEW_COUNT_MAX: u64 = 100;
 
-/// What is asked of the planner.
+/// A request to the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRequest<'q> {
     /// Which documents.

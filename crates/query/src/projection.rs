@@ -35,7 +35,7 @@ pub struct Projection {
     runs_scripts: bool,
 }
 
-/// What happens to fields that aren't named.
+/// How fields that aren't named are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Inclusion,
@@ -48,7 +48,7 @@ struct Tree {
     fields: ByName<Node>,
 }
 
-/// What happens to a named field.
+/// The rule for a named field.
 #[derive(Clone, Debug)]
 enum Node {
     /// It stays.

@@ -5,8 +5,8 @@
 //!    ([`linear`]). Elsewhere one that finds all that PCRE2 might tells where it may begin.
 //! 3. Only then does PCRE2 search by trying, in calls that are bounded ([`trying`]). Whether to go
 //!    on is asked before each. A pattern that exceeds its bound in a text is an error, unless
-//!    automata tell where it matches that look around ([`lookaround`]); those search a long text first
-//!    where PCRE2 would look ahead from each place.
+//!    automata tell where it matches that look around ([`lookaround`]); those search a long text
+//!    first where PCRE2 would look ahead from each place.
 //! 4. What was compiled lately is kept for the next request, up to [`CACHE_BYTES_MAX`] in all.
 //! 5. A filter compiles and holds a pattern from its first use on, and charges it to its request;
 //!    parsing it only tells whether it is one ([`check`]). Whether to go on is asked before each

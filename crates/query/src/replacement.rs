@@ -1,4 +1,4 @@
-//! A document that takes the place of another as a whole: of the two only `_id` stays.
+//! Replaces a document as a whole: only `_id` stays.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, ObjectId, Value, normalise, order};
 

@@ -1,4 +1,4 @@
-//! Where a request's scripts run, and what that is charged with.
+//! The sandbox of a request's scripts, and the memory that it is charged.
 //!
 //! The place is made for the first script, and goes with the request: nothing is left for another.
 //! While scripts run, as much is reserved as their values may take at most and what they hand out;

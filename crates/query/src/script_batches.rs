@@ -1,11 +1,11 @@
-//! Scripts asked about several documents together.
+//! Runs a script on several documents together.
 //!
 //! A script runs in another process, and to wake that takes longer than most scripts do. So what
 //! asks scripts about one document after the other has [several of them](Ahead) asked together:
 //!
-//! 1. Each is asked as far as its first call, which is noted ([`BatchedCalls`]). All that were noted
-//!    are made by one message, and each document is asked again, and answered so far. That goes on
-//!    until each has an outcome.
+//! 1. Each is asked as far as its first call, which is noted ([`BatchedCalls`]). All that were
+//!    noted are made by one message, and each document is asked again, and answered so far. That
+//!    goes on until each has an outcome.
 //! 2. Outcomes are in the order of the documents, errors too; of those behind an error there is
 //!    none.
 //! 3. Where calls take long together the place where they are made answers the first of them only:

@@ -46,7 +46,7 @@ pub const WEIGHT_MAX: i64 = 100_000;
 /// All strings of a document, as a key or a weight.
 pub const WILDCARD: &str = "$**";
 
-/// What a text index files of documents.
+/// The definition of a text index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TextSpec {
     /// By path. Ordered by their bytes: see [`texts`].

@@ -1,4 +1,4 @@
-//! Which members there are, and how that changes: by one at a time.
+//! The configuration: which members there are. It changes by one member at a time.
 //!
 //! Majorities of two configurations that differ by one voter overlap, so no agreement between an
 //! old and a new majority is needed (Ongaro's dissertation, 4.2). A new member first learns

@@ -1,4 +1,4 @@
-//! Entries of ours as the library's, and back.
+//! Converts between our entries and those of the Raft library.
 //!
 //! Of a change of the members the library reads its own encoding, in an entry's data, only when it
 //! is proposed; ours stands in the context, and is what is stored and sent. So nothing that another

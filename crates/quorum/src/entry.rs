@@ -1,4 +1,4 @@
-//! What the log consists of.
+//! The entries of the log.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! Numbers that must not be mistaken for one another.
+//! Ids and positions, each a type of its own so that they can't be confused.
 
 use std::fmt;
 

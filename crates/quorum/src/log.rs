@@ -45,7 +45,7 @@ pub struct Batch {
     pub entries: Vec<Entry>,
 }
 
-/// Where a member keeps its log.
+/// The log of a member.
 ///
 /// *Thread safety*: one thread appends and syncs, another reads. What is read has been synced.
 pub trait Log: Send + Sync {
@@ -101,7 +101,7 @@ pub trait Log: Send + Sync {
     fn sync(&self) -> Result<(), StoreError>;
 }
 
-/// How a log goes on when its member got a copy of what others have come to.
+/// How a log continues when its member got a copy of what others have come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Continuation {
     /// It has the copy's last entry.
@@ -112,7 +112,7 @@ pub enum Continuation {
     Replaced(Ballot),
 }
 
-/// What an opening found in a log.
+/// The result of opening a log.
 #[derive(Clone, Debug)]
 pub struct Recovered {
     /// Whose log it is.

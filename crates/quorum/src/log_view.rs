@@ -1,5 +1,5 @@
-//! The log as the library reads it: what is being written and the newest entries from memory, older
-//! ones from the [`Log`].
+//! The log as the Raft library reads it: the newest entries from memory, older ones from the
+//! [`Log`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::log::{Ballot, Log, Terms};
 /// costs no read.
 const RECENT_BYTES_MAX: usize = if cfg!(test) { 512 } else { 16 << 20 };
 
-/// See the module.
+/// The Raft library's storage.
 ///
 /// *Invariants*
 /// 1. `recent` are the last entries, without a gap, and all that aren't durable are among them.

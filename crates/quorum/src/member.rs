@@ -1,4 +1,4 @@
-//! A member of a set, as a function: ticks, frames and proposals go in, [`Work`] comes out.
+//! A member of a set as a state machine: ticks, frames and proposals go in, [`Work`] comes out.
 //!
 //! The algorithm is Raft (Ongaro and Ousterhout, 2014) as the crate `raft` has it, with votes
 //! before votes (`pre_vote`) and a leader that steps down when it hears from no majority

@@ -1,4 +1,4 @@
-//! A member that runs: its threads, and what they hand each other.
+//! A running member: its threads, and what they pass to each other.
 //!
 //! 1. `frond-quorum` owns the [`Member`]. It ticks, takes frames and requests, and never waits for
 //!    a disk or a peer.
@@ -38,14 +38,14 @@ pub trait Peers: Send + Sync {
     fn send(&self, to: MemberId, frame: Bytes);
 }
 
-/// What takes entries once they are committed.
+/// Applies committed entries.
 pub trait Applier: Send {
     /// Takes an entry: each once, in their order, from the one after those that the [`Member`] was
     /// told to be applied.
     fn apply(&mut self, entry: Entry);
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RequestError {
     /// Nothing was done.
@@ -306,7 +306,7 @@ impl Drop for Running {
     }
 }
 
-/// Where one thread ends, the others do.
+/// Stops all threads when one of them ends.
 struct StopAll<'a>(&'a Shared);
 
 impl Drop for StopAll<'_> {

@@ -1,4 +1,4 @@
-//! Whole sets of members on one thread, decided by one seed.
+//! Simulates whole sets of members on one thread, from one seed.
 //!
 //! *What happens*: clients propose, read, and change the members; packets are lost, doubled, late
 //! and overtaken; connections are cut one way; members are paused, killed, or lose their power at

@@ -94,8 +94,8 @@ impl S3Bucket {
         block_on(put).unwrap_or(Ok(Answer::Unknown))
     }
 
-    /// As [`Bucket::swap`] whose reply nothing waits for longer than `wait`: it is lost then, or not
-    /// even sent.
+    /// As [`Bucket::swap`] whose reply nothing waits for longer than `wait`: it is lost then, or
+    /// not even sent.
     pub(crate) fn swap_impatiently(
         &self,
         name: &str,

@@ -5,7 +5,8 @@
 //! know stands in two collections on the default line, so that any number of routers may run side
 //! by side and be started again. [Decision 23](../../../docs/decisions/0023-router.md).
 //!
-//! 1. [`client_connection`] reads a client's message, [`routed_request`] what it asks, and [`route`] says where it goes.
+//! 1. [`client_connection`] reads a client's message, [`routed_request`] what it asks, and
+//!    [`route`] says where it goes.
 //! 2. [`forward`] sends it over a connection from the [`pool`], waits for a leader where [`line`]
 //!    knows none, and tells the driver by labels what it may send again.
 //! 3. [`frames`] cuts the line's own moment out of the answer. [`pins`] keeps transactions on the

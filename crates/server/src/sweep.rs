@@ -117,7 +117,7 @@ pub fn abort_expired(shared: &Shared) {
 }
 
 /// Aborts all transactions but those in which a statement runs: the server stops, so no client can
-/// go on with them, and commands that are still to be answered may wait for what they claim.
+/// go on with them, and commands that are still to be answered may wait for what they lock.
 pub fn abort_all_idle(shared: &Shared) {
     for slot in shared.sessions.open_in(None) {
         transactions::abort_idle(shared, &slot);

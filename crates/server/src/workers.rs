@@ -11,7 +11,7 @@
 //! 2. While others wait, a client's turn ends with an answer, unless it has said more already, and
 //!    a silent client is waited for only briefly.
 //! 3. Clients that have a thread may wait for one that has none (for what a transaction has
-//!    claimed, say). So no client waits for a thread while a transaction of several requests is
+//!    locked, say). So no client waits for a thread while a transaction of several requests is
 //!    open: there are as many more threads as are needed. And where no turn has ended for a while,
 //!    there is one more: each takes a [`STALLED`] longer than the one before it, so that a slow
 //!    disk, for which all of them wait, doesn't make hundreds.

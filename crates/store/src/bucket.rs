@@ -1,4 +1,5 @@
-//! Objects beyond this machine: what Frond wants of a bucket, and what it makes of its answers.
+//! A bucket (object storage), as the store uses it: conditional puts, reads, lists, and what their
+//! answers mean.
 //!
 //! Two conditional puts decide everything: an object is made if there is none of its name, or
 //! replaced if it is what the caller has read. No lease, clock or list does.
@@ -33,11 +34,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// And is this at most.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Which state of an object was read or written: compared, never understood.
+/// The version of an object that was read or written: only compared, never interpreted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectVersion(pub String);
 
-/// What became of a put that makes an object.
+/// The outcome of a put that creates an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Created {
     /// It was made.
@@ -48,7 +49,7 @@ pub enum Created {
     Unknown,
 }
 
-/// What became of a put that replaces an object.
+/// The outcome of a put that replaces an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Swapped {
     /// It was replaced.
@@ -68,7 +69,7 @@ pub struct ObjectPart {
     pub range: Range<u64>,
 }
 
-/// What a bucket says went wrong.
+/// An error of a bucket.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BucketError {
     /// It does not answer, or answers that it can't now: another attempt may succeed.

@@ -1,4 +1,4 @@
-//! One budget for the memory that grows with what clients ask for.
+//! One memory budget for everything that grows with clients' requests.
 //!
 //! Whatever a request makes larger (what a stage sorts, a value that an expression makes, a set of
 //! documents that were met, what a transaction has written) is told to a [`Reservation`]
@@ -27,7 +27,7 @@ const FLOOR_BYTES: usize = 256 << 10;
 /// Or so much, where these together are too many.
 const FLOOR_BYTES_MIN: usize = 16 << 10;
 
-/// What all requests may keep in memory together.
+/// The memory that all requests may use together.
 ///
 /// *Thread safety*: any number of reservations at once.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl MemoryBudget {
     }
 }
 
-/// What one stage, request or transaction holds of the budget.
+/// The share of one stage, request or transaction.
 #[derive(Debug)]
 pub struct Reservation {
     /// Its own limit.
@@ -105,7 +105,7 @@ pub struct Reservation {
     granted: usize,
 }
 
-/// Why no more may be held.
+/// The reason why no more memory is granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exceeded {
     /// The reservation's own limit, in bytes.

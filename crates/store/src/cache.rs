@@ -1,4 +1,4 @@
-//! Decompressed chunks in memory, bounded by their bytes.
+//! The cache of decompressed chunks, bounded by their bytes.
 //!
 //! 1. The cache proper (`quick_cache`: Clock-Pro, so a chunk read once, as by a scan, never drives
 //!    out one that is read again and again) holds every chunk that was read or written.
@@ -105,7 +105,7 @@ pub(crate) struct ChunkCache {
     steps_beside: Mutex<u64>,
 }
 
-/// Whether most of the last misses came from a disk.
+/// Tells whether most of the last misses came from a disk.
 #[derive(Default)]
 struct MostlyFromDisk {
     share: LatencyAverage,

@@ -36,7 +36,7 @@ const _: () = assert!(OFFSET_REFERENCES == 8); // Stored: change only with a new
 /// What is derived from most chunks takes less than such a part of their bytes.
 pub const DERIVED_SHARE: usize = 32;
 
-/// What a chunk's payload is. Stored: never renumber.
+/// The kind of a chunk's payload. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum ChunkKind {
@@ -93,7 +93,7 @@ const _: () = assert!(OFFSET_REFERENCES + CHUNK_BYTES_MAX <= u32::MAX as usize);
 pub const CHUNK_FIELDS_BYTES: u64 = 192;
 const _: () = assert!(size_of::<Inner>() + 2 * size_of::<usize>() <= CHUNK_FIELDS_BYTES as usize);
 
-/// What is derived from a chunk: with the chunk's fields, if it is little.
+/// Data derived from a chunk: with the chunk's fields, if it is small.
 #[derive(Clone)]
 enum Derived {
     Near {

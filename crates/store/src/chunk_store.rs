@@ -1,4 +1,4 @@
-//! What a store of chunks can do.
+//! The trait of all chunk stores.
 
 mod maintenance;
 mod read_cache;
@@ -18,7 +18,7 @@ use crate::manifest::ROOT_NAME_BYTES_MAX;
 use crate::read::prefetch::{Prefetched, State};
 use crate::unreadable::UnreadableRange;
 
-/// How a read of a chunk wants to be served.
+/// Options of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReadOptions {
     /// The caller replaces the chunk: it isn't kept in memory for the next who asks.

@@ -1,5 +1,5 @@
-//! Second copies of the chunks by which all others are found, in a file of their own. Which chunks
-//! these are, the caller knows.
+//! Second copies of the metadata chunks, from which all others are reached, in a file of their own.
+//! The caller says which chunks these are.
 //!
 //! The file is laid out as a pack that is never sealed (docs/format/copies.md): frames of one chunk
 //! each, which are searched for when the store is opened. No manifest lists it, and no chunk is in
@@ -72,7 +72,7 @@ struct State {
     synced_micros: i64,
 }
 
-/// What is in the file of a directory.
+/// The contents of a directory's file of copies.
 pub(crate) struct FoundCopies {
     pub(crate) pack: Pack,
     pub(crate) places: Vec<(ChunkHash, FrameOffset)>,

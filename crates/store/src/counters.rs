@@ -1,10 +1,10 @@
-//! What a store has done, counted by any number of threads.
+//! Counts of what a store has done, by any number of threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::stripe::{STRIPE_COUNT, Stripe, stripe};
 
-/// What a store has done since it was opened; for tests, benchmarks and `serverStatus`.
+/// Counts of what a store has done since it was opened; for tests, benchmarks and `serverStatus`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreCounters {
     /// Chunks asked for by `get` and `get_many`; not those that a reader still had.

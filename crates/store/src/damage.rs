@@ -1,4 +1,4 @@
-//! What was found damaged in packs.
+//! Damage that was found in packs.
 
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
@@ -25,7 +25,7 @@ impl Damage {
     }
 }
 
-/// What a scrub did.
+/// The report of a scrub.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScrubReport {
     /// Chunks that were read.
@@ -46,7 +46,7 @@ pub(crate) struct Hole {
     pub(crate) origin: HoleOrigin,
 }
 
-/// What made a hole.
+/// The cause of a hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HoleOrigin {
     /// Damage: it was durable.

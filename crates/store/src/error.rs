@@ -1,4 +1,4 @@
-//! What can go wrong when chunks are stored and read.
+//! Errors of the chunk store.
 
 use crate::hash::ChunkHash;
 

@@ -1,4 +1,4 @@
-//! Giving space back: what a caller asks of [`crate::ChunkStore::collect`], and what it is told.
+//! Garbage collection: the options of [`crate::ChunkStore::collect`], and its report.
 
 pub(crate) mod bitmap;
 pub(crate) mod live_set;
@@ -21,7 +21,7 @@ pub struct GarbageCollection<'a> {
     pub options: GcOptions,
 }
 
-/// How thorough a collection is.
+/// Options of a collection.
 #[derive(Clone, Copy, Debug)]
 pub struct GcOptions {
     /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most
@@ -43,7 +43,7 @@ impl Default for GcOptions {
     }
 }
 
-/// What a collection found and did.
+/// The report of a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GcReport {
     /// Chunks that were found reachable.

@@ -1,4 +1,4 @@
-//! The names of chunks, and how tables find them.
+//! The names of chunks, and hashers for tables of them.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};

@@ -1,4 +1,4 @@
-//! How far who may fill the disk, so that a full one is never a trap.
+//! How much of a disk each kind of work may fill, so that a full disk can always be cleared.
 //!
 //! What gives space back has to write first: a record of the log, a flush, a manifest. So each kind
 //! of work stops writing chunks while a part of the reserve is still free, and what it is needed
@@ -30,7 +30,7 @@ pub fn last_part(reserve_bytes: u64) -> u64 {
     reserve_bytes.min(LAST_BYTES_MAX)
 }
 
-/// What a thread is at.
+/// The kind of work that a thread does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Headroom {
     /// Anything that can be put off.

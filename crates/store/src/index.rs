@@ -1,5 +1,4 @@
-//! Where each chunk lies: by name in memory for the chunks of open packs, on disk for those of
-//! sealed ones.
+//! The index of all chunks: by name in memory for open packs, on disk for sealed ones.
 //!
 //! 1. Chunks of open packs are few ([`crate::pack::writer::PACK_CHUNKS_MAX`]), and known by name.
 //! 2. Of a chunk in a sealed pack, 8 bytes are in memory ([`Keys`]): they tell which packs may hold
@@ -27,7 +26,7 @@ use crate::location::{FrameOffset, Location, PackNumber, PackedChunk};
 use crate::manifest::{SetAside, SetAsideReason};
 use crate::pack::Pack;
 
-/// What the index knows of a chunk without reading.
+/// The answer of the index without reading the disk.
 pub(crate) enum Known {
     /// It lies in an open pack.
     Here(Arc<Pack>, Location),

@@ -1,4 +1,4 @@
-//! Searches among what is sorted by hashes, which lie where their bits tell but for a few places.
+//! Interpolation search among sorted hashes, which are evenly distributed.
 //!
 //! A binary search goes to one distant place after the other, each in another line of the
 //! processor's cache. From a guess it is a step or two, mostly within the line: it doubles its

@@ -1,4 +1,4 @@
-//! Disk, clock and chance: all that Frond wants of an operating system.
+//! Disk, clock and chance: everything that Frond uses of an operating system.
 //!
 //! Nothing outside this module opens a file, asks the time or rolls dice, so that a simulated disk,
 //! a set clock and a seed replay a whole run. Handed in at construction, never global.
@@ -86,7 +86,7 @@ pub trait Disk: Send + Sync {
     }
 }
 
-/// Whether packs are to go to a disk's tier.
+/// Whether packs are due to be sent to a disk's tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// There is room for more.
@@ -121,7 +121,7 @@ pub trait Tier: Send + Sync {
     fn state(&self) -> TierState;
 }
 
-/// What was asked of a bucket.
+/// Counts of requests to a bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Objects put, or tried to.
@@ -138,7 +138,7 @@ pub struct Requests {
     pub bytes_got: u64,
 }
 
-/// How a disk's tier is used.
+/// The state of a disk's tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TierState {
     /// Bytes of new packs on the disk that it hasn't taken yet.
@@ -147,7 +147,7 @@ pub struct TierState {
     pub requests: Requests,
 }
 
-/// How much room a disk has.
+/// The size and the free space of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskSpace {
     /// Bytes that it can hold.

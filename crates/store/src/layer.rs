@@ -1,4 +1,4 @@
-//! Stores in front of another store: each states only what it changes.
+//! Layers: stores in front of another store, each of which implements only what it changes.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use crate::{
     ReadOptions, Session, StoreCounters, UnreadableRange,
 };
 
-/// What a store in front of another does itself; all else it hands on. [`Layered`] makes a
+/// The part of a store that a layer implements; everything else is passed on. [`Layered`] makes a
 /// [`ChunkStore`] of it.
 pub trait StoreLayer: Send + Sync {
     /// The store behind.

@@ -1,4 +1,4 @@
-//! Chunks in pack files of one data directory.
+//! A chunk store in the pack files of one data directory.
 //!
 //! *Durability*
 //! 1. Frames are appended to an open pack, and found through an index: in memory for open packs, at
@@ -162,7 +162,7 @@ impl Drop for DirectoryLock {
     }
 }
 
-/// What is durable, and how the manifest tells it.
+/// The durable state, and the manifest that lists it.
 struct Publisher {
     /// The manifest in force.
     manifest: Manifest,

@@ -1,4 +1,4 @@
-//! Where chunks lie: in which pack, in which frame of it.
+//! The location of a chunk: its pack, and its frame in it.
 
 use std::fmt;
 
@@ -24,8 +24,8 @@ impl fmt::Display for PackNumber {
     }
 }
 
-/// Which chunks a pack is for: those that live about as long lie together, so that packs die whole.
-/// Stored: never renumber.
+/// The kind of chunks in a pack: those that live about as long lie together, so that packs become
+/// garbage as a whole. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u16)]
 pub(crate) enum Purpose {
@@ -61,7 +61,7 @@ impl From<Lifetime> for Purpose {
     }
 }
 
-/// Where a chunk lies.
+/// The location of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Location {
     pub(crate) pack: PackNumber,
@@ -72,7 +72,7 @@ pub(crate) struct Location {
     pub(crate) position: Option<u32>,
 }
 
-/// What a pack tells of one of its chunks.
+/// A chunk in a pack.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct PackedChunk {
     pub(crate) hash: ChunkHash,
@@ -87,7 +87,7 @@ impl PackedChunk {
     }
 }
 
-/// Where a frame lies inside its pack. Packs end below 4 GiB, so 32 bits do.
+/// The offset and size of a frame in its pack. Packs end below 4 GiB, so 32 bits do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct FrameOffset {
     pub(crate) offset: u32,

@@ -41,7 +41,7 @@ const GENERATION_FIRST: u64 = 1;
 /// Longest name of a root: its length is stored in one byte.
 pub const ROOT_NAME_BYTES_MAX: usize = u8::MAX as usize;
 
-/// Whether frames may still be appended. Stored: never renumber.
+/// Whether frames may still be appended to a pack. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub(crate) enum PackState {
@@ -55,7 +55,7 @@ impl PackState {
     }
 }
 
-/// A place that was set aside.
+/// A frame that was set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SetAside {
     /// Where the next frame begins, or behind it: no frame reaches across.
@@ -64,7 +64,7 @@ pub(crate) struct SetAside {
     pub(crate) why: SetAsideReason,
 }
 
-/// Why a place was set aside. Stored: never renumber.
+/// The reason why a frame was set aside. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(crate) enum SetAsideReason {
@@ -113,7 +113,7 @@ impl Manifest {
     }
 }
 
-/// How publishing a manifest went wrong.
+/// An error while a manifest was published.
 pub(crate) enum PublishError {
     /// The old manifest is still in force.
     Unchanged(StoreError),
@@ -121,7 +121,7 @@ pub(crate) enum PublishError {
     Unknown(StoreError),
 }
 
-/// What was found of the manifest.
+/// A manifest as it was found on the disk.
 pub(crate) struct LoadedManifest {
     /// The one in force.
     pub(crate) manifest: Manifest,

@@ -1,4 +1,4 @@
-//! Chunks in memory: for tests, and for trees that are not kept.
+//! A chunk store in memory: for tests, and for trees that are not kept.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! A budget of memory with a queue for requests that get none: for what is large and comes by the
+//! A memory budget with a queue for requests that have to wait, for what is large and comes by the
 //! connection or the write.
 //!
 //! One connection may hold a message or an answer of 48 MB, a write several times its document, and

@@ -1,5 +1,4 @@
-//! Reading from a disk: ahead of a scan, past the system's cache, into buffers that are used
-//! again.
+//! Ways of reading from a disk: ahead of a scan, past the system's cache, into pooled buffers.
 
 pub(crate) mod buffers;
 pub(crate) mod direct_policy;

@@ -1,4 +1,4 @@
-//! Lanes: copies of what all threads touch, so that processors don't wait for each other's writes
+//! Stripes: copies of what all threads touch, so that processors don't wait for each other's writes
 //! to one cache line. A thread always takes the same stripe; threads may share one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

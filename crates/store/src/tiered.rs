@@ -1,5 +1,5 @@
 //! A disk whose sealed packs live in a bucket: the disk itself keeps the log, the open packs, and a
-//! bounded part of what was read.
+//! bounded cache of what was read.
 //!
 //! 1. *The directory leads.* Its own manifest says what its store holds, as ever, and is published
 //!    first. HEAD, an object of the bucket, follows: it lists the packs that lie there, and has a

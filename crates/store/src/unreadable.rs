@@ -1,4 +1,4 @@
-//! A part of a tree that can't be read, as a walk of the tree meets it.
+//! A part of a tree that can't be read, as reported by a walk over the tree.
 
 use bytes::Bytes;
 

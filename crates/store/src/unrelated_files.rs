@@ -1,4 +1,4 @@
-//! Files that are not Frond's: no data directory is made where there are some.
+//! Recognises files that don't belong to Frond: no data directory is created among them.
 //!
 //! A directory may become a data directory if it is one, or is empty but for what a cut-off
 //! beginning, the file system or hidden files of others have left there.

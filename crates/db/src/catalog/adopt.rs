@@ -94,7 +94,7 @@ fn validate(
 /// The working entry of a collection that `find` found: the one there is, or a new one by adopting.
 ///
 /// # Errors
-/// As the transaction's `set_base` and `put`: what it wrote is too large, or another claimed the
+/// As the transaction's `set_base` and `put`: what it wrote is too large, or another locked the
 /// entry.
 pub fn adopt(
     transaction: &mut Transaction,

@@ -2,8 +2,8 @@
 //!
 //! A request that writes in several transactions, one after the other, need not wait for each: its
 //! answer goes out when the last is durable, and the log keeps their order. So each is given its
-//! place in the log and left there ([`PendingCommit`]), and the next begins ahead of what is visible,
-//! where it sees those before it.
+//! place in the log and left there ([`PendingCommit`]), and the next begins ahead of what is
+//! visible, where it sees those before it.
 //!
 //! *Invariants*: 1. Nothing that such a transaction came to may be told before
 //! [`Deferred::wait`] has said yes; the request that fails in between waits, too. 2. What changes

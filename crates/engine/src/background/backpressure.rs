@@ -38,7 +38,7 @@ const DELAY_MAX: Duration = Duration::from_millis(40);
 /// Before the first flush was measured: 100 MB a second.
 const FLUSH_NANOS_A_MEGABYTE: u64 = 10_000_000;
 
-/// What decides about delays.
+/// Computes the delays of writers.
 pub(crate) struct Backpressure {
     /// Nanoseconds that flushing takes for a megabyte of memtables.
     flush_nanos: AtomicU64,

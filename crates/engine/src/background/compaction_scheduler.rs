@@ -1,4 +1,5 @@
-//! Which trees have runs, which of them a worker has in hand, and what was put off since it failed.
+//! The compaction schedule: which trees have runs, which of them a worker is folding, and which are
+//! put off because the last attempt failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -12,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What failed for a tree is tried again after so long at most.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Who works on what.
+/// Assigns trees to workers.
 #[derive(Default)]
 pub(crate) struct CompactionScheduler {
     known: Mutex<Known>,

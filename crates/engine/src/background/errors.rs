@@ -1,4 +1,4 @@
-//! What fails in the background, where no caller waits for an answer.
+//! Errors of background work, where no caller waits for an answer.
 //!
 //! 1. A failure is counted, and the last one is kept for callers that ask.
 //! 2. It is told to the sink, if there is one: once, until that work succeeds again.
@@ -36,7 +36,7 @@ pub struct Failure {
     pub at_micros: i64,
 }
 
-/// What failed so far.
+/// The failures so far.
 #[derive(Default)]
 pub(crate) struct BackgroundErrors {
     count: AtomicU64,
@@ -121,7 +121,7 @@ impl BackgroundErrors {
     }
 }
 
-/// When to try again what failed.
+/// The wait before a failed task is tried again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     length: Duration,

@@ -1,4 +1,4 @@
-//! Background work that lets others go first, several times a millisecond.
+//! Lets background work yield to other threads, several times a millisecond.
 //!
 //! A thread that is woken waits, where all processors are busy, until one that runs has had its
 //! slice: 4 ms with Linux as servers have it, whatever the priorities of both. A group's leader is
@@ -23,13 +23,13 @@ const KEPT_FOR: Duration = Duration::from_micros(250);
 /// After so many entries a thread looks how late it is: some 50 µs where they are simply copied.
 const ENTRIES_A_LOOK: usize = 256;
 
-/// Whether the background work of an engine is urgent.
+/// Says whether an engine's background work is urgent.
 #[derive(Default)]
 pub(crate) struct Throttle {
     is_urgent: AtomicBool,
 }
 
-/// What a background thread knows.
+/// A background thread's own state.
 struct Own {
     throttle: Arc<Throttle>,
     /// When it gave its processor up the last time.

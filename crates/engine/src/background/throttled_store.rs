@@ -1,4 +1,4 @@
-//! A store for background work, which writes and syncs what it is given little by little.
+//! A store for background work that writes and syncs in small portions.
 //!
 //! A disk that gets hundreds of megabytes at one sync makes every other sync wait for them, and so
 //! every commit. In portions, commits come between. So they do between reads, and between writes of

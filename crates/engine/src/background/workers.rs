@@ -1,4 +1,4 @@
-//! Which background threads are at work, each with the State with which it began.
+//! The background threads that are at work, each with the State with which it began.
 
 use std::sync::{PoisonError, RwLock};
 

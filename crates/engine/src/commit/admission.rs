@@ -1,4 +1,5 @@
-//! What grows is let in, or refused while the disk is as full as it may be ([`crate::disk_reserve`]).
+//! Admits transactions that make the data grow, or refuses them while the disk is too full
+//! ([`crate::disk_reserve`]).
 
 use std::io;
 use std::sync::PoisonError;

@@ -1,4 +1,4 @@
-//! Refusing all writes from now on: for a fault, or since the owner closes the engine.
+//! Closes an engine for writing, after a fault or because its owner closes it.
 
 use crate::queue::Queue;
 use crate::queue::group::Outcome;

@@ -1,4 +1,4 @@
-//! Leading: a group's records written with one write and synced once, and its members told.
+//! The leader of a group: writes its records with one write, syncs once, and wakes its members.
 
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
@@ -114,8 +114,8 @@ impl Shared {
         is_durable
     }
 
-    /// What became of records of which the last has the sequence `up_to`: their write and their sync
-    /// ended so.
+    /// What became of records of which the last has the sequence `up_to`: their write and their
+    /// sync ended so.
     pub(super) fn judge(
         &self,
         queue: &mut Queue,
@@ -223,7 +223,7 @@ impl Shared {
 /// A group that no one joins any more, and what it writes.
 pub(super) struct Taken {
     pub(super) records: Vec<PendingRecord>,
-    /// The last Sequence of all that is in line.
+    /// The last Sequence of all that is queued.
     pub(super) up_to: Sequence,
     /// The segment that the log should have.
     pub(super) wanted: SegmentNumber,

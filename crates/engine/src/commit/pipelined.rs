@@ -1,4 +1,4 @@
-//! Leading where the log lies in a bucket: several groups are on their way there at once.
+//! Group commit where the log lies in a bucket: several groups are on their way at once.
 //!
 //! Threads of the engine's own lead, so that a client that is told to end can leave while the
 //! bucket is silent.

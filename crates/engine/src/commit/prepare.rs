@@ -1,5 +1,5 @@
-//! What a commit makes before it takes the queue's lock: what the transaction is to the log, to the
-//! memtable, and to those whose writes may conflict with it.
+//! Prepares a commit before the queue's lock is taken: the transaction's record for the log, its
+//! entries for the memtable, and the keys that other commits may conflict with.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::queue::conflicts::ConflictSet;
 use crate::shared::Shared;
 use crate::transaction::write_set::WriteSet;
 
-/// A transaction that is ready to line up.
+/// A transaction that is ready to be queued.
 pub(super) struct Prepared {
     pub record: Record,
     pub conflict_set: ConflictSet,
@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     pub staged: Staged,
 }
 
-/// What a transaction is to the log, and what to the memtable.
+/// A transaction's payload for the log, and the one for the memtable.
 pub(super) struct Payloads {
     pub logged: PendingRecord,
     pub for_memtable: Bytes,

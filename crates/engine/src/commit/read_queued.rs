@@ -1,4 +1,5 @@
-//! Transactions that begin ahead of what is visible: see [`crate::queue::line`].
+//! Transactions that read queued commits, which aren't visible yet: see
+//! [`crate::queue::queued_reads`].
 
 use std::sync::Arc;
 
@@ -10,9 +11,9 @@ use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
 
 impl Shared {
-    /// Begins a transaction that sees all that has its place in the log now. Where nothing is in
-    /// line that is what is visible; so it is in an engine that is closed, where nothing in line
-    /// becomes visible any more.
+    /// Begins a transaction that sees all that has its place in the log now. Where nothing is
+    /// queued, that is what is visible; so it is in a closed engine, where nothing queued becomes
+    /// visible any more.
     pub fn begin_ahead(&self) -> OpenTransaction {
         let (open, unfinished) = {
             let queue = self.queue();

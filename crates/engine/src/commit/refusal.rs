@@ -1,4 +1,4 @@
-//! Taking back what could not be written because the disk is full: invariant 2 of
+//! Takes back commits that could not be written because the disk is full: invariant 2 of
 //! [`commit`](super).
 
 use crate::log::record::Record;
@@ -8,8 +8,8 @@ use crate::queue::{Queue, Refusal};
 use crate::shared::Shared;
 
 impl Shared {
-    /// Takes back what could not be written because the disk is full, and what lined up behind it.
-    /// What is visible already stays pending: it is written when there is room again.
+    /// Takes back what could not be written because the disk is full, and what was queued behind
+    /// it. What is visible already stays pending: it is written when there is room again.
     pub(super) fn refuse(
         &self,
         queue: &mut Queue,

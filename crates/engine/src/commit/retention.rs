@@ -1,4 +1,4 @@
-//! When the log is kept for those who follow it: from when it is asked for until it isn't read.
+//! Turns log retention on for change streams, and off once none has read for long.
 //!
 //! A term begins and ends between two segments, under the queue's lock ([`crate::log::retained`]).
 

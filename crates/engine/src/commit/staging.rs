@@ -1,4 +1,5 @@
-//! What a transaction of a set names and doesn't bring, where that is more than an entry carries.
+//! Stages chunks that a replica set's transaction refers to but doesn't contain, where they exceed
+//! what an entry carries.
 //!
 //! 1. It is *staged*: transactions before it, of this engine's own, carry it piece by piece, what
 //!    lies below first. Each names the tops of its piece under keys of the system tree that no

@@ -1,5 +1,5 @@
-//! Where a writer is stalled: before its commit while memory is at its limit, and behind it for
-//! what is left of the time that the pressure demands ([`crate::background::backpressure`]).
+//! Stalls writers: before a commit while memory is at its limit, and after it for the rest of the
+//! delay that the pressure demands ([`crate::background::backpressure`]).
 
 use std::time::{Duration, Instant};
 

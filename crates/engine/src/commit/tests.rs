@@ -1,6 +1,6 @@
 //! Goal: what a leader tells is what the next opening finds, also where the disk is full. Method:
-//! the moment between taking the writer and leading, in which others line up, is made to last, by
-//! taking the writer from the queue.
+//! the moment between taking the writer and leading, in which others are queued, is made to last,
+//! by taking the writer from the queue.
 
 use std::sync::mpsc::channel;
 use std::thread;
@@ -46,7 +46,7 @@ fn has(engine: &Engine, name: &str) -> bool {
     engine.snapshot().get(TreeId::SYSTEM, name.as_bytes()).expect("readable").is_some()
 }
 
-/// Lets synced transactions line up, one after the other; a leader for relaxed ones writes them
+/// Lets synced transactions be queued, one after the other; a leader for relaxed ones writes them
 /// when `free` bytes are left on the disk. Returns what became of each.
 fn lead_relaxed(
     disk: &SimDisk,
@@ -194,7 +194,7 @@ fn a_relaxed_leader_ends_no_wait_for_a_sync() {
     assert!(has(&restarted, "first") && has(&restarted, "one"));
 }
 
-/// A transaction that lined up behind what is refused inserts its entries late: they are waited
+/// A transaction that was queued behind what is refused inserts its entries late: they are waited
 /// for, since what comes after a taking back would stay.
 #[test]
 fn what_is_inserted_late_is_taken_back_too() {

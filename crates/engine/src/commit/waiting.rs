@@ -1,5 +1,5 @@
-//! Waiting until what has its place in the log is durable, visible, or has its segment: a thread
-//! that waits leads, if no other does.
+//! Waits until a commit is durable, visible, or has its log segment. A waiting thread leads if no
+//! other does.
 
 use std::sync::MutexGuard;
 

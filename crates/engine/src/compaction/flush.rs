@@ -1,4 +1,4 @@
-//! Flushing: sealed memtables become runs, so that memory and log are given back soon.
+//! Flushes sealed memtables as runs, so that their memory and log segments can be given back.
 //!
 //! 1. Fix a horizon: the last Sequence of the sealed memtables. All up to it is made durable.
 //! 2. For each tree that they touch: write the newest edits up to the horizon as a run, or fold

@@ -1,4 +1,4 @@
-//! The fold for a version commit: some trees, as a snapshot shows them, whole.
+//! Folds whole trees, as a snapshot shows them, for a version commit.
 //!
 //! It applies all that lies over each tree at the snapshot, memtables and runs, syncs the results,
 //! and lays them over the bases of then (`state::base` tells why that is right whatever happened
@@ -50,8 +50,8 @@ impl Shared {
         Ok(folded)
     }
 
-    /// Folds `trees` as they were at a moment that was made of the log again ([`crate::rebuilt_snapshots`]): the
-    /// results are durable, and no tree's bases.
+    /// Folds `trees` as they were at a moment that was made of the log again
+    /// ([`crate::rebuilt_snapshots`]): the results are durable, and no tree's bases.
     fn fold_past(&self, snapshot: &Snapshot, trees: &[TreeId]) -> Result<Vec<Tree>, EngineError> {
         let bases: Result<Vec<(TreeId, &Base)>, EngineError> =
             trees.iter().map(|tree| Ok((*tree, snapshot.generation(*tree)?.1))).collect();

@@ -1,4 +1,4 @@
-//! Publishing: what background work made becomes what a restart finds, and then what readers use.
+//! Publishes the results of background work: first for a restart, then for readers.
 //!
 //! 1. Lay each result over the base of now; put the base chunks, the base map and an engine-state
 //!    chunk that names it; sync the log as far as any of these bases reaches, and have the segment
@@ -35,7 +35,7 @@ pub(crate) const ROOT_NAME: &str = "engine";
 /// What is kept of the log takes this part of the disk at most.
 const KEPT_SHARE: u64 = 10;
 
-/// What background work made of one tree.
+/// The result of background work on one tree.
 pub(crate) struct Outcome {
     /// The tree.
     pub tree: TreeId,
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
     pub edit: VersionEdit,
 }
 
-/// How far a flush brings the published state.
+/// How far a flush advances the published state.
 pub(crate) struct Advance {
     /// Every entry up to this Sequence is in the bases then.
     pub horizon: Sequence,

@@ -1,4 +1,4 @@
-//! What a directory begins with that has the packs of a store beyond the disk, and not the log.
+//! Publishes a state that needs no log, for directories that are begun from a bucket's packs alone.
 //!
 //! 1. A published state is a moment by itself, its horizon, if no base reaches beyond that: a
 //!    version commit folds some trees further than the last flush of all.

@@ -1,18 +1,18 @@
-//! What an engine counts.
+//! The counters of an engine.
 
 use std::sync::atomic::Ordering;
 
 use crate::shared::Shared;
 use crate::statistics::Histogram;
 
-/// What the engine has done since it was opened.
+/// Counts of what the engine has done since it was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineCounters {
     /// Transactions committed.
     pub commits: u64,
     /// Transactions refused because another was first.
     pub conflicts: u64,
-    /// Waits for a key that another transaction had claimed.
+    /// Waits for a key that another transaction had locked.
     pub key_lock_waits: u64,
     /// Transactions that wait for one now.
     pub waiting: u64,

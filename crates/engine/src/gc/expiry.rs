@@ -1,4 +1,4 @@
-//! How old a snapshot may become, and how much memory all of them may keep.
+//! Limits the age of snapshots, and the memory that they keep together.
 //!
 //! A snapshot keeps the State of its moment: memtables in memory, bases and runs on the disk.
 //! Folding and collection go on beside it, but can't give back what it keeps. So a State that was

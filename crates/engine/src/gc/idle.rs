@@ -1,5 +1,4 @@
-//! Giving all space back by itself, while hardly anything else happens: what a thorough collection
-//! does, in slices.
+//! Runs a thorough collection by itself, in slices, while the engine is idle.
 //!
 //! 1. Each second (a fifteenth of [`EngineOptions::quiet_millis`]) it is looked whether anything
 //!    was committed. A second in which something was counts five that are quiet, so that a commit
@@ -35,7 +34,7 @@ const WRITTEN_SHARE: u64 = 16;
 /// How often it is looked where nothing comes of it.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// How quiet an engine is.
+/// Tracks how idle an engine is.
 pub(crate) struct IdleCollection {
     look_every: Duration,
     looked: Instant,
@@ -114,8 +113,8 @@ impl IdleCollection {
 }
 
 impl Shared {
-    /// Packs all, at the rate of background collections, until `keep_going` says no: asked between two
-    /// steps. Returns whether it came to its end.
+    /// Packs all, at the rate of background collections, until `keep_going` says no: asked between
+    /// two steps. Returns whether it came to its end.
     ///
     /// # Errors
     /// As [`Engine::pack_while`](crate::Engine::pack_while).

@@ -1,4 +1,4 @@
-//! Giving back the disk space of what isn't needed any more, while writers and readers go on.
+//! Gives back the disk space of what is no longer needed, while writers and readers go on.
 //!
 //! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine tells it what must
 //! stay:
@@ -52,7 +52,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// More than all of a pack: none stays as it is.
 const PURGE_PERCENT: u8 = 101;
 
-/// How to collect.
+/// Options of a collection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReclaimOptions {
     /// Whether everything is folded first and history is packed in groups of related chunks: the

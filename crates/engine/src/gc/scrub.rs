@@ -1,5 +1,5 @@
-//! Reading everything again in the background, so slowly that no client notices, and telling what
-//! is found damaged.
+//! Scrubs: reads everything again in the background, so slowly that no client notices, and reports
+//! damage.
 //!
 //! 1. A pass takes three weeks, or as long as the rate allows at most; little data takes less, and
 //!    then nothing is read until three weeks are over. Each pass begins at a random pack, so

@@ -1,4 +1,4 @@
-//! Finds the bit that turned over in a record.
+//! Finds a single flipped bit in a record.
 //!
 //! The newest record of the log has none behind it, and maybe no mark, that calls it durable. If it
 //! isn't whole, a crash may have torn it. But if one bit makes it whole, it was written as it is

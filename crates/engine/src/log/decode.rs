@@ -19,7 +19,7 @@ use crate::error::EngineError;
 use crate::ids::TreeId;
 use crate::log::TRANSACTION_BYTES_MAX;
 
-/// What was there before the transaction of a record.
+/// Looks up values and chunks as they were before a record's transaction.
 pub(crate) trait PriorValues {
     /// The bytes of the value that `key` had; `None`: what it got isn't needed any more.
     ///
@@ -34,7 +34,7 @@ pub(crate) trait PriorValues {
     fn chunk(&mut self, old: ChunkHash) -> Result<Chunk, DecodeError>;
 }
 
-/// Why a payload can't be read.
+/// The reason why a payload can't be read.
 #[derive(Debug)]
 pub(crate) enum DecodeError {
     /// What is wrong with it.
@@ -170,7 +170,8 @@ pub(crate) fn has_bases(payload: &Bytes) -> bool {
     count.is_ok_and(|count| count > 0)
 }
 
-/// What a payload tells ([`crate::events`]), and the whole chunks that it has if that leads to some.
+/// What a payload tells ([`crate::change_event`]), and the whole chunks that it has if that leads
+/// to some.
 ///
 /// # Errors
 /// Says what of the bytes is no record.

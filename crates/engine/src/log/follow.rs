@@ -1,4 +1,4 @@
-//! Reads the log while it is written: whole records, in order, each once.
+//! Reads the log while it is being written: whole records, in order, each once.
 //!
 //! 1. Nothing beyond the durable end is looked at, and up to it every record is whole: what isn't
 //!    is damage, never the end.
@@ -22,7 +22,7 @@ pub(crate) struct Follower {
     segment: Segment,
 }
 
-/// What comes next.
+/// The next thing in the log.
 pub(crate) enum Next {
     /// A record.
     Record(Sequence, Bytes),

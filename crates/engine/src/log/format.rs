@@ -88,7 +88,7 @@ pub(crate) struct LogOffset(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Chain(pub u64);
 
-/// What a segment's file begins with.
+/// The header of a segment's file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SegmentHeader {
     /// The segment.
@@ -157,7 +157,7 @@ impl SegmentHeader {
 /// What a mark has in the place of a chain once another segment follows. Stored.
 const FOLLOWED: Chain = Chain(1);
 
-/// What a record begins with.
+/// The header of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RecordHeader {
     /// The chain before this record.

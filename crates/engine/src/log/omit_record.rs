@@ -1,4 +1,4 @@
-//! Takes a record that can't be read out of a damaged log: for the copy that a salvage works on.
+//! Removes an unreadable record from a damaged log, in the copy that a salvage works on.
 //!
 //! What stands behind it is often whole, and each record tells by its checksums that it is. Where a
 //! record changes a value that the lost one brought, the patch's mark tells that too, and the

@@ -1,4 +1,4 @@
-//! A patch: what turns old bytes into new ones, where they have most in common.
+//! A patch: turns old bytes into new ones that have most of them in common.
 //!
 //! A document of which one field changes differs in few places: the field's bytes, and the lengths
 //! before it if the field got longer or shorter. So the bytes are compared from the front and from
@@ -37,11 +37,11 @@ const HEAD_BYTES: usize = size_of::<u32>() + MARK_BYTES + 1;
 /// A cut before what it inserts.
 const CUT_HEAD_BYTES: usize = 3 * size_of::<u32>();
 
-/// See the module. As it is stored.
+/// A patch, as it is stored. As it is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Patch(Bytes);
 
-/// The same part of old and new bytes.
+/// A part that old and new bytes have in common.
 #[derive(Clone)]
 struct Cut {
     old: Range<usize>,

@@ -52,7 +52,7 @@ const REPEAT_BYTES: usize = 2 + 3 * COUNT_BYTES;
 /// All else: the next tree's id, three counts, the event's tag and length.
 const HEAD_BYTES_MAX: usize = size_of::<u64>() + 3 * COUNT_BYTES + 1 + COUNT_BYTES;
 
-/// All that a transaction does.
+/// Everything that a transaction does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Record {
     /// Every tree's id so far is less than this.
@@ -69,7 +69,7 @@ pub(crate) struct Record {
     pub patches: Patches,
 }
 
-/// What the log gets in the place of whole values and chunks.
+/// The patches that the log gets in place of whole values and chunks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Patches {
     /// Of what the key had before the transaction: by the entry's position among all that are
@@ -81,7 +81,7 @@ pub(crate) struct Patches {
     pub repeats: Vec<Repeat>,
 }
 
-/// How a chunk is made of another, which the key's value before the transaction refers to.
+/// A chunk as a patch of another, to which the key's value before the transaction refers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkPatch {
     pub old: ChunkHash,

@@ -44,7 +44,7 @@ pub(crate) trait Replay {
     fn pass_over(&mut self, number: SegmentNumber) -> bool;
 }
 
-/// Which segments there should be.
+/// The segments that must exist.
 pub(crate) struct ExpectedSegments {
     /// Those below are removed.
     pub kept: SegmentNumber,
@@ -54,7 +54,7 @@ pub(crate) struct ExpectedSegments {
     pub has_first: bool,
 }
 
-/// Where the log ends.
+/// The end of the log.
 pub(crate) struct LogEnd {
     /// The segment to be begun next.
     pub next: SegmentNumber,

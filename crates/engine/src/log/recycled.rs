@@ -1,4 +1,4 @@
-//! Files of segments that are not needed any more, kept for segments to come.
+//! Recycles the files of old segments: they become new ones.
 //!
 //! A file that was written before has its blocks: a sync of it writes data and nothing else, where
 //! one of a growing file also writes its length and the places of its new blocks. What an old
@@ -21,7 +21,7 @@ const NAME_PREFIX: &str = "spare-";
 /// Most spares: as many segments end at once when what they hold is flushed.
 const COUNT_MAX: usize = SEALED_COUNT_MAX;
 
-/// See the module.
+/// Files that wait to become new segments.
 pub(crate) struct RecycledSegments {
     disk: Arc<dyn Disk>,
     kept: Mutex<Kept>,
@@ -124,7 +124,7 @@ impl RecycledSegments {
     }
 }
 
-/// Why a file wasn't made.
+/// The reason why a file wasn't created.
 pub(crate) enum Failed {
     /// All is as before.
     Unchanged(io::Error),

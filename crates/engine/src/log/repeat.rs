@@ -1,4 +1,4 @@
-//! A repeat: a value that ends with one that the same transaction wrote before it, into another
+//! A repeat: a value that ends with another that the same transaction wrote earlier, into another
 //! tree.
 //!
 //! An index that holds documents writes each of them a second time, behind a few bytes of its own.

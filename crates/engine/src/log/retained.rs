@@ -1,4 +1,4 @@
-//! Segments whose contents are published, kept for those who follow the log.
+//! Log segments that are retained for change streams after their contents are published.
 //!
 //! *Invariants*
 //! 1. The segments from `first` on are on the disk, and their transactions told what they changed.
@@ -22,7 +22,7 @@ use super::segment::Segment;
 use crate::ids::Sequence;
 use crate::options::{ChangeRetention, RetentionBegins};
 
-/// See the module.
+/// The retained segments, and the term of retention.
 pub(crate) struct RetainedSegments {
     disk: Arc<dyn Disk>,
     retention: ChangeRetention,
@@ -33,7 +33,7 @@ pub(crate) struct RetainedSegments {
     state: Mutex<State>,
 }
 
-/// A time during which transactions tell what they change.
+/// A term of retention: while it lasts, transactions record what they change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RetentionTerm(u64);
 

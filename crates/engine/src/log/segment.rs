@@ -1,4 +1,4 @@
-//! A segment of the log that is read, by an opening or by a change stream.
+//! Reads a segment of the log, for a recovery or a change stream.
 
 use std::sync::Arc;
 

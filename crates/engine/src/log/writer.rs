@@ -73,7 +73,7 @@ impl PendingRecord {
     }
 }
 
-/// Why records were not written.
+/// The reason why records were not written.
 pub(crate) enum WriteError {
     /// The first `written` records are, the others are not, and nothing of them remains: the disk
     /// is full.
@@ -87,7 +87,7 @@ pub(crate) enum WriteError {
     Unknown(StoreError),
 }
 
-/// What the writer has done.
+/// Counts of what the writer has done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WriterCounters {
     /// Syncs of segments.
@@ -115,7 +115,7 @@ pub(crate) struct Writer {
     buffer: Vec<u8>,
 }
 
-/// Where a segment ended.
+/// The end of a finished segment.
 #[derive(Clone, Default)]
 pub(crate) struct SegmentEnd {
     pub offset: LogOffset,

@@ -20,7 +20,7 @@ const CHUNK_HEAD_BYTES: usize = size_of::<u32>();
 /// The most that an entry carries of one transaction, with the chunks that it names.
 pub const ENTRY_BYTES_MAX: usize = 48 << 20;
 
-/// What an entry says.
+/// The content of an entry.
 pub struct SetEntry {
     /// The transactions: their Sequences, which ascend, and what the log gets of them.
     pub(crate) records: Vec<(Sequence, Bytes)>,

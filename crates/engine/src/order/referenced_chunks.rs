@@ -1,4 +1,4 @@
-//! The chunks that a transaction names and doesn't bring, with all that they lead to.
+//! The chunks that a transaction refers to but doesn't contain, with everything below them.
 //!
 //! Members put them before they apply the transaction, and what is put must lead to what is there
 //! ([`crate::overlay::pending`], invariant 4). So they come in an order in which each stands behind
@@ -20,7 +20,7 @@ use crate::log::record::Record;
 /// So many are read at once.
 const BATCH: usize = 256;
 
-/// What the other members of a set have, as what a transaction has read tells its maker.
+/// The chunks that the other members of a set are known to have.
 #[derive(Default, Debug)]
 pub(crate) struct SharedChunks {
     /// Chunks that they have with all that these lead to.
@@ -29,7 +29,7 @@ pub(crate) struct SharedChunks {
     pub alike: Vec<(ChunkHash, ChunkHash)>,
 }
 
-/// Walks over them; see the module.
+/// Walks over the referenced chunks; see the module.
 pub(crate) struct ReferencedChunks<'a> {
     record: &'a Record,
     store: &'a dyn ChunkStore,

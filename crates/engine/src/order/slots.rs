@@ -1,5 +1,5 @@
-//! The order of transactions of a directory whose log lies in a bucket: a group is agreed on once
-//! its slots are there, and all before them.
+//! The order of transactions where the log lies in a bucket: a group is committed once its slots
+//! are there, and all before them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::ids::Sequence;
 /// So many groups are on their way at once.
 const GROUPS_MAX: usize = 4;
 
-/// See the module.
+/// The order that the slots of a bucket give.
 pub struct SlotOrder {
     slots: Arc<Slots>,
 }

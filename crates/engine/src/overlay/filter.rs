@@ -1,4 +1,4 @@
-//! Bloom filters: whether a run may hold a key, answered from one cache line.
+//! Bloom filters: tell from one cache line whether a run may hold a key.
 //!
 //! A filter is an array of blocks of 64 bytes. A key's hash chooses a block, and within it six
 //! bits. With ten bits a key about one absent key in a hundred is taken for present; a present one

@@ -1,4 +1,4 @@
-//! Several sources of recent writes read as one ordered stream.
+//! Reads several sources of recent writes as one ordered stream.
 //!
 //! Each source gives a key at most once, in the same direction; an earlier source is newer and
 //! hides the same key in later ones. Deletions come out too: a caller that lays the stream over a
@@ -21,7 +21,7 @@ use crate::ids::TreeId;
 const BATCH_COUNT_FIRST: usize = 16;
 const BATCH_COUNT_MAX: usize = 512;
 
-/// Where recent writes come from.
+/// A source of recent writes.
 pub(crate) enum Source {
     /// Copied writes, in the cursor's direction.
     Copied(VecDeque<OverlayEntry>),

@@ -1,4 +1,4 @@
-//! Chunks that were born in transactions, as long as the log has them and packs need not.
+//! Pending chunks: those that transactions brought and only the log holds so far.
 //!
 //! A large value that is changed again and again has a few new chunks each time, and mostly only
 //! the last ones are ever needed on the disk. So a commit puts them here, and a reader finds them
@@ -45,7 +45,7 @@ enum Step {
     Leave(Chunk),
 }
 
-/// All of them, whatever memtable has them.
+/// The pending chunks of all memtables.
 ///
 /// *Thread safety*: every method may be called at any time; a shard's lock is taken last, and held
 /// for a look-up.
@@ -207,8 +207,8 @@ impl PendingChunks {
     }
 }
 
-/// All of them as they were at one time, for collections: what must stay in packs for their sake,
-/// and for others'.
+/// The pending chunks at one time, for collections: what must stay in packs for their sake, and for
+/// others'.
 pub(crate) struct PendingView<'a> {
     pending: &'a PendingChunks,
     store: &'a dyn ChunkStore,
@@ -257,7 +257,7 @@ fn batches(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
     })
 }
 
-/// What a transaction brings to its memtable besides its entries.
+/// The chunks that a transaction brings to its memtable besides its entries.
 #[derive(Default)]
 pub(crate) struct NewChunks {
     /// Chunks that its values reach.
@@ -289,7 +289,7 @@ impl NewChunks {
     }
 }
 
-/// What a memtable has of all that was born.
+/// The pending chunks of a memtable.
 #[derive(Default)]
 pub(crate) struct MemtableChunks {
     pending: Arc<PendingChunks>,

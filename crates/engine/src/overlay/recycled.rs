@@ -1,4 +1,4 @@
-//! Memory of flushed memtables, kept for the next ones.
+//! Recycles the memory of flushed memtables for the next ones.
 //!
 //! A memtable's memory is tens of megabytes that are freed at once, and asked for again in the next
 //! second. An allocator gives them back to the system meanwhile, and that is done by whichever
@@ -23,7 +23,7 @@ const PAYLOAD_BYTES_MIN: usize = 64 << 10;
 /// A payload isn't lent where it would be more than so many times as large as is needed.
 const SPARE_TIMES_MAX: usize = 2;
 
-/// See the module. One that is made by `default` keeps nothing.
+/// Keeps the memory of flushed memtables. The default one keeps nothing.
 #[derive(Default)]
 pub(crate) struct Recycler {
     bytes_max: usize,

@@ -1,4 +1,4 @@
-//! Entries as they lie in a transaction's payload.
+//! The overlay's entries as they lie in a transaction's payload.
 //!
 //! The memtable keeps a payload as the log gets one (or the very one, if that has all values
 //! whole), instead of keys and values one by one: an entry is then one slice of it, and a
@@ -16,7 +16,7 @@ use crate::log::record::{Walker, read_value};
 
 const RIGHT: &str = "a payload that was encoded here, or decoded before, is right";
 
-/// What one transaction wrote to one tree: a part of its payload.
+/// The writes of one transaction to one tree: a part of its payload.
 #[derive(Clone)]
 pub(crate) struct TreeWrites {
     /// The tree.

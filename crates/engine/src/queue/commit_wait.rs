@@ -1,6 +1,6 @@
-//! How long a commit waits.
+//! How long a commit waits for memory, and for durability.
 
-/// How long a commit waits: as long as these say so, which are asked now and then.
+/// How long a commit waits: while these closures, which are called now and then, say so.
 #[derive(Clone, Copy)]
 pub(crate) struct CommitWait<'a> {
     /// For room in memory: nothing is written else.
@@ -9,7 +9,7 @@ pub(crate) struct CommitWait<'a> {
     pub for_log: DurabilityWait<'a>,
 }
 
-/// Whether a commit that has its place in the log waits until it is as durable as asked.
+/// Whether a queued commit waits until it is as durable as asked.
 #[derive(Clone, Copy)]
 pub(crate) enum DurabilityWait<'a> {
     /// It does, but for a bucket that has the log only as long as this says so: what becomes of it

@@ -1,4 +1,4 @@
-//! The lock of the queue, and who waits for what happens there.
+//! The lock of the commit queue, and its condition variables.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;

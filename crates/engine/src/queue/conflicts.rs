@@ -1,4 +1,4 @@
-//! Who wrote what since when: the first committer wins.
+//! The table of recent writers: the first committer wins.
 //!
 //! The table maps what was written to the last Sequence that wrote it. Keys are named by
 //! fingerprints of 64 bits with a random seed, computed before the queue's lock is taken: two keys
@@ -24,7 +24,7 @@ const GENERATION_COUNT_MIN: usize = 4096;
 const SPARE_TIMES_MAX: usize = 8;
 /// With more trees than this, those that no transaction can conflict over are forgotten.
 const TREE_COUNT_MIN: usize = 1024;
-/// Where a transaction began.
+/// The state at which a transaction began.
 #[derive(Clone, Copy)]
 pub(crate) struct TransactionStart<'a> {
     /// Its snapshot.
@@ -32,12 +32,12 @@ pub(crate) struct TransactionStart<'a> {
     /// Whether its writes may depend on what it saw there. One that saw nothing loses no update,
     /// whatever was put since.
     pub has_read: bool,
-    /// Who it is, if it hasn't claimed all that it writes: it must not write what others have
-    /// claimed.
+    /// Who it is, if it hasn't locked all that it writes: it must not write what others have
+    /// locked.
     pub without_claims: Option<Owner>,
     /// Whether it gives space back, so that it may use what is held back for that.
     pub gives_back: bool,
-    /// If its snapshot shows what was in line.
+    /// If its snapshot shows what was queued.
     pub ahead: Option<&'a QueuedReads>,
     /// In which term of keeping the log it told what it changed.
     pub term: RetentionTerm,
@@ -89,7 +89,7 @@ impl ConflictSet {
 
 type Writers = HashMap<u64, Sequence, BuildHasherDefault<IdentityHasher>>;
 
-/// When a tree was last changed.
+/// The last changes of a tree.
 #[derive(Clone, Copy, Default)]
 struct TreeChanges {
     /// Any key of it was written.

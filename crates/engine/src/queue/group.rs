@@ -1,6 +1,6 @@
 //! A group: the transactions that one write and one sync of the log make durable together.
 //!
-//! Its members line up in the queue, put their entries into the memtable, and then sleep here, not
+//! Its members join the queue, put their entries into the memtable, and then sleep here, not
 //! on the queue's lock: one call wakes all of them, and none needs the queue again to learn that it
 //! is durable. A group has a leader only from when it is written; a leader that is done with its
 //! own group asks a member of the one that formed meanwhile to lead it.
@@ -21,7 +21,7 @@ use crate::overlay::pending::NewChunks;
 /// A committer that waits notices within this time that it is to stop.
 pub(crate) const ASKED_EVERY: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// A group of transactions.
 #[derive(Default)]
 pub(crate) struct Group {
     state: Mutex<GroupState>,
@@ -45,7 +45,7 @@ struct GroupState {
     outcome: Option<Outcome>,
 }
 
-/// What became of a group.
+/// The outcome of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// All of it is durable and visible.
@@ -54,7 +54,7 @@ pub(crate) enum Outcome {
     Recheck,
 }
 
-/// Why a member is woken.
+/// The reason why a member is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
     /// To lead, if no other thread does.

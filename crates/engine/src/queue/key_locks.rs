@@ -1,17 +1,17 @@
-//! Intents: a key that a transaction has written is its own until the transaction ends, or has its
-//! place in the log.
+//! Key locks: a transaction that has written a key owns it until it ends, or has its place in the
+//! log.
 //!
 //! A transaction that writes a key that another one holds doesn't go on, only to find out when it
-//! commits that it has lost: it lines up, and when its turn has come it gets the key, with what the
-//! holder made of it. That may not be durable, nor visible, yet: the next holder sees what is in
-//! line ([`crate::queue::line`]), or waits until that is visible.
+//! commits that it has lost: it is queued, and when its turn has come it gets the key, with what
+//! the holder made of it. That may not be durable, nor visible, yet: the next holder sees queued
+//! commits ([`crate::queue::queued_reads`]), or waits until that is visible.
 //!
 //! 1. Keys are named by the fingerprints of [`crate::queue::conflicts`]: two keys with one
 //!    fingerprint would only cost a needless wait. They are spread over shards.
 //! 2. A key's queue is first come, first served. A transaction that lets go of a key gives it to
 //!    the first in the queue, so no latecomer gets ahead.
 //! 3. A transaction waits for one key at a time, so the waits form a set of chains. A transaction
-//!    that lines up follows its own chain, and if it comes back to itself the youngest in the
+//!    that is queued follows its own chain, and if it comes back to itself the youngest in the
 //!    circle has lost. Nothing else closes a circle: a transaction that is given a key doesn't
 //!    wait.
 //! 4. Most transactions of a single statement take no key locks and only ask whether there are any:
@@ -40,20 +40,20 @@ const NO_PANIC: &str = "no panic while the lock is held";
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Owner(u64);
 
-/// What became of an attempt to take a key lock.
+/// The outcome of an attempt to take a key lock.
 pub(crate) enum Acquired {
     /// No transaction had it.
     New,
     /// The transaction has it already.
     Held,
-    /// Another has it; the transaction has lined up.
+    /// Another has it; the transaction is queued.
     Queued(Arc<Waiter>),
     /// Another has it that waits, over others perhaps, for this one; and this one is the youngest
     /// of them.
     Deadlock,
 }
 
-/// Where one that waits stands.
+/// The state of a waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitState {
     /// It waits.
@@ -102,7 +102,7 @@ struct KeyLock {
 
 type Holders = HashMap<u64, KeyLock, BuildHasherDefault<IdentityHasher>>;
 
-/// See the module.
+/// The table of key locks.
 pub(crate) struct KeyLocks {
     shards: [Stripe<Mutex<Holders>>; SHARD_COUNT],
     buckets: Box<[AtomicU32]>,
@@ -138,7 +138,7 @@ impl KeyLocks {
             && self.shard(fingerprint).get(&fingerprint).is_some_and(|held| held.owner != owner)
     }
 
-    /// Takes a key, or lines up for it.
+    /// Takes a key, or is queued for it.
     pub fn take(&self, owner: Owner, fingerprint: u64) -> Acquired {
         let taken = self.take_if_free(&mut self.shard(fingerprint), owner, fingerprint);
         taken.unwrap_or_else(|| self.enqueue(owner, fingerprint))

@@ -1,29 +1,29 @@
-//! Reading what is in line: commits that have their place in the log and aren't visible yet.
+//! Reads of queued commits: those that have their place in the log and aren't visible yet.
 //!
-//! A key lock is let go when its holder's commit has lined up, so the next holder must see a value
+//! A key lock is let go when its holder's commit is queued, so the next holder must see a value
 //! that no sync has made durable yet. It begins *ahead*: its snapshot shows everything that has a
 //! Sequence, visible or not. What it reads there is to be told to no client before that is visible.
 //!
 //! 1. What it commits lies behind all that it read, in the same log. So it is durable only if that
-//!    is, a crash that takes that takes it too, and a full disk, which refuses an end of the line,
-//!    refuses it with what it read.
+//!    is, a crash that takes that takes it too, and a full disk, which refuses the end of the
+//!    queue, refuses it with what it read.
 //! 2. What ends without a commit of its own (nothing matched, a duplicate key, what a retry is
 //!    answered) waits until what it could read is visible.
-//! 3. Where a full disk refuses what is in line, those that read ahead and didn't line up behind it
+//! 3. Where a full disk refuses queued commits, those that read ahead and weren't queued behind it
 //!    are left with something that will never be. That is marked here *before* the first of these
 //!    entries is taken out of the memtables, and each read ahead looks for the mark *after* it has
 //!    read: so none is passed on that found half of a transaction. The mark is looked for once more
-//!    under the queue's lock when the transaction lines up, and when it ends without a commit; it
+//!    under the queue's lock when the transaction is queued, and when it ends without a commit; it
 //!    runs again then.
-//! 4. After any other failure the engine is closed and nothing in line becomes visible: what waits
-//!    for that fails, and so does what wants to line up.
+//! 4. After any other failure the engine is closed and nothing queued becomes visible: what waits
+//!    for that fails, and so does what wants to be queued.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::Sequence;
 
-/// Commits in line, from one refusal to the next.
+/// The queued commits, from one refusal to the next.
 pub(crate) struct QueuedCommits {
     /// What has a greater Sequence was refused.
     refused_above: AtomicU64,
@@ -42,7 +42,7 @@ impl QueuedCommits {
     }
 }
 
-/// How far a snapshot shows what is in line.
+/// How far a snapshot shows queued commits.
 #[derive(Clone)]
 pub(crate) struct QueuedReads {
     /// The last Sequence that it shows.

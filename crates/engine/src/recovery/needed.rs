@@ -1,6 +1,6 @@
-//! What the state that a log amounts to needs of the packs, for a store that doubts
-//! ([`frond_store::Maintenance::has_doubts`]): the bases that the log gave to trees, and what the
-//! newest values in the memtable lie in. Older values aren't read any more.
+//! The chunks of packs that a replayed log needs, for a store that can't tell damage from a crash
+//! ([`frond_store::Maintenance::has_doubts`]): the bases that the log gave to trees, and the chunks
+//! of the newest values in the memtable. Older values aren't read any more.
 //!
 //! Chunks that the log brought are followed here; packs needn't have these.
 

@@ -1,4 +1,4 @@
-//! The values that records of the log change, read before these records are.
+//! Reads ahead the old values that the log's patches change.
 //!
 //! Of a small change the log has what differs, and a replay makes the value again from the one
 //! before: one read of a tree for each, from a disk that takes its time for one as for many. So the

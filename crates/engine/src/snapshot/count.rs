@@ -1,4 +1,4 @@
-//! How many entries a tree has, or a range of it, without reading them.
+//! Counts the entries of a tree, or of a range of it, without reading them.
 //!
 //! What a tree holds in a snapshot is its base's tree, under the runs, under what the memtables
 //! have of it. Each of these is counted by itself, and the three are added:

@@ -1,4 +1,4 @@
-//! What is visible now: the State and the visible Sequence, taken together at one moment.
+//! The current State and the visible Sequence, always taken together.
 //!
 //! Readers take snapshots all the time, on all processors; the visible Sequence rises once a group
 //! of commits, the State changes seldom. So each stripe of threads has a copy of its own of what a
@@ -27,7 +27,7 @@ use crate::state::State;
 
 const NO_PANIC: &str = "no panic while the lock is held";
 
-/// What every snapshot needs, behind one count of references.
+/// The data of a snapshot, behind one reference count.
 pub(crate) struct View {
     pub store: Arc<dyn ChunkStore>,
     pub state: Arc<State>,
@@ -56,7 +56,7 @@ impl View {
     }
 }
 
-/// What is visible now.
+/// The current view.
 pub(crate) struct Current {
     store: Arc<dyn ChunkStore>,
     latest: Mutex<Latest>,

@@ -1,4 +1,4 @@
-//! Reading a range: the overlay's stream laid over the tree's.
+//! A cursor over a range: merges the overlay's stream with the tree's.
 //!
 //! A caller that only looks at entries steps and borrows ([`EntryCursor::step`],
 //! [`EntryCursor::entry_ref`]); as an iterator the cursor makes an owned entry of each, which costs
@@ -30,7 +30,7 @@ pub struct EntryCursor {
     reach: Option<Arc<CursorProgress>>,
 }
 
-/// Where a cursor stands.
+/// The position of a cursor.
 enum At {
     /// Before the first step.
     Start,

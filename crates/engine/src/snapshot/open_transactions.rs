@@ -1,4 +1,4 @@
-//! Which transactions are open: the oldest of their snapshots says what may be forgotten.
+//! The open transactions: the oldest of their snapshots limits what may be forgotten.
 //!
 //! Each stripe of threads has a list of its own, so that those who begin and end transactions on
 //! several processors don't wait for one another.
@@ -12,7 +12,7 @@ use crate::ids::Sequence;
 use crate::snapshot::Snapshot;
 use crate::snapshot::current::Current;
 
-/// How many transactions are open at each Sequence, by stripe.
+/// Counts of the open transactions at each Sequence, by stripe.
 #[derive(Default)]
 pub(crate) struct OpenTransactions {
     stripes: [Stripe<Mutex<BTreeMap<Sequence, u64>>>; STRIPE_COUNT],

@@ -1,4 +1,4 @@
-//! What a transaction has read: as long as that is unchanged, its snapshot may move.
+//! The read set of a transaction: while it is unchanged, the snapshot may move.
 //!
 //! A transaction that writes what another has changed since its snapshot would lose. Instead it may
 //! go on at a newer snapshot, if everything that it was told so far would be told there too: then
@@ -39,7 +39,7 @@ enum Read {
     Tree,
 }
 
-/// What a transaction has read.
+/// The read set of a transaction.
 #[derive(Default)]
 pub(crate) struct ReadSet {
     list: Vec<(TreeId, Read)>,

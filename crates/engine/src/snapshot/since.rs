@@ -1,4 +1,4 @@
-//! What was written between two snapshots, as far as memtables tell.
+//! What was written between two snapshots, as far as memtables show it.
 
 use bytes::Bytes;
 use frond_tree::{Bounds, Direction};
@@ -9,7 +9,7 @@ use crate::ids::TreeId;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::memtable::Window;
 
-/// What happened to a tree between two snapshots.
+/// How a tree changed between two snapshots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TreeState {
     /// Nothing, or it isn't there in either.

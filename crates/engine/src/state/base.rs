@@ -1,4 +1,4 @@
-//! A tree's base, and the rules by which background work replaces parts of it while others do too.
+//! A tree's base, and the rules by which concurrent background work replaces parts of it.
 //!
 //! *What a base is*: a tree, runs over it, and `folded_to`. Call *content(X)* what the tree of this
 //! id holds at Sequence X, within one generation. A base stands for content(`folded_to`).
@@ -55,7 +55,7 @@ use crate::overlay::run::Run;
 use crate::state::compaction_progress::CompactionProgress;
 use run_counts::RunCounts;
 
-/// What lies under the memtables.
+/// A tree and its runs, which lie under the memtables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Base {
     /// The tree.
@@ -73,7 +73,7 @@ pub(crate) struct Base {
     counts: Vec<RunCounts>,
 }
 
-/// What background work made of a base.
+/// A result of background work on a base.
 #[derive(Clone, Debug)]
 pub(crate) enum VersionEdit {
     /// All of the overlay up to a moment is in this tree.

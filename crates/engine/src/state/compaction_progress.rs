@@ -1,4 +1,4 @@
-//! Where the folding of a tree by key range is, and what it has brought into the tree so far.
+//! How far the folding of a tree by key range has come.
 //!
 //! Folding goes round and round: each step brings all runs of its moment into the tree, from the
 //! key where the step before ended up to another, and behind the last key it begins again at the
@@ -47,7 +47,7 @@ struct Mark {
     place: RoundPosition,
 }
 
-/// How far a tree is folded.
+/// The progress of folding a tree.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct CompactionProgress {
     at: RoundPosition,

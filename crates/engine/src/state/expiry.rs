@@ -1,4 +1,4 @@
-//! The mark of a State that is too old: see [`crate::gc::expiry`].
+//! Marks a State as expired: see [`crate::gc::expiry`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -48,7 +48,7 @@ const _: () = assert!(BASE_BYTES == 32); // Stored: change only with a new versi
 const _: () = assert!(RUN_BYTES == 32); // Stored: change only with a new version.
 const _: () = assert!(STATE_BYTES == 48); // Stored: change only with a new version.
 
-/// What the root `engine` says.
+/// The content of the root `engine`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EngineState {
     /// The base map. Its format is that of all local trees.

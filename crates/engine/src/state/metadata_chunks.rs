@@ -1,6 +1,6 @@
-//! The chunks by which all others of a data directory are found: its state, the base map, the base
-//! of each tree, and the system tree with the runs over it. Without one of them, what only it leads
-//! to is lost, whole as it may be. So each has a second copy ([`frond_store::Copies`]), which the
+//! The metadata chunks of a data directory, from which all others are reached: its state, the base
+//! map, the base of each tree, and the system tree with the runs over it. If one of them is lost,
+//! everything below it is lost, too. So each has a second copy ([`frond_store::Copies`]), which the
 //! publication of a state adds.
 //!
 //! Below a chunk that has a copy all have: a publication looks at what is new alone.
@@ -17,7 +17,7 @@ const BATCH: usize = 256;
 /// Gets chunks by their names, and nothing in the place of those that are to be passed over.
 pub type GetSome<'a, E> = &'a mut dyn FnMut(&[ChunkHash]) -> Result<Vec<Option<Chunk>>, E>;
 
-/// What a chunk is by which others are found.
+/// The role of a metadata chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     State,

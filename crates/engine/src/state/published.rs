@@ -1,4 +1,4 @@
-//! What the store's root names of the engine, and what waits to be named by it.
+//! What the store's root names of the engine, and what waits to be published.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use crate::overlay::memtable::Memtable;
 use crate::state::format::EngineState;
 use crate::state::unpublished::UnpublishedBases;
 
-/// What is published: only who holds its lock may change it.
+/// The published state, to be changed only under its lock.
 pub(crate) struct Publisher {
     pub root: ChunkHash,
     pub published: EngineState,

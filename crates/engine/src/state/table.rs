@@ -1,4 +1,4 @@
-//! The generations of all trees, in a table that is copied cheaply: an idle tree costs nothing when
+//! The generations of all trees, in a table that is cheap to copy: idle trees cost nothing when
 //! another changes.
 //!
 //! Two levels: blocks of [`BLOCK_TREES`] consecutive ids behind one pointer each. A copy shares all

@@ -1,5 +1,4 @@
-//! Bases that a restart doesn't find yet: what the next flush publishes, and what the log still
-//! names.
+//! Unpublished bases: those that a restart doesn't find yet, which the next flush publishes.
 //!
 //! *Invariants*:
 //! 1. A tree that got another base, or was dropped, is in the list until a flush has published

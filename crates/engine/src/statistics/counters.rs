@@ -1,4 +1,4 @@
-//! What the engine has done since it was opened.
+//! Counts of what the engine has done since it was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use super::Recorder;
 pub(crate) struct Counters {
     pub commits: AtomicU64,
     pub conflicts: AtomicU64,
-    /// Waits for a key that another transaction had claimed, and those of them that were circles.
+    /// Waits for a key that another transaction had locked, and those of them that were circles.
     pub key_lock_waits: AtomicU64,
     pub deadlocks: AtomicU64,
     /// Snapshots that moved, and those that could not.

@@ -1,19 +1,19 @@
-//! What differs between the value that a key had before a transaction and the one that it gets: the
-//! log gets that instead of the value, and replaying the log makes the value of it again.
+//! Finds what differs between a key's old and new value: the log gets only that, and a replay makes
+//! the new value again.
 //!
 //! *Why that is sound*. The old value is the one in the transaction's snapshot, and it must be
 //! there again when the record is replayed. Call S the Sequence at which the transaction commits.
 //! 1. It is what the key has just before S: a transaction that asks for it has read, so if another
 //!    wrote the key since the snapshot, the commit is a conflict; the same if the tree was
-//!    replaced. The snapshot moves only if the key is claimed and was not written since. A tree
+//!    replaced. The snapshot moves only if the key is locked and was not written since. A tree
 //!    that has its base from this very transaction has no old value here.
 //! 2. Whatever wrote the old value is before S in the log, or in the base that a replay finds,
 //!    which stands for the tree at one moment F ([`crate::state::base`]). The log has everything
 //!    above F, and is replayed in order. If F is below S, the replay finds the key as it was just
 //!    before S. If it isn't, no reader ever asks for what the key had at S.
 //! 3. What is refused for a full disk was never visible. A transaction that read it ahead of that
-//!    is behind it in the log, and so refused with it, or finds out when it lines up
-//!    ([`crate::queue::line`]): so nothing differs from that.
+//!    is behind it in the log, and so refused with it, or finds out when it is queued
+//!    ([`crate::queue::queued_reads`]): so nothing differs from that.
 //!
 //! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever
 //! became of the key since: the record's memtable names them, collections keep them, and a flush
@@ -44,7 +44,7 @@ const VALUE_BYTES_MAX: u64 = 1 << 20;
 /// A new chunk is compared with so many old ones at most.
 const CANDIDATE_COUNT_MAX: usize = 8;
 
-/// What differs.
+/// The differences between two values.
 #[derive(Clone, Default)]
 pub(crate) struct Difference {
     /// If the new value is inline.

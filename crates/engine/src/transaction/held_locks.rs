@@ -1,5 +1,4 @@
-//! What a transaction has claimed: the keys whose key locks it holds, and the one for which it
-//! waits.
+//! The key locks that a transaction holds, and the one for which it waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +9,16 @@ use crate::queue::key_locks::{Acquired, Owner, WaitState, Waiter};
 use crate::shared::Shared;
 use crate::statistics::counters::Counters;
 
-/// What a transaction does about others that write the same keys.
+/// How a transaction deals with others that write the same keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LockMode {
     /// It finds out when it commits that another was first; only for a key that another holds it
     /// waits. For those of a single statement, which can run again.
     #[default]
     Optimistic,
-    /// It claims each key that it writes. For those that have lost once.
+    /// It locks each key that it writes. For those that have lost once.
     Locking,
-    /// It claims each key that it writes, and remembers what it reads, so that its snapshot may
+    /// It locks each key that it writes, and remembers what it reads, so that its snapshot may
     /// move. For those of several statements, each of which is answered before the next.
     Interactive,
 }
@@ -38,7 +37,7 @@ impl Wait {
     }
 }
 
-/// What a transaction has claimed.
+/// The key locks of a transaction.
 pub(crate) struct HeldLocks {
     pub lock_mode: LockMode,
     pub owner: Owner,
@@ -65,7 +64,7 @@ impl HeldLocks {
         }
     }
 
-    /// Claims a key before it is written, by one whose snapshot is `since`; `None`: it has read
+    /// Locks a key before it is written, by one whose snapshot is `since`; `None`: it has read
     /// nothing.
     ///
     /// # Errors

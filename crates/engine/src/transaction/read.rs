@@ -1,4 +1,4 @@
-//! What a transaction sees: the snapshot, and its own writes over it.
+//! Reads within a transaction: its own writes over its snapshot.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,4 @@
-//! Statements of a transaction: undone and run again on a newer snapshot, where others were in the
-//! way.
+//! Statements of a transaction: undone and run again on a newer snapshot after a conflict.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -42,7 +41,7 @@ impl Transaction {
     }
 
     /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: the client
-    /// was told nothing of it. The transaction keeps what it claimed, and its place in a queue.
+    /// was told nothing of it. The transaction keeps what it locked, and its place in a queue.
     pub fn undo_statement(&mut self, statement: Statement) {
         self.own.rollback_to(statement.savepoint.0);
         self.own.forget_validated_since(statement.validated);
@@ -51,7 +50,7 @@ impl Transaction {
         }
     }
 
-    /// The place in the queue of a key that another transaction has claimed, if a write of it was
+    /// The place in the queue of a key that another transaction has locked, if a write of it was
     /// refused for that.
     pub fn blocked(&self) -> Option<Wait> {
         self.held_locks.blocked()
@@ -71,7 +70,7 @@ impl Transaction {
         self.held_locks.stale().is_some()
     }
 
-    /// Goes on at what is visible now, with all that was written and claimed, if everything that
+    /// Goes on at what is visible now, with all that was written and locked, if everything that
     /// was read is unchanged; tells whether that is so. An interactive transaction sees the same as
     /// if it had begun now; any other can't do it.
     ///
@@ -85,19 +84,19 @@ impl Transaction {
         self.move_to(newer)
     }
 
-    /// As [`Transaction::refresh_snapshot`], with no wait: it sees what is in line too
+    /// As [`Transaction::refresh_snapshot`], with no wait: it sees queued commits too
     /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)), until it moves again. What it finds
     /// there may be told once [`Transaction::await_shown`] returns, or if the same would be told
     /// without it ([`Transaction::foresee`]).
     ///
     /// # Errors
-    /// [`EngineError::Withdrawn`] if what it saw in line until now was refused.
+    /// [`EngineError::Withdrawn`] if what it saw queued until now was refused.
     pub fn refresh_ahead(&mut self) -> Result<bool, EngineError> {
         let newer = self.shared.begin_ahead();
         self.move_to(newer)
     }
 
-    /// Whether a write was refused because of one that is in line: [`Transaction::is_stale`], and
+    /// Whether a write was refused because of one that is queued: [`Transaction::is_stale`], and
     /// what is visible doesn't show that.
     pub fn is_stale_among_queued(&self) -> bool {
         let visible = self.shared.current.visible();
@@ -120,7 +119,7 @@ impl Transaction {
     }
 
     /// Runs a statement as if nothing had been written since the snapshot, and undoes it: to learn
-    /// what it would have been answered. What it claims stays claimed.
+    /// what it would have been answered. What it locks stays locked.
     pub fn foresee<T>(&mut self, run: impl FnOnce(&mut Transaction) -> T) -> T {
         let stale = self.held_locks.disregard_stale();
         let statement = self.begin_statement();
@@ -175,7 +174,7 @@ impl Transaction {
             TreeState::Written(window) => after.is_key_written(tree, key, window),
             TreeState::Unknown => true,
         };
-        // What it wrote itself is claimed, so no other transaction wrote that; but trees may have
+        // What it wrote itself is locked, so no other transaction wrote that; but trees may have
         // been replaced.
         Ok(!self.own.written_trees().any(is_other)
             && !self.own.based_trees().chain(self.own.validated_trees()).any(is_touched)
@@ -184,7 +183,7 @@ impl Transaction {
     }
 
     /// Begins again, at what is visible now and shows what was in its way; keeps what it has
-    /// claimed.
+    /// locked.
     ///
     /// # Errors
     /// As `refresh_snapshot`.
@@ -197,7 +196,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// As [`Transaction::restart`], with no wait: it sees what is in line too
+    /// As [`Transaction::restart`], with no wait: it sees queued commits too
     /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)).
     ///
     /// # Panics

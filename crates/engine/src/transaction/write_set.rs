@@ -1,4 +1,4 @@
-//! What a transaction has written so far, and how to take it back to a savepoint.
+//! The write set of a transaction, and how it is rolled back to a savepoint.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
 use std::ops::Bound;
@@ -19,7 +19,7 @@ use crate::transaction::difference::Difference;
 
 type TreeWrites = BTreeMap<Bytes, StagedWrite>;
 
-/// What became of a key.
+/// A write to a key.
 #[derive(Clone)]
 pub(crate) struct StagedWrite {
     /// Its value; `None`: it was deleted.
@@ -57,7 +57,7 @@ pub(crate) struct WriteSet {
     pub carried: Option<Vec<Chunk>>,
 }
 
-/// What a change replaced.
+/// The state before a change.
 enum Undo {
     Write { tree: TreeId, key: Bytes, old: Option<StagedWrite> },
     Base { tree: TreeId, old: Option<Option<Tree>>, writes: Option<TreeWrites> },
@@ -424,7 +424,7 @@ fn keep_whole_where_in_event(record: &mut Record, events: &[ChangeEvent]) {
     }
 }
 
-/// Where in a record the values stand that are told.
+/// The positions in a record of the values that events refer to.
 #[derive(Default)]
 struct ChangeValues {
     /// By the entry: which of what is told names it.

@@ -210,7 +210,7 @@ fn nobody_leads_group_after_group() {
             scope.spawn(move || {
                 let mut random = Random::fresh();
                 for round in 0..progress {
-                    // So that in every sync some line up.
+                    // So that in every sync some are queued.
                     thread::sleep(Duration::from_micros(random.below(3_000) as u64));
                     let mut transaction = engine.begin();
                     put(&mut transaction, tree, &format!("{thread} {round}"), "x");
@@ -433,7 +433,7 @@ struct SlowDisk {
 }
 
 /// Threads that commit. A sync that waits for it goes on once all of them are in a commit or done,
-/// however slow the machine is: so commits line up behind every sync but the last ones.
+/// however slow the machine is: so commits are queued behind every sync but the last ones.
 struct Crowd {
     present: AtomicU64,
     committing: AtomicU64,

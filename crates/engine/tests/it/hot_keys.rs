@@ -1,4 +1,4 @@
-//! Goal: transactions that see what is in line (`Engine::begin_ahead`) lose no update, find no half
+//! Goal: transactions that see queued commits (`Engine::begin_ahead`) lose no update, find no half
 //! of another, and tell nothing that isn't there after a crash, whatever fails when. Method:
 //! threads move amounts between few accounts, each having read all of them; the disk fills and is
 //! emptied again, then a write or a sync fails, or the power; by seeds.

@@ -56,7 +56,7 @@ fn some_key<'k>(keys: &'k [Bytes], random: &mut Random) -> &'k Bytes {
     &keys[random.below(among) * 37 % keys.len()]
 }
 
-/// As long as what is kept in line at most, or not quite.
+/// As long as what is kept inline at most, or not quite.
 fn new_value(random: &mut Random) -> Bytes {
     let most = small_nodes().inline_bytes_max as usize;
     let count = *random.choose(&[0, 1, 20, 60, most - 1, most, most + 1, 700]);

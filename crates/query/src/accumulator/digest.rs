@@ -12,7 +12,7 @@ const COMPRESSION: f64 = 2_000.0;
 /// So many numbers wait before they are merged into the clusters.
 const WAITING_COUNT_MAX: usize = 8_192;
 
-/// What numbers are near each other.
+/// A cluster of numbers that are near each other.
 #[derive(Clone, Copy, Debug)]
 struct Cluster {
     mean: f64,

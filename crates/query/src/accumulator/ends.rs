@@ -123,7 +123,7 @@ impl State for LastN {
     }
 }
 
-/// Which end of a window.
+/// An end of a window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     First,

@@ -32,7 +32,7 @@ fn parts<'v>(entry: &'v Evaluated<'_>) -> (Bytes, Value<'v>) {
     (key, elements.next().unwrap_or(Value::Null))
 }
 
-/// Which end of the order.
+/// An end of the order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Top,

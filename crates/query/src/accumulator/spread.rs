@@ -16,7 +16,7 @@ use crate::expression::Evaluated;
 use crate::number::any_type::Number;
 use crate::number::spread::Spread;
 
-/// What is asked of a spread.
+/// The measure that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Deviation,

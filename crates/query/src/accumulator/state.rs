@@ -11,7 +11,8 @@ use crate::expression::{Elements, Evaluated};
 /// What an entry of a list or a set costs besides its value.
 const ENTRY_BYTES: usize = 64;
 
-/// What a group's values become. One document's value after the other goes in.
+/// The state of an accumulator over a group, to which one document's value after the other is
+/// added. One document's value after the other goes in.
 pub(crate) trait State: Any + Send {
     /// Takes one document's value; returns about how many bytes that took.
     ///
@@ -44,7 +45,7 @@ pub(crate) trait State: Any + Send {
     }
 }
 
-/// What a window's values become while the window moves on.
+/// The state of an accumulator over a window, which moves along.
 pub(crate) trait Window: State {
     /// Takes back the value that came first of those that are in; `value` is that very value, or
     /// an equal one of the same type.

@@ -5,7 +5,7 @@
 use super::Kind;
 use crate::feature::Feature;
 
-/// Where an accumulator stands.
+/// The places where an accumulator may stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// In `$group`, `$bucket` or `$bucketAuto`.

@@ -38,7 +38,7 @@ pub struct Workers {
     has_failed: AtomicBool,
 }
 
-/// What a thread that works on a part has.
+/// The state of a thread that works on a part.
 struct Slot {
     core: Option<Core>,
     /// When it asked the last time whether it may go on.

@@ -65,7 +65,8 @@ impl Constant {
     }
 }
 
-/// That something is reached only if a constant case of a `$switch` counts as true, or as false.
+/// A condition under which an expression is reached: that a constant case of a `$switch` counts as
+/// true, or as false.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     case: Arc<Constant>,

@@ -8,7 +8,7 @@ use super::scope::Variables;
 use crate::error::QueryError;
 use crate::memory::sort_by;
 
-/// Which values are wanted.
+/// The least or the greatest values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extreme {
     Min,

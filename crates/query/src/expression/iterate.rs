@@ -198,7 +198,7 @@ pub(super) fn reduce(
     Ok(Node::special(Reduce { input, initial, body, names }))
 }
 
-/// How `$sortArray` orders elements.
+/// The order of `$sortArray`.
 #[derive(Debug)]
 enum SortBy {
     /// Paths, each with whether it descends.

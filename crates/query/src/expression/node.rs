@@ -12,7 +12,7 @@ use super::scope::{Scope, Variables};
 use crate::collation::Collation;
 use crate::error::QueryError;
 
-/// What every function of an expression answers.
+/// The result of an operator's function.
 pub(crate) type Answer<'a> = Result<Evaluated<'a>, QueryError>;
 /// An operator with one argument.
 pub(crate) type One = for<'a> fn(Evaluated<'a>) -> Answer<'a>;

@@ -21,7 +21,7 @@ use crate::metadata::{Metadata, MetadataKind};
 /// Parses the argument of the operator that is named.
 pub(super) type Parse = fn(&str, Value<'_>, &mut Parser) -> Result<Node, QueryError>;
 
-/// What arguments an operator takes, and what computes it.
+/// The arguments that an operator takes, and its function.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
     One(One),

@@ -201,7 +201,7 @@ pub(crate) struct Binding<'a> {
     pub(crate) outer: Option<&'a Binding<'a>>,
 }
 
-/// What an expression is evaluated over.
+/// The scope in which an expression is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
     /// `$$ROOT`.

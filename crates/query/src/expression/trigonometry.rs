@@ -16,7 +16,7 @@ use super::node::Answer;
 use super::scope::Variables;
 use crate::number::any_type::Number;
 
-/// Which numbers a function takes, and how MongoDB prints that.
+/// The domain of a function, and how MongoDB prints it.
 struct Domain {
     least: f64,
     most: f64,

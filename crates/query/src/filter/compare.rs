@@ -12,7 +12,7 @@ use frond_doc::{ElementType, Value, ValueBuf, order};
 
 use crate::collation::Collation;
 
-/// How a value must stand to the operand.
+/// The relation that must hold between a value and the operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Relation {
     /// `$eq`

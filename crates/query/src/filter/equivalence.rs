@@ -1,4 +1,5 @@
-//! Whether two filters ask the same in perhaps other words: `{a: 5}` and `{$and: [{a: {$eq: 5}}]}`.
+//! Whether two filters are equivalent, perhaps in other words: `{a: 5}` and `{$and: [{a: {$eq:
+//! 5}}]}`.
 //!
 //! Each is brought into one form: what must hold together is one flat list, in one order and
 //! without repetition, and so is that of which one must hold; lists of one are their only part.

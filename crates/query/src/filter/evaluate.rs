@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where a path begins.
+/// The start of a path.
 #[derive(Clone, Copy)]
 enum Start<'d> {
     /// In a document.

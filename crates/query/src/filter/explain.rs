@@ -1,4 +1,5 @@
-//! Why a document doesn't pass, in the form of MongoDB's `errInfo.details` of a failed validation.
+//! Explains why a document doesn't match, in the form of MongoDB's `errInfo.details` of a failed
+//! validation.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 

@@ -1,5 +1,5 @@
-//! Asking a filter of a document that isn't put together, of which a function shows what paths
-//! reach.
+//! Matches a filter against a large document that isn't assembled, given a function that looks up
+//! paths.
 
 use frond_doc::path::Path;
 use frond_doc::pieces::VisitPart;

@@ -51,7 +51,7 @@ pub(super) fn remainder(operand: Operand<'_>) -> Result<Remainder, QueryError> {
     Ok(Remainder { divisor, remainder })
 }
 
-/// Which bits are asked, and how.
+/// A test of bits.
 #[derive(Clone, Debug)]
 pub(crate) struct BitTest {
     /// Bit positions, ascending.

@@ -5,7 +5,7 @@ use frond_doc::{Document, Value};
 use crate::code::Code;
 use crate::error::QueryError;
 
-/// What a family needs to parse one operator.
+/// An operator's operand, and the context that parsing it needs.
 #[derive(Clone, Copy)]
 pub(super) struct Operand<'a> {
     /// The operator.

@@ -1,5 +1,4 @@
-//! Whether a document passes that isn't put together: by what paths reach in its pieces, or in a
-//! value that stands for one.
+//! Matches a filter against the pieces of a large document, without assembling it.
 //!
 //! An answer is `None` where only the document itself tells: of expressions, of comparisons with
 //! documents and arrays, of what fails. Of several conditions one may tell, whatever the others

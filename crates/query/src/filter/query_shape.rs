@@ -1,5 +1,5 @@
-//! What a filter asks, whatever the values that it asks for: by this queries are known that may be
-//! answered by one plan.
+//! The query shape of a filter: what it asks, whatever the values. Queries of the same shape may
+//! share a plan.
 //!
 //! Words make no difference, nor does the order of conditions, as in MongoDB: `{a: 5}` and
 //! `{$and: [{a: {$eq: 7}}]}` have one shape.

@@ -28,7 +28,7 @@ pub(crate) struct Schema {
     rules: Vec<Rule>,
 }
 
-/// One keyword.
+/// A keyword of a schema.
 #[derive(Clone, Debug)]
 struct Rule {
     keyword: String,
@@ -37,7 +37,7 @@ struct Rule {
     test: Test,
 }
 
-/// What a keyword demands.
+/// The requirement of a keyword.
 #[derive(Clone, Debug)]
 enum Test {
     Type(TypeSet),
@@ -73,7 +73,7 @@ enum Test {
     Not(Box<Schema>),
 }
 
-/// How many there may be.
+/// A limit of a count.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     Min(u64),
@@ -89,7 +89,7 @@ impl Limit {
     }
 }
 
-/// What a property demands if it is there.
+/// The requirement that a property implies where it is present.
 #[derive(Clone, Debug)]
 enum Dependency {
     Properties(Vec<String>),

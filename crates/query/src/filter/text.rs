@@ -34,7 +34,7 @@ impl TextTest {
     }
 }
 
-/// Where the `$text` of a filter stands.
+/// The position of the `$text` in a filter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextPosition {
     /// Each document that passes is one that is searched for.

@@ -18,7 +18,7 @@ const PLACE_BITS: u32 = 32;
 /// Squares that a region is searched in at most.
 const SQUARES_MAX: usize = 24;
 
-/// How a 2d index divides the plane.
+/// The division of the plane by a 2d index.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Grid {
     bits: u32,
@@ -33,7 +33,7 @@ impl Default for Grid {
     }
 }
 
-/// What stands in the way of a grid.
+/// The reason why a grid is invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GridFault {
     /// Not between 1 and 32 bits.

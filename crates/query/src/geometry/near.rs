@@ -21,7 +21,7 @@ const RING_GROWTH: u8 = 4;
 /// So many rings reach from about a metre on the Earth to all of it.
 const RINGS_MAX: i32 = 13;
 
-/// From where, and how far.
+/// The centre of a `$near`, and the range of distances.
 #[derive(Clone, Debug)]
 pub struct Near {
     centre: Centre,
@@ -272,7 +272,7 @@ fn distance_of(name: &str, value: Value<'_>) -> Result<f64, Fault> {
     Ok(number)
 }
 
-/// What a `$near` orders documents by.
+/// The distance by which a `$near` sorts documents.
 #[derive(Clone, Debug)]
 pub struct Distance {
     near: Near,

@@ -11,7 +11,7 @@ use super::{Geometry, Part};
 use crate::number::any_type::Number;
 use crate::text;
 
-/// What is wrong with a shape.
+/// The reason why a shape is invalid.
 pub(crate) type Fault = String;
 
 /// Parts of one object at most: a bound for what one query may cost.

@@ -9,7 +9,7 @@ pub(crate) struct Position {
     pub(crate) y: f64,
 }
 
-/// What a point may lie in; edges belong to it.
+/// An area in the plane; edges belong to it.
 #[derive(Clone, Debug)]
 pub(crate) enum Area {
     /// The corners with the least and the greatest coordinates.

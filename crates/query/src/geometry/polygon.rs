@@ -26,7 +26,7 @@ pub(crate) struct Loop {
     bound: Option<(Point, f64)>,
 }
 
-/// What a loop's inside is.
+/// The inside of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Inside {
     /// The smaller part.

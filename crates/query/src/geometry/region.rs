@@ -21,7 +21,7 @@ pub(crate) enum Region {
     Plane(Area),
 }
 
-/// What is asked of a place.
+/// The relation that a query asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Question {
     /// `$geoWithin`

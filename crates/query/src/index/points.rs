@@ -25,7 +25,7 @@ use crate::text;
 /// Keys of one document at most.
 const KEYS_MAX: usize = 100_000;
 
-/// What is wrong with a place of a 2d index, and its code.
+/// The reason why a 2d index refuses a place, and its code.
 type FlatFault = (i32, String);
 
 /// Calls `emit` with the values of each key, and returns which fields had several values: a bit for

@@ -18,7 +18,7 @@ use crate::error::QueryError;
 use crate::keys;
 use crate::sort_field::SortField;
 
-/// Which leaves are filed.
+/// The leaves that a wildcard index covers.
 #[derive(Clone, Debug)]
 pub(super) struct Wildcard {
     /// Place of the field.
@@ -207,7 +207,7 @@ impl Wildcard {
     }
 }
 
-/// What a projection names.
+/// The paths that a projection names.
 #[derive(Default)]
 struct Named {
     paths: Vec<String>,

@@ -3,7 +3,7 @@
 //! Squares of distances are summed about the mean as it moves (Welford's method, which loses no
 //! digits where the mean is large); two spreads are merged as Chan, Golub and LeVeque do (1979).
 
-/// How pairs of numbers vary together.
+/// The variances and the covariance of pairs of numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spread {
     count: u64,

@@ -1,4 +1,4 @@
-//! Handing metadata on through a stage that makes new documents, one of each.
+//! Carries metadata through a stage that makes a new document of each.
 //!
 //! What a document carries is noted when the stage takes it, and given to what the stage makes of
 //! it: such stages keep the order, however many documents they take at once.

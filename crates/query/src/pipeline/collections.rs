@@ -1,4 +1,4 @@
-//! What stages want of the database.
+//! What stages need of the database: other collections, to read or write.
 
 use frond_doc::{Document, DocumentBuf};
 
@@ -10,7 +10,7 @@ use crate::error::QueryError;
 use crate::expression::{Variables, failure};
 use crate::filter::Filter;
 
-/// What stages want of the database: other collections, by reading or writing.
+/// The database, as stages see it.
 pub trait Collections: Send + Sync {
     /// The documents of `collection` (in database `database`, where given) that pass `filter`; an
     /// absent collection has none. May use an index. They may have references for long values that

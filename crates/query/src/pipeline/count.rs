@@ -51,7 +51,7 @@ impl Stage for Count {
     }
 }
 
-/// How many documents a part has.
+/// The number of documents in a part.
 struct Counted {
     stage: Arc<Count>,
     count: i64,

@@ -47,7 +47,7 @@ struct Densify {
     bounds: Range,
 }
 
-/// From a value of the grid to another one.
+/// A step from one value of the grid to the next.
 #[derive(Clone, Debug)]
 enum Step {
     Number(ValueBuf),
@@ -95,7 +95,7 @@ struct Current {
     has_value: bool,
 }
 
-/// Where a grid ends.
+/// The end of a grid.
 #[derive(Clone)]
 enum End {
     /// At the partition's last value.

@@ -1,4 +1,4 @@
-//! The stages of a pipeline as they run, as documents: what `explain` tells.
+//! The stages of a pipeline as `explain` shows them.
 //!
 //! A `$match` is taken apart into the conditions that are written beside one another, and each goes
 //! as far to the front as [`pushdown`](super::pushdown) lets it; then neighbours are one `$match`

@@ -1,4 +1,4 @@
-//! Where fields stand that the pipeline of an update takes away and sets again: where they were.
+//! Keeps fields in place that an update's pipeline removes and sets again.
 //!
 //! MongoDB's stages change one document in memory, in which a field that was taken away leaves its
 //! place empty. Here each stage makes a document, so that such fields are put back into their

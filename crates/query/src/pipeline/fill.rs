@@ -11,7 +11,7 @@ use super::{project, set_window_fields};
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
 
-/// How one field is filled.
+/// The method that fills a field.
 enum Method<'v> {
     Value(Value<'v>),
     Linear,

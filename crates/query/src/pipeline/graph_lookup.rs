@@ -48,7 +48,7 @@ const ASKED_SHARE: usize = 16;
 /// What a value takes in a set, besides its bytes.
 const ENTRY_BYTES: usize = 192;
 
-/// What a search has seen, told to a reservation.
+/// The documents that a search has seen, with their memory reserved.
 struct Search<'c> {
     by: &'c Collation,
     /// What the last round found.
@@ -238,7 +238,7 @@ impl GraphLookup {
     }
 }
 
-/// What the stage is told.
+/// The options of the stage.
 #[derive(Default)]
 struct Options<'v> {
     collection: Option<&'v str>,

@@ -46,7 +46,7 @@ struct Lookup {
     constant: bool,
 }
 
-/// Which fields must be equal.
+/// The fields that must be equal.
 #[derive(Debug)]
 struct Equality {
     local: Path,
@@ -172,7 +172,7 @@ fn collect(
     elements.finish()
 }
 
-/// What `$lookup` is told.
+/// The options of `$lookup`.
 #[derive(Default)]
 struct Options<'v> {
     from: Option<(Option<&'v str>, &'v str)>,

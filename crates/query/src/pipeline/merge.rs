@@ -12,7 +12,7 @@ use crate::filter::Filter;
 use crate::large::Large;
 use crate::replacement::replaced_whole;
 
-/// What becomes of a document that is there already.
+/// The option `whenMatched`: what happens to a document that is there already.
 #[derive(Clone, Debug)]
 pub(super) enum WhenMatched {
     Replace,
@@ -26,7 +26,7 @@ pub(super) enum WhenMatched {
     },
 }
 
-/// What becomes of a document that isn't there yet.
+/// The option `whenNotMatched`: what happens to a document that isn't there yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WhenNotMatched {
     Insert,
@@ -34,7 +34,7 @@ pub(super) enum WhenNotMatched {
     Fail,
 }
 
-/// How documents go into a collection.
+/// The options of `$merge`.
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub(super) on: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Merge {
     pub(super) variables: Variables,
 }
 
-/// What is to be written.
+/// The write that a merge of two documents results in.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MergeAction {
     /// Nothing.

@@ -1,4 +1,4 @@
-//! A database without collections: where pipelines run that read and write none, as those of
+//! A database without collections, for pipelines that read and write none, such as those of
 //! updates.
 
 use frond_doc::Document;

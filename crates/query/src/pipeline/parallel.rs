@@ -1,5 +1,5 @@
-//! The first stages of a pipeline on several cores: each part of the documents goes through them by
-//! itself, and what comes of the parts is put together.
+//! Runs the first stages of a pipeline on several cores: each part of the documents goes through
+//! them by itself, and the partial results are combined.
 //!
 //! 1. Each stage declares how it may be divided ([`Division`]). What can be is any number of stages
 //!    that look at one document at a time, and one behind them that gathers all documents before it
@@ -47,7 +47,7 @@ pub(super) trait ParallelStage: Send + Sync {
     ) -> Result<Box<dyn PartialResult>, QueryError>;
 }
 
-/// What a stage has gathered of some documents.
+/// The result of a stage over a part of the documents.
 pub(super) trait PartialResult: Any + Send {
     /// Takes what the same stage has gathered of the documents that follow.
     ///

@@ -27,7 +27,7 @@ const UPDATE_STAGES: [&str; 6] =
 /// Parses the argument of a stage; some are short for several stages.
 pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
 
-/// Whether a stage is there.
+/// Whether a stage is supported.
 #[derive(Clone, Copy)]
 pub(super) enum Support {
     Parsed(Parse),

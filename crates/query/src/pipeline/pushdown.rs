@@ -1,4 +1,4 @@
-//! Conditions move to the front: a `$match` goes before stages that don't touch what it asks for.
+//! Predicate push-down: moves a `$match` before stages that don't change what it tests.
 //!
 //! 1. A filter is taken apart into the conditions that all must hold ([`Filter::conjuncts`]).
 //! 2. A condition goes before a `$sort`, and before a `$project`, `$addFields`, `$unset` or

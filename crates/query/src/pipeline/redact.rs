@@ -168,7 +168,7 @@ fn opened(value: Value<'_>, variables: &Variables) -> Result<Option<ValueBuf>, Q
     }
 }
 
-/// What becomes of a level.
+/// The decision about a level.
 enum Decision {
     Descend,
     Keep,

@@ -55,7 +55,7 @@ pub trait Rows: Send {
 /// Rows in parts that follow one another.
 pub type Parts<'p> = Vec<Box<dyn Rows + 'p>>;
 
-/// What a stage reads.
+/// The input of a stage.
 pub enum Input<'a> {
     /// Documents of their own.
     Documents(Documents<'a>),
@@ -134,7 +134,7 @@ impl Rows for Opened<'_> {
     }
 }
 
-/// What a stage makes of one document, if anything.
+/// A run of a stage that makes at most one document of each.
 pub(super) trait Pass: Send {
     /// Shows `visit` what `document` becomes.
     fn pass(&self, document: Document<'_>, visit: &mut Visit<'_>) -> Result<bool, QueryError>;

@@ -16,7 +16,7 @@ use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
 use crate::large::{Depth, NeededPaths};
 use crate::memory::{Charge, bytes_of};
 
-/// What becomes of the fields that no rule names.
+/// How fields that no rule names are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     /// They are dropped.
@@ -27,7 +27,7 @@ pub(super) enum Mode {
     Add,
 }
 
-/// What becomes of one field.
+/// The rule for one field.
 #[derive(Debug)]
 pub(super) enum Rule {
     Include,
@@ -159,7 +159,7 @@ impl Shape {
     }
 }
 
-/// What becomes of the field at a path.
+/// The rule at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
     Removed,

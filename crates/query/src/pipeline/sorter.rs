@@ -196,7 +196,7 @@ impl Ord for Head {
     }
 }
 
-/// Where sorted entries come from.
+/// A source of sorted entries.
 enum Source {
     Run(Run),
     Sorted(Sorted),

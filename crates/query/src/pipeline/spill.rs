@@ -40,7 +40,7 @@ pub trait SpillFile: Send + Sync {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError>;
 }
 
-/// How much memory a stage may use, where the rest goes, and who may tell it to stop.
+/// The resources of a stage: memory, files for what exceeds it, and the interrupt.
 #[derive(Clone)]
 pub struct Resources {
     /// Bytes that a stage keeps in memory at most.

@@ -19,7 +19,7 @@ use crate::metadata::Metadata;
 use crate::script_batches::BatchReader;
 use crate::sort::SortPattern;
 
-/// What stages see besides the documents.
+/// The context in which a stage runs.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) variables: Variables,

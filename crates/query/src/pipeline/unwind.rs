@@ -114,7 +114,7 @@ impl Unwind {
     }
 }
 
-/// What `$unwind` is told, checked for its types.
+/// The options of `$unwind`, checked for their types.
 struct Options<'v> {
     path: Option<&'v str>,
     position_path: Option<&'v str>,

@@ -22,7 +22,7 @@ use crate::sort::SortPattern;
 /// More bounds than this are not made: the scan takes in what lies between them.
 const BOUNDS_COUNT_MAX: usize = 10_000;
 
-/// How an index can be scanned for a filter.
+/// A scan of an index for a filter.
 #[derive(Clone, Debug)]
 pub(super) struct Scan {
     /// Disjoint, ascending.
@@ -46,7 +46,7 @@ pub(super) struct Scan {
     pointed_count: usize,
 }
 
-/// How a scan can give an order.
+/// The direction of a scan that gives an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Direction {
     /// From the greatest key to the least.

@@ -13,7 +13,7 @@ use crate::expression::hashed_key;
 use crate::filter::tree::{Condition, Node, Test};
 use crate::filter::{Comparison, Membership, Pattern, Relation};
 
-/// What every passing document has at a path.
+/// The bounds that a filter implies for a path.
 #[derive(Clone, Debug)]
 pub(super) struct PathBounds {
     /// One of the document's keys for the path lies in them.
@@ -24,7 +24,7 @@ pub(super) struct PathBounds {
     pub(super) is_exact: bool,
 }
 
-/// What must be known of the index's path to read conditions on it.
+/// The properties of an index's path by which conditions on it are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'i> {
     /// How two demands on the path meet.
@@ -94,7 +94,7 @@ impl<'i> Rules<'i> {
     }
 }
 
-/// How two demands on one path meet.
+/// How two conditions on one path combine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meeting {
     /// One value fulfils both: their intervals are intersected.

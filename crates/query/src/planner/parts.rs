@@ -27,7 +27,7 @@ use crate::filter::tree::{Condition, Node, Test};
 use crate::geometry::grid::Grid;
 use crate::index::{FieldKind, TERMS_FIRST, TERMS_SECOND};
 
-/// One part of a key.
+/// A part of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// Whose values are in it; empty for a wildcard's path.

@@ -17,7 +17,7 @@ const CHECK_COUNT: usize = 64;
 /// How many elements are read first of an array that is searched for one that passes.
 const FIRST_ELEMENTS_READ: u64 = 64;
 
-/// What stays the same for one document.
+/// The context of projecting one document.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     projection: &'a Projection,

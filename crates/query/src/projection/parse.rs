@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::sort::check_field_path;
 use crate::text;
 
-/// What was found so far.
+/// The state of the parser.
 #[derive(Default)]
 struct Parse {
     /// Decided by the first field other than `_id` that is included or excluded.

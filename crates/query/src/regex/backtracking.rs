@@ -50,7 +50,7 @@ const CALL_UNITS: usize = 1 << 13;
 /// The groups of a match, the whole first: where they begin and end.
 pub(crate) type Groups = Vec<Option<(usize, usize)>>;
 
-/// Why a search has no answer.
+/// The reason why a search has no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The pattern exceeds what it may take in this text; as PCRE2 says it.
@@ -59,7 +59,7 @@ pub(crate) enum Failure {
     Request(QueryError),
 }
 
-/// What a step may take.
+/// The cost of a step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Cost {
     /// A few characters; before them, at each beginning, so many times the whole text.
@@ -83,7 +83,7 @@ pub(super) struct Backtracker {
     forms: Mutex<Vec<(Form, Arc<Regex>)>>,
 }
 
-/// How a pattern is given to PCRE2.
+/// The form in which a pattern is given to PCRE2.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Form {
     steps: u64,

@@ -153,7 +153,7 @@ impl Linear {
     }
 }
 
-/// What an automaton tells as PCRE2 does.
+/// How far an automaton agrees with PCRE2.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Meaning {
     /// Whether there is a match.

@@ -65,7 +65,7 @@ enum State {
     End,
 }
 
-/// What is asked of a place.
+/// The condition on a position in the text.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Look(Look),

@@ -49,7 +49,7 @@ pub(super) enum Node {
     Opaque(Opaque),
 }
 
-/// What is known of what isn't known.
+/// What can be said of a part that isn't parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Opaque {
     /// Takes no characters.
@@ -60,7 +60,7 @@ pub(super) enum Opaque {
     Many,
 }
 
-/// What a group is for.
+/// The kind of a group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Plain,
@@ -72,7 +72,7 @@ pub(super) enum Kind {
     Lookaround(Lookaround),
 }
 
-/// Where a group looks, and for what.
+/// The kind of a lookaround.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Lookaround {
     /// `(?=...)`

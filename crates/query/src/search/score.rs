@@ -26,7 +26,7 @@ const TERMS_MAX: usize = 400_000;
 /// Bytes of a document's terms at most, as MongoDB's, but for what its keys have besides.
 const TERMS_BYTES_MAX: usize = 4 << 20;
 
-/// What was counted of one term in one text.
+/// Counts of one term in one text.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     count: f64,

@@ -13,7 +13,7 @@ use super::letters;
 /// Bytes of a term at most.
 const TERM_BYTES_MAX: usize = 256;
 
-/// What terms distinguish.
+/// Whether terms distinguish case and diacritics.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sensitivity {
     pub(super) case: bool,

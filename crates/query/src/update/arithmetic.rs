@@ -105,7 +105,7 @@ fn overflow(operator: &str, current: Value<'_>, scope: &Scope<'_>) -> QueryError
     )
 }
 
-/// One operation of a `$bit`.
+/// An operation of a `$bit`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitOperation {
     kind: BitKind,

@@ -58,7 +58,7 @@ pub(super) struct Rename {
     target: Path,
 }
 
-/// Where a path ends in a document.
+/// The end of a path in a document.
 enum End {
     /// At a value; whether it is an array's element, or below one, and of which field.
     Value { array: Option<String> },

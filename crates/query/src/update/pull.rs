@@ -14,7 +14,7 @@ use crate::filter::{Filter, ValueFilter};
 use crate::memory::RequestMemory;
 use crate::text;
 
-/// Which elements a `$pull` removes.
+/// The condition of a `$pull`.
 #[derive(Clone, Debug)]
 pub(super) enum PullCondition {
     /// Documents that pass a filter.
@@ -57,7 +57,7 @@ impl PullCondition {
     }
 }
 
-/// What a `$pull` or `$pullAll` removes, asked of one element at a time.
+/// A `$pull` or `$pullAll`, applied to one element at a time.
 #[derive(Clone, Debug)]
 pub struct Pull {
     condition: Unwanted,

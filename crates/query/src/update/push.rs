@@ -27,7 +27,7 @@ pub(super) struct Push {
     sort: Option<PushSort>,
 }
 
-/// How a `$push` sorts the array.
+/// The order of a `$push`.
 #[derive(Clone, Debug)]
 enum PushSort {
     /// Elements as a whole.

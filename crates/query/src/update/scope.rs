@@ -6,7 +6,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use super::array_filters::ArrayFilters;
 use crate::expression::Variables;
 
-/// What an update needs to know besides the document.
+/// The context of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateContext {
     /// For `$currentDate`: milliseconds since 1970.
@@ -26,7 +26,7 @@ pub(super) enum Occasion {
     Insert,
 }
 
-/// What stays the same during one pass.
+/// The context of one pass.
 pub(super) struct Scope<'a> {
     /// The document before the update.
     pub(super) document: Document<'a>,
@@ -51,7 +51,7 @@ impl Trail {
     }
 }
 
-/// Where a modifier puts its result: the next field of the document that is being written.
+/// The place for a modifier's result: the next field of the document that is being written.
 pub(super) struct Slot<'o, 'd> {
     /// The document that is being written.
     pub(super) out: &'o mut DocumentBuilder,

@@ -12,7 +12,7 @@ use super::modifier::Modifier;
 use crate::code::Code;
 use crate::error::QueryError;
 
-/// One part of an update's path. The order is invariant 2.
+/// A part of an update's path. The order is invariant 2.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Step {
     /// A field, or an element of an array.

@@ -87,7 +87,7 @@ pub(super) fn count_lookup(value: Value<'_>, memory: &RequestMemory) -> Result<(
     memory.read(bytes_of(value))
 }
 
-/// Those values of a `$addToSet` that weren't met in the array.
+/// The values of a `$addToSet` that weren't found in the array.
 pub struct Missing<'s> {
     set: &'s ValueSet,
     /// Of each in the set's order.

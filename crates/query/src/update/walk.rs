@@ -124,7 +124,7 @@ fn no_array(document: Document<'_>, trail: &Trail) -> QueryError {
     QueryError::new(Code::BadValue, message)
 }
 
-/// What holds a value: only a document can lose one.
+/// The holder of a value: only a document can lose one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     Document,

@@ -95,8 +95,8 @@ impl FileLog {
     }
 
     /// Makes the log of a member that has all up to an entry, and none of the entries, durably. It
-    /// takes the place of one that there is, where that may be ([`Recovered::continuation`]), or is a
-    /// new member's.
+    /// takes the place of one that there is, where that may be ([`Recovered::continuation`]), or is
+    /// a new member's.
     ///
     /// # Errors
     /// What the disk says; the log is as before.

@@ -65,7 +65,7 @@ const KIND_BALLOT: u8 = 2;
 const KIND_BEGINNING: u8 = 3;
 const FLAG_LAST: u8 = 1;
 
-/// What the file begins with.
+/// The header of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Header {
     /// Random: seeds the checksums of records.
@@ -78,7 +78,7 @@ pub(super) struct Header {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Chain(pub u64);
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Record {
     Entry(Entry),

@@ -1,4 +1,4 @@
-//! Reads a member's log back.
+//! Reads a member's log when it is opened.
 //!
 //! 1. Records count as long as their checksums are right and each continues the chain, up to the
 //!    last that ends a batch.

@@ -1,8 +1,8 @@
-//! The term of each entry: few numbers, since most entries have the term of the one before.
+//! The term of each entry, run-length encoded: most entries have the term of the one before.
 
 use crate::ids::{EntryIndex, Term};
 
-/// See the module.
+/// The terms of a log's entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Terms {
     /// The entry before the first that there is, and its term: it and those before it were cut.

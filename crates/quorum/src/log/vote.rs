@@ -27,7 +27,7 @@ const OFFSET_CHECKSUM: usize = OFFSET_DOUBT + size_of::<u64>();
 const FILE_BYTES: usize = OFFSET_CHECKSUM + size_of::<u64>();
 const _: () = assert!(FILE_BYTES == 64); // Stored: change only with a new version.
 
-/// What a ballot says, as far as it is kept here.
+/// The part of a ballot that is stored here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Vote {
     term: Term,

@@ -1,4 +1,4 @@
-//! What members tell one another beside what the library does, in fields of its heartbeats that it
+//! What members send besides the library's messages, in fields of heartbeats that the library
 //! leaves empty: docs/format/quorum-frames.md.
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use super::{Lack, Member};
 use crate::frame::{self, FrameError, Sent};
 use crate::ids::{EntryIndex, MemberId, Term};
 
-/// What a leader's heartbeat says beside.
+/// The additional fields of a leader's heartbeat.
 struct Heartbeat {
     term: u64,
     /// The number that a member in doubt has drawn, or 0.
@@ -88,9 +88,9 @@ impl Member {
         }
     }
 
-    /// The leader has cut off all up to `compacted`, an entry of `compacted_term`, and what it would send next
-    /// is among that; 0: it isn't. A member that has more than the leader knows, as after a copy,
-    /// says so.
+    /// The leader has cut off all up to `compacted`, an entry of `compacted_term`, and what it
+    /// would send next is among that; 0: it isn't. A member that has more than the leader knows, as
+    /// after a copy, says so.
     fn compare_with_compacted(
         &mut self,
         leader: MemberId,

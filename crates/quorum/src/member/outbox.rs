@@ -1,4 +1,4 @@
-//! What a member hands out, says of itself, and refuses.
+//! What a member returns: work to be done, its status, and refusals.
 
 use bytes::Bytes;
 
@@ -7,11 +7,11 @@ use crate::entry::Entry;
 use crate::ids::{EntryIndex, MemberId, Term};
 use crate::log::Batch;
 
-/// Which of its batches: rises by at least one.
+/// The number of a batch; it rises by at least one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct BatchNumber(pub(super) u64);
 
-/// What there is to be done for a member.
+/// Work to be done for a member.
 #[derive(Debug, Default)]
 pub struct Work {
     /// To be sent.
@@ -25,11 +25,11 @@ pub struct Work {
     pub reads: Vec<(ReadId, EntryIndex)>,
 }
 
-/// Which read; chosen by the reader.
+/// The id of a read, chosen by the reader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ReadId(pub u64);
 
-/// What a member is at the moment.
+/// The role of a member at the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// It takes what a leader sends.
@@ -40,7 +40,7 @@ pub enum Role {
     Leader,
 }
 
-/// What a member lacks that no leader sends it.
+/// Data that a member lacks and no leader sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lack {
     /// Entries that the leader has cut off its log: it needs a copy of what they have led to, and
@@ -51,7 +51,7 @@ pub enum Lack {
     Acknowledged,
 }
 
-/// How things are with a member.
+/// The status of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
     /// What it is.
@@ -79,7 +79,7 @@ pub struct Status {
     pub settled: bool,
 }
 
-/// Why a member doesn't do as asked.
+/// The reason why a member refuses a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
     /// Only a leader does that.

@@ -1,4 +1,4 @@
-//! What tests plant.
+//! Defects that tests plant in a member.
 
 use super::{Member, Role};
 use crate::configuration::Change;

@@ -1,4 +1,4 @@
-//! A change of the voters, from its entry on until the set has it for good.
+//! A change of the voters, from its entry until it is final for the whole set.
 //!
 //! A change counts from its commitment on, and what a set has committed until then the majority of
 //! *before* holds. Where two of three stay, one of these two may have been left out of that: what

@@ -1,6 +1,6 @@
 //! Committed entries on their way to the [`Applier`]: some wait in memory, the others are read from
 //! the log, where they have just been written. So a member that catches up takes no more memory
-//! than one that keeps pace.
+//! than one that is up to date.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Sees all, and says what must not be.
+//! Observes all members and reports violations of Raft's guarantees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::entry::Entry;
 use crate::ids::{EntryIndex, MemberId, Term};
 use crate::member::ReadId;
 
-/// What must not be.
+/// A violation of Raft's guarantees.
 #[derive(Debug)]
 pub(super) struct Violation(pub String);
 

@@ -5,8 +5,8 @@
 //!    and what tells of the server itself. So a client is never taken for one on the server's own
 //!    machine, which may make the first user.
 //! 2. A message is forwarded once; again only where a line has refused it, since another has the
-//!    database ([`stale_route`](super::stale_route)). When the client goes, so does the connection on which
-//!    its message is worked on, and the server ends it.
+//!    database ([`stale_route`](super::stale_route)). When the client goes, so does the connection
+//!    on which its message is worked on, and the server ends it.
 
 use std::io;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use super::{local_answers, moves};
 use crate::errors::error_builder;
 use crate::wire::{LegacyQuery, LegacyReply, Message, OperationCode};
 
-/// See the module.
+/// A client's connection to the router.
 pub(super) struct ClientConnection {
     shared: Arc<Shared>,
     connection: i32,
@@ -42,7 +42,7 @@ pub(super) struct ClientConnection {
     login: Option<(Upstream, String)>,
 }
 
-/// What a client is answered: whole, or a document to be put into a message.
+/// The answer to a client: a whole message, or a document to be put into one.
 enum Answer {
     Whole(Vec<u8>),
     Body(DocumentBuf),

@@ -1,4 +1,4 @@
-//! A database's entry in `config.databases`, and how routers take turns at moving it.
+//! A database's entry in `config.databases`, which also keeps two routers from moving it at once.
 //!
 //! ```text
 //! {_id: "shop", line: "eu", generation: 7,
@@ -16,7 +16,7 @@ use frond_store::io::{Clock, SystemClock};
 
 use super::table::{DEFAULT, Phase};
 
-/// See the module.
+/// A database's entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct DatabaseEntry {
     pub database: String,
@@ -30,7 +30,7 @@ pub(super) struct DatabaseEntry {
     is_stored: bool,
 }
 
-/// A move that isn't over.
+/// A move that isn't finished.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct MoveInProgress {
     pub from: String,

@@ -1,4 +1,4 @@
-//! A message on its way to a line's leader, and the answer back.
+//! Forwards a message to a line's leader, and returns the answer.
 //!
 //! 1. It waits for a leader, and for a connection. What fails until then has done nothing, so it is
 //!    tried again until [`LEADER_WAIT_MAX`] is over.

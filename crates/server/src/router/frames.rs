@@ -1,4 +1,4 @@
-//! Whole messages from and to sockets, and what is changed in an answer on its way.
+//! Reads and writes whole messages on sockets, and rewrites answers on their way.
 //!
 //! A message is read as it comes in: its memory grows with what came, not with what was claimed.
 //! Of an answer, the moment of the line that gave it is cut out ([`rewrite`]): lines have clocks of
@@ -25,7 +25,7 @@ const SECTION_SEQUENCE: u8 = 1;
 /// What a line says of its own moment.
 const MOMENTS: [&[u8]; 2] = [b"operationTime", b"$clusterTime"];
 
-/// What messages travel on.
+/// A stream of messages, encrypted or not.
 pub(super) trait MessageStream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> MessageStream for T {}

@@ -1,4 +1,4 @@
-//! A line: a server or a replica set, and who leads it now.
+//! A line (a shard, in MongoDB's words): a server or a replica set, and which member leads it.
 //!
 //! Its members are asked for `hello` each second, and at once when something went wrong
 //! ([`Line::doubt`]). Who says that it is the primary leads; of two that do, the one of the later
@@ -26,7 +26,7 @@ const LOOK_INTERVAL_SOON: Duration = Duration::from_millis(100);
 const HELLO_MAX: Duration = Duration::from_secs(3);
 const PORT: &str = "27017";
 
-/// See the module.
+/// A server or replica set behind the router.
 pub(super) struct Line {
     /// By what the table calls it.
     pub name: String,
@@ -43,7 +43,7 @@ pub(super) struct Line {
     doubt: Notify,
 }
 
-/// What a member says of itself.
+/// A member's answer to `hello`.
 struct MemberAnswer {
     address: String,
     connection: Upstream,

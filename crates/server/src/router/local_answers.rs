@@ -1,4 +1,4 @@
-//! What the router answers by itself: `hello` as a mongos does, and what it knows of itself.
+//! Commands that the router answers itself: `hello` as a mongos does, and its own status.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,5 @@
-//! Logins: a client's goes on between the client and the default line; at other lines the router
-//! vouches for the user, by its key.
+//! Logins: a client logs in at the default line; at other lines the router vouches for the user
+//! with its key.
 //!
 //! The router never learns a password and decides nothing by itself. What a user may do is for the
 //! server of each line to say: there the connection is that user's, with the roles that the user

@@ -1,8 +1,8 @@
 //! Moves a database from one line to another while it is used.
 //!
-//! 1. *Copying.* The entry is claimed ([`database_entry`](super::database_entry)); what can't move is refused by
-//!    name. The target is fenced off for the copy. The source commits, the copy fetches, as often
-//!    as that brings much. Clients notice nothing.
+//! 1. *Copying.* The entry is claimed ([`database_entry`](super::database_entry)); what can't move
+//!    is refused by name. The target is fenced off for the copy. The source commits, the copy
+//!    fetches, as often as that brings much. Clients notice nothing.
 //! 2. *Stopped.* The entry says so, and routers hold what comes for the database. Once all have
 //!    read that, the source's fence is put up: no write is under way then, and none comes, also by
 //!    a router that was cut off. The source commits, the copy fetches the rest and becomes what the
@@ -49,7 +49,7 @@ const ROUNDS_MAX: u32 = 6;
 const ATTEMPTS_MAX: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Where a database goes, and what is told of it.
+/// A move: the database, its destination, and the reports of its steps.
 pub(super) struct Mover {
     pub shared: Arc<Shared>,
     pub identity: Option<Identity>,
@@ -58,7 +58,7 @@ pub(super) struct Mover {
     pub report: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Why an attempt has ended.
+/// The reason why an attempt has ended.
 enum MoveStopped {
     /// A line didn't answer: what was asked of it may have been done.
     Lost(Error),

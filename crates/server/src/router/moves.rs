@@ -1,4 +1,4 @@
-//! `movePrimary` and `frondAbortMove`: the moves that go on in this router.
+//! `movePrimary` and `frondAbortMove`: the moves that this router carries out.
 //!
 //! A move is a task of its own: it goes on when its client has gone. The same command sent again
 //! waits for the same move. Each step is a line in the router's output, and `currentOp` tells the
@@ -34,7 +34,7 @@ const COMMON: &[&str] = &[
     "writeConcern",
 ];
 
-/// What goes on, by database.
+/// The moves in progress, by database.
 #[derive(Default)]
 pub(super) struct Moves(Mutex<BTreeMap<String, Running>>);
 

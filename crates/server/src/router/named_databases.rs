@@ -1,4 +1,4 @@
-//! What else a command names: databases and branches that another line leads.
+//! Refuses commands that also name databases or branches of another line.
 //!
 //! A command goes to one line, which has an old copy at best of what other lines lead, and whose
 //! servers can't know that it is old. So what names another line's database or branch is refused,

@@ -1,4 +1,4 @@
-//! Transactions and the lines on which they began.
+//! Pins transactions to the lines on which they began.
 //!
 //! A session's last transaction is noted when its first statement passes. Another router, or this
 //! one started again, finds the line in the `recoveryToken` that drivers send back with a commit.
@@ -18,7 +18,7 @@ struct Pin {
     used: Instant,
 }
 
-/// See the module.
+/// The lines of open transactions.
 #[derive(Default)]
 pub(super) struct Pins(Mutex<HashMap<Vec<u8>, Pin>>);
 

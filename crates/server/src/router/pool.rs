@@ -1,4 +1,4 @@
-//! Idle connections to lines' servers, each for the user who has logged in on it.
+//! Pools idle connections to lines' servers, each for the user who has logged in on it.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
 type Place = (String, Option<Identity>);
 
-/// See the module.
+/// A pool of idle connections.
 ///
 /// *Invariant*: a connection is given only to who has logged in as the user that it was put back
 /// for.

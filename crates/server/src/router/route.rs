@@ -1,4 +1,4 @@
-//! Where a command goes: to the router itself, to one line, or to several.
+//! Routes a command: to the router itself, to one line, or to all of them.
 //!
 //! A database's line is what [`Table`] says, and a cursor's is its namespace's. A command that
 //! names a second database, or a branch that is led elsewhere, is refused unless both lie on one
@@ -17,7 +17,7 @@ use super::routed_request::RoutedRequest;
 use super::table::Table;
 use crate::wire::Message;
 
-/// See the module.
+/// The destination of a command.
 pub(super) enum Route {
     /// To the line of a database.
     Line(Arc<Line>),
@@ -34,7 +34,7 @@ impl Route {
     }
 }
 
-/// What the router answers by itself.
+/// A command that the router answers itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LocalCommand {
     Hello,
@@ -52,7 +52,7 @@ pub(super) enum LocalCommand {
     Move,
 }
 
-/// What goes to every line, by what becomes of the answers.
+/// A command that goes to every line, by how the answers are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Broadcast {
     /// `databases`, of each line those that it leads.

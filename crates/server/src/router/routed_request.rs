@@ -1,5 +1,5 @@
-//! What a message asks, as far as a router has to know: its command, and the session, number and
-//! transaction that it belongs to.
+//! The parts of a request that a router has to know: its command, and its session, number and
+//! transaction.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use frond_doc::{Document, Value};
 /// For so long a request waits for a line's leader: a fail-over is over by then.
 pub(super) const LEADER_WAIT_MAX: Duration = Duration::from_secs(15);
 
-/// See the module.
+/// A request, as far as the router has to know it.
 #[derive(Clone, Copy)]
 pub(super) struct RoutedRequest<'a> {
     /// The command's name.

@@ -1,4 +1,4 @@
-//! Commands that go to every line, and one answer made of theirs.
+//! Sends a command to every line and combines their answers.
 //!
 //! The lines are asked at once, but where users are changed: there one after the other, and the
 //! first that refuses is the last, so that nothing is done elsewhere that the default line refuses.

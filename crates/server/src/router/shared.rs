@@ -1,4 +1,4 @@
-//! What clients' connections share: the table of lines as it was last read, and who reads it.
+//! What clients' connections share: the routing table as it was last read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// While there is no table, or a database moves.
 const READ_INTERVAL_SOON: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The state that clients' connections share.
 pub(super) struct Shared {
     pub address: SocketAddr,
     pub started: std::time::Instant,
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     pub counts: Counts,
 }
 
-/// What `serverStatus` counts.
+/// The router's counters in `serverStatus`.
 #[derive(Default)]
 pub(super) struct Counts {
     pub connections: AtomicU64,

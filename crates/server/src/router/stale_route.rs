@@ -1,5 +1,5 @@
-//! What an answer says of a database that has moved, or is moving: the line that a router thought
-//! to have it refuses, since its fence stands there (`frond_db::fence`).
+//! Recognises answers that show a stale route: the database has moved, or is moving, and the line
+//! refuses requests for it (`frond_db::fence`).
 //!
 //! 1. `StaleDbVersion` (249): refused at the door, nothing was done. What was asked is sent to
 //!    where the database is, once the router knows that.
@@ -16,7 +16,7 @@ use frond_query::Code;
 use super::frames::answer_body;
 use super::routed_request::RoutedRequest;
 
-/// What is to be done with an answer.
+/// What to do with an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// It is the client's.

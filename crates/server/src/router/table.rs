@@ -1,4 +1,5 @@
-//! Which line leads which database: `config.lines` and `config.databases` on the default line.
+//! The routing table: which line has which database, from `config.lines` and `config.databases` on
+//! the default line.
 //!
 //! ```text
 //! config.lines      {_id: "eu", uri: "mongodb://a:27017,b:27017/?replicaSet=rs0"}
@@ -8,7 +9,8 @@
 //!
 //! What isn't listed lies on the default line, and so do `admin`, `config` and `local`. Every
 //! router reads both each second; so two routers may differ for that long. The entry of a database
-//! that moves tells more ([`database_entry`](super::database_entry)), and while there is one routers read more often.
+//! that moves tells more ([`database_entry`](super::database_entry)), and while there is one
+//! routers read more often.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,14 +30,14 @@ pub(super) const DEFAULT: &str = "default";
 /// So much of a table is read.
 const ENTRIES_MAX: i32 = 100_000;
 
-/// See the module.
+/// The routing table.
 pub(super) struct Table {
     default: Arc<Line>,
     lines: BTreeMap<String, Result<Arc<Line>, String>>,
     databases: BTreeMap<String, Place>,
 }
 
-/// Where a database is.
+/// The line of a database.
 #[derive(PartialEq, Eq, Debug)]
 struct Place {
     line: String,
@@ -49,7 +51,7 @@ impl Place {
     }
 }
 
-/// How far a database has moved.
+/// The phase of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// It is copied, and used at the line that it comes from.

@@ -21,7 +21,7 @@ use crate::wire::Message;
 /// For so long a server may say nothing when it is called.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
-/// See the module.
+/// A connection to one of a line's servers.
 pub(super) struct Upstream {
     socket: Socket,
     last_request_id: i32,

@@ -1,5 +1,5 @@
-//! From three answers to two: puts are repeated, byte by byte the same, until what lies there tells
-//! whose it is.
+//! Turns three answers (yes, no, unknown) into two: a put is repeated, with the same bytes, until
+//! what lies there shows whose it is.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub fn swap_until_known(
     )
 }
 
-/// What lies there, as seen by a put.
+/// The object that a put finds.
 enum Seen {
     /// What was put.
     Mine(ObjectVersion),

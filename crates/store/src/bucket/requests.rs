@@ -1,4 +1,4 @@
-//! How many requests a bucket was asked, by what they cost.
+//! Counts the requests to a bucket, by what they cost.
 //!
 //! A request that the client repeats by itself counts once; a list counts once for each thousand
 //! names, as stores answer it.

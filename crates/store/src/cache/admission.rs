@@ -1,5 +1,5 @@
-//! Which chunks were missed lately: what is wanted for the second time is worth a place in a full
-//! cache.
+//! The ghost list: chunks that were missed lately. A chunk that is wanted for the second time is
+//! worth a place in a full cache.
 //!
 //! A chunk that is put into a full cache costs more than its place: memory that the processor's
 //! cache doesn't have is written, and another chunk's is freed. Of chunks that are read for one
@@ -48,7 +48,7 @@ pub enum EntryLookup {
     Entry(Bytes),
 }
 
-/// Whether a store has in memory what it read.
+/// Tells whether a store cached what it read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// It has.

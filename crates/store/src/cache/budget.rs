@@ -1,4 +1,4 @@
-//! Memory that is taken part by part, up to a limit, and given back by itself.
+//! A memory budget from which parts are reserved, and which gets them back when they are dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Parts of chunks as plain bytes: what point reads want again of chunks that come from a disk.
+//! The entry cache: parts of chunks as plain bytes, for point reads of data much larger than
+//! memory.
 //!
 //! A part takes little more than its bytes: no fields, no allocation of its own and no place in the
 //! cache of chunks (1.08 KB for an entry of 1 KB; as a chunk with one entry it took 1.6). Names are

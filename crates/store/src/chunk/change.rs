@@ -1,5 +1,5 @@
-//! A chunk that is made of another: as long, with some bytes in the place of others. It remembers
-//! which (its *origin*), so that a reader that wants to know what differs need not compare.
+//! A chunk that is derived from another of the same length by replacing some bytes. It remembers
+//! its *origin*, so that a reader can tell what differs without comparing.
 //!
 //! Only a few places are remembered, none of them long: of a chunk that differs more there is no
 //! origin, and comparing finds what is shorter to tell.
@@ -14,7 +14,7 @@ const PLACE_COUNT_MAX: usize = 3;
 /// In a longer place there may be bytes again that agree.
 const PLACE_BYTES_MAX: usize = 64;
 
-/// What a chunk was made of, and where it differs from that.
+/// The chunk from which another was derived, and where they differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// The chunk that it was made of; it has as many bytes and references.

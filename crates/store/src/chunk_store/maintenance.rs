@@ -1,4 +1,4 @@
-//! Keeping a store in order: collection, scrubbing, and what damage was found.
+//! Maintenance of a store: garbage collection, scrubbing, and reports of damage.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::gc::{GarbageCollection, GcReport};
 use crate::io::TierState;
 
-/// That packs can't be sent.
+/// A failure to send packs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendFailure {
     /// Since when: microseconds since 1970, by the machine's clock.
@@ -58,8 +58,8 @@ pub trait Maintenance: Send + Sync {
     }
 
     /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
-    /// cache has it. Begins at the pack of number `first`, counted round and round. `throttle` is told
-    /// how many bytes were read since it was asked last, and may say that it is enough.
+    /// cache has it. Begins at the pack of number `first`, counted round and round. `throttle` is
+    /// told how many bytes were read since it was asked last, and may say that it is enough.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
@@ -77,8 +77,8 @@ pub trait Maintenance: Send + Sync {
     }
 
     /// Whether its packs live in a tier beyond the disk: then a root of the name of another and
-    /// `SELF_CONTAINED_SUFFIX` names what a directory begins with that has the tier alone, and swapping it
-    /// sends all packs there.
+    /// `SELF_CONTAINED_SUFFIX` names what a directory begins with that has the tier alone, and
+    /// swapping it sends all packs there.
     fn is_tiered(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What a store keeps in memory for those who read it.
+//! A store's cache, as readers of trees see it.
 
 use std::sync::Arc;
 

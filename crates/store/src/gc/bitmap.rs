@@ -1,10 +1,10 @@
-//! A bit for each chunk of sealed packs, at its position in its pack's index.
+//! A bitmap with a bit for each chunk of sealed packs, by its position in its pack's index.
 
 use std::collections::BTreeMap;
 
 use crate::location::PackNumber;
 
-/// See the module. No bits are set at first.
+/// A bit for each chunk of sealed packs; no bits are set at first. No bits are set at first.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct PackBitmap(BTreeMap<PackNumber, Vec<u64>>);
 

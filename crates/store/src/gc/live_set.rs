@@ -1,5 +1,5 @@
-//! Notes of chunks: a bit for one in a sealed pack, the name of one in an open pack. So notes stay
-//! small however many there are: names become bits when their pack is sealed.
+//! A set of live chunks: a bit for one in a sealed pack, the name of one in an open pack. Names
+//! become bits when their pack is sealed, so the set stays small.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::hash::NameHasherBuilder;
 use crate::location::PackNumber;
 use crate::location::{Location, PackedChunk};
 
-/// See the module.
+/// A set of live chunks.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LiveSet {
     pub(crate) bits: PackBitmap,

@@ -1,4 +1,4 @@
-//! Sessions: what protects chunks that nothing refers to yet from being collected.
+//! Sessions protect chunks that nothing refers to yet from being collected.
 //!
 //! A writer that puts chunks and later makes a root, a memtable or another lasting thing refer to
 //! them holds a [`Session`] from before the first put until then. A collection takes for reachable:
@@ -44,7 +44,7 @@ impl Drop for Session {
     }
 }
 
-/// Where the next chunk of each kind of pack will lie: what lies before was written before.
+/// The end of each kind of pack: what lies before it was written before.
 ///
 /// *Thread safety*: written under the writer's lock, read by anybody.
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! Which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8 bytes
-//! each.
+//! Tells which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8
+//! bytes each.
 //!
 //! The pairs lie sorted in buckets; a pair's bucket is told by its highest bits. When buckets have
 //! grown, each is cut in two. Names are hashes, so buckets grow alike; a client that makes chunks
@@ -18,7 +18,7 @@ const BUCKET_COUNT_MAX: usize = 128;
 /// Buckets grow by so many, not by half: there are many, and they are small.
 const GROWTH: usize = 16;
 
-/// See the module.
+/// The set of pairs.
 #[derive(Debug)]
 pub(crate) struct Keys {
     buckets: Vec<Vec<u64>>,

@@ -1,4 +1,4 @@
-//! Reads past the system's cache, where the system can.
+//! Reads past the system's page cache (direct I/O), where the system can.
 //!
 //! For who keeps in memory what it reads: the system's cache would hold it, too, and where memory
 //! is short, finding room for it costs more of a processor than all the rest of the read. (A

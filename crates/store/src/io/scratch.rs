@@ -1,5 +1,5 @@
-//! A disk over another one: what is written stays in memory, page by page, and the other one is
-//! only read. For commands that open a damaged data directory to look at it.
+//! A copy-on-write disk: writes stay in memory, page by page, and the disk below is only read. For
+//! commands that inspect a damaged data directory.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,8 @@ use super::{Disk, DiskFile};
 const PAGE_BYTES: usize = 4 << 10;
 const NO_PANIC: &str = "no panic while the lock is held";
 
-/// See the module. *Thread safety*: every method may be called from any number of threads at once.
+/// A copy-on-write disk. *Thread safety*: every method may be called from any number of threads at
+/// once.
 pub struct ScratchDisk {
     below: Arc<dyn Disk>,
     files: Mutex<BTreeMap<String, Arc<ScratchFile>>>,

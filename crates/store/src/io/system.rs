@@ -1,4 +1,4 @@
-//! The real machine.
+//! The operating system's disk, clock and randomness.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! The store as its callers see it.
+//! The local store's implementation of [`ChunkStore`].
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

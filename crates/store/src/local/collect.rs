@@ -1,4 +1,4 @@
-//! A collection: what can't be reached goes, while the store serves.
+//! Garbage collection: removes unreachable chunks while the store serves.
 //!
 //! 1. From now on, note every chunk that a caller is told of. Seal the open packs: what is written
 //!    from now on lies in packs that this collection leaves alone.

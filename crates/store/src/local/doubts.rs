@@ -1,4 +1,4 @@
-//! Tells damage from what a crash left, once it is known what acknowledged writes need.
+//! Tells damage from what a crash left, once it is known which chunks acknowledged writes need.
 //!
 //! Bytes in the newest part of an open pack that are no whole frame are a write that a crash tore,
 //! that was never acknowledged, or one that was synced and became something else: a *doubt*

@@ -17,7 +17,7 @@ use crate::manifest::{self, LoadedManifest, MANIFEST_NAME, Manifest, PackEntry, 
 use crate::pack::Pack;
 use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, scan_frames};
 
-/// What is in a directory.
+/// The contents of a directory.
 #[derive(Debug, Default)]
 pub struct ExamineReport {
     /// Chunks that are whole.
@@ -60,7 +60,7 @@ pub fn examine(
     Ok(ExamineReport { chunks: examiner.found.len() as u64, damages: examiner.damages })
 }
 
-/// What was rescued of a directory.
+/// The result of a rescue.
 #[derive(Debug, Default)]
 pub struct Rescue {
     /// Chunks that are whole, and what isn't.

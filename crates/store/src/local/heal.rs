@@ -1,5 +1,5 @@
-//! Presence is no proof: frames are read again before a good copy of what they hold is thrown away,
-//! and what is found damaged is set aside.
+//! Healing: a stored frame is read again before another good copy of its chunks is discarded, and
+//! set aside if it is damaged.
 //!
 //! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_whole`]
 //!    first. It reads the frames from their files, those that lie near each other by one read, and

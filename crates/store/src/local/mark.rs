@@ -1,4 +1,4 @@
-//! Marking: which chunks can be reached.
+//! The mark phase of a garbage collection: which chunks can be reached.
 //!
 //! 1. References are followed from the roots, many chunks at a time, past the cache's insertion, so
 //!    that readers keep what they have there. A chunk that refers to nothing is marked and not
@@ -37,7 +37,7 @@ const BATCH_COUNT: usize = 256;
 /// with fewer a page of an index is read more often.
 const SEARCHED_COUNT: usize = 8 << 10;
 
-/// What is done with a reference to a chunk that isn't there.
+/// How a reference to a missing chunk is treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Refused,
@@ -45,7 +45,7 @@ enum Absent {
     Noted,
 }
 
-/// Why a collection ends early.
+/// The reason why a collection ends early.
 pub(super) enum Halt {
     /// The caller that paces it said so.
     Stopped,
@@ -72,7 +72,7 @@ pub(super) fn throttle(
     }
 }
 
-/// What is reachable, as far as it has been followed.
+/// The marked chunks.
 pub(super) struct Marks<'a> {
     store: &'a LocalStore,
     /// The packs that were sealed when marking began, and their lengths. Of their chunks there are

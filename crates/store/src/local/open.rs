@@ -116,7 +116,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     }
 }
 
-/// What steps 1 and 2 find.
+/// The result of steps 1 and 2.
 struct Beginning {
     manifest: Manifest,
     /// Packs that a later manifest may have listed.

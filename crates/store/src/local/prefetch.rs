@@ -1,5 +1,5 @@
-//! Reads ahead for a scan of chunks in the order in which they were put, as a scan of a range
-//! does: folds and flushes put neighbours one after the other.
+//! Reads ahead for a scan of chunks in the order in which they were put, as range scans do: folds
+//! and flushes put neighbours one after the other.
 //!
 //! 1. The first chunk that isn't in the cache is looked up. What lies behind it is read with it, as
 //!    much as the chunks that are wanted may take.

@@ -1,4 +1,4 @@
-//! Moving live chunks out of packs that go.
+//! Moves live chunks out of packs that are to be removed.
 //!
 //! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at
 //!    random. A collection in the background copies such frames as they lie, with their checksums:

@@ -1,4 +1,4 @@
-//! Which chunks callers were told are there, since what was put was last made durable.
+//! The chunks that callers were told are present, since the last sync.
 //!
 //! A chunk that is durable tells nothing of what it refers to: it may be what a crash or a
 //! collection left of a tree. A writer that puts that tree again puts what is gone from it, and is

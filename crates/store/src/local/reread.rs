@@ -1,4 +1,4 @@
-//! Reading what was moved once more, from the disk, before the old frames go.
+//! Reads moved chunks once more, from the disk, before the old frames are removed.
 //!
 //! A write that was synced may still have become something else: on the way, or on the disk. As
 //! long as the old frames lie there, that costs nothing: the new frame is set aside, and the chunk

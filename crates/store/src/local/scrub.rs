@@ -1,4 +1,4 @@
-//! A scrub: everything is read again from the disk while the store serves, so that damage is found
+//! Scrubs: reads everything again from the disk while the store serves, so that damage is found
 //! while there still is a good copy: in the cache of decompressed chunks, in the log, at a remote,
 //! in a backup.
 //!

@@ -1,4 +1,4 @@
-//! Sealed packs to the disk's tier, if it has one.
+//! Sends sealed packs to the disk's tier, if it has one.
 //!
 //! What is sent is one state: the roots as they are, and packs that hold all that these reach.
 //! 1. Under the publisher's lock, seal the open packs and publish the manifest. No root can be
@@ -7,8 +7,8 @@
 //! 2. Send the packs that aren't there, and the manifest, of these packs and roots alone.
 //!
 //! *Roots*. One may be of use only together with a log that the tier doesn't have. A root of the
-//! same name and [`SELF_CONTAINED_SUFFIX`] names what a directory without the log gets instead; where there
-//! is none yet, the packs are sent, and no manifest.
+//! same name and [`SELF_CONTAINED_SUFFIX`] names what a directory without the log gets instead;
+//! where there is none yet, the packs are sent, and no manifest.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A thread for what goes to the disk's tier, so that no write waits for a request.
+//! The thread that sends packs to the disk's tier, so that no write waits for a request.
 //!
 //! 1. While one runs ([`LocalStore::run_sender`]), who puts tells it that packs are due and
 //!    goes on. Without one (simulations, commands) who puts sends.
@@ -23,7 +23,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 const NO_PANIC: &str = "no panic while the lock is held";
 
-/// How far the thread is.
+/// The state of the thread.
 #[derive(Default)]
 pub(super) struct TierSender {
     state: Mutex<State>,

@@ -51,7 +51,7 @@ const OFFSET_COLUMNS_BYTES: usize = size_of::<u8>();
 /// And if they are compressed: behind their length.
 const OFFSET_COMPRESSED_COLUMNS: usize = OFFSET_COLUMNS_BYTES + size_of::<u32>();
 
-/// How a frame's chunks are stored. Stored: never renumber.
+/// The encoding of a frame's chunks. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Codec {
@@ -68,7 +68,7 @@ impl Codec {
     }
 }
 
-/// How hard to compress.
+/// The effort that compression is worth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effort {
     /// LZ4, never columns: for what is gone after the next fold.

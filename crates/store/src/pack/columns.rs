@@ -1,4 +1,4 @@
-//! Leaves of like documents, stored by columns.
+//! Stores leaves of similar documents by columns.
 //!
 //! In a leaf of a collection most documents have the same fields, and a field's values are alike.
 //! Compressors for bytes see neither: a document's fields stand side by side, its key repeats

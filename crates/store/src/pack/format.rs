@@ -42,7 +42,7 @@ const _: () = assert!(CHUNK_BYTES_MAX + FRAME_HEADER_BYTES + MAX_TABLE_BYTES < R
 pub(crate) const MAX_FRAME_CHUNKS: usize = u16::MAX as usize;
 const MAX_TABLE_BYTES: usize = MAX_FRAME_CHUNKS * TABLE_ENTRY_BYTES;
 
-/// What stands in a frame before its stored bytes.
+/// The header of a frame.
 pub(crate) struct FrameHead<'a> {
     pub(crate) codec: Codec,
     pub(crate) uncompressed: usize,

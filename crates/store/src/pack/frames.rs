@@ -1,6 +1,5 @@
-//! Frames on their way to a pack: they lie one after the other in one buffer, as they will in the
-//! file, so that each is compressed into its place and all are written by one call, without a copy
-//! between.
+//! Encodes frames for a pack in one buffer, laid out as in the file: each is compressed into its
+//! place and all are written by one call, without a copy between.
 //!
 //! The buffer is used again ([`Frames::into_buffer`]): the kernel clears each page of a fresh one.
 
@@ -22,7 +21,7 @@ const ZSTD_SAVING_DIVISOR: usize = 2;
 /// would compress to: that is hardly less.
 const COLUMNS_SURE_DIVISOR: usize = 8;
 
-/// Whether a way to compress is worth trying.
+/// Decides whether a way to compress is worth trying.
 #[derive(Clone, Copy, Default)]
 struct CompressionTrials {
     in_vain: usize,
@@ -52,7 +51,7 @@ pub(crate) struct Frames {
     columns: CompressionTrials,
 }
 
-/// One of them.
+/// A frame in the buffer.
 #[derive(Clone)]
 pub(crate) struct NewFrame {
     bytes: Range<usize>,

@@ -43,7 +43,7 @@ const STEP_FIRST: usize = 2 * STEP_PARTS;
 /// call.
 const PIECE_BYTES: usize = 16;
 
-/// Where bytes stood, by their hash; kept for its memory.
+/// A hash table of positions, kept for its memory.
 pub(super) struct SlotTable(Box<[u16; 1 << SLOT_BITS]>);
 
 impl Default for SlotTable {
@@ -139,7 +139,7 @@ fn common_end(left: &[u8], right: &[u8]) -> usize {
     pairs.take_while(|(left, right)| left == right).count()
 }
 
-/// What has been written.
+/// The block being written.
 struct Block<'a> {
     out: &'a mut [u8],
     end: usize,

@@ -22,7 +22,7 @@ pub(crate) fn check_header(pack: &Pack) -> Result<(), StoreError> {
     check_prefix(&pack.read(0, PREFIX_BYTES)?, PACK_MAGIC, &pack.name)
 }
 
-/// How a chunk's name is known to be that of its bytes.
+/// The proof that a chunk's name is that of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// By the frame's checksum, which covers the name and the stored bytes: for reading what we
@@ -132,7 +132,7 @@ pub(crate) fn read_index_alone(
     Ok(entries)
 }
 
-/// What a scan of an open pack found.
+/// The result of scanning an open pack.
 pub(crate) struct Scan {
     /// The chunks, in the order in which they lie.
     pub(crate) entries: Vec<PackedChunk>,
@@ -175,7 +175,7 @@ pub(crate) fn scan_frames(window: &mut Window<'_>, offset: u64) -> Result<Scan, 
     Ok(scan)
 }
 
-/// What lies where a frame may begin.
+/// The bytes where a frame may begin.
 enum FrameBytes<'a> {
     /// As many bytes as its header says.
     Whole(&'a [u8]),

@@ -1,5 +1,5 @@
-//! Finds all that is whole in a pack of which an index tells nothing: an open one, or one whose
-//! index is damaged.
+//! Recovers all whole frames of a pack without a usable index: an open one, or one whose index is
+//! damaged.
 //!
 //! 1. Frames are read one after the other by their own lengths; a frame is whole if its checksum is
 //!    right.
@@ -38,7 +38,7 @@ pub(crate) struct Gap {
     pub(crate) chunks: Vec<PackedChunk>,
 }
 
-/// What was found.
+/// The frames and gaps of a pack.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     /// In the order in which they lie.

@@ -1,4 +1,4 @@
-//! Where the chunks of a sealed pack lie: its index on disk, searched by position.
+//! The index of a sealed pack: on disk, found by interpolation.
 //!
 //! 1. In memory stays one number a page of 102 chunks: the beginning of the page's first name
 //!    (*fence*).
@@ -25,7 +25,7 @@ use crate::location::{PackNumber, PackedChunk};
 const PAGE_ENTRY_COST: u64 = 100;
 const PAGE_BYTES_TYPICAL: u64 = 4 << 10;
 
-/// What stays in memory of a sealed pack's index.
+/// The part of a sealed pack's index that stays in memory.
 #[derive(Debug)]
 pub(crate) struct PackTable {
     /// The pack's length, index included.

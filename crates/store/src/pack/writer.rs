@@ -45,7 +45,7 @@ pub(crate) struct UnsyncedPack {
     pub(crate) sealed: bool,
 }
 
-/// What one call wrote.
+/// The chunks that one call wrote.
 #[derive(Default)]
 pub(crate) struct Written {
     pub(crate) packs: Vec<Arc<Pack>>,

@@ -1,4 +1,4 @@
-//! Large buffers that are used again and again: the kernel clears each page of a fresh one.
+//! A pool of large buffers: the kernel clears each page of a fresh one.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,4 +1,4 @@
-//! Which reads go past the system's cache.
+//! Decides which reads go past the system's cache.
 //!
 //! While nearly all single chunks that are read through it come from a disk all the same, the next
 //! ones are read past it: then memory is short, and what our cache hasn't the system's hasn't

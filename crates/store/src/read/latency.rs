@@ -1,8 +1,8 @@
-//! How many of the last reads came from a disk.
+//! A moving average of how many reads came from a disk.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Their share: a mean to which each adds a part.
+/// An exponential moving average.
 #[derive(Default)]
 pub(crate) struct LatencyAverage(AtomicU32);
 

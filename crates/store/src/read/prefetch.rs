@@ -1,5 +1,4 @@
-//! Chunks that were read ahead for a reader that passes by many: their bytes are in memory, and are
-//! decompressed when it is their turn, or never.
+//! Prefetched chunks: their bytes are in memory, and are decompressed only when they are read.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! What a bucket's answers are as errors of the store.
+//! Converts a bucket's errors to those of the store.
 
 use std::io;
 
 use crate::bucket::BucketError;
 use crate::error::StoreError;
 
-/// What arrives damaged is asked for so often before it counts as damaged in the bucket: a reply may
-/// be what went wrong.
+/// What arrives damaged is asked for so often before it counts as damaged in the bucket: a reply
+/// may be what went wrong.
 pub(super) const ASKED_MAX: u32 = 3;
 
 /// What a bucket said.

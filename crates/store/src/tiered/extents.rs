@@ -1,4 +1,4 @@
-//! Parts of packs that were read from the bucket, in one file of slots.
+//! A cache of extents (parts of packs) that were read from the bucket, in one file of slots.
 //!
 //! 1. An *extent* is 64 KB of a pack. A slot of the file holds one; which, and the checksum of its
 //!    bytes, is in memory, so the file is empty for the next opening, and never synced.

@@ -1,4 +1,5 @@
-//! Taking the lead of a line.
+//! Takes the lead of a line: of what is stored under one place in a bucket, and written by one
+//! directory at a time.
 //!
 //! 1. The directory says who it is, in a file of its own; HEAD says who leads. A directory that
 //!    leads goes on. One that holds data, while another leads, has lost the line, and is refused.

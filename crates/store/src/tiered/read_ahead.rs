@@ -1,4 +1,4 @@
-//! How much of a pack is read at once: more and more for a reader in order.
+//! Decides how much of a pack is read at once: the more, the longer a reader goes on in order.
 //!
 //! A read that begins where an earlier one of the same pack ended is twice as long, up to
 //! [`EXTENTS_MAX`]; any other is no longer than what was asked for. So a scan of a pack of 64 MB

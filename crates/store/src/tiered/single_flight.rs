@@ -1,5 +1,5 @@
-//! Which extents are on their way, so that two readers that miss one fetch it once, and all
-//! together hold a bounded part of memory.
+//! Extents that are being fetched: two readers that miss the same one fetch it once, and all
+//! fetches together hold a bounded amount of memory.
 
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex};

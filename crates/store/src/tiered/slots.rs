@@ -1,4 +1,4 @@
-//! The log of a line, as objects: what is acknowledged lies in the bucket before it is.
+//! The log as objects in a bucket: a write lies there before it is acknowledged.
 //!
 //! 1. An entry of the log is a *slot*: an object that is made if there is none of its name, and
 //!    never replaced. Its name says the epoch and the number in it.

@@ -1,4 +1,4 @@
-//! Packs into the bucket: put, listed by HEAD, and then no longer on the disk.
+//! Uploads packs: put into the bucket, listed by HEAD, and then removed from the disk.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! Goal: what a transaction reads of what is in line is right, and counts for nothing once that is
+//! Goal: what a transaction reads of queued commits is right, and counts for nothing once that is
 //! refused. Method: the moment between lining up and the write is made to last, by taking the
 //! writer from the queue. (Threads, and disks that fail at any moment: `tests/it/hot_keys.rs`.)
 

@@ -306,7 +306,7 @@ fn head_of(key: &[u8]) -> u128 {
     u128::from_be_bytes(head)
 }
 
-/// Where an entry stands.
+/// The place of an entry in the order.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedPlace {
     head: u128,

@@ -35,7 +35,7 @@ pub(super) struct TreeTable {
     pub flags: AtomicU8,
 }
 
-/// What one transaction did.
+/// The keys that one transaction wrote.
 pub(super) struct Touched {
     pub sequence: Sequence,
     pub writes: TreeWrites,

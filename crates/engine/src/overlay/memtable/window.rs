@@ -1,4 +1,4 @@
-//! Which Sequences' entries a reader sees.
+//! The range of Sequences whose entries a reader sees.
 
 use crate::ids::Sequence;
 

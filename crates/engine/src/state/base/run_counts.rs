@@ -1,4 +1,4 @@
-//! What the runs of a base change in the count of its tree.
+//! By how many keys the runs of a base change the count of its tree.
 //!
 //! Of a key within a run it is asked whether the run gives it a value, and whether it had one below
 //! the run: as the newest of the older runs that names it says, or else the tree. Laid upon each
@@ -38,7 +38,7 @@ use crate::state::compaction_progress::CompactionProgress;
 /// Keys of a block, a bit of a mask each. Tests have small runs.
 const BLOCK_KEYS: u64 = if cfg!(test) { 4 } else { 128 };
 
-/// What one run changes in the count of what lies below it, as far as that is known.
+/// By how much one run changes the count of what lies below it, as far as that is known.
 #[derive(Clone, Default)]
 pub(super) struct RunCounts(Arc<Mutex<BTreeMap<u64, BlockCounts>>>);
 

@@ -16,7 +16,7 @@ use crate::memory::RequestMemory;
 /// The subtype of UUIDs.
 pub(super) const UUID: u8 = 4;
 
-/// How a string stands for bytes.
+/// The text format of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
     /// A UUID where the subtype says so, base64 otherwise.

@@ -22,7 +22,7 @@ const CONVERTIBLE: [ElementType; 9] = [
     ElementType::Decimal128,
 ];
 
-/// What to convert to.
+/// The target type of a conversion.
 pub(super) struct Target {
     /// `None` is "missing", which `$type` answers and nothing is converted to.
     pub(super) kind: Option<ElementType>,

@@ -14,7 +14,7 @@ use super::{date, read_any};
 use crate::code::Code;
 use crate::error::QueryError;
 
-/// What a text told of a date.
+/// The parts of a date that a text contains.
 #[derive(Default)]
 pub(super) struct Read {
     pub(super) year: Option<i64>,

@@ -23,7 +23,7 @@ const MANTISSA_BITS: i32 = 52;
 /// The power of two of the last bit of the numbers whose exponent is stored as 1.
 const LAST_BIT_MIN: i32 = -1074;
 
-/// What is known of the doubles that were added.
+/// The range and precision of the doubles that were added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exactness {
     count: f64,

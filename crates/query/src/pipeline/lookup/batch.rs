@@ -50,7 +50,7 @@ pub(super) struct BatchRun<'a> {
     batch: usize,
 }
 
-/// Why a batch was not joined.
+/// The reason why a batch was not joined.
 enum Failed {
     Exceeded(Exceeded),
     Query(QueryError),

@@ -11,7 +11,7 @@ use frond_store::budget::{Exceeded, Reservation};
 const BLOCK_BYTES_MAX: usize = 256 << 10;
 const BLOCK_BYTES_MIN: usize = 4 << 10;
 
-/// Where an entry lies. The key is followed by the document.
+/// The position of an entry. The key is followed by the document.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// The key's first eight bytes, most significant first: most keys differ there.

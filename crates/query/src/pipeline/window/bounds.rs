@@ -13,7 +13,7 @@ use crate::pipeline::parse::failed_to_parse;
 use crate::pipeline::time_unit::TimeUnit;
 use crate::sort::SortPattern;
 
-/// One end of a window.
+/// An end of a window.
 #[derive(Clone, Debug)]
 enum Bound<T> {
     Unbounded,

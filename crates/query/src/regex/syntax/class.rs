@@ -29,7 +29,7 @@ const NAMED: &[(&str, &[(char, char)])] = &[
     ("xdigit", &[('0', '9'), ('A', 'F'), ('a', 'f')]),
 ];
 
-/// What an escape stands for.
+/// The meaning of an escape.
 pub(super) enum Item {
     Letter(char),
     Set(ClassUnicode),

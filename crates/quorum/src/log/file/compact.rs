@@ -1,4 +1,4 @@
-//! Cuts a log: what is kept is moved to a new file, which then takes the place of the old one.
+//! Compacts a log: what is kept is copied to a new file, which then replaces the old one.
 //!
 //! 1. The new file begins with a record that says behind which entry, and with the ballot if that
 //!    was cast before the first record that is kept.

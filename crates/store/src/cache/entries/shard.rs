@@ -1,4 +1,4 @@
-//! One shard of the parts: records in segments, of which whole ones are given up.
+//! One shard of the entry cache: records in segments, which are evicted as a whole.
 //!
 //! 1. A part is appended to the open segment of a queue, and found by its fingerprint; the chunk's
 //!    whole name stands in the record. A record that its fingerprint leads to no more is as good as

@@ -1,5 +1,4 @@
-//! Where each record lies, by its fingerprint: eight bytes each, in a table that is seven eighths
-//! full at most.
+//! A hash table from fingerprints to records, of eight bytes each, at most seven eighths full.
 //!
 //! A fingerprint's way begins at a position that follows from it, and goes on to the next vacant
 //! one. What is removed leaves no gap: those behind move up as far as their ways allow (Knuth, 6.4,
@@ -8,7 +7,7 @@
 /// A fingerprint, which isn't zero, or zero for a vacant position; and where its record lies.
 type Slot = (u32, RecordAddress);
 
-/// Where a record lies.
+/// The address of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct RecordAddress {
     pub(super) segment: u16,

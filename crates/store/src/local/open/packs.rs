@@ -1,4 +1,4 @@
-//! The packs of a store that is opened: steps 3 and 4 of [`super`].
+//! Opens the packs of a store: steps 3 and 4 of [`super`].
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Numbers of a fixed width in bits, one after the other, the lowest bit first.
+//! Bit packing: numbers of a fixed width, one after the other, the lowest bit first.
 
 const WORD_BITS: u32 = u64::BITS;
 /// An unaligned word from the byte where a number begins holds all of it up to this width.

@@ -1,10 +1,10 @@
-//! A column of any kind: while it is gathered, and once it was read.
+//! A column of any kind, while it is gathered and after it was read.
 
 use super::cursor::Reader;
 use super::strings::Strings;
 use super::{doubles, numbers, strings};
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Numbers,

@@ -6,7 +6,7 @@
 const VARINT_BITS: u32 = 7;
 const VARINT_GOES_ON: u8 = 1 << VARINT_BITS;
 
-/// What is left of a stream.
+/// The rest of a stream.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }

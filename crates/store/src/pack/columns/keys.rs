@@ -1,4 +1,4 @@
-//! What keys repeat of their documents.
+//! Finds the parts of keys that repeat values of their documents.
 //!
 //! A document's key is made of its values (`_id`; a point's source and time too), in bytes that
 //! sort. So a key is told as *pieces*, each a value of a slot, and what stands before, between and

@@ -1,4 +1,4 @@
-//! A leaf of a map by columns, and back.
+//! Converts a map's leaf to columns and back.
 //!
 //! 1. The leaf is read as docs/format/map-node.md has it: keys, flags and values, all inline.
 //! 2. Each value is filed under its shape ([`shape`]); a leaf of many shapes isn't worth it.

@@ -1,4 +1,4 @@
-//! A column of whole numbers: whichever of these takes the fewest bytes.
+//! A column of integers, in whichever encoding takes the fewest bytes.
 //!
 //! - *Frame of reference*: the numbers, or what each adds to the one before, or what that adds to
 //!   the step before (delta of delta: nothing is left of a regular clock), as multiples of their
@@ -29,7 +29,7 @@ const OUTLIERS_MAX: usize = 12;
 const DICTIONARY_SHARE: usize = 2;
 const SAMPLE_COUNT: usize = 24;
 
-/// How numbers are packed above a base.
+/// The packing of numbers above a base.
 struct Packing {
     base: i64,
     divisor: u64,

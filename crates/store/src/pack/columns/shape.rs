@@ -1,4 +1,4 @@
-//! What documents of BSON have in common: types and names, in their order, without values.
+//! The shape of BSON documents: their types and names, in order, without values.
 //!
 //! A *shape* is a document's bytes without lengths and without the values of its elements; nested
 //! documents and arrays are part of it. What a document is beyond its shape are its values, in
@@ -38,7 +38,7 @@ const ID_PROCESS_BYTES: usize = 5;
 const ID_COUNTER_BYTES: usize = 3;
 pub(super) const ID_BYTES: usize = ID_TIME_BYTES + ID_PROCESS_BYTES + ID_COUNTER_BYTES;
 
-/// What a slot holds. The lengths that BSON has are not in the columns.
+/// The kind of a slot's value. The lengths that BSON has are not in the columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Value {
     Double,
@@ -261,7 +261,7 @@ fn puts(shape: &[u8], steps: &[Step]) -> (Vec<u8>, Vec<Put>) {
     (template, puts)
 }
 
-/// What follows an element's name.
+/// The content of an element after its name.
 enum Content {
     Nothing,
     Nested,

@@ -26,7 +26,7 @@ pub(super) enum Strings<'a> {
     Numbered { around: Box<[Strings<'a>; 2]>, digits: usize, numbers: Vec<i64> },
 }
 
-/// What all strings begin and end with.
+/// The prefix and suffix that all strings share.
 #[derive(Clone, Copy)]
 pub(super) struct Affixes<'a> {
     before: &'a [u8],

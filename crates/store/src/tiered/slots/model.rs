@@ -1,12 +1,12 @@
-//! Goal: what the log in a bucket promises holds in every small history, and each of its four means
-//! is needed for that: the epoch, the tombstone, the swap of HEAD under its condition, and that an
-//! unknown answer is looked up.
+//! Goal: what the log in a bucket guarantees holds in every small history, and each of its four
+//! means is needed for that: the epoch, the tombstone, the conditional swap of HEAD, and looking up
+//! what became of an unknown answer.
 //!
 //! *Method*: actors are what a leader and those that take over do, in this crate's own code, up to
-//! the next request to the bucket. All orders of their requests are explored, and what may become of
-//! each: a put is done, or done and its reply lost, or not done, or done late. A directory may end
-//! anywhere, so at each state another one takes over, undisturbed: it must find all that each actor
-//! knows, in the same order and with nothing before or between.
+//! the next request to the bucket. All orders of their requests are explored, and what may become
+//! of each: a put is done, or done and its reply lost, or not done, or done late. A directory may
+//! end anywhere, so at each state another one takes over, undisturbed: it must find all that each
+//! actor knows, in the same order and with nothing before or between.
 //!
 //! An actor goes on by being run again with the answers that it got so far and one more.
 

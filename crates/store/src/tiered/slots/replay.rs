@@ -1,4 +1,4 @@
-//! Taking over a log: see [`slots`](super), 3.
+//! Takes over a log: see [`slots`](super), 3.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ impl Slots {
     /// were made: whatever is acknowledged by then has been handed over.
     ///
     /// # Errors
-    /// What `apply` fails with; as an error of the store that the bucket doesn't answer, that a slot
-    /// is damaged, or that another directory has taken the lead.
+    /// What `apply` fails with; as an error of the store that the bucket doesn't answer, that a
+    /// slot is damaged, or that another directory has taken the lead.
     pub fn replay<E: From<StoreError>>(
         &self,
         apply: &mut dyn FnMut(Bytes) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! What a tree's entries change in how many keys have a value.
+//! By how many keys a tree's entries in the memtable change its count.
 //!
 //! An entry changes it by one, or not at all: its key has a value, or none, and had one just
 //! before, or none. What was *just before* is a fact about the entry, which no later write and no
@@ -12,7 +12,7 @@ use super::{Block, Blocks, BorrowedPlace, EntryKey, NO_PANIC, OwnedPlace, Versio
 use crate::ids::Sequence;
 use crate::overlay::memtable::Window;
 
-/// What was counted.
+/// The change of a count.
 #[derive(Default)]
 pub(crate) struct KeyCount {
     /// What entries change of which it is known.
