@@ -144,7 +144,7 @@ impl Frond {
     pub fn purge(&self) -> Result<(), Error> {
         self.forget_moments();
         self.engine().checkpoint()?;
-        self.engine().end_old_snapshots();
+        self.engine().expire_old_snapshots();
         let options = ReclaimOptions { thorough: true, bytes_a_second: None, purge: true };
         self.engine().reclaim(options)?;
         Ok(())
@@ -155,8 +155,8 @@ impl Frond {
     ///
     /// # Errors
     /// As a write's: it stays until another member leads.
-    pub fn unstage_left(&self) -> Result<usize, Error> {
-        Ok(self.engine().unstage_left()?)
+    pub fn remove_left_staging(&self) -> Result<usize, Error> {
+        Ok(self.engine().remove_left_staging()?)
     }
 
     /// Takes no writes any more: this member led, and doesn't. The directory is to be opened again.

@@ -60,7 +60,7 @@ impl Room {
         if unseen < LOOK_BYTES {
             return Ok(());
         }
-        let Some(room) = self.engine.room().filter(DiskStatus::is_short) else {
+        let Some(room) = self.engine.disk_status().filter(DiskStatus::is_short) else {
             self.unseen.store(0, Ordering::Relaxed);
             return Ok(());
         };

@@ -407,7 +407,7 @@ impl Transaction {
         let goes_ahead = terms.sight == RetrySnapshot::Ahead && own.is_stale_among_queued();
         if goes_ahead && terms.foresees && !own.is_ahead() {
             // What fails is not foreseen.
-            let _ = own.foresee(|own| body(own, Aim::Foresee));
+            let _ = own.dry_run(|own| body(own, Aim::Foresee));
         }
         // Noted first: see the cache. What the transaction itself has changed stays so.
         let moment = self.inner.frond.catalog_cache().moment();

@@ -275,7 +275,7 @@ impl Shared {
             watch.lap(Stage::Group);
             match call {
                 Call::End(Outcome::Durable) => return Ok(()),
-                Call::End(Outcome::Recheck) => return self.look(sequence, durability),
+                Call::End(Outcome::Recheck) => return self.recheck(sequence, durability),
                 Call::Lead => {
                     let lead = self.queue().take_lead();
                     if let Some(lead) = lead {

@@ -141,12 +141,12 @@ impl DiskReserve {
             flushing: Mutex::default(),
         };
         space.look();
-        space.make_way();
+        space.release_reserve();
         space
     }
 
     /// How the disk is; `None` if it doesn't tell.
-    pub fn room(&self) -> Option<DiskStatus> {
+    pub fn disk_status(&self) -> Option<DiskStatus> {
         self.look();
         self.known()
     }
@@ -163,7 +163,7 @@ impl DiskReserve {
         let is_recent = passed < LOOK_MICROS
             && self.grown.load(Ordering::Relaxed) < LOOK_BYTES
             && known.reserve.saturating_mul(LITTLE_TIMES) <= known.free;
-        if is_recent { Some(known) } else { self.room() }
+        if is_recent { Some(known) } else { self.disk_status() }
     }
 
     fn known(&self) -> Option<DiskStatus> {
@@ -186,13 +186,13 @@ impl DiskReserve {
     }
 
     /// How the disk is for growth by about so many bytes.
-    pub fn for_growth(&self, bytes: u64) -> Option<DiskStatus> {
+    pub fn status_for_growth(&self, bytes: u64) -> Option<DiskStatus> {
         self.grown.fetch_add(bytes, Ordering::Relaxed);
         self.recent().filter(|room| room.reserve > 0)
     }
 
     /// Sees to it that there is room for what gives space back, or for what was acknowledged.
-    pub fn make_way(&self) {
+    pub fn release_reserve(&self) {
         let is_low = |room: DiskStatus| room.free < room.held;
         if self.held.load(Ordering::Relaxed) == 0 || !self.recent().is_some_and(is_low) {
             return;
@@ -209,7 +209,7 @@ impl DiskReserve {
     /// Holds a part of the reserve again, if it isn't held and there is room enough beside the
     /// reserve.
     pub fn hold(&self) {
-        let Some(room) = self.room() else { return };
+        let Some(room) = self.disk_status() else { return };
         let wanted = held_part(room.reserve);
         let has_room = room.reserve.saturating_add(wanted) <= room.free;
         if wanted == 0 || room.held > 0 || !has_room {
@@ -245,11 +245,11 @@ mod tests {
             space.hold();
             assert_eq!(held(), 480 / HELD_SHARE as usize);
         }
-        space.make_way();
+        space.release_reserve();
         assert_ne!(held(), 0, "there is room");
         let file = disk.create("a").unwrap();
         file.write_all_at(0, &[7; 800]).unwrap();
-        space.make_way();
+        space.release_reserve();
         space.hold();
         assert_eq!(held(), 0, "there is none beside the reserve");
         disk.remove("a").unwrap();

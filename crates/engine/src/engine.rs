@@ -169,7 +169,7 @@ impl Engine {
 
     /// Ends all snapshots that show trees of before: a caller that reads on finds them too old. So
     /// what only they keep goes with the next collection.
-    pub fn end_old_snapshots(&self) {
+    pub fn expire_old_snapshots(&self) {
         self.shared.expire_states(Duration::ZERO);
     }
 
@@ -178,8 +178,8 @@ impl Engine {
     ///
     /// # Errors
     /// As a commit's: it stays until another process leads.
-    pub fn unstage_left(&self) -> Result<usize, EngineError> {
-        self.shared.unstage_left()
+    pub fn remove_left_staging(&self) -> Result<usize, EngineError> {
+        self.shared.remove_left_staging()
     }
 
     /// Closes the engine for writing: it led, and doesn't any more. What waits for agreement is
@@ -377,8 +377,8 @@ impl Engine {
     ///
     /// # Errors
     /// As `flush`, `fold` and `reclaim`; what was done before stays done.
-    pub fn pack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
-        self.shared.pack_while(keep_going)
+    pub fn repack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+        self.shared.repack_while(keep_going)
     }
 
     /// What large writes may take of memory, and what they take now.
@@ -392,8 +392,8 @@ impl Engine {
     }
 
     /// How the disk is; `None` if it doesn't tell.
-    pub fn room(&self) -> Option<DiskStatus> {
-        self.shared.space.room()
+    pub fn disk_status(&self) -> Option<DiskStatus> {
+        self.shared.space.disk_status()
     }
 
     /// Has a file hold a part of the reserve, if there is room, so that other programs that fill
@@ -501,7 +501,7 @@ impl Engine {
 
     /// Whether a Sequence may have been that once: here, before the last opening, or on another
     /// member of the set, which may have come further.
-    pub fn may_have_been_horizon(&self, sequence: Sequence) -> bool {
+    pub fn is_possible_horizon(&self, sequence: Sequence) -> bool {
         self.is_carried() || sequence <= self.horizon().max(self.shared.skipped.1)
     }
 

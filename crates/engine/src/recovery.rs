@@ -212,7 +212,9 @@ impl Replay for Replayed<'_> {
         });
         let (new_chunks, Decoded { record, for_memtable }) = match decoded {
             // What it changed can't be read: only a salvage of what is left goes on without it.
-            Err(DecodeError::Before(error)) if self.store.pass_over(lost(sequence, &error)) => {
+            Err(DecodeError::Before(error))
+                if self.store.skip_unreadable(lost(sequence, &error)) =>
+            {
                 return Ok(());
             }
             decoded => decoded?,
@@ -230,9 +232,9 @@ impl Replay for Replayed<'_> {
         Ok(())
     }
 
-    fn pass_over(&mut self, number: SegmentNumber) -> bool {
+    fn skip_unreadable(&mut self, number: SegmentNumber) -> bool {
         let why = format!("all transactions from {} on: it is missing", number.file_name());
-        self.store.pass_over(UnreadableRange {
+        self.store.skip_unreadable(UnreadableRange {
             chunk: None,
             after: None,
             up_to: None,
@@ -295,7 +297,7 @@ fn readable(
             Err(error) => {
                 let why = format!("the base of a tree: {error}");
                 let (after, up_to, count) = (None, None, None);
-                if !store.pass_over(UnreadableRange {
+                if !store.skip_unreadable(UnreadableRange {
                     chunk: Some(*hash),
                     after,
                     up_to,

@@ -143,12 +143,12 @@ impl Transaction {
 
     /// Says that all who apply it have the chunk `root` with all that it leads to, as what
     /// was read in this transaction says: where the transaction names it, it doesn't travel.
-    pub fn note_held(&mut self, root: ChunkHash) {
+    pub fn note_shared(&mut self, root: ChunkHash) {
         self.own.members_have.roots.push(root);
     }
 
     /// Says the same of `old`, and that `new`, to which the transaction leads, is much like it.
-    pub fn note_alike(&mut self, new: ChunkHash, old: ChunkHash) {
+    pub fn note_similar(&mut self, new: ChunkHash, old: ChunkHash) {
         self.own.members_have.alike.push((new, old));
     }
 
@@ -547,7 +547,7 @@ impl PendingCommit {
         let PendingCommit { transaction, place } = self;
         match place {
             Some((sequence, durability)) => {
-                transaction.shared.look_while(sequence, durability, keep_going)
+                transaction.shared.recheck_while(sequence, durability, keep_going)
             }
             None => transaction.end_while(keep_going),
         }

@@ -80,7 +80,7 @@ use crate::metadata;
 use parallel::Wanted;
 use parse::StageParser;
 use parsed::wanted;
-use stage::{Context, Rows};
+use stage::{Cardinality, Context};
 use stream::{bounded, of_id, storable};
 
 pub use crate::memory::KeepGoing;
@@ -115,7 +115,7 @@ impl Pipeline {
     ) -> Result<Pipeline, QueryError> {
         let mut parser = StageParser::new(table::find, collation);
         let mut stages = parser.stages(stages)?;
-        pushdown::settle(&mut stages);
+        pushdown::push_down(&mut stages);
         let pipeline = parser.pipeline(stages);
         pipeline.check_metadata()?;
         Ok(pipeline)
@@ -157,7 +157,7 @@ impl Pipeline {
             filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
         if let Some(asked) = Filter::all_of(&asked) {
             self.stages.push(matching::stage(asked));
-            pushdown::settle(&mut self.stages);
+            pushdown::push_down(&mut self.stages);
         }
         Filter::all_of(&left)
     }
@@ -283,8 +283,8 @@ impl Pipeline {
             return Ok(parallel::chain(&stages, input, &context)?.into_documents());
         }
         for stage in stages {
-            input = match stage.0.rows() {
-                Rows::Same => {
+            input = match stage.0.cardinality() {
+                Cardinality::Same => {
                     let context = Context { wanted: stage.1, ..context.clone() };
                     input = input.with(stage.0.needed_paths(), context.variables.large());
                     Input::Documents(carry_metadata::through(
@@ -312,10 +312,10 @@ impl Pipeline {
         let enough = wanted(&self.stages[..place]).map_or(u64::MAX, |wanted| wanted as u64);
         let Some(mut count) = rows.remaining(enough)? else { return Ok(None) };
         for stage in &self.stages[..place] {
-            count = match stage.rows() {
-                Rows::Skip(skipped) => count.saturating_sub(skipped as u64),
-                Rows::Limit(limit) => count.min(limit as u64),
-                Rows::Same | Rows::Other => count,
+            count = match stage.cardinality() {
+                Cardinality::Skip(skipped) => count.saturating_sub(skipped as u64),
+                Cardinality::Limit(limit) => count.min(limit as u64),
+                Cardinality::Same | Cardinality::Other => count,
             };
         }
         Ok(Some((place + 1, counter.of_count(count, variables)?)))

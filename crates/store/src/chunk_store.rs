@@ -115,11 +115,12 @@ pub trait ChunkStore: Send + Sync {
     ///
     /// # Errors
     /// As `has_many`. Damage is none.
-    fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+    fn has_intact(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.has_many(hashes)
     }
 
-    /// Adds chunks. Those already present and [whole](ChunkStore::has_whole) are not written again.
+    /// Adds chunks. Those already present and [whole](ChunkStore::has_intact) are not written
+    /// again.
     ///
     /// # Errors
     /// As `put_many_for`.
@@ -182,7 +183,7 @@ pub trait ChunkStore: Send + Sync {
 
     /// Whether a walk of a tree goes on behind a part that can't be read, instead of failing.
     /// Only a store that is read to save what is left of it says yes, and notes the loss.
-    fn pass_over(&self, _lost: UnreadableRange) -> bool {
+    fn skip_unreadable(&self, _lost: UnreadableRange) -> bool {
         false
     }
 

@@ -35,9 +35,9 @@ pub trait StoreLayer: Send + Sync {
     /// Whether the chunks named `hashes` are here, or behind and whole.
     ///
     /// # Errors
-    /// As [`ChunkStore::has_whole`].
+    /// As [`ChunkStore::has_intact`].
     fn has_checked(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        let mut has = self.inner().has_whole(hashes)?;
+        let mut has = self.inner().has_intact(hashes)?;
         for (has, hash) in has.iter_mut().zip(hashes) {
             *has = *has || self.own(*hash).is_some();
         }
@@ -63,9 +63,9 @@ pub trait StoreLayer: Send + Sync {
         self.inner().sync_these(hashes)
     }
 
-    /// Whether readers pass over a part of a tree, see [`ChunkStore::pass_over`].
+    /// Whether readers pass over a part of a tree, see [`ChunkStore::skip_unreadable`].
     fn note_lost(&self, lost: UnreadableRange) -> bool {
-        self.inner().pass_over(lost)
+        self.inner().skip_unreadable(lost)
     }
 
     /// How the store is kept in order, see [`ChunkStore::maintenance`].
@@ -130,7 +130,7 @@ impl<L: StoreLayer> ChunkStore for Layered<L> {
         self.has(hashes)
     }
 
-    fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+    fn has_intact(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.has_checked(hashes)
     }
 
@@ -167,7 +167,7 @@ impl<L: StoreLayer> ChunkStore for Layered<L> {
         self.inner().session()
     }
 
-    fn pass_over(&self, lost: UnreadableRange) -> bool {
+    fn skip_unreadable(&self, lost: UnreadableRange) -> bool {
         self.note_lost(lost)
     }
 
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(layer.get(one.hash()).unwrap(), one);
         assert_eq!(layer.has_many(&[absent.hash(), one.hash()]).unwrap(), [false, true]);
         let asked = [absent.hash(), one.hash(), hashes[0]];
-        assert_eq!(layer.has_whole(&asked).unwrap(), [false, true, true]);
+        assert_eq!(layer.has_intact(&asked).unwrap(), [false, true, true]);
         let missing = layer.get_many(&[one.hash(), absent.hash()]).unwrap_err();
         assert!(matches!(missing, StoreError::Missing(hash) if hash == absent.hash()));
         assert_eq!(layer.store.chunk_count(), 1);

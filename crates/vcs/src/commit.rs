@@ -325,8 +325,8 @@ fn note_parents(
         let registered = registered.map(|value| system::commit_chunk(&value)).transpose()?;
         if registered == Some(*parent) {
             let before = Commit::decode(&snapshot.store().get(*parent)?)?.catalog;
-            transaction.note_held(*parent);
-            transaction.note_alike(commit.catalog.root, before.root);
+            transaction.note_shared(*parent);
+            transaction.note_similar(commit.catalog.root, before.root);
         }
     }
     Ok(())

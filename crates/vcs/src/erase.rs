@@ -247,8 +247,8 @@ impl Repository {
             if transaction.is_carried() {
                 // What branches and tags reach all members have.
                 let stay = commit.parents.iter().filter(|parent| !map.contains_key(*parent));
-                stay.for_each(|parent| transaction.note_held(*parent));
-                transaction.note_alike(catalog.root, commit.catalog.root);
+                stay.for_each(|parent| transaction.note_shared(*parent));
+                transaction.note_similar(catalog.root, commit.catalog.root);
             }
             let chunk = Commit { catalog, parents, ..commit }.encode();
             store.put_many_for(Lifetime::Lasting, std::slice::from_ref(&chunk))?;

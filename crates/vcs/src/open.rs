@@ -66,7 +66,7 @@ pub fn open_with_slots(
 ) -> Result<Frond, Error> {
     let frond = Frond::open_with_slots(machine, options, Layer, slots)?;
     lead(&frond)?;
-    frond.unstage_left()?;
+    frond.remove_left_staging()?;
     Ok(frond)
 }
 

@@ -4,8 +4,8 @@
 //!    whole is put into a store of its own (*what is left*), beside a copy of the log. The damaged
 //!    directory is only read.
 //! 2. What is left is opened as a data directory, by a store that passes over parts of trees that
-//!    can't be read ([`frond_store::ChunkStore::pass_over`]) and notes them. The log is replayed up
-//!    to what is damaged of it.
+//!    can't be read ([`frond_store::ChunkStore::skip_unreadable`]) and notes them. The log is
+//!    replayed up to what is damaged of it.
 //! 3. Commits all of whose chunks are whole go to the new directory as they are, with their names.
 //!    One that isn't is left out: the commits after it are those of a shallow clone, and what came
 //!    before it gets a tag. A branch's HEAD is the last whole commit of its first parents' line.

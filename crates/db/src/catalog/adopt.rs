@@ -109,7 +109,7 @@ pub fn adopt(
         TreeRef::Committed(tree) => {
             adopted = true;
             // It is HEAD's, which is on all members of a set.
-            transaction.note_held(tree.root);
+            transaction.note_shared(tree.root);
             let id = database.frond().engine().reserve_tree_id();
             transaction.set_base(id, tree)?;
             Ok::<TreeId, Error>(id)

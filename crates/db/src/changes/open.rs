@@ -155,7 +155,7 @@ impl Frond {
         after_invalidation: bool,
     ) -> Result<ResumePoint, Error> {
         let (place, of) = token::decode(given.view())?;
-        if of != era || !self.engine().may_have_been_horizon(place.sequence) {
+        if of != era || !self.engine().is_possible_horizon(place.sequence) {
             let message = "Resume of change stream was not possible, as the resume token is of \
                            another data directory, or of a time before this one was restored";
             return Err(Error::invalid(Code::ChangeStreamHistoryLost, message));

@@ -136,7 +136,7 @@ impl Validator {
     ///
     /// # Errors
     /// What reading failed with; as [`Validator::check`], but for a refusal.
-    pub fn passes_by(&self, large: &Large, document: DocumentBuf) -> Result<bool, Error> {
+    pub fn matches_in_pieces(&self, large: &Large, document: DocumentBuf) -> Result<bool, Error> {
         let filter = self.filter.clone().with_large(large);
         let document = large.open_document(&filter.needed_paths(), document)?;
         self.passes_filter(&filter, document.view())

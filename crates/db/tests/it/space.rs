@@ -95,7 +95,7 @@ fn collect(frond: &Frond) -> u64 {
 
 /// Takes all that is free, as another program would.
 fn fill_by_others(disk: &SimDisk, frond: &Frond) {
-    let free = frond.engine().room().expect("a disk that tells").free;
+    let free = frond.engine().disk_status().expect("a disk that tells").free;
     disk.set_contents("somebody's", &vec![7; free as usize]);
 }
 
@@ -109,7 +109,7 @@ fn what_deletes_works_on_a_full_disk_and_gives_space_back() {
             let mut frond = open(&disk, RESERVE);
             let case = format!("{how}, restart {restart}, others {others}");
             frond.engine().hold_reserve();
-            assert!(frond.engine().room().expect("told").held > 0, "{case}");
+            assert!(frond.engine().disk_status().expect("told").held > 0, "{case}");
             let count = fill(&frond, &mut random, 0);
             rest(&frond);
             if others {
@@ -134,7 +134,7 @@ fn what_deletes_works_on_a_full_disk_and_gives_space_back() {
             assert!(after < CAPACITY / 8, "{case}: {after} are left");
             assert_eq!(all(&shop, "things"), "[]", "{case}");
             if others {
-                assert!(frond.engine().room().expect("told").free > CAPACITY / 4, "{case}");
+                assert!(frond.engine().disk_status().expect("told").free > CAPACITY / 4, "{case}");
             }
             let again = fill(&frond, &mut random, 0);
             assert!(again > count / 3 * if others { 1 } else { 2 }, "{case}: {again} of {count}");
@@ -164,7 +164,7 @@ fn refused_inserts_take_nothing_from_what_gives_space_back() {
         frond.engine().hold_reserve();
         fill_by_others(&disk, &frond);
         // What was free is taken as known for 20 ms.
-        assert_eq!(frond.engine().room().expect("told").free, 0, "{case}");
+        assert_eq!(frond.engine().disk_status().expect("told").free, 0, "{case}");
         for first in 100..103 {
             assert!(insert(&base, &batch(&mut random, first * 16)).is_err(), "{case}: full");
         }
@@ -197,7 +197,7 @@ fn what_grows_is_refused_and_reads_go_on() {
     shop.insert("others", &[document! { "_id": 1_i32 }], true, Durability::Synced).expect("room");
     shop.create_branch("side", None).expect("room");
     let count = fill(&frond, &mut random, 0);
-    let room = frond.engine().room().expect("told");
+    let room = frond.engine().disk_status().expect("told");
     assert!(room.is_short() && room.free > RESERVE / 3, "{room:?}");
     assert_eq!(shop.commit("all", "Ada").expect_err("it grows").code, Code::OutOfDiskSpace);
     let spec = document! { "key": &document! { "k": 1_i32 } };
@@ -235,7 +235,7 @@ fn temporary_files_leave_what_is_held_back() {
     rest(&frond);
     let sort = "[{'$match': {'k': {'$lt': 5}}}, {'$sort': {'noise': 1}}, {'$project': {'k': 1}}]";
     let sorted = || super::support::aggregate(&shop, Some("things"), sort);
-    let room = frond.engine().room().expect("told");
+    let room = frond.engine().disk_status().expect("told");
     assert!(room.is_short() && room.free > RESERVE / 3, "{room:?}");
     assert_eq!(sorted().expect_err("it grows").code, Code::OutOfDiskSpace);
     assert_eq!(frond.temporary_disk_bytes(), 0);
@@ -316,7 +316,7 @@ fn no_order_of_giving_back_is_a_trap() {
                         let options = ReclaimOptions { thorough, ..ReclaimOptions::default() };
                         // It may find no room; but what others need to give back must stay.
                         let _ = frond_vcs::reclaim(&frond, undo, options);
-                        let room = frond.engine().room().expect("told");
+                        let room = frond.engine().disk_status().expect("told");
                         assert!(reserve / 64 < room.free, "{case}: {room:?}");
                     }
                 }
@@ -334,7 +334,7 @@ fn no_order_of_giving_back_is_a_trap() {
                 shop(&frond).drop_database().expect("dropped");
             }
             let after = collect(&frond);
-            let room = frond.engine().room().expect("told");
+            let room = frond.engine().disk_status().expect("told");
             assert!(!room.is_short(), "seed {seed}, round {round}: {after} stored, {room:?}");
             assert!(after < capacity / 8, "seed {seed}, round {round}: {after} stored");
             frond.engine().check().expect("whole");

@@ -45,17 +45,17 @@ impl Shared {
     /// # Errors
     /// The disk is as full as it may be.
     fn admit_growth(&self, bytes: u64) -> Result<(), EngineError> {
-        let Some(room) = self.space.for_growth(bytes) else { return Ok(()) };
+        let Some(room) = self.space.status_for_growth(bytes) else { return Ok(()) };
         if room.has_beside_reserve(self.waiting_bytes()) {
             return Ok(());
         }
         if self.give_up_kept(self.waiting_bytes())? {
             return Ok(());
         }
-        if self.space.room().is_some_and(|room| !room.is_spent()) {
+        if self.space.disk_status().is_some_and(|room| !room.is_spent()) {
             self.write_what_waits(room.reserve / WAITING_SHARE)?;
         }
-        match self.space.room() {
+        match self.space.disk_status() {
             Some(room) if room.is_short() => Err(refusal(room).into()),
             _ => Ok(()),
         }
@@ -67,14 +67,14 @@ impl Shared {
     /// # Errors
     /// The disk is too full even for that.
     fn admit_giving_back(&self, bytes: u64) -> Result<(), EngineError> {
-        self.space.make_way();
+        self.space.release_reserve();
         let is_full = |room: &DiskStatus| room.is_full_for(bytes);
-        if !self.space.for_growth(bytes).is_some_and(|room| is_full(&room)) {
+        if !self.space.status_for_growth(bytes).is_some_and(|room| is_full(&room)) {
             return Ok(());
         }
         self.give_up_kept(bytes)?;
         self.write_what_waits(0)?;
-        match self.space.room().filter(is_full) {
+        match self.space.disk_status().filter(is_full) {
             Some(room) => Err(refusal(room).into()),
             None => Ok(()),
         }
@@ -89,7 +89,7 @@ impl Shared {
         let no_spares = self.recycled.none();
         let _no_spares = no_spares.map_err(|error| StoreError::io("a spare of the log", error))?;
         self.trim_log_to(0)?;
-        Ok(self.space.room().is_some_and(|room| room.has_beside_reserve(bytes)))
+        Ok(self.space.disk_status().is_some_and(|room| room.has_beside_reserve(bytes)))
     }
 
     /// Bytes of memtables that aren't flushed.

@@ -79,7 +79,7 @@ impl Shared {
         drop(insertion);
         match group.wait_while(keep_going) {
             Some(Outcome::Durable) => Ok(sequence),
-            Some(Outcome::Recheck) => self.look(sequence, durability).map(|()| sequence),
+            Some(Outcome::Recheck) => self.recheck(sequence, durability).map(|()| sequence),
             None => Err(EngineError::Unawaited),
         }
     }

@@ -6,7 +6,7 @@
 //!    layer above has ([`PREFIX`]), so that every member keeps the piece, over crashes and
 //!    collections.
 //! 2. The transaction itself carries the rest, and the keys go behind it, whatever became of it.
-//! 3. Keys that an ended process left go when the next one leads ([`Shared::unstage_left`]).
+//! 3. Keys that an ended process left go when the next one leads ([`Shared::remove_left_staging`]).
 //!
 //! So a transaction may name any amount, in the memory of one piece.
 
@@ -136,7 +136,7 @@ impl Shared {
     ///
     /// # Errors
     /// As a commit's: they stay until another process leads.
-    pub fn unstage_left(&self) -> Result<usize, EngineError> {
+    pub fn remove_left_staging(&self) -> Result<usize, EngineError> {
         let keys = self.left_by_others()?;
         let count = keys.len();
         self.delete_keys(keys).map(|()| count)

@@ -14,19 +14,19 @@ use crate::transaction::Durability;
 
 impl Shared {
     /// Finds out in the queue what became of `sequence`, and waits until it is as durable as asked.
-    pub(super) fn look(
+    pub(super) fn recheck(
         &self,
         sequence: Sequence,
         durability: Durability,
     ) -> Result<(), EngineError> {
-        self.look_while(sequence, durability, &|| true)
+        self.recheck_while(sequence, durability, &|| true)
     }
 
     /// As `look`; where the log lies in a bucket, as long as `keep_going` says so.
     ///
     /// # Errors
     /// What became of it; [`EngineError::Unawaited`] if `keep_going` says no before that is known.
-    pub(crate) fn look_while(
+    pub(crate) fn recheck_while(
         &self,
         sequence: Sequence,
         durability: Durability,

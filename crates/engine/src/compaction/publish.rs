@@ -280,7 +280,7 @@ impl Shared {
         if self.kept.bytes() == 0 {
             return Ok(());
         }
-        let room = self.space.room();
+        let room = self.space.disk_status();
         let bytes_max = match room {
             _ if !self.kept.is_on() => 0,
             Some(room) if room.is_short() => 0,

@@ -36,7 +36,7 @@ const NEVER: Duration = Duration::from_secs(3600);
 
 /// Tracks how idle an engine is.
 pub(crate) struct IdleCollection {
-    look_every: Duration,
+    check_interval: Duration,
     looked: Instant,
     visible: Sequence,
     /// How many looks it takes until it is quiet, if none finds anything.
@@ -51,7 +51,7 @@ impl IdleCollection {
     pub fn new(shared: &Shared) -> IdleCollection {
         let millis = shared.options.quiet_millis.map(|millis| millis / u64::from(QUIET_LOOKS));
         IdleCollection {
-            look_every: millis.map_or(NEVER, |millis| Duration::from_millis(millis.max(1))),
+            check_interval: millis.map_or(NEVER, |millis| Duration::from_millis(millis.max(1))),
             looked: steady_now(),
             visible: shared.current().1,
             left: QUIET_LOOKS,
@@ -60,13 +60,13 @@ impl IdleCollection {
     }
 
     /// How often it is to be looked.
-    pub fn look_every(&self) -> Duration {
-        self.look_every
+    pub fn check_interval(&self) -> Duration {
+        self.check_interval
     }
 
     /// Looks, if it is time to.
     fn look(&mut self, shared: &Shared) {
-        if self.looked.elapsed() < self.look_every {
+        if self.looked.elapsed() < self.check_interval {
             return;
         }
         self.looked = steady_now();
@@ -99,12 +99,12 @@ impl IdleCollection {
     /// is tried again after more was written.
     ///
     /// # Errors
-    /// As [`Shared::pack_while`].
+    /// As [`Shared::repack_while`].
     pub fn pack_if_due(&mut self, shared: &Shared) -> Result<bool, EngineError> {
         if !self.is_due(shared) {
             return Ok(false);
         }
-        let packed = shared.pack_while(&mut || !self.is_over(shared));
+        let packed = shared.repack_while(&mut || !self.is_over(shared));
         if !matches!(packed, Ok(false)) {
             self.written = Some(shared.store.counters().bytes_written);
         }
@@ -117,8 +117,8 @@ impl Shared {
     /// two steps. Returns whether it came to its end.
     ///
     /// # Errors
-    /// As [`Engine::pack_while`](crate::Engine::pack_while).
-    pub fn pack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
+    /// As [`Engine::repack_while`](crate::Engine::repack_while).
+    pub fn repack_while(&self, keep_going: &mut dyn FnMut() -> bool) -> Result<bool, EngineError> {
         self.flush()?;
         self.fold_in_steps_while(&mut 0, keep_going)?;
         let options = ReclaimOptions {

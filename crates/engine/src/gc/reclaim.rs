@@ -90,7 +90,7 @@ impl Shared {
             // What leases keep would stay on the disk.
             self.current.forget_past();
         }
-        self.space.make_way();
+        self.space.release_reserve();
         let _collecting = Headroom::Collection.enter();
         if options.thorough || options.purge {
             // Bases that are published only because newer ones aren't yet would be kept.
@@ -273,7 +273,7 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
     let mut quiet = IdleCollection::new(shared);
     for look in 1u64.. {
-        if !shared.signals.pause(LOOK_EVERY.min(quiet.look_every())) {
+        if !shared.signals.pause(LOOK_EVERY.min(quiet.check_interval())) {
             return;
         }
         if let Some(age) = age {

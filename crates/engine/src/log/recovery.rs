@@ -41,7 +41,7 @@ pub(crate) trait Replay {
 
     /// Is told that segment `number` is missing, behind all that are there. Whether to go on
     /// without.
-    fn pass_over(&mut self, number: SegmentNumber) -> bool;
+    fn skip_unreadable(&mut self, number: SegmentNumber) -> bool;
 }
 
 /// The segments that must exist.
@@ -78,7 +78,7 @@ pub(crate) fn replay(
     let disk = &*machine.disk;
     let first = expected.first;
     let numbers = find_segments(disk, expected.kept, first)?;
-    if numbers.is_empty() && expected.has_first && !replay.pass_over(first) {
+    if numbers.is_empty() && expected.has_first && !replay.skip_unreadable(first) {
         return Err(missing(first).into());
     }
     let previous = SegmentEnd::default();
@@ -100,7 +100,7 @@ pub(crate) fn replay(
                 read_records(&mut segment, &mut last_sequence, replay)?;
             }
             let next = number.next();
-            if segment.is_followed()? && !replay.pass_over(next) {
+            if segment.is_followed()? && !replay.skip_unreadable(next) {
                 return Err(missing(next).into());
             }
             segment.make_durable()?;

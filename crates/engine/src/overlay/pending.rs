@@ -415,7 +415,7 @@ impl StoreLayer for StoreWithPending {
     /// As `has`: a chunk that is packed here was read again there.
     fn has_checked(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.pack(hashes.iter().copied())?;
-        self.store.has_whole(hashes)
+        self.store.has_intact(hashes)
     }
 
     fn put(&self, hint: Option<Lifetime>, chunks: &[Chunk]) -> Result<(), StoreError> {

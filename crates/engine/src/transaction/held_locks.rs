@@ -77,7 +77,7 @@ impl HeldLocks {
         since: Option<Sequence>,
     ) -> Result<(), EngineError> {
         let conflict = || EngineError::Conflict { tree, key: key.to_vec() };
-        if self.is_beaten() {
+        if self.has_lost() {
             // The caller went on in spite of it.
             return Err(conflict());
         }
@@ -126,7 +126,7 @@ impl HeldLocks {
         Err(EngineError::Conflict { tree, key: key.to_vec() })
     }
 
-    fn is_beaten(&self) -> bool {
+    fn has_lost(&self) -> bool {
         self.blocked.is_some() || self.stale.is_some() || self.is_deadlocked
     }
 
@@ -145,13 +145,14 @@ impl HeldLocks {
         self.stale = None;
     }
 
-    /// Goes on in spite of what was written since the snapshot, until `regard` is given that.
-    pub fn disregard_stale(&mut self) -> Option<Sequence> {
+    /// Goes on in spite of what was written since the snapshot, until `require_visible` is given
+    /// that.
+    pub fn ignore_stale(&mut self) -> Option<Sequence> {
         self.stale.take()
     }
 
     /// Which transaction's writes a snapshot must show, beside what is known already.
-    pub fn regard(&mut self, stale: Option<Sequence>) {
+    pub fn require_visible(&mut self, stale: Option<Sequence>) {
         self.stale = self.stale.max(stale);
     }
 

@@ -87,7 +87,7 @@ impl Transaction {
     /// As [`Transaction::refresh_snapshot`], with no wait: it sees queued commits too
     /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)), until it moves again. What it finds
     /// there may be told once [`Transaction::await_shown`] returns, or if the same would be told
-    /// without it ([`Transaction::foresee`]).
+    /// without it ([`Transaction::dry_run`]).
     ///
     /// # Errors
     /// [`EngineError::Withdrawn`] if what it saw queued until now was refused.
@@ -120,8 +120,8 @@ impl Transaction {
 
     /// Runs a statement as if nothing had been written since the snapshot, and undoes it: to learn
     /// what it would have been answered. What it locks stays locked.
-    pub fn foresee<T>(&mut self, run: impl FnOnce(&mut Transaction) -> T) -> T {
-        let stale = self.held_locks.disregard_stale();
+    pub fn dry_run<T>(&mut self, run: impl FnOnce(&mut Transaction) -> T) -> T {
+        let stale = self.held_locks.ignore_stale();
         let statement = self.begin_statement();
         let found = run(self);
         self.undo_statement(statement);
@@ -129,7 +129,7 @@ impl Transaction {
             // Not worth a wait.
             self.unblock();
         }
-        self.held_locks.regard(stale);
+        self.held_locks.require_visible(stale);
         found
     }
 

@@ -259,7 +259,7 @@ fn run(mut random: Random, met: &mut Met) {
             0 => drop(engine.checkpoint()),
             1 => drop(engine.fold(&engine.snapshot(), &[tree])),
             2 => drop(collect(&engine, &mut random)),
-            9 => drop(engine.pack_while(&mut || !random.one_in(30))),
+            9 => drop(engine.repack_while(&mut || !random.one_in(30))),
             3 | 4 => rotting.rot(&mut random, met),
             5 => rotting.check(&engine, met),
             6 | 7 => rotting.disk.crash_after(random.below(30) as u64),
@@ -338,7 +338,7 @@ fn what_was_packed_is_whole_before_what_it_was_packed_from_goes() {
         let mut has_flipped = false;
         let crashes_in = random.one_in(2).then(|| random.below(60) as u64);
         crashes_in.into_iter().for_each(|operations| disk.crash_after(operations));
-        let packed = engine.pack_while(&mut || {
+        let packed = engine.repack_while(&mut || {
             let has_moved = moved < engine.store().counters().bytes_moved;
             let new = packs().into_iter().rfind(|name| !old.contains(name));
             if let Some(name) = new.filter(|_| has_moved && !has_flipped) {

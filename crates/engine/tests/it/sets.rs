@@ -221,7 +221,7 @@ impl Set {
         self.check(self.leader);
         let engine = self.engine(self.leader).clone();
         engine.lead();
-        engine.unstage_left().unwrap();
+        engine.remove_left_staging().unwrap();
         assert_eq!(engine.snapshot().count(TreeId::SYSTEM).unwrap(), 0, "half-staged");
         self.note(self.now.clone());
     }
@@ -521,7 +521,7 @@ fn a_transaction_names_more_than_an_entry_carries() {
     assert_eq!(set.engine(1).snapshot().count(TreeId::SYSTEM).unwrap(), 1);
     // All have it: nothing of it travels again.
     let mut again = put_large(&engine);
-    again.note_held(chunks_of(&parts).last().unwrap().hash());
+    again.note_shared(chunks_of(&parts).last().unwrap().hash());
     again.commit(Durability::Synced).unwrap();
     let entries = set.agreed.entries.lock().unwrap().clone();
     assert!(entries.last().unwrap().len() < 1 << 10);

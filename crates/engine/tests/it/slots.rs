@@ -79,7 +79,7 @@ impl Node {
         let engine = Engine::open_in_set(&machine, engine, order)?;
         slots.replay(&mut |entry| engine.apply(SetEntry::decode(&entry)?))?;
         engine.lead();
-        engine.unstage_left()?;
+        engine.remove_left_staging()?;
         if !tiered.is_log_begun() {
             engine.send_all()?;
         }

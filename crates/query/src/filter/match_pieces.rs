@@ -21,7 +21,7 @@ impl Filter {
     ///
     /// # Errors
     /// What `reach` fails with.
-    pub fn passes_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
+    pub fn matches_in_pieces<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
         let run = Run::new(&self.variables);
         let told = pieces::node(&self.root, &run, reach)?;
         Ok(told.filter(|_| !run.has_failed()))
@@ -32,7 +32,7 @@ impl Filter {
     ///
     /// # Errors
     /// What `reach` fails with.
-    pub fn position_by<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
+    pub fn position_in_pieces<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
         let run = Run::new(&self.variables);
         let told = position::of_node(&self.root, &run, &mut InPieces(reach))?;
         Ok(told.filter(|_| !run.has_failed()))

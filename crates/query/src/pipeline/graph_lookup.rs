@@ -16,7 +16,7 @@ use frond_store::budget::Reservation;
 use super::Documents;
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{ask_on_way, set_path};
-use super::stage::{Context, Rows, Stage};
+use super::stage::{Cardinality, Context, Stage};
 use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
@@ -134,8 +134,8 @@ impl Stage for GraphLookup {
         asked
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Same
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Same
     }
 }
 

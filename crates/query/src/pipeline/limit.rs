@@ -6,7 +6,7 @@ use frond_doc::Value;
 
 use super::Documents;
 use super::parse::{StageParser, one};
-use super::stage::{Context, Rows, Stage};
+use super::stage::{Cardinality, Context, Stage};
 use crate::error::QueryError;
 use crate::expression::failure;
 use crate::large::NeededPaths;
@@ -29,8 +29,8 @@ impl Stage for Limit {
         NeededPaths::default()
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Limit(self.0)
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Limit(self.0)
     }
 }
 

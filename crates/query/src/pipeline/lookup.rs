@@ -19,7 +19,7 @@ use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::parse::{StageParser, failed_to_parse, one};
 use super::set_path::{ask_on_way, set_path};
-use super::stage::{Context, Rows, Stage};
+use super::stage::{Cardinality, Context, Stage};
 use super::{Documents, Pipeline};
 use crate::code::Code;
 use crate::error::QueryError;
@@ -100,8 +100,8 @@ impl Stage for Lookup {
         asked
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Same
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Same
     }
 }
 

@@ -8,7 +8,7 @@ use super::Documents;
 use super::parallel::Division;
 use super::parse::StageParser;
 use super::rows::{Input, Pass, Passed, Rows, Visit};
-use super::stage::{Context, Stage, asked_ahead};
+use super::stage::{Context, Stage, needed_ahead};
 use crate::error::QueryError;
 use crate::expression::failure;
 use crate::filter::{Filter, near_not_allowed};
@@ -31,7 +31,7 @@ impl Stage for Match {
                 let passes = filter.try_matches(document.view())?;
                 Ok(passes.then(|| document.clone()))
             };
-            return Ok(asked_ahead(input, memory, ask));
+            return Ok(needed_ahead(input, memory, ask));
         }
         Ok(Box::new(input.filter_map(move |document| {
             let document = match document {

@@ -7,7 +7,7 @@ use frond_doc::DocumentBuf;
 
 use super::field_positions::TouchedPaths;
 use super::geo_near::GeoNear;
-use super::stage::{Counter, Rows, Stage};
+use super::stage::{Cardinality, Counter, Stage};
 use crate::error::QueryError;
 use crate::expression::{NotedConstant, Variables, compute, undefined};
 use crate::filter::Filter;
@@ -98,7 +98,8 @@ impl Pipeline {
     /// them whole.
     pub fn chooses_only(&self) -> bool {
         let passes = |stage: &Arc<dyn Stage>| {
-            stage.filter().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
+            stage.filter().is_some()
+                || matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_))
         };
         self.stages.iter().all(passes)
     }
@@ -123,7 +124,8 @@ impl Pipeline {
     /// The first stage that does more than choose, if it only counts, and how many are before it.
     pub(super) fn counter(&self) -> Option<(usize, &dyn Counter)> {
         let only_chooses = |stage: &&Arc<dyn Stage>| {
-            stage.order().is_some() || matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_))
+            stage.order().is_some()
+                || matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_))
         };
         let place = self.stages.iter().take_while(only_chooses).count();
         Some((place, self.stages.get(place)?.counter()?))
@@ -137,7 +139,7 @@ impl Pipeline {
                 needs.extend(order.fields.iter().map(|field| field.path.clone()));
             } else if let Some(filter) = stage.filter() {
                 needs.extend(filter.paths()?.into_iter().map(str::to_owned));
-            } else if !matches!(stage.rows(), Rows::Skip(_) | Rows::Limit(_)) {
+            } else if !matches!(stage.cardinality(), Cardinality::Skip(_) | Cardinality::Limit(_)) {
                 needs.extend(stage.needs()?);
                 return Some(needs);
             }
@@ -157,15 +159,18 @@ impl Pipeline {
     pub fn leading_skip(&self) -> u64 {
         let (order, _) = self.leading_order();
         let first = self.stages.get(usize::from(order.is_some()));
-        match first.map(|stage| stage.rows()) {
-            Some(Rows::Skip(count)) if !self.counts_only() => count as u64,
+        match first.map(|stage| stage.cardinality()) {
+            Some(Cardinality::Skip(count)) if !self.counts_only() => count as u64,
             _ => 0,
         }
     }
 
     /// Has a first `$skip` pass over `count` fewer.
     pub fn skip_fewer(&mut self, count: u64) {
-        let Some(Rows::Skip(all)) = self.stages.first().map(|stage| stage.rows()) else { return };
+        let Some(Cardinality::Skip(all)) = self.stages.first().map(|stage| stage.cardinality())
+        else {
+            return;
+        };
         let left = all.saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         let stage = self.stages.remove(0);
         if 0 < left {
@@ -211,11 +216,11 @@ impl Pipeline {
 pub(super) fn wanted(stages: &[Arc<dyn Stage>]) -> Option<usize> {
     let mut skipped: usize = 0;
     for stage in stages {
-        match stage.rows() {
-            Rows::Same => {}
-            Rows::Skip(count) => skipped = skipped.saturating_add(count),
-            Rows::Limit(count) => return Some(skipped.saturating_add(count)),
-            Rows::Other => return None,
+        match stage.cardinality() {
+            Cardinality::Same => {}
+            Cardinality::Skip(count) => skipped = skipped.saturating_add(count),
+            Cardinality::Limit(count) => return Some(skipped.saturating_add(count)),
+            Cardinality::Other => return None,
         }
     }
     None

@@ -7,10 +7,10 @@ use frond_doc::{Document, DocumentBuf, Value};
 use super::Documents;
 use super::parallel::Division;
 use super::parse::{StageParser, one};
-use super::rows::{Input, Pass, Passed, Rows as Lent, Visit};
+use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::shape::Shape;
 use super::shape_parse;
-use super::stage::{Context, Rows, Stage, asked_ahead};
+use super::stage::{Cardinality, Context, Stage, needed_ahead};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
 use crate::large::NeededPaths;
@@ -30,14 +30,14 @@ impl Stage for Project {
             let memory = variables.memory().clone();
             let ask =
                 move |document: &DocumentBuf| self.0.apply(document.view(), &variables).map(Some);
-            return Ok(asked_ahead(input, memory, ask));
+            return Ok(needed_ahead(input, memory, ask));
         }
         Ok(Box::new(input.map(move |document| self.0.apply(document?.view(), &variables))))
     }
 
     fn run_over<'a>(
         self: Arc<Self>,
-        rows: Box<dyn Lent + 'a>,
+        rows: Box<dyn Rows + 'a>,
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         if self.0.runs_scripts() {
@@ -63,8 +63,8 @@ impl Stage for Project {
         Some(&self.0)
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Same
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Same
     }
 }
 
@@ -79,7 +79,7 @@ impl Pass for Shaping {
         visit(self.stage.0.apply(document, &self.variables)?.view())
     }
 
-    fn next(&self, rows: &mut dyn Lent) -> Result<Option<DocumentBuf>, QueryError> {
+    fn next(&self, rows: &mut dyn Rows) -> Result<Option<DocumentBuf>, QueryError> {
         let mut made = None;
         rows.visit(&mut |document| {
             made = Some(self.stage.0.apply(document, &self.variables)?);

@@ -19,7 +19,7 @@ use crate::filter::Filter;
 pub(super) const CONDITIONS_MAX: usize = 1_000;
 
 /// Moves conditions as far to the front as they may go.
-pub(super) fn settle(stages: &mut Vec<Arc<dyn Stage>>) {
+pub(super) fn push_down(stages: &mut Vec<Arc<dyn Stage>>) {
     let mut position = 1;
     while position < stages.len() {
         position += advance(stages, position);

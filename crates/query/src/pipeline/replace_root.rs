@@ -7,7 +7,7 @@ use frond_doc::{Document, DocumentBuf, Value};
 use super::Documents;
 use super::parallel::Division;
 use super::parse::{StageParser, one};
-use super::stage::{Context, Rows, Stage};
+use super::stage::{Cardinality, Context, Stage};
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_depth, failure};
 use crate::large::NeededPaths;
@@ -34,8 +34,8 @@ impl Stage for ReplaceRoot {
         Division::Each
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Same
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Same
     }
 }
 

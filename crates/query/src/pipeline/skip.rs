@@ -7,7 +7,7 @@ use frond_doc::Value;
 use super::Documents;
 use super::limit::count;
 use super::parse::{StageParser, one};
-use super::stage::{Context, Rows, Stage};
+use super::stage::{Cardinality, Context, Stage};
 use crate::error::QueryError;
 use crate::large::NeededPaths;
 
@@ -42,8 +42,8 @@ impl Stage for Skip {
         Some(Arc::new(Skip(count)))
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Skip(self.0)
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Skip(self.0)
     }
 }
 

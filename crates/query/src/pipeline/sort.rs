@@ -7,9 +7,9 @@ use frond_doc::Value;
 use super::Documents;
 use super::parallel::{Division, ParallelStage, PartialResult, of_same_stage};
 use super::parse::{StageParser, one};
-use super::rows::{Input, Rows as Lent};
+use super::rows::{Input, Rows};
 use super::sorter::{Sorted, Sorter};
-use super::stage::{Context, Rows, Stage, lazily};
+use super::stage::{Cardinality, Context, Stage, lazily};
 use crate::error::QueryError;
 use crate::examined;
 use crate::expression::failure;
@@ -32,7 +32,7 @@ impl Stage for Sort {
 
     fn run_over<'a>(
         self: Arc<Self>,
-        rows: Box<dyn Lent + 'a>,
+        rows: Box<dyn Rows + 'a>,
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
@@ -46,8 +46,8 @@ impl Stage for Sort {
         Some(&self.0)
     }
 
-    fn rows(&self) -> Rows {
-        Rows::Other
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Other
     }
 
     fn division(self: Arc<Self>) -> Division {

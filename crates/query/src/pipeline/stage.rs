@@ -7,7 +7,7 @@ use frond_doc::DocumentBuf;
 
 use super::geo_near::GeoNear;
 use super::parallel::Division;
-use super::rows::{Input, Rows as Lent};
+use super::rows::{Input, Rows};
 use super::shape::Shape;
 use super::{Collections, Documents, Resources};
 use crate::error::QueryError;
@@ -52,7 +52,7 @@ impl Context {
 
 /// How many documents a stage gives for those that it gets.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rows {
+pub(super) enum Cardinality {
     /// One for each.
     Same,
     /// All but so many at the beginning.
@@ -76,7 +76,7 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// themselves, the others get documents of their own.
     fn run_over<'a>(
         self: Arc<Self>,
-        rows: Box<dyn Lent + 'a>,
+        rows: Box<dyn Rows + 'a>,
         context: &Context,
     ) -> Result<Input<'a>, QueryError> {
         Ok(Input::Documents(self.run(Input::Rows(rows).into_documents(), context)?))
@@ -140,8 +140,8 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     }
 
     /// How many documents come out.
-    fn rows(&self) -> Rows {
-        Rows::Other
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Other
     }
 
     /// How it may run over parts of its documents at once.

@@ -57,7 +57,9 @@ fn position_in(
     if !large.has_met() {
         return Ok(filter.matches_position(document).1);
     }
-    if let Some(told) = filter.position_by(&mut |path, visit| large.reach(document, path, visit))? {
+    if let Some(told) =
+        filter.position_in_pieces(&mut |path, visit| large.reach(document, path, visit))?
+    {
         return Ok(told);
     }
     let opened = large.opened(&filter.needed_paths_by_element(), document)?;

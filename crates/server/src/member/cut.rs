@@ -30,7 +30,7 @@ pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
         std::thread::sleep(LOOK_EVERY);
         if !has_led && replica.is_primary() {
             has_led = true;
-            unstage_left(replica, server);
+            remove_left_staging(replica, server);
         }
         purging::purge_if_wanted(replica, running, server, log);
         if 0 < passed_over {
@@ -44,8 +44,8 @@ pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
     }
 }
 
-fn unstage_left(replica: &Replica, server: &Shared) {
-    match server.frond.unstage_left() {
+fn remove_left_staging(replica: &Replica, server: &Shared) {
+    match server.frond.remove_left_staging() {
         Ok(0) => {}
         Ok(count) => {
             replica.tell(&format!("removed what a former leader left half-staged: {count} chunks"))

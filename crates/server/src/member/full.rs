@@ -19,7 +19,7 @@ const NEAR_ENTRIES: u64 = 256;
 
 /// Whether a server's disk has no room for what grows.
 pub fn is_full(server: &Shared) -> bool {
-    server.frond.engine().room().is_some_and(|room| room.is_short())
+    server.frond.engine().disk_status().is_some_and(|room| room.is_short())
 }
 
 /// How it is with a leader's disk.

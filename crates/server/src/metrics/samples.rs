@@ -309,7 +309,7 @@ fn write_store(text: &mut Text, server: &Shared) {
         text.one(name, kind, help, count);
     }
     write_tier(text, server);
-    let Some(room) = server.frond.engine().room() else { return };
+    let Some(room) = server.frond.engine().disk_status() else { return };
     for (name, help, bytes) in [
         ("frond_disk_bytes", "The disk's size.", room.disk),
         ("frond_disk_free_bytes", "Free space on the disk.", room.free),

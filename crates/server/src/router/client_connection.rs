@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::forward::{Refusal, forward};
 use super::frames::{self, Socket};
 use super::login::{self, Identity};
-use super::route::{self, LocalCommand, Route, way};
+use super::route::{self, LocalCommand, Route, route_for};
 use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
 use super::scatter_gather::scatter_gather;
 use super::shared::Shared;
@@ -138,7 +138,7 @@ impl ClientConnection {
         let end = Instant::now() + LEADER_WAIT_MAX;
         let mut table = self.table(ask).await?;
         loop {
-            let line = match way(ask, message, &table)? {
+            let line = match route_for(ask, message, &table)? {
                 Route::LocalCommand(own) => return self.answer_own(own, message, ask).await,
                 Route::Broadcast(each) => {
                     let (shared, identity) = (&self.shared, self.identity.as_ref());
@@ -171,7 +171,7 @@ impl ClientConnection {
             };
             // A move that was taken back has stopped it, too.
             let has_moved = [&now, &next, &later].into_iter().any(holds)
-                || way(ask, message, &later).is_ok_and(|way| !way.is_line(&line));
+                || route_for(ask, message, &later).is_ok_and(|route_for| !route_for.is_line(&line));
             match (outcome, has_moved) {
                 // A branch that its users have closed.
                 (Verdict::PerhapsMoved, false) => {
@@ -262,14 +262,14 @@ impl ClientConnection {
         }
         Ok(match own {
             LocalCommand::Hello => Answer::Body(self.hello(ask).await),
-            LocalCommand::Ping => Answer::Body(local_answers::well()),
+            LocalCommand::Ping => Answer::Body(local_answers::ok_reply()),
             LocalCommand::IsDbGrid => Answer::Body(local_answers::is_db_grid(&self.shared)),
             LocalCommand::ServerStatus => Answer::Body(local_answers::status(&self.shared)),
             LocalCommand::SaslStart => self.begin_login(message, ask).await?,
             LocalCommand::SaslContinue => self.go_on_with_login(message).await?,
             LocalCommand::LogOut => {
                 (self.identity, self.login) = (None, None);
-                Answer::Body(local_answers::well())
+                Answer::Body(local_answers::ok_reply())
             }
             LocalCommand::KillOp => self.kill(ask).await?,
             LocalCommand::EndTransaction => self.end_transaction(message, ask).await?,

@@ -57,7 +57,7 @@ pub(super) fn all_mechanisms() -> DocumentBuf {
 }
 
 /// An answer that says no more than that all is well.
-pub(super) fn well() -> DocumentBuf {
+pub(super) fn ok_reply() -> DocumentBuf {
     document! { "ok": 1.0 }
 }
 

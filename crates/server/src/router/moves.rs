@@ -14,7 +14,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_query::Code;
 use tokio::sync::watch;
 
-use super::local_answers::well;
+use super::local_answers::ok_reply;
 use super::login::Identity;
 use super::mover::Mover;
 use super::routed_request::RoutedRequest;
@@ -92,7 +92,7 @@ pub(super) async fn run(
     let mut end = begin(shared, identity, database, to)?;
     let ended = end.wait_for(Option::is_some).await;
     match ended.ok().and_then(|ended| ended.clone()) {
-        Some(ended) => ended.map(|()| well()),
+        Some(ended) => ended.map(|()| ok_reply()),
         None => Err(Error::internal("the move has ended without a word")),
     }
 }

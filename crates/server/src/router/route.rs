@@ -154,7 +154,11 @@ fn known(name: &str) -> Option<Known> {
 ///
 /// # Errors
 /// `CommandNotSupported` for what a router can't do; `IllegalOperation` for what needs two lines.
-pub(super) fn way(ask: &RoutedRequest<'_>, message: &[u8], table: &Table) -> Result<Route, Error> {
+pub(super) fn route_for(
+    ask: &RoutedRequest<'_>,
+    message: &[u8],
+    table: &Table,
+) -> Result<Route, Error> {
     match known(ask.name) {
         Some(Known::LocalCommand(own)) => return Ok(Route::LocalCommand(own)),
         Some(Known::Broadcast(each)) => return Ok(Route::Broadcast(each)),

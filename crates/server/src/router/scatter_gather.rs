@@ -12,7 +12,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use super::forward::{Refusal, forward_within};
 use super::frames::without_moment;
 use super::line::Line;
-use super::local_answers::well;
+use super::local_answers::ok_reply;
 use super::login::Identity;
 use super::moves::is_asked_for;
 use super::route::Broadcast;
@@ -58,7 +58,7 @@ pub(super) async fn gather(
         }
     }
     Ok(match each {
-        Broadcast::Sessions | Broadcast::Users => well(),
+        Broadcast::Sessions | Broadcast::Users => ok_reply(),
         Broadcast::Databases => databases(&collected, table),
         Broadcast::Operations => operations(&collected, shared, ask),
         Broadcast::Rows => rows(&collected, ask),
@@ -85,7 +85,7 @@ async fn one_by_one(
         }
         first.get_or_insert(answer);
     }
-    Ok(first.unwrap_or_else(well))
+    Ok(first.unwrap_or_else(ok_reply))
 }
 
 fn read(answer: Option<Vec<u8>>) -> Result<DocumentBuf, Refusal> {

@@ -64,14 +64,14 @@ impl ChunkStore for LocalStore {
         Ok(self.find_and_touch(hashes)?.iter().map(Option::is_some).collect())
     }
 
-    fn has_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
-        self.find_whole(hashes)
+    fn has_intact(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+        self.find_intact(hashes)
     }
 
     fn put_many_for(&self, lifetime: Lifetime, chunks: &[Chunk]) -> Result<(), StoreError> {
         self.check_poison()?;
         let names: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
-        let present = self.find_whole(&names)?;
+        let present = self.find_intact(&names)?;
         let mut seen = HashSet::with_hasher(NameHasherBuilder);
         let absent = chunks.iter().zip(present).filter(|(_, present)| !present);
         let absent: Vec<&Chunk> =

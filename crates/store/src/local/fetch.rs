@@ -38,7 +38,7 @@ impl LocalStore {
     /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept,
     /// as they are.
     pub(super) fn fetch_for_lookup(&self, hash: ChunkHash) -> Result<EntryLookup, StoreError> {
-        self.read_whole(hash, |pack, at| self.read_for_lookup(hash, pack, at))
+        self.read_intact(hash, |pack, at| self.read_for_lookup(hash, pack, at))
     }
 
     fn read_for_lookup(
@@ -76,7 +76,7 @@ impl LocalStore {
 
     /// The chunk, and all that are in its frame.
     fn fetch_frame(&self, hash: ChunkHash) -> Result<(Chunk, Vec<Chunk>), StoreError> {
-        self.read_whole(hash, |pack, at| {
+        self.read_intact(hash, |pack, at| {
             let chunks = self.read_frame(pack, at)?;
             let chunk = pick(pack, u64::from(at.place.offset), &chunks, hash)?;
             Ok((chunk, chunks))
@@ -124,7 +124,7 @@ impl LocalStore {
             match fetch_run(&self.buffers, run, naming, take) {
                 // One of them; and perhaps it is healed by then.
                 Err(StoreError::Damaged { .. }) => run.iter().try_for_each(|(_, _, hash)| {
-                    self.read_whole(*hash, |pack, at| {
+                    self.read_intact(*hash, |pack, at| {
                         let chunks = self.read_frame_named(pack, at, naming)?;
                         pick(pack, u64::from(at.place.offset), &chunks, *hash)?;
                         Ok(chunks)

@@ -1,7 +1,7 @@
 //! Healing: a stored frame is read again before another good copy of its chunks is discarded, and
 //! set aside if it is damaged.
 //!
-//! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_whole`]
+//! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_intact`]
 //!    first. It reads the frames from their files, those that lie near each other by one read, and
 //!    looks at their checksums. A checksum binds a frame's bytes to the names of its chunks, so
 //!    nothing is decompressed.
@@ -42,7 +42,7 @@ type Wanted = (Arc<Pack>, Location, usize);
 impl LocalStore {
     /// Tells for each of `hashes` whether its chunk is there and whole, and notes that this was
     /// told. What isn't whole is set aside.
-    pub(super) fn find_whole(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
+    pub(super) fn find_intact(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         loop {
             let found = self.find_and_touch(hashes)?;
             let is_there = found.iter().map(Option::is_some).collect();
@@ -78,7 +78,7 @@ impl LocalStore {
         for run in super::fetch::runs(&wanted, |(_, at, _)| at) {
             self.check_run(hashes, run, &mut damaged)?;
         }
-        damaged.retain(|(hash, pack, damage)| !comes_whole(pack, damage.at.place, *hash));
+        damaged.retain(|(hash, pack, damage)| !reads_intact(pack, damage.at.place, *hash));
         let any = !damaged.is_empty();
         for (hash, pack, damage) in damaged {
             self.set_aside(hash, &pack, damage);
@@ -140,7 +140,7 @@ impl LocalStore {
         }
         let mut finding = damage.of(hash);
         let put = |chunk: Chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok();
-        if self.cached_whole(hash).is_some_and(put) {
+        if self.cached_intact(hash).is_some_and(put) {
             finding.what.push_str("; it is healed, from memory");
         } else if self.other_copy(hash, &damage.at).is_some_and(put) {
             finding.what.push_str("; it is healed, from another copy");
@@ -190,7 +190,7 @@ impl LocalStore {
     }
 
     /// The chunk, if the cache has it and it hashes to its name.
-    fn cached_whole(&self, hash: ChunkHash) -> Option<Chunk> {
+    fn cached_intact(&self, hash: ChunkHash) -> Option<Chunk> {
         let cached = self.cache.get(hash)?;
         let again = Chunk::from_encoded(cached.encoded().clone(), ("the cache", 0)).ok()?;
         (again.hash() == hash).then_some(again)
@@ -198,7 +198,7 @@ impl LocalStore {
 
     /// Does `read` with where `hash` lies. What it finds damaged there is fetched again if it comes
     /// from beyond the disk, and then set aside; if that heals it, it is read once more.
-    pub(super) fn read_whole<T>(
+    pub(super) fn read_intact<T>(
         &self,
         hash: ChunkHash,
         read: impl Fn(&Arc<Pack>, &Location) -> Result<T, StoreError>,
@@ -309,7 +309,7 @@ fn places(pack: &Pack, bytes: u64, hash: ChunkHash) -> Vec<FrameOffset> {
 }
 
 /// Whether a chunk that was read damaged is whole when it is fetched again from beyond the disk.
-fn comes_whole(pack: &Pack, place: FrameOffset, hash: ChunkHash) -> bool {
+fn reads_intact(pack: &Pack, place: FrameOffset, hash: ChunkHash) -> bool {
     let read = || {
         let chunks = read_frame(pack, place, Naming::ByHash)?;
         pick(pack, u64::from(place.offset), &chunks, hash)

@@ -102,7 +102,7 @@ fn what_is_damaged_is_absent_until_it_is_put_again() {
         let store = open(&disk).unwrap();
         let victim = random.choose(&chunks).clone();
         let (file, offset) = damage(&disk, &victim, &mut random);
-        let whole = store.has_whole(&chunks.iter().map(Chunk::hash).collect::<Vec<_>>()).unwrap();
+        let whole = store.has_intact(&chunks.iter().map(Chunk::hash).collect::<Vec<_>>()).unwrap();
         for (chunk, whole) in chunks.iter().zip(whole) {
             assert_eq!(whole, *chunk != victim);
         }
@@ -189,7 +189,7 @@ fn what_the_cache_has_heals_at_once() {
     let store = sealed(&disk, &chunks);
     assert_eq!(store.get(chunks[1].hash()).unwrap(), chunks[1]);
     damage(&disk, &chunks[1], &mut Random::new(1));
-    assert_eq!(store.has_whole(&[chunks[1].hash()]).unwrap(), [true]);
+    assert_eq!(store.has_intact(&[chunks[1].hash()]).unwrap(), [true]);
     assert_eq!(store.counters().damages_found, 1);
     let findings = store.take_findings();
     assert!(findings[0].what.ends_with("; it is healed, from memory"), "{findings:?}");
@@ -294,7 +294,7 @@ fn an_index_names_no_frame_that_was_set_aside_before() {
     store.put_many(&chunks).unwrap();
     let hashes: Vec<_> = chunks.iter().map(Chunk::hash).collect();
     collect(&store, &hashes, false);
-    assert_eq!(store.has_whole(&hashes).unwrap(), [true; 3]);
+    assert_eq!(store.has_intact(&hashes).unwrap(), [true; 3]);
     assert_eq!(store.counters().damages_found, 1, "{:?}", store.take_findings());
 }
 
@@ -313,7 +313,7 @@ fn what_another_pack_has_heals_at_once() {
     // An opening takes the first that it meets.
     let store = open(&disk).unwrap();
     assert_eq!(damage(&disk, &chunks[1], &mut Random::new(1)).0, "00000000.pack");
-    assert_eq!(store.has_whole(&hashes).unwrap(), [true; 3]);
+    assert_eq!(store.has_intact(&hashes).unwrap(), [true; 3]);
     let findings = store.take_findings();
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(findings[0].what.ends_with("; it is healed, from another copy"), "{findings:?}");

@@ -470,7 +470,7 @@ fn who_takes_over_knows_what_was_damaged_when_it_was_sent() {
     let contents = first.disk.contents("00000000.pack").unwrap();
     let at = contents.windows(32).position(|window| window == lost.0).unwrap();
     first.disk.flip_bit("00000000.pack", (at as u64 + 36) * 8);
-    assert_eq!(store.has_whole(&[lost]).unwrap(), [false]);
+    assert_eq!(store.has_intact(&[lost]).unwrap(), [false]);
     swap(&store, chunks[31].hash()).unwrap();
     second.take_over = true;
     let taken = second.open().unwrap();

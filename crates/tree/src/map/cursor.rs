@@ -12,7 +12,7 @@
 //! beyond the bounds or the parent's last child.
 //!
 //! *Damage* ends a cursor, unless the store says that it is passed over
-//! ([`ChunkStore::pass_over`]): then the next child is gone on with.
+//! ([`ChunkStore::skip_unreadable`]): then the next child is gone on with.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -112,7 +112,7 @@ impl Cursor {
         if let Some(root) = self.unread_root.take() {
             match MapNode::load(&*self.store, root) {
                 Ok(node) => self.enter(node),
-                Err(error) => self.pass_over(Some(root), None, error)?,
+                Err(error) => self.skip_unreadable(Some(root), None, error)?,
             }
         }
         loop {
@@ -150,7 +150,7 @@ impl Cursor {
                 Ok(child) => self.enter(child),
                 Err(error) => {
                     let chunk = step.node.child_hash(position);
-                    self.pass_over(Some(chunk), Some(position), error)?;
+                    self.skip_unreadable(Some(chunk), Some(position), error)?;
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Cursor {
 
     /// Goes on behind the child at `position` of the last interior node, or the root, if the store
     /// says so.
-    fn pass_over(
+    fn skip_unreadable(
         &self,
         chunk: Option<ChunkHash>,
         position: Option<usize>,
@@ -173,7 +173,7 @@ impl Cursor {
             count: child.map(|child| child.summary.count),
             why: error.to_string(),
         };
-        if is_damage(&error) && self.store.pass_over(lost) { Ok(()) } else { Err(error) }
+        if is_damage(&error) && self.store.skip_unreadable(lost) { Ok(()) } else { Err(error) }
     }
 
     /// The last key before the child at `position` of the last interior node.

@@ -14,7 +14,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime, Session};
 
 use crate::remote::image::ImageSource;
-use crate::remote::mend::has_whole;
+use crate::remote::mend::has_intact;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 
 /// An image whose chunks are all here, durably. They are kept until it is dropped.
@@ -32,7 +32,7 @@ struct FromImage<'a> {
 
 impl Endpoint for FromImage<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        has_whole(&**self.store, hashes)
+        has_intact(&**self.store, hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {

@@ -20,7 +20,7 @@ use crate::history;
 use crate::refs::branch_move::BranchMove;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
-use crate::remote::mend::has_whole;
+use crate::remote::mend::has_intact;
 use crate::remote::{RefUpdate, Remote, RemoteState, admit};
 use crate::repository::Repository;
 use crate::state::BranchState;
@@ -121,7 +121,7 @@ impl Remote for DataRemote {
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        has_whole(&**self.frond.engine().store(), hashes)
+        has_intact(&**self.frond.engine().store(), hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {

@@ -24,7 +24,7 @@ use crate::refs::ref_name;
 use crate::refs::reflog::{RefChange, RefWhy};
 use crate::refs::tag;
 use crate::remote::data::{ensure_repository, other_lineage, register};
-use crate::remote::mend::has_whole;
+use crate::remote::mend::has_intact;
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 use crate::remote::{ORIGIN, Remote, RemoteState, admit, remote_record};
 use crate::repository::Repository;
@@ -77,7 +77,7 @@ struct Inwards<'a> {
 
 impl Endpoint for Inwards<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        has_whole(&*self.store, hashes)
+        has_intact(&*self.store, hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {

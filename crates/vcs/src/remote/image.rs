@@ -37,7 +37,7 @@ use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::{Chunk, ChunkHash, ChunkStore, Lifetime};
 
 use crate::remote::Remote;
-use crate::remote::mend::{has_whole, mend};
+use crate::remote::mend::{has_intact, mend};
 use crate::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 
@@ -217,7 +217,7 @@ struct FromPlain<'a> {
 
 impl Endpoint for FromPlain<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        has_whole(&*self.store, hashes)
+        has_intact(&*self.store, hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {

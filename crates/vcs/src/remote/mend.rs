@@ -33,7 +33,7 @@ pub(crate) fn mend(
 }
 
 /// Tells for each of `hashes` whether `store` has its chunk, whole: it is read.
-pub(crate) fn has_whole(store: &dyn ChunkStore, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
+pub(crate) fn has_intact(store: &dyn ChunkStore, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
     let mut there = store.has_many(hashes)?;
     let known: Vec<ChunkHash> =
         hashes.iter().zip(&there).filter(|(_, there)| **there).map(|(hash, _)| *hash).collect();
@@ -62,7 +62,7 @@ struct Between<'a> {
 
 impl Endpoint for Between<'_> {
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        has_whole(&**self.to, hashes)
+        has_intact(&**self.to, hashes)
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {

@@ -20,7 +20,8 @@ impl Fetch<'_> {
             return Ok(None);
         }
         self.reader.read_pieces(|store| {
-            self.filter.passes_by(&mut |path, visit| large.visit_reached(store, path, visit))
+            self.filter
+                .matches_in_pieces(&mut |path, visit| large.visit_reached(store, path, visit))
         })
     }
 }

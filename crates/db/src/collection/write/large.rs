@@ -356,7 +356,7 @@ impl CollectionWriter<'_> {
     fn position_in(&self, large: &LargeDocument, filter: &Filter) -> Result<Option<usize>, Error> {
         let store = self.transaction.store();
         let told = filter
-            .position_by(&mut |path, visit| large.visit_reached(&store, path, visit))
+            .position_in_pieces(&mut |path, visit| large.visit_reached(&store, path, visit))
             .map_err(|error| damaged(&large.value(), error))?;
         if let Some(position) = told {
             return Ok(position);
@@ -474,7 +474,7 @@ impl CollectionWriter<'_> {
         let fields = after.shallow(store, None);
         let fields = fields.map_err(|error| damaged(&after.value(), error))?;
         let beside: Arc<dyn ChunkStore> = Arc::new(store.0.beside(everybodys));
-        validator.passes_by(&stored(&beside), fields)
+        validator.matches_in_pieces(&stored(&beside), fields)
     }
 
     /// The outermost fields that decide about entries of indexes; the whole document if all may.
@@ -503,7 +503,7 @@ fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chun
         return Ok(chunks);
     }
     let hashes: Vec<ChunkHash> = chunks.iter().map(Chunk::hash).collect();
-    let has = store.has_whole(&hashes)?;
+    let has = store.has_intact(&hashes)?;
     let lacking = hashes.iter().zip(has).filter(|(_, has)| !has).map(|(hash, _)| *hash);
     let new = with_ancestors(&chunks, lacking.collect());
     if bytes(&chunks) - bytes(&new) < STORED_BYTES_MIN {

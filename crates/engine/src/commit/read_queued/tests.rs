@@ -239,7 +239,7 @@ fn a_statement_is_foreseen_where_it_was_and_runs_again_ahead() {
             let found = has(two, "one").expect("readable");
             write(two, "one", 2).map(|()| found)
         };
-        assert!(matches!(two.foresee(run), Ok(false)));
+        assert!(matches!(two.dry_run(run), Ok(false)));
         assert!(!two.has_written(TREE, b"one"), "it is undone");
         let statement = two.begin_statement();
         assert!(matches!(run(&mut two), Err(EngineError::Conflict { .. })), "it is stale again");
@@ -270,7 +270,7 @@ fn what_is_foreseen_leaves_no_wait_behind() {
     let mut one = engine.begin_as(LockMode::Interactive);
     let mut two = engine.begin_as(LockMode::Interactive);
     write(&mut one, "one", 1).expect("no other has it");
-    let foreseen = two.foresee(|two| write(two, "one", 2));
+    let foreseen = two.dry_run(|two| write(two, "one", 2));
     assert!(matches!(foreseen, Err(EngineError::Conflict { .. })));
     assert!(two.blocked().is_none());
     write(&mut two, "two", 2).expect("it goes on");

@@ -79,7 +79,7 @@ fn append_store(answer: &mut DocumentBuilder, server: &Shared) {
 
 fn append_disk(answer: &mut DocumentBuilder, server: &Shared) {
     answer.begin_document("disk");
-    if let Some(room) = server.frond.engine().room() {
+    if let Some(room) = server.frond.engine().disk_status() {
         for (name, bytes) in [
             ("bytes", room.disk),
             ("bytesFree", room.free),
