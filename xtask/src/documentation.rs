@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_fail_says_so() {
+    fn fallible_functions_document_their_errors() {
         let code = "/// Told.\n///\n/// # Errors\n/// Then.\n#[must_use]\npub fn one() -> Result<(), E> {}\n\
                     /// Not.\npub fn two(\n    a: u8,\n) -> io::Result<u8> {}\n\
                     /// Can't fail.\npub fn three(f: impl Fn() -> Result<(), E>) -> Three {}\n\

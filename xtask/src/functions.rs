@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_body_is_found() {
+    fn functions_with_a_body_are_found() {
         let code = "trait A {\n    fn one(&self);\n    fn two(\n        &self,\n    ) -> u8;\n\n    \
                     fn three(&self) {\n        four()\n    }\n}\n\npub(crate) fn four() {}\n\n\
                     pub fn five(\n    a: u8,\n) -> u8 {\n    a\n}\n";

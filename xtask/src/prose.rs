@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_or_no_prose_stays() {
+    fn short_lines_and_other_blocks_stay() {
         let long = "x ".repeat(60);
         let page = format!(
             "# {long}\n| {long} |\n```\n{long}\n```\n\n    {long}\n    {long}\n> {long}\n\n- a\n\n      {long}\n\

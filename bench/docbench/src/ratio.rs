@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_is_noise_and_what_is_wrong_has_no_ratio() {
+    fn overlapping_ranges_are_noise_and_wrong_results_have_no_ratio() {
         let (one, other) =
             (row(Better::Higher, &[9.0, 10.0, 12.0]), row(Better::Higher, &[8.0, 11.0, 12.0]));
         assert!(Ratio::of(&one, &other).expect("both have figures").is_noise());

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_file_is_written_in_place() {
+    fn devices_and_pipes_are_written_in_place() {
         let mut full = WholeFile::begin(Path::new("/dev/full")).expect("opened");
         full.write_all(b"a").expect("buffered");
         assert_eq!(full.finish().expect_err("full").kind(), io::ErrorKind::StorageFull);

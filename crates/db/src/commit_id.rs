@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_id() {
+    fn strings_that_are_no_ids_are_refused() {
         let long = "0".repeat(33);
         for wrong in ["", "0123", "w".repeat(32).as_str(), "A".repeat(32).as_str(), &long] {
             assert_eq!(CommitId::parse(wrong), None, "{wrong}");

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date() {
+    fn strings_that_are_no_dates_are_refused() {
         let long = "1".repeat(65);
         for text in [
             "",

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_read_back_and_nothing_shorter_is() {
+    fn events_are_read_back_and_truncated_ones_refused() {
         let bytes = |text: &'static str| Bytes::from(text);
         let root = ChunkHash([5; HASH_BYTES]);
         let written = |content| EventContent::Written { tree: TreeId(2), key: bytes("k"), content };

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_goes_where_a_full_disk_is_opened() {
+    fn opening_a_full_disk_releases_the_reserve() {
         let disk = SimDisk::new(0);
         disk.limit_to(Some(1000));
         DiskReserve::open(&disk.machine(), Reserve::Bytes(480)).hold();

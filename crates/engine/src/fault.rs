@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_fault_is_told_once_whoever_comes_first() {
+    fn the_first_fault_is_reported_once_by_any_thread() {
         for sink_comes_first in [false, true] {
             let cell = FaultCell::default();
             let told: Arc<Mutex<Vec<String>>> = Arc::default();

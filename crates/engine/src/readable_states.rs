@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_shown_by_no_state() {
+    fn forgotten_moments_are_shown_by_no_state() {
         let first: Arc<State> = Arc::default();
         let mut held = ReadableStates::new(&first, at(1));
         drop(held.lease(&first, Duration::from_secs(60)));

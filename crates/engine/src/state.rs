@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn eras_that_nobody_can_ask_for_are_forgotten() {
+    fn unreachable_generations_are_forgotten() {
         check(&[0], &[5], &[0]);
         check(&[0, 3], &[5], &[3]);
         check(&[0, 3, 7], &[5], &[3, 7]);

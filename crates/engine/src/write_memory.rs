@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_takes_no_room_and_what_is_large_has_all() {
+    fn small_writes_take_no_memory_and_the_largest_may_take_all() {
         let memory = WriteMemory::new(4 * FREE_BYTES);
         let mut small = WriteReservation::default();
         assert_eq!(memory.grow(&mut small, FREE_BYTES, never), Ok(()));

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_requests_leave_is_lent_and_wanted_back_when_more_run() {
+    fn idle_cores_are_lent_and_reclaimed_when_more_requests_run() {
         let cores = Cores::of_count(3);
         let own = cores.enter();
         assert_eq!(cores.spare_count(), 2);

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_counted_once() {
+    fn taken_counts_start_again_at_zero() {
         take();
         add_counts(2, 3);
         note_sort();

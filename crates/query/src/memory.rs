@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_charged_is_given_back() {
+    fn charges_are_given_back() {
         let (budget, memory) = memory(8 << 20);
         let large = memory.charge_of(5 << 20).unwrap();
         let mut growing = memory.charge();
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_parsed_is_charged_as_long_as_the_request_lives() {
+    fn parsed_requests_are_charged_until_they_end() {
         let (budget, memory) = memory(8 << 20);
         memory.hold_parsed(100).unwrap();
         assert_eq!(budget.bytes(), 0);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_there_and_nothing_is_named_twice() {
+    fn differences_are_listed_and_no_name_twice() {
         let families = families();
         for (title, name, _) in DIFFERS {
             let family = families.iter().find(|family| family.title == *title).expect("a title");

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_script_may_take_is_set_aside_and_given_back() {
+    fn memory_of_a_script_is_reserved_and_given_back() {
         let budget = MemoryBudget::new(200 << 20);
         let memory =
             |bytes| RequestMemory::new(Reservation::new(bytes, Some(Arc::clone(&budget))), None);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reading_fails_with_comes_behind_what_was_read() {
+    fn a_read_error_comes_after_the_documents_before_it() {
         let memory = memory();
         let mut number = 0;
         let mut read = || {

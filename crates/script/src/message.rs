@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_known() {
+    fn unknown_messages_are_recognised() {
         for text in ["{}", r#"{"answers": [{"failed": "x"}]}"#, r#"{"answers": [1]}"#] {
             let message = parse(text).unwrap();
             assert!(Answers::read(message.view(), 1).is_none(), "{text}");

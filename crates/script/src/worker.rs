@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_ends_it() {
+    fn malformed_messages_end_the_worker() {
         for bytes in
             [&[5, 0, 0, 0, 0, 4][..], &[4, 0, 0, 0], &[0; 4], b"\x0c\0\0\0\x10a\0\x01\0\0\0\0"]
         {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed() {
+    fn leftovers_of_a_killed_process_are_removed() {
         let temp = TempDir::new();
         let (killed, listener) = announced(temp.path());
         drop(listener);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_holds_where_a_request_says_nothing_and_after_a_crash() {
+    fn defaults_apply_to_requests_without_concerns_and_survive_a_crash() {
         let disk = SimDisk::new(1);
         let frond = open(&disk);
         let defaults = Defaults::default();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_default_is_refused_and_changes_nothing() {
+    fn malformed_defaults_are_refused_and_change_nothing() {
         let frond = open(&SimDisk::new(1));
         let defaults = Defaults::default();
         let set = |read: Option<&DocumentBuf>, write: Option<&DocumentBuf>| {

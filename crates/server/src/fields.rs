@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_may_say_no() {
+    fn unsupported_options_may_be_false() {
         let empty = DocumentBuf::empty();
         for (value, passes) in [
             (Value::Boolean(false), true),

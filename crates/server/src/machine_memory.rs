@@ -182,7 +182,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_the_process_takes_is_measured() {
+    fn the_memory_of_the_process_is_measured() {
         let before = own_bytes().expect("Linux tells");
         let taken = vec![1_u8; 64 << 20];
         let after = own_bytes().expect("Linux tells");

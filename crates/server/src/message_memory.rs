@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_what_came_in() {
+    fn held_memory_is_that_of_received_messages() {
         let intake = MessageMemory::new(1_000);
         let mut hold = intake.take(100, never).expect("all is free");
         assert_eq!(hold.grow(&intake, 400, never), Ok(()));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_others_waiting_has_to_go_on() {
+    fn a_client_that_keeps_others_waiting_has_to_make_progress() {
         let intake = MessageMemory::new(1_000);
         let mut hold = intake.take(500, never).expect("all is free");
         hold.grow(&intake, 600, never).expect("the turn is free");

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_told_keeps_the_next_ones_from_waiting() {
+    fn after_a_failed_write_later_profiles_do_not_wait() {
         let profiler = Profiler::default();
         profiler.set("shop", Level::All);
         assert!(!profiler.is_paused());

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_always_the_same_nobody() {
+    fn an_unknown_user_always_gets_the_same_salt() {
         for mechanism in Mechanism::ALL {
             let ann = Credentials::of_unknown_user(mechanism, &[1; 32], "ann@shop");
             assert_eq!(ann, Credentials::of_unknown_user(mechanism, &[1; 32], "ann@shop"));

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_forgotten_when_nobody_uses_them() {
+    fn unused_sessions_are_forgotten() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         sessions.touch(ONE, now).expect("room");
         sessions.touch(SessionId::anonymous([2; 16]), now + Duration::from_secs(60)).expect("room");

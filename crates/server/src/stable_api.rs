@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_version_is_refused_strictly() {
+    fn strict_mode_refuses_commands_outside_the_version() {
         let strict = |command: &str| {
             let body = command.strip_suffix('}').expect("a document");
             check(&format!(r#"{body}, "apiVersion": "1", "apiStrict": true}}"#))

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten_and_nothing_else() {
+    fn usage_of_dropped_collections_is_forgotten() {
         let usage = Usage::default();
         for (database, collection) in
             [("shop", "a"), ("shop", "b"), ("shop@dev", "a"), ("shops", "a")]

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn who_must_go_on_waits_for_nobody() {
+    fn urgent_requests_do_not_wait() {
         let (workers, begun, begins) = pool(1);
         let first = talk(&workers, 0, &begun, false);
         assert_eq!(begins.recv(), Ok(0));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_gets_on_there_is_one_more_and_it_goes_again() {
+    fn a_blocked_pool_gets_one_more_thread_which_ends_again() {
         let (workers, begun, begins) = pool(1);
         let stuck = talk(&workers, 0, &begun, false);
         assert_eq!(begins.recv(), Ok(0));

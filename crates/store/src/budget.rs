@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_is_refused_and_what_was_given_stays() {
+    fn withheld_memory_is_refused_and_granted_memory_stays() {
         let budget = MemoryBudget::new(4 << 20);
         let reservation = || Reservation::new(100 << 20, Some(Arc::clone(&budget)));
         let (mut first, mut second) = (reservation(), reservation());

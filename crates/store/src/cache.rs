@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_by_weak_references_stays() {
+    fn chunks_used_by_weak_references_stay() {
         let cache = cache();
         let insert = |number| {
             let chunk = chunk(number, 0);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_is_given_back_at_once() {
+    fn withheld_cache_memory_is_given_back_at_once() {
         let cache = cache();
         (0..3_000).for_each(|number| cache.insert(chunk(number, 0)));
         let all = cache.cache.weight();
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn interior_nodes_that_somebody_has_stay() {
+    fn interior_nodes_in_use_stay() {
         let cache = cache();
         let nodes: Vec<Chunk> = (0..100).map(|number| chunk(number, 10)).collect();
         nodes.iter().for_each(|node| cache.insert(node.clone()));

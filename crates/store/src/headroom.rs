@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_can_hold_back_is_enough_for_what_gives_space_back_on_a_large_disk() {
+    fn the_reserve_file_suffices_for_deleting_on_a_large_disk() {
         let reserve = 1 << 30;
         let held = last_part(reserve) / 4;
         for headroom in [Headroom::Collection, Headroom::Essential] {

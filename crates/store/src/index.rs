@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_pack_goes_with_it() {
+    fn the_index_forgets_a_removed_pack() {
         let (one, two) = (PackNumber(1), PackNumber(2));
         let mut index = Index::default();
         let place = FrameOffset { offset: 16, bytes: 10 };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_elsewhere_meanwhile_is_not_set_aside() {
+    fn chunks_that_moved_meanwhile_are_not_set_aside() {
         let place = |offset| FrameOffset { offset, bytes: 10 };
         let at = |offset| {
             let (pack, place) = (PackNumber(1), place(offset));

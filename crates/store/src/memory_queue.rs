@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asked_first_is_served_first() {
+    fn the_first_waiter_is_served_first() {
         let budget = MemoryQueue::new(100);
         let all = take(&budget, 100);
         let served = Mutex::new(Vec::new());
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_is_for_nobody_but_the_only_one() {
+    fn withheld_memory_goes_only_to_a_single_request() {
         let budget = MemoryQueue::new(100);
         budget.withhold(70);
         let first = take(&budget, 30);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_holds_nobody_up() {
+    fn a_waiter_that_gives_up_holds_up_no_others() {
         let budget = MemoryQueue::new(100);
         let half = take(&budget, 50);
         std::thread::scope(|scope| {

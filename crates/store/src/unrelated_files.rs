@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_cut_off_beginning_leaves_is_not_foreign() {
+    fn files_of_an_interrupted_creation_are_not_unrelated() {
         for (name, expected) in [
             ("LOCK", false),
             ("MANIFEST.new", false),

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_side_changed_counts_and_equal_changes_agree() {
+    fn one_sided_changes_count_and_equal_changes_agree() {
         for (base, ours, theirs, agreed) in [
             (1, 1, 1, Some(1)),
             (1, 2, 1, Some(2)),

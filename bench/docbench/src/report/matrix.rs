@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_figure_says_why() {
+    fn a_missing_figure_says_why() {
         let results = example::results();
         let rows: Vec<&Row> = results.rows.iter().collect();
         let sides = Sides::new(&results, "one");

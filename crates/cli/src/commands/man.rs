@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_below_becomes_sections() {
+    fn later_paragraphs_become_sections() {
         let below = "Examples:\n  frond x -a\n  frond y '\\d'\n\nA note.\n.dotted\n\nMore.";
         let expected = ".SH EXAMPLES\n.nf\nfrond x \\-a\nfrond y \\(aq\\(rsd\\(aq\n.fi\n\
                         .SH NOTES\nA note.\n\\&.dotted\n.PP\nMore.\n";

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_is_decompressed() {
+    fn compressed_input_is_decompressed() {
         let zstd = |text: &str| zstd::stream::encode_all(text.as_bytes(), 1).expect("room");
         for (bytes, expected) in [
             (b"".to_vec(), ""),

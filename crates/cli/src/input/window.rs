@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_consumed_stays() {
+    fn unconsumed_bytes_stay() {
         let text: Vec<u8> = (0..100).collect();
         let mut window = Window::new(Drip(&text), 4, 16);
         let (mut seen, mut longest) = (Vec::new(), 0);

@@ -293,7 +293,7 @@ fn more_memory_than_the_machine_has_is_refused() {
 
 /// It would be taken for what this restore brings.
 #[test]
-fn what_a_killed_restore_left_is_no_hindrance() {
+fn leftovers_of_a_killed_restore_do_no_harm() {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
     frond(&directory, "backup backups").ok();

@@ -37,7 +37,7 @@ fn damage_is_found() {
 }
 
 #[test]
-fn what_is_dropped_gives_its_space_back() {
+fn dropping_gives_space_back() {
     let directory = Directory::new();
     frond(&directory, "tour --keep world").ok();
     let versions = frond(&directory, "log world --data world --json").ok();

@@ -67,7 +67,7 @@ fn a_patch_applies_elsewhere() {
 }
 
 #[test]
-fn what_is_too_large_for_a_row_is_told_by_its_size_and_applied() {
+fn a_value_too_large_for_a_row_is_shown_by_its_size_and_applied() {
     let directory = Directory::new();
     let documents = |letter: &str| {
         let of = |id: i32, bytes: usize| {
@@ -93,7 +93,7 @@ fn what_is_too_large_for_a_row_is_told_by_its_size_and_applied() {
 }
 
 #[test]
-fn what_conflicts_waits_as_a_merge_does() {
+fn a_conflicting_patch_waits_as_a_merge_does() {
     let directory = two();
     let ours = "{\"_id\":1,\"name\":\"lamp\",\"price\":40}";
     frond_with(&directory, "import -d store -c items --mode upsert --data other", ours).ok();
@@ -139,7 +139,7 @@ fn unique_keys_change_hands() {
 }
 
 #[test]
-fn what_is_no_whole_patch_is_refused() {
+fn incomplete_patches_are_refused() {
     let directory = two();
     change(&directory);
     let patch = std::fs::read_to_string(directory.path().join("cheaper.patch")).unwrap();

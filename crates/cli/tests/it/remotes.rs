@@ -58,7 +58,7 @@ fn the_page_about_remotes_is_true() {
 }
 
 #[test]
-fn what_is_in_use_is_told_how_to_be_reached() {
+fn a_directory_in_use_is_refused_with_its_address() {
     let directory = Directory::new();
     let _server =
         Server::start(&directory, "serve --listen 127.0.0.1:0 --remote-listen 127.0.0.1:0");

@@ -159,7 +159,7 @@ fn a_port_of_http_is_told_from_that_of_drivers() {
 }
 
 #[test]
-fn a_command_whose_notices_have_no_reader_ends_as_it_would() {
+fn a_command_ends_as_usual_if_its_notices_are_not_read() {
     let directory = Directory::new();
     directory.file("things.jsonl", "{\"_id\": 1}\n{\"_id\": 2}\n");
     frond(&directory, "import things.jsonl -d shop -c things").ok();

@@ -36,7 +36,7 @@ fn one_authors_commits_are_taken_back() {
 }
 
 #[test]
-fn what_others_changed_since_is_decided_and_the_same_command_goes_on() {
+fn later_changes_are_resolved_and_the_same_command_continues() {
     let directory = Directory::new();
     put(&directory, "ada", "{\"_id\":1,\"n\":1}\n{\"_id\":2,\"n\":1}");
     put(&directory, "agent", "{\"_id\":2,\"n\":2}");
@@ -54,7 +54,7 @@ fn what_others_changed_since_is_decided_and_the_same_command_goes_on() {
 
 /// What was taken back by hand, or never had an effect, keeps nothing else from being taken back.
 #[test]
-fn what_is_gone_already_is_passed_over() {
+fn an_undo_skips_what_is_gone_already() {
     let directory = Directory::new();
     put(&directory, "ada", "{\"_id\":1,\"n\":1}");
     put(&directory, "mallory", "{\"_id\":\"bad 1\"}");

@@ -309,7 +309,7 @@ fn fields_documents_and_tags_have_histories() {
 }
 
 #[test]
-fn what_was_done_can_be_undone() {
+fn every_change_of_a_ref_can_be_undone() {
     let directory = shop();
     upsert(&directory, "shop", "{\"_id\":3}");
     frond(&directory, "commit shop -m third").ok();
@@ -367,7 +367,7 @@ fn a_log_shows_what_names_its_commits_and_what_they_changed() {
 }
 
 #[test]
-fn what_waits_is_ended_by_the_word_it_began_with() {
+fn a_waiting_merge_is_ended_by_its_own_command() {
     let directory = shop();
     upsert(&directory, "shop", "{\"_id\":1,\"name\":\"lamp\",\"price\":25}");
     frond(&directory, "commit shop -m cheaper").ok();

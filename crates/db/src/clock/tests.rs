@@ -88,7 +88,7 @@ fn a_clock_that_is_corrected_within_an_hour_did_nothing() {
 }
 
 #[test]
-fn what_is_accepted_is_believed_either_way() {
+fn accepted_times_are_believed_in_both_directions() {
     let (clock, believed, begun) = known_clock();
     for accepted in [begun + 36_525 * DAY, begun, 0, begun - 3_650 * DAY] {
         clock.set(accepted);

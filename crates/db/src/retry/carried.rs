@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_elsewhere_is_not_done_again() {
+    fn writes_done_elsewhere_are_not_repeated() {
         let (source, target) = (open(), open());
         for session in 1..=5 {
             insert(&source, session, 3, &[i32::from(session)]).expect("inserted");

@@ -120,7 +120,7 @@ mod tests {
 
     /// Its chunk may come from elsewhere, by a push: what no build writes isn't believed.
     #[test]
-    fn what_is_in_another_order_or_has_more_trees_is_damaged() {
+    fn entries_in_another_order_or_with_more_trees_are_damage() {
         let indexes = vec![index("b"), index("a")];
         let entry = CatalogEntry::new(DocumentBuf::empty(), ChunkHash([2; 32]), indexes);
         let chunk = entry.encode();

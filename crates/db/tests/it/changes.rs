@@ -38,7 +38,7 @@ fn told(frond: &Frond, stream: &mut ChangeStream) -> Vec<String> {
 }
 
 #[test]
-fn what_expires_is_told() {
+fn expiry_is_an_event() {
     let frond = open();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let mut stream = watch(&shop, "things");
@@ -55,7 +55,7 @@ fn what_expires_is_told() {
 }
 
 #[test]
-fn a_relaxed_write_is_told_once_it_is_durable_and_tokens_outlive_the_stream() {
+fn a_relaxed_write_is_delivered_once_it_is_durable_and_tokens_outlive_the_stream() {
     let frond = open();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let mut stream = watch(&shop, "things");
@@ -202,7 +202,7 @@ fn logged(tells: bool, document: &DocumentBuf, write: impl Fn(&Database, u32)) -
 }
 
 #[test]
-fn what_is_told_of_large_documents_makes_the_log_hardly_longer() {
+fn events_of_large_documents_hardly_lengthen_the_log() {
     let large = large(1, 4 << 20);
     let push = |shop: &Database, round: u32| {
         let push = format!("{{'$push': {{'list': {round}}}}}");

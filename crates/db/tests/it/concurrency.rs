@@ -182,7 +182,7 @@ fn a_cursor_keeps_its_snapshot() {
 }
 
 #[test]
-fn what_replaces_trees_gets_its_turn_among_writers() {
+fn replacing_a_tree_gets_its_turn_among_writers() {
     let frond = open();
     let shop = frond.database("shop").expect("a proper name");
     insert(&shop, "source", "[{'_id': 'new'}]");

@@ -65,7 +65,7 @@ fn ranges_are_counted_without_being_read() {
 }
 
 #[test]
-fn what_was_written_is_looked_up_once() {
+fn written_keys_are_looked_up_once() {
     let shop = shop();
     let make = |id: i32| document! { "_id": id, "a": id % 1_000, "pad": "x" };
     let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
@@ -142,7 +142,7 @@ fn worded(filter: &str, expected: i64) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_not_counted_is_read() {
+fn ranges_without_counts_are_read() {
     let shop = shop();
     insert(&shop, "things", "[{'_id': 1, 'a': [1, 2]}, {'_id': 2, 'a': 2}, {'_id': 3, 'a': []}]");
     let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
@@ -231,7 +231,7 @@ fn a_skip_by_counts_is_right_under_writers() {
 
 /// What an index counts costs a plan nothing: a filter that most documents pass is asked of it.
 #[test]
-fn what_is_passed_over_by_counts_is_not_read() {
+fn skipping_by_counts_reads_no_documents() {
     let shop = shop();
     let make = |id: i32| document! { "_id": id, "a": (id * 7) % 1_000, "pad": "x" };
     let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");

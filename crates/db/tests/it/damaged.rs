@@ -400,7 +400,7 @@ fn a_capped_collection_goes_on_behind_a_damaged_document() {
 
 /// In files of a real directory.
 #[test]
-fn what_is_damaged_is_listed_by_branch_collection_and_id() {
+fn damage_is_listed_by_branch_collection_and_id() {
     let mut random = Random::fresh();
     let directory = std::env::temp_dir().join(format!("frond-damaged-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);

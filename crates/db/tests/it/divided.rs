@@ -372,7 +372,7 @@ fn parts_answer_what_one_thread_answers() {
 
 /// What reads little, or has no core beside its own, isn't divided.
 #[test]
-fn what_reads_much_is_divided_while_a_core_is_idle() {
+fn large_scans_are_divided_while_a_core_is_idle() {
     let options = FrondOptions { query_cores_max: Some(2), ..FrondOptions::default() };
     let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");
     let shop = Repository::open(&frond, "shop").expect("a proper name");

@@ -10,7 +10,7 @@ use crate::support::*;
 
 /// What names a few fields reads a few chunks, in whatever words, of a document of a thousand.
 #[test]
-fn what_names_a_few_fields_reads_a_few_chunks() {
+fn a_request_for_a_few_fields_reads_a_few_chunks() {
     let shop = unkept();
     assert_eq!(try_insert(&shop, "docs", &[document(1, 4_000_000)]).count, 1);
     insert(&shop, "replaced", "[{'_id': 1, 'k': 1}]");

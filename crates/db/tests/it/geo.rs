@@ -105,7 +105,7 @@ fn the_nearest_comes_first() {
 }
 
 #[test]
-fn what_is_no_place_is_not_filed() {
+fn values_that_are_no_places_are_not_indexed() {
     let shop = shop();
     index(&shop, "{'key': {'p': '2dsphere'}}");
     for (document, fits) in [

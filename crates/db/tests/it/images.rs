@@ -40,7 +40,7 @@ fn parts(event: &DocumentBuf, names: &[&str]) -> String {
 }
 
 #[test]
-fn what_documents_were_is_told_where_their_collection_keeps_it() {
+fn pre_images_are_delivered_where_the_collection_keeps_them() {
     let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
@@ -92,7 +92,7 @@ fn what_documents_were_is_told_where_their_collection_keeps_it() {
 /// `changeStreamOptions`: what is older isn't told, and is again once it isn't set any more, as
 /// long as the log has it.
 #[test]
-fn what_documents_were_is_told_for_so_long() {
+fn pre_images_expire() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());
     let mut options = FrondOptions::default();
     options.engine.changes =
@@ -144,7 +144,7 @@ fn what_documents_were_is_told_for_so_long() {
 
 /// Of few documents, which the log has one by one, and of many, which are read when they are told.
 #[test]
-fn what_documents_were_before_a_merge_is_told() {
+fn pre_images_of_a_merge_are_delivered() {
     for count in [5, 1_200] {
         let frond = open_with_changes();
         let shop = Repository::open(&frond, "shop").expect("a proper name");
@@ -188,7 +188,7 @@ fn what_documents_were_before_a_merge_is_told() {
 }
 
 #[test]
-fn what_is_not_kept_is_null_or_ends_the_stream() {
+fn a_missing_pre_image_is_null_or_ends_the_stream() {
     let frond = open_with_changes();
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let of = |full_document, before_change| {

@@ -217,7 +217,7 @@ fn check(case: &Case) {
 }
 
 #[test]
-fn an_answer_leaves_at_once_only_if_it_is_the_same_without_what_is_in_line() {
+fn an_answer_leaves_at_once_only_if_queued_commits_do_not_change_it() {
     let cases = [
         Case { first: raise, second: raise, expected: "1 changed", at_once: true },
         Case {

@@ -209,7 +209,7 @@ fn two_documents_with_one_key_end_a_build() {
 type Make = fn(&Database);
 
 #[test]
-fn what_is_created_after_a_transaction_began_is_no_conflict_with_its_first_write() {
+fn an_index_created_after_the_start_does_not_conflict_with_the_first_write() {
     let makes: [(&str, Make); 3] = [
         ("a collection", |shop| {
             shop.create_collection("things", json("{}").view()).expect("made");
@@ -243,7 +243,7 @@ fn what_is_created_after_a_transaction_began_is_no_conflict_with_its_first_write
 }
 
 #[test]
-fn what_was_read_before_it_was_created_is_a_conflict() {
+fn a_read_before_the_index_was_created_is_a_conflict() {
     let frond = open();
     let outside = frond.database("shop").expect("opens");
     insert(&outside, "others", "[{'_id': 1}]");

@@ -105,7 +105,7 @@ fn specifications() {
 
 /// As `compound_wildcard_index_validation.js` and `wildcard_validation.cpp` have it.
 #[test]
-fn what_a_wildcard_may_stand_beside() {
+fn fields_that_may_precede_a_wildcard() {
     for (key, projection, code) in [
         ("{'a': 1, 'b.$**': -1, 'c': 1}", "", 0),
         ("{'$**': 1}", "", 0),

@@ -415,7 +415,7 @@ fn positional_projections_equal_those_over_whole_documents() {
 }
 
 #[test]
-fn what_find_and_modify_shows_equals_what_it_shows_of_whole_documents() {
+fn find_and_modify_shows_pieces_as_it_shows_whole_documents() {
     let shop = filled();
     let whole = unkept();
     for document in documents() {
@@ -595,7 +595,7 @@ fn stored_documents_are_those_that_whole_ones_make() {
 
 /// `$out` onto its own source, with everything collected that nothing names.
 #[test]
-fn what_is_referred_to_is_not_collected() {
+fn referenced_pieces_are_not_collected() {
     let shop = filled();
     let set = "[{'$replaceWith': {'$setField': {'field': 'level', 'input': '$$ROOT', 'value': 8}}}, {'$out': 'docs'}]";
     for round in 0..3 {

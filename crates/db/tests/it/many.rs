@@ -102,7 +102,7 @@ fn an_update_that_moves_documents_ahead_of_itself_meets_each_once() {
 }
 
 #[test]
-fn what_takes_longer_than_memory_keeps_a_snapshot_meets_each_once_too() {
+fn an_update_that_outlives_its_snapshot_visits_each_document_once() {
     let little = || EngineOptions {
         memtable_bytes_max: 256 << 10,
         snapshots_bytes_max: 128 << 10,
@@ -129,7 +129,7 @@ fn what_takes_longer_than_memory_keeps_a_snapshot_meets_each_once_too() {
 }
 
 #[test]
-fn what_is_refused_ends_it_and_what_came_before_stays() {
+fn a_refused_document_ends_the_update_and_earlier_ones_stay() {
     let shop = filled();
     index(&shop, true);
     insert(&shop, "things", "[{'_id': -1, 'n': -7}]");
@@ -150,7 +150,7 @@ fn what_is_refused_ends_it_and_what_came_before_stays() {
 }
 
 #[test]
-fn what_is_told_to_stop_leaves_what_was_done() {
+fn a_stopped_update_keeps_what_was_done() {
     let shop = filled();
     let stopped = looked_at(&shop, 1000, |shop| match count(shop, "{'x': 1}") {
         0 => Ok(()),
@@ -185,7 +185,7 @@ fn a_delete_of_many_is_several_transactions() {
 
 /// Documents that are small where they are found and large once they are written.
 #[test]
-fn what_writes_much_for_few_documents_is_several_transactions_too() {
+fn large_writes_to_few_documents_are_several_transactions() {
     let shop = shop();
     insert(&shop, "things", "[{'_id': 1}, {'_id': 2}, {'_id': 3}, {'_id': 4}]");
     let between = Arc::new(AtomicUsize::new(0));
@@ -202,7 +202,7 @@ fn what_writes_much_for_few_documents_is_several_transactions_too() {
 }
 
 #[test]
-fn what_changed_meanwhile_and_passes_no_more_is_left_alone() {
+fn documents_that_no_longer_match_are_left_alone() {
     let shop = filled();
     let changed = AtomicU64::new(0);
     let looked = looked_at(&shop, 1000, move |shop| {
@@ -244,7 +244,7 @@ fn a_batch_goes_on_behind_what_is_run_in_parts() {
 }
 
 #[test]
-fn what_a_transaction_writes_is_charged() {
+fn writes_of_a_transaction_are_charged() {
     let options =
         FrondOptions { stages_memory_bytes_max: Some(8 << 20), ..FrondOptions::default() };
     let frond = frond_vcs::open_on(&SimDisk::new(1).machine(), options).expect("opens");

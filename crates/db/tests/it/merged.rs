@@ -198,7 +198,7 @@ fn copies_in_another_database_are_what_whole_documents_would_be() {
 
 /// What is merged stays when its source is gone, and was never in packs before.
 #[test]
-fn what_is_merged_outlives_its_source() {
+fn merged_documents_outlive_their_source() {
     let (shop, other) = databases();
     for round in 0..3 {
         put(&shop, "docs", &sources());

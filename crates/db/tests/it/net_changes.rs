@@ -71,7 +71,7 @@ fn shorts(events: &[DocumentBuf]) -> Vec<String> {
 }
 
 #[test]
-fn what_differs_is_told_and_then_what_comes() {
+fn net_changes_come_first_and_then_new_ones() {
     for commits in [true, false] {
         let frond = open_with_changes();
         let shop = shop(&frond);
@@ -129,7 +129,7 @@ fn each_token_of_what_differs_leads_on() {
 }
 
 #[test]
-fn what_documents_were_at_the_commit_is_told() {
+fn pre_images_are_those_of_the_commit() {
     let frond = open_with_changes();
     let shop = shop(&frond);
     change(&shop);
@@ -150,7 +150,7 @@ fn what_documents_were_at_the_commit_is_told() {
 }
 
 #[test]
-fn what_leads_nowhere_is_refused() {
+fn tokens_without_a_place_are_refused() {
     let frond = open_with_changes();
     let shop = shop(&frond);
     shop.create_branch("other", None).expect("made");

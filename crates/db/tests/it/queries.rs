@@ -182,7 +182,7 @@ fn hints() {
 }
 
 #[test]
-fn what_is_skipped_by_counts_is_what_reading_skips() {
+fn skipping_by_counts_skips_the_same_documents_as_reading() {
     let frond = open();
     let shop = frond.database("shop").expect("a proper name");
     let documents: Vec<String> =

@@ -180,7 +180,7 @@ fn hinted_indexes_are_scanned_whole() {
 }
 
 #[test]
-fn what_becomes_capped_stays_as_it_was() {
+fn converting_to_capped_keeps_the_documents() {
     let shop = shop();
     let options =
         "{'collation': {'locale': 'de', 'strength': 1}, 'validator': {'a': {'$gt': 'b'}}}";
@@ -198,7 +198,7 @@ fn what_becomes_capped_stays_as_it_was() {
 }
 
 #[test]
-fn what_becomes_capped_may_be_interrupted_and_nothing_has_changed() {
+fn an_interrupted_conversion_to_capped_changes_nothing() {
     let shop = shop();
     let documents: Vec<String> = (0..20).map(|id| format!("{{'_id': {id}}}")).collect();
     insert(&shop, "things", &format!("[{}]", documents.join(", ")));
@@ -227,7 +227,7 @@ fn what_becomes_capped_may_be_interrupted_and_nothing_has_changed() {
 
 /// Whatever a command of versions loses to, it ends when it is told to.
 #[test]
-fn what_loses_to_others_again_and_again_may_be_interrupted() {
+fn repeated_conflicts_can_be_interrupted() {
     let shop = shop();
     insert(&shop, "things", "[{'_id': 1}]");
     let tries = std::sync::Arc::new(AtomicUsize::new(0));
@@ -404,7 +404,7 @@ fn the_nearest_and_texts_are_found_in_views() {
 
 /// What a `$lookup`'s stages draw by chance is drawn for each document, however deep it stands.
 #[test]
-fn what_is_random_is_drawn_for_each_document() {
+fn random_values_are_drawn_for_each_document() {
     let shop = shop();
     let documents: Vec<String> = (0..40).map(|id| format!("{{'_id': {id}}}")).collect();
     insert(&shop, "things", &format!("[{}]", documents.join(",")));

@@ -100,7 +100,7 @@ fn fill_by_others(disk: &SimDisk, frond: &Frond) {
 }
 
 #[test]
-fn what_deletes_works_on_a_full_disk_and_gives_space_back() {
+fn deletes_work_on_a_full_disk_and_give_space_back() {
     for how in ["delete", "drop", "drop database"] {
         for (restart, others) in [(false, false), (true, false), (false, true), (true, true)] {
             let mut random = Random::new(7);
@@ -188,7 +188,7 @@ fn refused_inserts_take_nothing_from_what_gives_space_back() {
 
 /// Beside deletes: index builds, commits and updates are refused as inserts are, reads go on.
 #[test]
-fn what_grows_is_refused_and_reads_go_on() {
+fn growth_is_refused_and_reads_go_on() {
     let mut random = Random::new(3);
     let disk = SimDisk::new(1);
     disk.limit_to(Some(CAPACITY));
@@ -248,7 +248,7 @@ fn temporary_files_leave_what_is_held_back() {
 
 /// What is kept is told: how much, why and until when; and it goes when it needn't be kept.
 #[test]
-fn what_is_kept_to_be_undone_is_told() {
+fn space_kept_for_undo_is_reported() {
     let frond = open(&SimDisk::new(1), 0);
     let mut random = Random::new(5);
     let shop = shop(&frond);

@@ -51,7 +51,7 @@ fn stocked() -> Repository {
 }
 
 #[test]
-fn what_is_searched_for_is_found() {
+fn searches_find_the_documents() {
     let shop = stocked();
     for (filter, expected) in [
         ("{'$text': {'$search': 'java coffee shop'}}", vec![1, 3, 5]),
@@ -84,7 +84,7 @@ fn what_is_searched_for_is_found() {
 }
 
 #[test]
-fn what_no_index_can_answer_is_refused() {
+fn searches_without_an_index_are_refused() {
     let shop = shop();
     let search = "{'$text': {'$search': 'java'}}";
     assert_eq!(refused(&shop, search), 27, "there is no collection");

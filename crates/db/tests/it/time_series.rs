@@ -258,7 +258,7 @@ fn points_expire_by_their_time() {
 }
 
 #[test]
-fn what_is_written_by_out_is_a_time_series() {
+fn out_writes_a_time_series() {
     let shop = series(OPTIONS);
     try_insert(&shop, "points", &points(&["'a'", "'b'", "'c'", "'d'", "'e'"]));
     insert(&shop, "plain", "[{'_id': 1}]");

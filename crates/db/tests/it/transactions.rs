@@ -14,7 +14,7 @@ use frond_vcs::Repository;
 use crate::support::*;
 
 #[test]
-fn what_a_transaction_wrote_is_there_at_once_or_never() {
+fn a_transaction_is_visible_as_a_whole_or_never() {
     let frond = open();
     let outside = Repository::open(&frond, "shop").expect("opens");
     insert(&outside, "things", "[{'_id': 1}]");
@@ -63,7 +63,7 @@ fn a_database_that_is_dropped_takes_what_transactions_add_with_it() {
 }
 
 #[test]
-fn what_replaces_collections_is_no_statement() {
+fn replacing_a_collection_is_refused_in_a_transaction() {
     let frond = open();
     insert(&Repository::open(&frond, "shop").expect("opens"), "things", "[{'_id': 1}]");
     let transaction = frond.begin();
@@ -204,7 +204,7 @@ fn a_cursor_goes_on_where_it_began_when_the_snapshot_moves() {
 }
 
 #[test]
-fn a_cursor_of_a_transaction_filters_what_the_transaction_changed_before_it_came() {
+fn a_transactions_cursor_filters_documents_the_transaction_changed() {
     let frond = open();
     let shop = Repository::open(&frond, "shop").expect("opens");
     insert(&shop, "things", "[{'_id': 1, 'n': 1}, {'_id': 2, 'n': 1}, {'_id': 3, 'n': 1}]");

@@ -153,7 +153,7 @@ fn objects_are_taken_apart() {
 }
 
 #[test]
-fn what_is_no_column_is_refused() {
+fn malformed_columns_are_refused() {
     for hex in [
         "",
         "10",

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_stays_equal_and_what_differs_behind_the_cut_differs() {
+    fn equal_keys_stay_equal_and_keys_that_differ_after_the_cut_differ() {
         let of = |end: &str| of_id(Value::String(&("x".repeat(9_000) + end)));
         assert_eq!(of("a"), of("a"));
         assert_ne!(of("a"), of("b"));

@@ -369,7 +369,7 @@ fn damage_is_survived() {
 /// Pieces that refer to the same ones again and again end when they are longer than they say: sixty
 /// arrays, each of the one before twice, would be 2^60 elements.
 #[test]
-fn what_is_longer_than_it_says_is_not_read_on() {
+fn pieces_longer_than_their_length_are_not_read() {
     let store = MemoryStore::new();
     let store: &dyn ChunkStore = &*store;
     let format = TreeFormat::new(1);

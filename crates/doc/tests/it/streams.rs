@@ -88,7 +88,7 @@ fn check(store: &dyn ChunkStore, format: TreeFormat, edited: Edited, document: &
 }
 
 #[test]
-fn what_is_written_piece_by_piece_equals_what_is_stored_whole() {
+fn writing_piece_by_piece_equals_storing_the_whole() {
     let mut large_count = 0;
     for_seeds(12, |mut random| {
         let store = MemoryStore::new();
@@ -124,7 +124,7 @@ fn empty_timestamps_become_now() {
 }
 
 #[test]
-fn what_no_piece_can_hold_is_refused() {
+fn values_too_large_for_a_piece_are_refused() {
     let store = MemoryStore::new();
     let refusal = |json: &str| {
         let mut bytes = json.as_bytes();

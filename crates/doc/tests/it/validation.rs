@@ -27,7 +27,7 @@ fn read_all(document: Document<'_>) -> usize {
 }
 
 #[test]
-fn what_is_taken_can_be_read() {
+fn validated_documents_can_be_read() {
     let (mut taken, mut refused) = (0, 0);
     for_seeds(3_000, |mut random| {
         let whole = generate::document(&mut random, 3);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_background_threads_whose_work_is_not_urgent_let_others_go() {
+    fn only_background_threads_without_urgent_work_yield() {
         yield_now();
         assert_eq!(last(), None);
         let throttle = Arc::new(Throttle::default());

@@ -75,7 +75,7 @@ fn is_refused(result: &Result<Sequence, EngineError>) -> bool {
 }
 
 #[test]
-fn what_was_refused_comes_back_after_no_crash() {
+fn refused_commits_do_not_come_back_after_a_crash() {
     for seed in 0..64 {
         let disk = SimDisk::new(seed);
         let engine = open(&disk, 64 << 20);
@@ -91,7 +91,7 @@ fn what_was_refused_comes_back_after_no_crash() {
 }
 
 #[test]
-fn what_is_visible_behind_a_refusal_between_segments_survives_a_crash() {
+fn visible_commits_after_a_refusal_between_segments_survive_a_crash() {
     for seed in 0..64 {
         let disk = SimDisk::new(seed);
         let engine = open(&disk, 20_000);
@@ -111,7 +111,7 @@ fn what_is_visible_behind_a_refusal_between_segments_survives_a_crash() {
 }
 
 #[test]
-fn what_was_refused_is_in_nobodys_way() {
+fn refused_commits_block_no_later_ones() {
     let disk = SimDisk::new(1);
     let engine = open(&disk, 64 << 20);
     commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
@@ -197,7 +197,7 @@ fn a_relaxed_leader_ends_no_wait_for_a_sync() {
 /// A transaction that was queued behind what is refused inserts its entries late: they are waited
 /// for, since what comes after a taking back would stay.
 #[test]
-fn what_is_inserted_late_is_taken_back_too() {
+fn late_inserts_are_taken_back_too() {
     let disk = SimDisk::new(1);
     let engine = open(&disk, 64 << 20);
     let shared = engine.shared();

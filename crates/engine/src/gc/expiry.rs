@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_snapshots_keep_is_bounded_and_the_oldest_go_first() {
+    fn memory_kept_by_snapshots_is_bounded_and_the_oldest_expire_first() {
         let options = EngineOptions {
             fold_threads: 0,
             snapshots_bytes_max: 10_000,

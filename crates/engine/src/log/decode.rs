@@ -486,7 +486,7 @@ mod tests {
     /// As the log has it, by patches and repetitions, or whole: what is told names a value that
     /// comes behind these.
     #[test]
-    fn what_is_told_is_found_behind_whatever_the_log_has_before_it() {
+    fn events_are_found_after_any_other_part_of_a_record() {
         for mut record in [sample(), patched_sample(), repeating_sample()] {
             let last = (Bytes::from("zz"), Some(Value::inline("told")));
             record.writes.push((TreeId(9), vec![last]));
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_is_left_out() {
+    fn unneeded_values_are_left_out() {
         let mut known = Known { needless: Some(b"patched") };
         let payload = patched_sample().encode().into();
         let decoded = Decoded::new(&payload, &mut known).unwrap();

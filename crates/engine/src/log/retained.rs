@@ -345,7 +345,7 @@ mod tests {
 
     /// What is kept is as old as the segment behind it, also over a restart.
     #[test]
-    fn what_is_kept_goes_when_it_is_too_old() {
+    fn retained_segments_expire() {
         let machine = SimDisk::new(1).machine();
         let recycled = Arc::new(RecycledSegments::new(&machine.disk));
         let open = |segments: [u64; 3], last| {

@@ -310,7 +310,7 @@ mod tests {
 
     /// A later record tells wherever it stands, on both sides of what is read at once too.
     #[test]
-    fn what_was_durable_is_not_torn() {
+    fn durable_records_are_not_taken_for_torn_ones() {
         const END: u64 = 104;
         let number = SegmentNumber(7);
         let behind_windows = [WINDOW_BYTES, 2 * WINDOW_BYTES].map(|bytes| END + bytes);

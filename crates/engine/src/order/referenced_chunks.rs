@@ -235,7 +235,7 @@ mod tests {
 
     /// Members can't keep it before they have the record.
     #[test]
-    fn what_leads_to_a_chunk_that_the_record_brings_is_told() {
+    fn chunks_that_lead_to_one_in_the_record_are_reported() {
         let store = MemoryStore::new();
         let own = Chunk::new(ChunkKind::Blob, &[], b"brought");
         let above = Chunk::new(ChunkKind::Blob, &[own.hash()], b"above");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back_when_nobody_has_it() {
+    fn memory_is_recycled_once_it_is_unused() {
         let recycler = Arc::new(Recycler::new(1 << 20));
         // Whether it lends what it has kept.
         let lends = |bytes| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_the_oldest_goes() {
+    fn recycled_memory_is_bounded_and_the_oldest_goes_first() {
         let recycler = Arc::new(Recycler::new(250_000));
         for bytes in [100_000, 110_000, 120_000] {
             drop(recycler.share(filled(&recycler, bytes)));

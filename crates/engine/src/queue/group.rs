@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_on_who_comes_when_the_others_are_called() {
+    fn a_member_that_arrives_during_the_wake_up_does_not_sleep() {
         const MEMBERS: u64 = 4;
         for round in 0..500 {
             let group = Arc::new(Group::default());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_one_member_is_woken_by_its_arrival() {
+    fn waiting_for_a_member_ends_with_its_arrival() {
         let memtable = Arc::new(Memtable::default());
         let payload = Bytes::from(Record::default().encode());
         let insertion = Insertion::new(memtable, Sequence(1), payload, NewChunks::default());

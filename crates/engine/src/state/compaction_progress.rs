@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_run_is_where_no_step_had_it() {
+    fn the_rest_of_a_run_is_where_no_step_folded_it() {
         type Ends = (Option<Bytes>, Option<Bytes>);
         let mut progress = CompactionProgress::default();
         let check = |progress: &CompactionProgress, up_to, parts, expected: Vec<Ends>| {

@@ -95,7 +95,7 @@ mod tests {
 
     /// No memtable knows of a tree that got a base, or was dropped, and nothing else.
     #[test]
-    fn what_one_flush_did_not_publish_the_next_one_does() {
+    fn bases_that_one_flush_missed_the_next_publishes() {
         for fails in [false, true] {
             let disk = SimDisk::new(1);
             let engine = open(&disk);

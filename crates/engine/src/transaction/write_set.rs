@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_undone_any_more_takes_no_memory() {
+    fn forgotten_savepoints_take_no_memory() {
         let mut own = WriteSet::default();
         let key = || Bytes::from("key");
         for number in 0..3 {

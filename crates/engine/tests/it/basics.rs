@@ -12,7 +12,7 @@ use frond_tree::{Bounds, Content as Place, Direction, Tree, Value};
 use crate::rig::{churning, content, delete, get, make_trees, open, put, quiet, small_nodes};
 
 #[test]
-fn what_is_committed_is_read_back_after_reopening() {
+fn commits_are_read_back_after_reopening() {
     let disk = SimDisk::new(1);
     let engine = open(&disk, quiet()).unwrap();
     let trees = make_trees(&engine, 2).unwrap();
@@ -51,7 +51,7 @@ fn what_is_committed_is_read_back_after_reopening() {
 }
 
 #[test]
-fn what_two_trees_hold_is_logged_once_and_recovered_in_both() {
+fn a_value_in_two_trees_is_logged_once_and_recovered_in_both() {
     let disk = SimDisk::new(3);
     let engine = open(&disk, quiet()).unwrap();
     let trees = make_trees(&engine, 2).unwrap();

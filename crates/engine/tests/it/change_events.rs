@@ -149,7 +149,7 @@ fn put_chunks_told(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]
 }
 
 #[test]
-fn what_chunks_make_is_told_by_its_own_record_alone() {
+fn chunked_values_are_read_from_their_own_record() {
     for is_flushed in [false, true] {
         let disk = SimDisk::new(7);
         let engine = open(&disk, telling(quiet())).unwrap();
@@ -190,7 +190,7 @@ fn what_chunks_make_is_told_by_its_own_record_alone() {
 }
 
 #[test]
-fn what_is_not_durable_is_not_told() {
+fn events_are_not_delivered_before_they_are_durable() {
     let disk = SimDisk::new(4);
     let engine = open(&disk, telling(quiet())).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -211,7 +211,7 @@ fn what_is_not_durable_is_not_told() {
 }
 
 #[test]
-fn what_is_not_kept_any_more_is_gone_and_never_passed_over() {
+fn expired_events_are_reported_gone_and_never_skipped() {
     let (mut gone, mut read) = (0, 0);
     for_seeds(30, |mut random| {
         let disk = SimDisk::new(random.next());
@@ -280,7 +280,7 @@ fn what_is_forgotten_is_on_no_disk() {
 }
 
 #[test]
-fn who_does_not_keep_it_makes_what_was_kept_before_gone() {
+fn opening_without_retention_discards_retained_events() {
     let disk = SimDisk::new(6);
     let engine = open(&disk, telling(churning(20))).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -306,7 +306,7 @@ fn asked(options: EngineOptions) -> EngineOptions {
 }
 
 #[test]
-fn what_is_asked_for_is_kept_over_restarts_until_it_is_left_unread() {
+fn retention_outlives_restarts_until_no_stream_reads() {
     for kills in [false, true] {
         let mut disk = SimDisk::new(8);
         let clock = SimClock::new();
@@ -348,7 +348,7 @@ fn what_is_asked_for_is_kept_over_restarts_until_it_is_left_unread() {
 }
 
 #[test]
-fn what_commits_behind_the_asking_is_told_however_it_began() {
+fn commits_after_retention_began_are_recorded_whenever_they_started() {
     for_seeds(20, |mut random| {
         let disk = SimDisk::new(random.next());
         let engine = open(&disk, asked(churning(20))).unwrap();

@@ -196,7 +196,7 @@ fn commits_share_syncs_when_syncing_is_slow() {
 /// thread makes itself: how many pass before a thread that was woken gets a processor is no matter
 /// of the engine.
 #[test]
-fn nobody_leads_group_after_group() {
+fn no_thread_leads_group_after_group() {
     let machine = SimDisk::new(8).machine();
     let disk = SlowDisk::new(&machine, |_| 2_000);
     let machine = Machine { disk: Arc::new(disk), ..machine };
@@ -226,7 +226,7 @@ fn nobody_leads_group_after_group() {
 }
 
 #[test]
-fn a_sync_that_fails_among_many_threads_wakes_all_and_takes_nothing_acknowledged() {
+fn a_failed_sync_among_many_threads_wakes_all_and_loses_nothing_acknowledged() {
     for_seeds(40, |mut random| {
         let simulated = SimDisk::new(random.next());
         let machine = simulated.machine();

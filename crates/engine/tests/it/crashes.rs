@@ -522,7 +522,7 @@ fn folding_goes_on_by_itself_once_there_is_room() {
 /// Chunks that lie in the store only, put by a writer that didn't sync them: a value is one of
 /// them, or its chunk refers to one.
 #[test]
-fn what_a_record_refers_to_is_durable_before_it() {
+fn references_of_a_record_are_durable_before_it() {
     for_seeds(20, |mut random| {
         let disk = SimDisk::new(random.next());
         let engine = open(&disk, quiet()).unwrap();

@@ -170,7 +170,7 @@ fn run(mut random: Random, met: &mut Met) {
 }
 
 #[test]
-fn what_an_acknowledged_transaction_needs_and_lost_is_told_at_the_opening() {
+fn opening_reports_lost_chunks_that_acknowledged_transactions_need() {
     let mut met = Met::default();
     for_seeds(1500, |random| run(random, &mut met));
     println!("{met:?}");

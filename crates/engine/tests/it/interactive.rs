@@ -361,7 +361,7 @@ fn stored(engine: &Engine, trees: &[TreeId]) -> Content {
 }
 
 #[test]
-fn what_a_transaction_is_told_is_of_one_moment_and_no_update_is_lost() {
+fn a_transaction_reads_one_moment_and_no_update_is_lost() {
     let mut seen = Seen::default();
     for_seeds(150, |mut random| {
         let disk = SimDisk::new(random.next());

@@ -258,7 +258,7 @@ fn inserted(engine: &Engine, tree: TreeId) -> Parts {
 }
 
 #[test]
-fn what_lies_between_two_flushes_is_never_packed() {
+fn chunks_replaced_between_two_flushes_are_never_packed() {
     let disk = SimDisk::new(3);
     let engine = open(&disk, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -289,7 +289,7 @@ fn what_lies_between_two_flushes_is_never_packed() {
 /// The log makes a chunk of one that only an earlier segment had, and nothing else refers to that
 /// any more.
 #[test]
-fn what_the_log_goes_on_from_is_packed_when_the_log_before_goes() {
+fn origins_of_later_records_are_packed_before_their_segment_goes() {
     for folds in [0, 1, 2] {
         let disk = SimDisk::new(4);
         let engine = open(&disk, quiet()).unwrap();
@@ -354,7 +354,7 @@ fn a_copy_of_an_old_value_is_kept() {
 /// A chunk lies in packs, and only there: a record of the log is a patch of it. Then it is born
 /// once more, after that record.
 #[test]
-fn what_the_log_goes_on_from_stays_when_it_is_born_again() {
+fn origins_of_later_records_stay_when_they_are_put_again() {
     let disk = SimDisk::new(6);
     let engine = open(&disk, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];

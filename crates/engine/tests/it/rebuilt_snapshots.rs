@@ -234,7 +234,7 @@ fn every_moment_is_exact_while_the_log_is_kept() {
 }
 
 #[test]
-fn what_the_log_does_not_reach_is_refused() {
+fn moments_before_the_log_are_refused() {
     let (mut exact, mut refused) = (0, 0);
     for_seeds(30, |mut random| {
         let changes =

@@ -32,7 +32,7 @@ fn read_at(engine: &Engine, tree: TreeId, moment: Sequence) -> Result<Option<Str
 }
 
 #[test]
-fn what_is_leased_is_read_again_and_what_is_not_is_read_or_too_old() {
+fn leased_moments_can_be_read_again_and_others_may_be_too_old() {
     let engine = open(&SimDisk::new(1), quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     let first = write(&engine, tree, "1");
@@ -86,7 +86,7 @@ fn a_moment_to_come_is_settled() {
 }
 
 #[test]
-fn what_was_forgotten_and_what_was_before_the_opening_is_too_old() {
+fn forgotten_moments_and_those_before_the_opening_are_too_old() {
     let disk = SimDisk::new(1);
     let engine = open(&disk, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];

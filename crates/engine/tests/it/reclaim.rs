@@ -183,7 +183,7 @@ fn a_disk_without_room_for_a_second_tree_is_folded_in_steps() {
 /// What waits goes while nothing is written, as far as a collection that was asked for would have
 /// it; a snapshot that is read meanwhile stays, and so does all of it over a restart.
 #[test]
-fn what_waits_goes_by_itself_when_it_is_quiet() {
+fn garbage_goes_by_itself_when_the_engine_is_idle() {
     let mut random = Random::new(11);
     let disk = SimDisk::new(11);
     let options = EngineOptions { quiet_millis: Some(150), ..quiet() };
@@ -271,7 +271,7 @@ fn a_base_that_the_log_names_is_there_when_it_is_read_back() {
 
 /// A transaction puts a tree's chunks and a value's chunk long before it commits.
 #[test]
-fn what_an_open_transaction_put_is_there_when_it_commits() {
+fn chunks_of_an_open_transaction_survive_collections() {
     let disk = SimDisk::new(3);
     let engine = open(&disk, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -360,7 +360,7 @@ fn a_power_cut_at_any_operation_loses_nothing() {
 /// Writers, readers, version folds and collections at once, with small memtables so that the
 /// background folds all the time.
 #[test]
-fn collections_disturb_nobody() {
+fn collections_disturb_no_reader_and_no_writer() {
     for_seeds(3, |mut random| {
         let disk = SimDisk::new(random.next());
         let options = EngineOptions { memtable_bytes_max: 6_000, ..Default::default() };

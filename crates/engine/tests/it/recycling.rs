@@ -34,7 +34,7 @@ fn found(engine: &Engine, tree: TreeId) -> u64 {
 }
 
 #[test]
-fn what_old_segments_left_in_a_file_is_not_read() {
+fn leftovers_in_a_recycled_file_are_not_read() {
     for_seeds(60, |mut random| {
         let mut disk = SimDisk::new(random.next());
         let engine = open(&disk, churning(20)).unwrap();

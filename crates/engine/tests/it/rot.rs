@@ -296,7 +296,7 @@ fn run(mut random: Random, met: &mut Met) {
 }
 
 #[test]
-fn what_rots_is_told_and_what_is_written_is_there() {
+fn bit_rot_is_reported_and_writes_survive() {
     let mut met = Met::default();
     for_seeds(60, |random| run(random, &mut met));
     println!("{met:?}");
@@ -308,7 +308,7 @@ fn what_rots_is_told_and_what_is_written_is_there() {
 /// A bit of what packing wrote turns over while what it was written from still lies there, and the
 /// power may fail at any operation: nothing is lost.
 #[test]
-fn what_was_packed_is_whole_before_what_it_was_packed_from_goes() {
+fn packed_chunks_are_verified_before_their_source_goes() {
     let (mut flips, mut ends, mut crashes) = (0, 0, 0);
     for_seeds(60, |mut random| {
         let disk = SimDisk::new(random.next());

@@ -379,7 +379,7 @@ impl Set {
 }
 
 #[test]
-fn whoever_leads_all_have_what_was_agreed_on() {
+fn all_members_have_the_agreed_entries_under_any_leader() {
     for_seeds(60, |mut random| {
         let options = if random.one_in(2) { quiet() } else { churning(*random.choose(&[15, 90])) };
         let is_kept = random.one_in(2);
@@ -429,7 +429,7 @@ fn a_transaction_from_before_the_lead_is_run_again() {
 
 /// It would be told only when its patience ends, half a minute later.
 #[test]
-fn who_waits_for_an_entry_is_woken_when_it_is_applied() {
+fn waiting_for_an_entry_ends_when_it_is_applied() {
     let mut set = Set::new(&mut Random::new(6), quiet());
     let mut transaction = set.engine(0).begin();
     put(&mut transaction, TreeId::SYSTEM, "a", "there");
@@ -477,7 +477,7 @@ fn a_tree_that_was_folded_alone_takes_no_other_trees_for_applied() {
 
 /// A set has what was agreed on, so a member's own log is behind: until it is asked.
 #[test]
-fn what_a_member_made_durable_is_there_after_a_power_cut() {
+fn durable_entries_of_a_member_survive_a_power_cut() {
     for seed in 0..10 {
         let mut set = Set::new(&mut Random::new(seed), quiet());
         for number in 0..20 {

@@ -313,7 +313,7 @@ fn a_bucket_that_answers_badly_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn who_was_deposed_acknowledges_nothing() {
+fn a_deposed_leader_acknowledges_nothing() {
     for_seeds(20, |mut random| {
         let bucket = SimDepot::new(random.next());
         let first = Node::new(random.next(), &bucket).open().expect("it is new");

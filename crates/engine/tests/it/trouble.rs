@@ -133,7 +133,7 @@ fn a_check_finds_a_chunk_of_a_tree_that_is_damaged() {
 /// It is tried again until there is room, and then it is durable.
 /// After a collection, too, which begins the file of copies anew.
 #[test]
-fn what_all_else_is_found_by_is_read_from_its_second_copy() {
+fn metadata_chunks_are_read_from_their_second_copy() {
     for collects in [false, true] {
         let disk = SimDisk::new(31);
         let engine = open(&disk, quiet()).unwrap();

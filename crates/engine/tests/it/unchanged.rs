@@ -81,7 +81,7 @@ fn a_tree_that_was_replaced_is_not_known() {
 }
 
 #[test]
-fn whoever_wants_a_tree_unchanged_loses_to_any_write_to_it() {
+fn validating_a_tree_conflicts_with_any_write_to_it() {
     for (other, is_conflict) in [(0, true), (1, false)] {
         let engine = open(&SimDisk::new(1), quiet()).unwrap();
         let trees = make_trees(&engine, 3).unwrap();
@@ -121,7 +121,7 @@ fn a_base_that_was_synced_and_what_lies_over_it_survive() {
 }
 
 #[test]
-fn what_an_undone_statement_wanted_unchanged_holds_nobody_back() {
+fn validations_of_an_undone_statement_are_forgotten() {
     for is_undone in [true, false] {
         let engine = open(&SimDisk::new(1), quiet()).unwrap();
         let tree = make_trees(&engine, 1).unwrap()[0];

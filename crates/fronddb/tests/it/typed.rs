@@ -217,7 +217,7 @@ fn a_directory_in_use_is_known_by_its_code() {
 }
 
 #[test]
-fn what_serde_says_is_kept() {
+fn serde_attributes_are_respected() {
     let (_data, frond) = opened();
     things(&frond).insert_one(doc! { "_id": "one" }).expect("inserted");
     let numbered = things(&frond).with_type::<Numbered>();

@@ -16,7 +16,7 @@ fn collation(text: &str) -> Collation {
 }
 
 #[test]
-fn what_is_left_out_is_filled_in() {
+fn omitted_options_get_their_defaults() {
     let full = collation(r#"{"locale": "fr_CA", "strength": 2.9}"#);
     let expected = json(
         r#"{"locale": "fr_CA", "caseLevel": false, "caseFirst": "off", "strength": 2,

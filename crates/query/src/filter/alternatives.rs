@@ -137,7 +137,7 @@ mod tests {
     /// Every value is asked for in branches that are joined and in the same ones that aren't, since
     /// [`Filter::parse`] joins none.
     #[test]
-    fn what_is_joined_lets_through_what_the_branches_do() {
+    fn joined_alternatives_match_the_same_documents() {
         let collated = json(r#"{"locale": "en", "strength": 1}"#);
         let collation = Collation::parse(collated.view()).expect("a collation");
         let mut documents: Vec<DocumentBuf> = vec![json("{}"), json(r#"{"a": [{"b": 2}]}"#)];
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_equality_stays_and_few_are_not_joined() {
+    fn inequalities_stay_and_few_alternatives_are_not_joined() {
         let of = |count: usize, more: &str| {
             let equal = (0..count).map(|number| format!(r#"{{"a": {number}}}"#));
             let branches: Vec<String> =

@@ -319,7 +319,7 @@ fn refused() {
 }
 
 #[test]
-fn what_only_tests_documents_orders_none() {
+fn a_filter_that_only_tests_sorts_no_documents() {
     for near in [r#"{"a": {"$near": [0, 0]}}"#, r#"{"$and": [{"a": {"$nearSphere": [0, 0]}}]}"#] {
         let near = json(near);
         assert!(Filter::parse(near.view()).is_ok());

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_box_is_searched() {
+    fn boxes_are_covered_by_the_searched_squares() {
         for bits in [1.0, 5.0, 26.0, 32.0] {
             let grid = Grid::new(bits, -10.0, 10.0).expect("proper");
             let (low, high) = (at(-3.3, 2.0), at(1.7, 2.5));

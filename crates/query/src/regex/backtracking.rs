@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_may_take_is_known() {
+    fn the_cost_of_a_step_is_known() {
         let few = |ahead| Cost::Few { ahead };
         for (source, expected) in [
             ("a(?!b)", few(0)),

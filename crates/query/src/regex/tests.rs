@@ -53,7 +53,7 @@ fn expected_start(source: &str, options: &str, text: &str, from: usize) -> Optio
 }
 
 #[test]
-fn what_is_found_is_what_pcre2_finds() {
+fn matches_are_those_of_pcre2() {
     const ATOMS: &[&str] = &[
         "a",
         "b",
@@ -296,7 +296,7 @@ fn hostile_patterns_end_and_ask_whether_to_go_on() {
 }
 
 #[test]
-fn what_a_pattern_takes_is_known() {
+fn the_memory_of_a_pattern_is_known() {
     for (source, at_most) in [
         ("^abc", 256 << 10),
         (r"\w+@\w+", 1 << 20),

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unset_and_set_again_keeps_its_place() {
+    fn fields_that_are_unset_and_set_again_keep_their_position() {
         let before =
             r#"{"_id": 1, "a": 2, "b": {"x": 1, "y": 2}, "c": [{"x": 1, "y": 2}], "d": 3}"#;
         for (stages, after) in [

@@ -305,7 +305,7 @@ fn stages_share_one_budget() {
 /// Goal: what is ready and waits for a client takes no memory where that is short for all, and
 /// comes out the same. Method: many sorts and groups under one small budget, all of them kept open.
 #[test]
-fn what_rests_leaves_the_memory_to_others() {
+fn resting_sorts_leave_their_memory_to_others() {
     let files = Arc::new(Files::default());
     let memory = MemoryBudget::new(1 << 20);
     let spill: Option<Arc<dyn Spill>> = Some(files.clone());

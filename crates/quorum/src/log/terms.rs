@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_leaves_the_others_as_they_are() {
+    fn compaction_leaves_the_other_terms_unchanged() {
         for up_to in 0..=6 {
             let mut whole = Terms::default();
             for (index, term) in [(1, 1), (2, 1), (3, 2), (4, 5), (5, 5), (6, 5)] {

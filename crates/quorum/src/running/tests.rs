@@ -191,7 +191,7 @@ fn a_member_stops_for_good_after_a_failed_sync() {
 }
 
 #[test]
-fn what_was_cut_is_in_no_file_and_all_go_on() {
+fn compacted_entries_are_in_no_file_and_all_members_go_on() {
     const MARKER: &[u8] = b"what is to be found by none";
     let set = Set::new();
     let leader = set.running(set.leader());

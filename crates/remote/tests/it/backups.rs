@@ -126,7 +126,7 @@ pub(crate) fn take(frond: &Frond) -> Box<dyn ImageSource> {
 }
 
 #[test]
-fn what_is_not_committed_and_what_waits_is_in_a_backup() {
+fn a_backup_has_uncommitted_changes_and_waiting_merges() {
     let (frond, main) = origin(2);
     insert(&main, &[thing(5_000, 1)]);
     let documents = [document! { "_id": 1_i32 }];

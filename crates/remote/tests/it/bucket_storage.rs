@@ -134,7 +134,7 @@ fn a_bucket_lies_between() {
 }
 
 #[test]
-fn pushers_that_race_lose_nobodys_commits() {
+fn racing_pushers_lose_no_commits() {
     let (_frond, main) = origin(3);
     let place = bucket("p");
     push(&main, &open(&place)).expect("it is new");

@@ -275,7 +275,7 @@ fn raw(address: SocketAddr, request: &[u8]) -> String {
 }
 
 #[test]
-fn nonsense_is_refused_and_hurts_nobody() {
+fn malformed_requests_are_refused_and_hurt_no_other_client() {
     let (frond, main) = origin(11);
     let server = serve(&frond);
     let address = server.address();
@@ -383,7 +383,7 @@ fn web_pages_get_nothing() {
 }
 
 #[test]
-fn slow_clients_hold_nobody_up() {
+fn slow_clients_hold_up_no_others() {
     let (frond, main) = origin(14);
     let server = serve(&frond);
     let lease = take_lease(server.address());
@@ -458,7 +458,7 @@ fn commit(salt: u64, catalog: ChunkHash, parents: &[ChunkHash], generation: i64)
 }
 
 #[test]
-fn what_is_pushed_is_checked_before_it_is_believed() {
+fn pushed_chunks_are_verified() {
     let (frond, main) = origin(12);
     let server = serve(&frond);
     let before = all(&main);

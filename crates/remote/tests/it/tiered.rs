@@ -64,7 +64,7 @@ fn write(frond: &Frond, random: &mut Random, mut count: usize) -> (Option<usize>
 }
 
 #[test]
-fn who_takes_over_begins_with_one_moment() {
+fn a_takeover_begins_with_one_moment() {
     for_seeds(6, |mut random| {
         let bucket = SimDepot::new(random.next());
         let mut frond = open(&SimDisk::new(random.next()), &bucket, false).expect("it is new");
@@ -87,7 +87,7 @@ fn who_takes_over_begins_with_one_moment() {
 }
 
 #[test]
-fn who_was_deposed_writes_no_more() {
+fn a_deposed_directory_writes_no_more() {
     let bucket = SimDepot::new(1);
     let first = open(&SimDisk::new(2), &bucket, false).expect("it is new");
     insert(&shop(&first), &[thing(1, 0)]);
@@ -104,7 +104,7 @@ fn who_was_deposed_writes_no_more() {
 }
 
 #[test]
-fn with_the_log_in_the_bucket_who_takes_over_has_all_that_was_acknowledged() {
+fn with_the_log_in_the_bucket_a_takeover_has_every_acknowledged_write() {
     for_seeds(4, |mut random| {
         let bucket = SimDepot::new(random.next());
         let open =

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_privilege_is_refused() {
+    fn malformed_privileges_are_refused() {
         for json in [
             "{}",
             r#"{"resource":{"db":"shop"},"actions":["find"]}"#,

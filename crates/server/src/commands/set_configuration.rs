@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused_by_its_name() {
+    fn unsupported_options_are_refused_by_name() {
         let (a, b) = ("{'_id': 0, 'host': 'a:1'}", "{'_id': 1, 'host': 'b:1'}");
         let with = |field: &str| of(&format!("{a}, {{'_id': 1, 'host': 'b:1', {field}}}"));
         let members = of(&format!("{a}, {b}")).expect("two members");

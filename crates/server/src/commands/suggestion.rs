@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant() {
+    fn near_misses_get_a_suggestion() {
         for (word, expected) in [
             ("frondComit", Some("frondCommit")),
             ("frondcommit", Some("frondCommit")),

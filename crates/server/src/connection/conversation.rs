@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_others_waiting_has_to_go_on() {
+    fn a_client_that_keeps_others_waiting_has_to_make_progress() {
         let (mut conversation, stream, mut client, _stop) = begin();
         let ping = ping(&"x".repeat(1 << 20));
         client.write_all(&ping[..200_000]).expect("sends");

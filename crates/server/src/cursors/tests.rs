@@ -118,7 +118,7 @@ fn batches_end_where_they_are_told() {
 }
 
 #[test]
-fn what_a_batch_only_looks_ahead_for_fails_the_next() {
+fn an_error_of_the_look_ahead_fails_the_next_batch() {
     let failed = || Err(Error::invalid(Code::BadValue, "the third"));
     let documents = texts(2, 10).chain(std::iter::once_with(failed));
     let mut cursor = OpenCursor::new(facts(None, 1), Box::new(documents));
@@ -161,7 +161,7 @@ fn small_answers_need_no_memory_of_others() {
 }
 
 #[test]
-fn what_cannot_be_kept_goes_out_or_is_refused() {
+fn results_that_cannot_be_kept_are_sent_or_refused() {
     let memory = Memory::new(BATCH_BYTES_MAX, 0);
     let mut cursor = large(3, 1 << 20);
     // After a large document the cursor doesn't look ahead.
@@ -181,7 +181,7 @@ fn what_cannot_be_kept_goes_out_or_is_refused() {
 }
 
 #[test]
-fn who_cannot_do_with_less_waits() {
+fn cursors_that_need_more_memory_wait() {
     let memory = Memory::new(BATCH_BYTES_MAX, 0);
     for is_single in [false, true] {
         let others = memory.answers.try_take(BATCH_BYTES_MAX).expect("free");

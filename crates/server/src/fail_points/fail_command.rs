@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_fail_points_are_refused() {
         for (data, code) in [
             (document! { "blockConnection": true }, 72),
             (document! { "errorCode": -5_i32 }, 2),

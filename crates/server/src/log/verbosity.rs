@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_told_and_what_is_wrong_changes_nothing() {
+    fn levels_are_shown_and_wrong_ones_change_nothing() {
         let verbosity = Verbosity::default();
         let journal = document! { "verbosity": 2_i32 };
         let storage = document! { "journal": &journal, "verbosity": 1_i32 };

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_lost_must_be_known() {
+    fn a_lost_member_must_be_named() {
         // The second is away, and not the one with which the set began: 2 or 3 was lost.
         assert_eq!(next([1, 0, 9], &[1, 2, 3], &[9], 1_000), None);
         // Two were lost: there is no majority without them, and none is given up.

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_know_the_key_is_refused() {
+    fn members_without_the_key_are_refused() {
         let ((mut one, mut hears), (mut other, mut gets)) = pair("k", "x");
         one.send(b"hello").expect("sent");
         assert_eq!(gets.receive().expect_err("refused").kind(), io::ErrorKind::PermissionDenied);

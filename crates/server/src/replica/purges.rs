@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_reads_back() {
+    fn purges_are_read_back() {
         assert_eq!(parse(&format!("{HEAD}\nnumber 12\n")), Some(12));
         for text in ["", HEAD, "number 12\n", "frond-set-purged 1\nnumber 12\n"] {
             assert_eq!(parse(text), None, "{text}");

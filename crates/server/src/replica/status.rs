@@ -165,7 +165,7 @@ mod tests {
     };
 
     #[test]
-    fn what_was_said_reads_back_and_nothing_else() {
+    fn statuses_are_read_back_and_malformed_ones_refused() {
         let bytes = SAID.encode();
         assert_eq!(MemberStatus::decode(&bytes), Some(SAID));
         let full = MemberStatus { has_receiver: false, is_full: true, ..SAID };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_called_again_is_still_reached_when_the_old_stream_ends() {
+    fn a_reconnected_member_stays_reachable_when_its_old_stream_ends() {
         let mut heard = PeerStatuses::default();
         let (old, new) = (heard.begin(), heard.begin());
         heard.note(old, "a:1", SAID);

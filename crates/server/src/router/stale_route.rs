@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_was_done_of_is_sent_elsewhere() {
+    fn requests_that_did_nothing_are_sent_elsewhere() {
         let at_door = r#"{"ok": 0.0, "code": 249, "errmsg": "elsewhere"}"#;
         check(r#"{"find": "items"}"#, at_door, Verdict::Moved);
         check(r#"{"update": "items"}"#, at_door, Verdict::Moved);

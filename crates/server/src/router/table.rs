@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_for_a_database_waits_while_it_is_stopped() {
+    fn requests_wait_while_their_database_is_stopped() {
         let table = table();
         assert!(table.any_moves());
         for (database, expected) in [

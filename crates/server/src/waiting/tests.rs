@@ -42,7 +42,7 @@ fn write(frond: &Frond, collection: &str) {
 }
 
 #[test]
-fn what_is_written_wakes_those_who_wait_for_it_and_no_others() {
+fn a_write_wakes_its_waiters_and_no_others() {
     let (frond, operations, waiting) =
         (frond(), operations::Operations::default(), Waiting::default());
     write(&frond, "things");

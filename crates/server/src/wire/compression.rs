@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_grow_stays_as_it_is() {
+    fn messages_that_would_grow_are_not_compressed() {
         let small = Message::new(document! { "ok": 1.0 }).encode(7, 3);
         for compressor in Compressor::ALL {
             assert_eq!(deflate(&small, compressor), None, "{compressor:?}");

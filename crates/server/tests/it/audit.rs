@@ -60,7 +60,7 @@ fn shown(event: &DocumentBuf) -> String {
 }
 
 #[test]
-fn who_did_what_is_told_and_nothing_of_what_is_stored() {
+fn the_audit_names_actors_and_actions_but_no_stored_values() {
     let place = Place::new("audit");
     let path = place.0.join("audit.json");
     let (server, mut root) = start(&path);
@@ -121,7 +121,7 @@ fn the_file_can_be_rotated() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_would_be_told_is_refused_while_nothing_can_be_written() {
+fn audited_actions_are_refused_while_the_audit_cannot_be_written() {
     // A device that is always full: the first event is lost, and told of in the server's log; no
     // further one happens.
     let server = server(Path::new("/dev/full"));

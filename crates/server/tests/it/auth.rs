@@ -53,7 +53,7 @@ fn while_there_are_no_users_the_first_can_be_made_and_nothing_else_done() {
 }
 
 #[test]
-fn users_of_certificates_are_managed_by_who_has_the_rights_on_all_databases() {
+fn certificate_users_are_managed_with_rights_on_all_databases() {
     let (server, mut root) = start();
     let ada = r#"{"createUser": "CN=ada", "roles": [{"role": "read", "db": "shop"}]}"#;
     root.ok("$external", ada);
@@ -188,7 +188,7 @@ fn a_guessed_login_begins_where_the_guess_is_right() {
 }
 
 #[test]
-fn who_fails_often_waits_and_others_do_not() {
+fn repeated_login_failures_delay_only_that_client() {
     let (server, mut root) = start();
     root.ok("admin", r#"{"createUser": "ann", "pwd": "secret", "roles": []}"#);
     for _ in 0..5 {
@@ -460,7 +460,7 @@ fn users_and_roles_of_a_dump_are_restored() {
 
 /// Without `--auth` users can be made, and no client has to log in.
 #[test]
-fn without_auth_nobody_has_to_log_in() {
+fn without_auth_no_login_is_needed() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
@@ -483,7 +483,7 @@ fn more(id: i64, collection: &str) -> String {
 }
 
 #[test]
-fn who_loses_a_role_follows_no_change_stream_on() {
+fn a_revoked_role_ends_change_streams() {
     let options = ServerOptions { auth: true, ..ServerOptions::default() };
     let server = Running::telling(&SimDisk::new(1), options);
     server.client().ok("admin", ROOT);
@@ -502,7 +502,7 @@ fn who_loses_a_role_follows_no_change_stream_on() {
 
 /// A cursor may be open for long, a change stream for ever: each batch is asked for anew.
 #[test]
-fn who_loses_a_role_reads_no_cursor_on() {
+fn a_revoked_role_ends_cursors() {
     let (server, mut root) = start();
     root.ok("shop", r#"{"insert": "things", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}"#);
     root.ok("shop", r#"{"insert": "others", "documents": [{"_id": 1}]}"#);

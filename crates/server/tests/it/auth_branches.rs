@@ -262,7 +262,7 @@ fn state(root: &mut TestClient) -> String {
 }
 
 #[test]
-fn who_may_do_all_on_dev_can_do_nothing_on_main() {
+fn all_rights_on_dev_are_none_on_main() {
     let server = Running::with_auth(&SimDisk::new(1));
     server.client().ok("admin", r#"{"createUser": "root", "pwd": "x", "roles": ["root"]}"#);
     let mut root = server.client();

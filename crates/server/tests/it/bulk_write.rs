@@ -41,7 +41,7 @@ fn operations_of_several_collections() {
 }
 
 #[test]
-fn what_fails_is_told_by_position() {
+fn failures_are_reported_by_position() {
     let server = Running::start();
     let mut client = server.client();
     let command = |ordered: bool| {

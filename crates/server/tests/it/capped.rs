@@ -97,7 +97,7 @@ fn bytes_are_bounded_whatever_happens() {
 }
 
 #[test]
-fn what_is_forbidden_is_refused() {
+fn forbidden_operations_on_capped_collections_are_refused() {
     const SESSION: &str = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}},
         "txnNumber": {"$numberLong": "1"}, "autocommit": false, "startTransaction": true"#;
     let server = Running::start();

@@ -389,7 +389,7 @@ fn versions_are_told_one_by_one_and_what_is_not_known_ends_the_stream() {
 }
 
 #[test]
-fn a_merge_of_many_documents_is_told_one_by_one_and_gone_on_with_in_its_middle() {
+fn a_large_merge_is_streamed_one_by_one_and_resumed_in_the_middle() {
     const COUNT: usize = 2_500;
     const GONE: usize = 100;
     let server = start();
@@ -447,7 +447,7 @@ fn a_merge_of_many_documents_is_told_one_by_one_and_gone_on_with_in_its_middle()
 }
 
 #[test]
-fn what_a_stream_cannot_be_is_refused() {
+fn impossible_change_streams_are_refused() {
     let server = start();
     let mut client = server.client();
     client.ok("a", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
@@ -544,7 +544,7 @@ fn a_stream_starts_after_a_commit() {
 }
 
 #[test]
-fn what_a_capped_collection_evicts_is_not_told() {
+fn evictions_from_a_capped_collection_are_no_events() {
     let server = start();
     let mut client = server.client();
     client.ok("a", r#"{"create": "c", "capped": true, "size": 1000, "max": 1}"#);
@@ -555,7 +555,7 @@ fn what_a_capped_collection_evicts_is_not_told() {
 }
 
 #[test]
-fn what_is_erased_is_told_to_nobody_any_more() {
+fn erased_documents_are_delivered_no_more() {
     let server = start();
     let mut client = server.client();
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);

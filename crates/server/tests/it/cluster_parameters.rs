@@ -47,7 +47,7 @@ fn change_stream_options_are_set_told_and_kept() {
 }
 
 #[test]
-fn what_is_no_parameter_or_no_value_of_one_is_refused() {
+fn unknown_parameters_and_wrong_values_are_refused() {
     let server = Running::start();
     let mut client = server.client();
     for (command, code) in [

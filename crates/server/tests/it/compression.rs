@@ -180,7 +180,7 @@ fn hello_is_taken_compressed() {
 }
 
 #[test]
-fn what_was_not_offered_is_refused() {
+fn compressors_that_were_not_negotiated_are_refused() {
     let server = offering(&[Compressor::Zlib]);
     for compressor in [Compressor::Snappy, Compressor::Zstd] {
         assert_eq!(refused(&server, &compressed(&ping(), compressor)), (Some(17), true));
@@ -271,7 +271,7 @@ fn memory_for_what_comes_out_is_waited_for() {
 }
 
 #[test]
-fn what_only_says_that_it_is_compressed_is_refused() {
+fn falsely_compressed_messages_are_refused() {
     let server = Running::start();
     let mut bytes = ping();
     bytes[12..16].copy_from_slice(&2012_i32.to_le_bytes());

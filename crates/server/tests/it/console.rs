@@ -178,7 +178,7 @@ fn other_pages_and_names_are_refused() {
 }
 
 #[test]
-fn who_has_logged_in_may_do_what_roles_allow() {
+fn console_users_may_do_what_their_roles_allow() {
     let served = Served::start(true, false);
     let mut first = Client::connect(&served.wire).expect("it listens");
     let roles = frond_doc::extended_json::parse(

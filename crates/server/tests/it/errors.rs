@@ -183,7 +183,7 @@ fn refusals() {
 }
 
 #[test]
-fn what_is_so_anyway_may_be_asked_for() {
+fn options_that_hold_anyway_are_accepted() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"create": "c"}"#);
@@ -294,7 +294,7 @@ fn a_deadline_ends_what_validators_and_rules_evaluate() {
 }
 
 #[test]
-fn what_a_validator_evaluates_is_within_the_budget() {
+fn validators_are_charged_to_the_budget() {
     let server = Running::start();
     let mut client = server.client();
     let ranges = [r#"{"$range": [0, 4000000]}"#; 6].join(", ");
@@ -313,7 +313,7 @@ fn what_a_validator_evaluates_is_within_the_budget() {
 
 /// What couldn't be done says so of its write concern too: some of it may have been.
 #[test]
-fn what_fails_tells_of_its_write_concern() {
+fn errors_report_their_write_concern() {
     let server = Running::start();
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": [1], "b": [1]}]}"#);

@@ -130,7 +130,7 @@ fn connections_are_closed_instead_of_an_answer() {
 }
 
 #[test]
-fn what_is_told_of_write_concerns_comes_with_what_was_done() {
+fn write_concern_errors_come_with_the_result() {
     let server = start();
     let mut client = server.client();
     let data = r#"{"failCommands": ["insert"], "writeConcernError": {"code": 91, "errmsg": "no"}}"#;

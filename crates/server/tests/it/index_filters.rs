@@ -136,7 +136,7 @@ fn filters_are_told_and_taken_away() {
 }
 
 #[test]
-fn what_is_no_filter_is_refused() {
+fn malformed_index_filters_are_refused() {
     let server = start();
     let mut client = server.client();
     for rest in [

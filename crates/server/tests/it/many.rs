@@ -48,7 +48,7 @@ fn connections_above_the_limit_are_closed() {
 }
 
 #[test]
-fn a_slow_client_holds_nobody_up() {
+fn a_slow_client_holds_up_no_others() {
     let server = Running::start();
     let ping = Message::new(document! { "ping": 1_i32, "$db": "admin" }).encode(1, 0);
     let mut slow: Vec<_> = (0..100).map(|_| server.stream()).collect();

@@ -66,7 +66,7 @@ fn each(streams: &mut [TcpStream], act: impl Fn(&mut TcpStream) + Sync) {
 }
 
 #[test]
-fn clients_that_read_late_hold_nobody_up() {
+fn clients_that_read_late_hold_up_no_others() {
     let server = start();
     fill(&server, 6);
     let find = message(document! { "find": "c", "$db": "test" });
@@ -150,7 +150,7 @@ fn large_messages_wait_for_one_another() {
 }
 
 #[test]
-fn who_announces_much_and_stalls_holds_nobody_up() {
+fn announcing_a_large_message_and_stalling_holds_up_no_others() {
     let server = start();
     let mut announced = message(document! { "ping": 1_i32 });
     announced[..4].copy_from_slice(&47_000_000_i32.to_le_bytes());

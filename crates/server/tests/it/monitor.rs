@@ -82,7 +82,7 @@ fn answers_follow_one_another_until_the_client_speaks() {
 }
 
 #[test]
-fn clients_that_wait_hold_nobody_up() {
+fn waiting_clients_hold_up_no_others() {
     let server = Running::start();
     let known = topology(&server);
     let mut waiting: Vec<_> = (0..400).map(|_| server.stream()).collect();

@@ -132,7 +132,7 @@ fn a_database_moves_with_all_that_it_has() {
 }
 
 #[test]
-fn what_can_not_move_is_refused_by_name_and_stays_in_use() {
+fn a_database_that_cannot_move_is_refused_by_name_and_stays_in_use() {
     let lines = Routed::start();
     let mut client = lines.client();
     client.ok("shop", &insert(1));

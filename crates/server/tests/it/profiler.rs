@@ -18,7 +18,7 @@ fn integer(entry: &DocumentBuf, name: &str) -> Option<i64> {
 }
 
 #[test]
-fn all_that_collections_are_asked_is_told_in_their_database_and_nothing_else() {
+fn all_requests_to_a_databases_collections_are_profiled_there_and_no_others() {
     let server = Running::start();
     let mut client = server.client();
     let was = client.ok("test", r#"{"profile": 2}"#);
@@ -294,7 +294,7 @@ fn a_filter_says_what_is_told_in_the_place_of_time() {
 }
 
 #[test]
-fn what_is_told_is_the_servers_to_write_and_the_users_to_drop() {
+fn the_server_writes_the_profile_and_users_may_drop_it() {
     let server = Running::start();
     let mut client = server.client();
     let create = r#"{"create": "system.profile", "capped": true, "size": 8192}"#;
@@ -379,7 +379,7 @@ fn entries_of(client: &mut TestClient, database: &str) -> usize {
 }
 
 #[test]
-fn what_runs_tells_its_plan() {
+fn running_operations_show_their_plan() {
     let server = Running::start();
     let (mut client, mut other) = (server.client(), server.client());
     let documents: Vec<String> = (0..4_000).map(|it| format!(r#"{{"_id": {it}}}"#)).collect();

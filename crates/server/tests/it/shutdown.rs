@@ -53,7 +53,7 @@ fn topology(answer: &DocumentBuf) -> i64 {
 }
 
 #[test]
-fn who_comes_while_a_server_stops_is_told_so() {
+fn clients_that_connect_during_shutdown_get_an_error() {
     let server = Running::start();
     let endless = run_endless(&server);
     let mut clients: Vec<TestClient> = (0..3).map(|_| server.client()).collect();

@@ -124,7 +124,7 @@ fn read_all(client: &mut TestClient, time: Option<u64>) -> (u64, Vec<DocumentBuf
 }
 
 #[test]
-fn what_was_read_is_read_again_whatever_happens() {
+fn snapshot_reads_repeat_whatever_happens() {
     let server = Running::start();
     let (mut reader, mut writer) = (server.client(), server.client());
     fill(&mut writer);
@@ -277,7 +277,7 @@ fn moments_that_are_not_kept_or_not_come_are_refused() {
 }
 
 #[test]
-fn what_was_erased_is_read_at_no_moment() {
+fn erased_documents_are_read_at_no_moment() {
     let server = Running::start();
     let mut client = server.client();
     fill(&mut client);
@@ -293,7 +293,7 @@ fn what_was_erased_is_read_at_no_moment() {
 }
 
 #[test]
-fn what_cannot_be_read_at_a_moment_is_refused() {
+fn reads_that_cannot_use_a_snapshot_are_refused() {
     let server = Running::start();
     let mut client = server.client();
     fill(&mut client);

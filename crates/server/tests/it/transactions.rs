@@ -176,7 +176,7 @@ fn await_waiting(server: &Running, count: i64) {
 }
 
 #[test]
-fn who_meets_an_open_transaction_waits_for_its_end() {
+fn writes_wait_for_the_end_of_an_open_transaction() {
     let server = Running::start();
     server.client().ok("shop", INSERT);
     let (mut one, mut two) = (Session::new(&server, 1), Session::new(&server, 2));
@@ -274,7 +274,7 @@ fn a_wait_ends_by_time_by_command_and_in_a_circle() {
 }
 
 #[test]
-fn who_is_gone_waits_for_nobody() {
+fn a_disconnected_client_stops_waiting() {
     let server = Running::start();
     server.client().ok("shop", INSERT);
     let (mut one, mut two) = (Session::new(&server, 1), Session::new(&server, 2));
@@ -315,7 +315,7 @@ fn a_statement_that_fails_ends_its_transaction() {
 }
 
 #[test]
-fn what_is_no_part_of_a_transaction_is_refused() {
+fn commands_outside_the_transaction_are_refused() {
     let server = Running::start();
     let mut session = Session::new(&server, 1);
     session.begin();
@@ -404,7 +404,7 @@ fn cursors_belong_to_their_transaction() {
 }
 
 #[test]
-fn a_server_that_stops_lets_nobody_wait_for_transactions() {
+fn a_stopping_server_ends_waits_for_transactions() {
     let server = Running::start();
     server.client().ok("test", r#"{"insert": "a", "documents": [{"_id": 1}]}"#);
     let set = r#"{"update": "a", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"v": 1}}}]}"#;
@@ -458,7 +458,7 @@ fn lsid_of(session: &Session) -> String {
 }
 
 #[test]
-fn what_was_done_is_known_after_a_crash() {
+fn the_outcome_of_a_commit_is_known_after_a_crash() {
     let disk = SimDisk::new(1);
     let server = Running::on_disk(&disk, 10);
     let mut session = Session::new(&server, 1);

@@ -97,7 +97,7 @@ fn bind(path: &Path) -> Result<Server, ServerError> {
 }
 
 #[test]
-fn only_what_nobody_listens_on_is_replaced() {
+fn only_unused_sockets_are_replaced() {
     let directory = Directory::new("replaced");
     let path = directory.0.join("frond.sock");
     // A server that was killed leaves its file.

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_again_soon_is_known_once() {
+    fn a_repeated_miss_is_recognised_once() {
         let ghosts = GhostList::new(100);
         for number in 0..1_000 {
             assert!(!ghosts.note(hash(number)));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_comes_back() {
+    fn taken_memory_comes_back() {
         let budget = CacheBudget::new(100);
         let taken = budget.take(60).unwrap();
         assert_eq!(budget.own_bytes(), 60);

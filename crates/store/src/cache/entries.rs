@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_stays_though_much_passes() {
+    fn entries_that_are_read_survive_a_scan() {
         let parts = EntryCache::new(BYTES);
         parts.set_bytes_max(1 << 20);
         (0..100).for_each(|number| insert(&parts, number));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_soon_stays_though_much_passes() {
+    fn entries_that_return_soon_survive_a_scan() {
         let parts = EntryCache::new(BYTES);
         parts.set_bytes_max(1 << 20);
         (0..100).for_each(|number| insert(&parts, number));

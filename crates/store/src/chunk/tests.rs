@@ -20,7 +20,7 @@ fn a_chunk_is_busy_after_so_many_uses() {
 }
 
 #[test]
-fn what_is_derived_first_is_kept() {
+fn the_first_derived_value_is_kept() {
     for bytes in [0, DERIVED_NEAR_BYTES, DERIVED_NEAR_BYTES + 1] {
         let chunk = Chunk::new(ChunkKind::Blob, &[], b"");
         assert_eq!(chunk.derived(), None);

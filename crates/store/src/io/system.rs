@@ -381,7 +381,7 @@ mod tests {
 
     /// The tests' own umask lets all others read.
     #[test]
-    fn what_is_made_is_its_owners_alone() {
+    fn created_files_are_private_to_their_owner() {
         let (path, disk) = temporary_disk();
         disk.create("a").expect("a new file");
         disk.lock().expect("no process has it");
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_written_is_read_unless_it_is_to_be_written() {
+    fn a_read_only_file_is_opened_for_reading_only() {
         let (path, disk) = temporary_disk();
         disk.create("a").expect("a new file").write_all_at(0, b"abc").expect("written");
         let allow = |mode| {

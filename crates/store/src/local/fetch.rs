@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_near_is_read_at_once() {
+    fn neighbouring_frames_are_read_at_once() {
         let check = |wanted: &[Location], expected: &[usize]| {
             let found: Vec<_> = runs(wanted, |at| at).into_iter().map(<[_]>::len).collect();
             assert_eq!(found, expected, "{wanted:?}");

@@ -181,7 +181,7 @@ mod tests {
 
     /// Else a thread would send again and again, and each attempt asks the tier.
     #[test]
-    fn what_is_wanted_once_is_done_once() {
+    fn one_request_is_one_attempt() {
         let sending = TierSender::default();
         assert!(!sending.want(), "there is no thread");
         assert!(sending.wait_until_wanted(Duration::ZERO));

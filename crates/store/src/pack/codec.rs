@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_left_alone() {
+    fn incompressible_frames_are_stored_as_they_are() {
         let noise: Vec<u8> =
             (0..1000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
         for effort in EFFORTS {

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_vain_is_tried_less() {
+    fn futile_compression_is_tried_less() {
         // Two letters: zstd makes an eighth of them. Thirty: a third less, and LZ4 nothing.
         assert_eq!(codecs(Effort::Medium, 2, 40), [0, 0, 40, 0]);
         let found = codecs(Effort::Medium, 30, 40);

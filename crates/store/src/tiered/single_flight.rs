@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_goes_on_when_the_other_panics() {
+    fn a_waiter_goes_on_when_the_fetching_thread_panics() {
         let flights = SingleFlight::default();
         thread::scope(|scope| {
             let flight = flights.begin(extents(0, 4), 4);

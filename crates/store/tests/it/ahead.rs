@@ -120,7 +120,7 @@ fn a_damaged_frame_among_many_is_named_and_the_others_can_be_read() {
 }
 
 #[test]
-fn what_is_absent_is_missing() {
+fn absent_chunks_are_missing() {
     let (store, chunks) = lying_together(&SimDisk::new(1), 3);
     let absent = blob(b"absent").hash();
     let mut wanted = hashes(&chunks);
@@ -130,7 +130,7 @@ fn what_is_absent_is_missing() {
 }
 
 #[test]
-fn what_is_read_ahead_to_be_replaced_is_not_kept_in_memory_unless_it_was() {
+fn prefetched_chunks_that_will_be_replaced_are_not_cached() {
     let disk = SimDisk::new(1);
     let (_, chunks) = lying_together(&disk, 20);
     let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
@@ -147,7 +147,7 @@ fn what_is_read_ahead_to_be_replaced_is_not_kept_in_memory_unless_it_was() {
 }
 
 #[test]
-fn who_passes_by_leaves_what_others_have_in_memory() {
+fn scans_leave_the_cache_of_others_alone() {
     let disk = SimDisk::new(1);
     let options = LocalOptions { cache_bytes: 1 << 20, pack_bytes_target: 64 << 20, ..SMALL };
     let payload = |number: u32| {

@@ -108,7 +108,7 @@ impl Model {
 }
 
 #[test]
-fn what_is_reachable_stays_and_the_rest_goes() {
+fn reachable_chunks_stay_and_the_rest_goes() {
     for_seeds(150, |mut random| {
         let disk = SimDisk::new(random.next());
         let mut store = open(&disk).unwrap();
@@ -332,7 +332,7 @@ fn damage_ends_a_collection_before_anything_goes() {
 /// A bit of what was moved flips on the disk while the old pack still lies there: the chunk is
 /// written again from that. Readers miss nothing, neither before nor after.
 #[test]
-fn what_was_moved_is_read_again_before_the_old_frames_go() {
+fn moved_chunks_are_reread_before_the_old_frames_go() {
     let mut flipped_count = 0;
     for_seeds(40, |mut random| {
         let disk = SimDisk::new(random.next());
@@ -573,7 +573,7 @@ fn versions_of_the_same_nodes_are_packed_together() {
 /// A chunk that a session finds while a collection runs, in a pack that is younger: what it refers
 /// to may lie in an older one, where nothing else keeps it.
 #[test]
-fn what_a_session_finds_during_a_collection_stays_with_all_that_it_refers_to() {
+fn chunks_found_during_a_collection_stay_with_their_references() {
     let disk = SimDisk::new(0);
     let store = open(&disk).unwrap();
     let leaf = blob(b"leaf");
@@ -600,7 +600,7 @@ fn what_a_session_finds_during_a_collection_stays_with_all_that_it_refers_to() {
 
 /// Two packs: nothing of the first is needed, half of the second, which there is no room to move.
 #[test]
-fn a_full_disk_gets_back_the_packs_that_nobody_needs() {
+fn a_full_disk_gets_back_unneeded_packs() {
     let disk = SimDisk::new(0);
     let store = open(&disk).unwrap();
     let mut random = Random::new(1);
@@ -628,7 +628,7 @@ fn a_full_disk_gets_back_the_packs_that_nobody_needs() {
 /// Which chunks of a pack a session was told of is noted by their positions in its index. Where
 /// that can't be read, all of them count as told of, with all that they refer to.
 #[test]
-fn what_a_session_found_in_a_pack_with_a_damaged_index_stays_with_all_that_it_refers_to() {
+fn chunks_found_in_a_pack_with_a_damaged_index_stay_with_their_references() {
     let disk = SimDisk::new(0);
     let store = open(&disk).unwrap();
     let leaf = blob(b"leaf");

@@ -75,7 +75,7 @@ fn chunks_that_are_looked_into_stay_what_they_are() {
 }
 
 #[test]
-fn what_was_put_is_read_at_once() {
+fn puts_are_read_at_once() {
     on_each(|store| {
         for_seeds(3, |mut random| {
             let chunks = random_chunks(&mut random, 60);
@@ -253,7 +253,7 @@ fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
 }
 
 #[test]
-fn a_chunk_that_is_looked_into_is_kept_if_there_is_room_or_it_is_wanted_again_soon() {
+fn looked_up_chunks_are_cached_if_there_is_room_or_they_return_soon() {
     let disk = SimDisk::new(0);
     let content = |number: u32| number.to_le_bytes().repeat(1 << 10);
     let chunks: Vec<Chunk> = (0..512).map(|number| blob(&content(number))).collect();

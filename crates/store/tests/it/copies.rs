@@ -38,7 +38,7 @@ fn damage_in_packs(disk: &SimDisk, chunk: &Chunk) {
 }
 
 #[test]
-fn what_was_copied_is_there_after_a_power_cut() {
+fn copies_survive_a_power_cut() {
     let (disk, clock) = (SimDisk::new(0), SimClock::new());
     let chunks = random_chunks(&mut Random::new(0), 9);
     let store = LocalStore::open(&machine(&disk, &clock, 0), SMALL).unwrap();
@@ -134,7 +134,7 @@ fn damage_to_copies_makes_another_file_due_and_hides_one_at_most() {
 }
 
 #[test]
-fn what_is_superseded_goes_when_the_file_has_grown() {
+fn superseded_copies_go_when_the_file_has_grown() {
     let disk = SimDisk::new(0);
     let store = open(&disk).unwrap();
     let copies = store.copies().unwrap();
@@ -148,7 +148,7 @@ fn what_is_superseded_goes_when_the_file_has_grown() {
 }
 
 #[test]
-fn what_cannot_be_copied_fails_nothing_and_is_copied_later() {
+fn a_failed_copy_fails_nothing_and_is_made_later() {
     let (disk, clock) = (SimDisk::new(0), SimClock::new());
     let store = LocalStore::open(&machine(&disk, &clock, 0), SMALL).unwrap();
     let copies = store.copies().unwrap();

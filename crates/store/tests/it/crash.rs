@@ -178,7 +178,7 @@ fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
 /// A crash leaves a chunk, and takes what it refers to. Both are put again: the one is durable
 /// then, the other isn't.
 #[test]
-fn what_a_crash_left_is_settled_only_with_what_is_put_again_below_it() {
+fn a_tree_that_a_crash_tore_is_synced_only_with_what_is_put_again_below_it() {
     let mut met = 0;
     for_seeds(300, |mut random| {
         let disk = SimDisk::new(random.next());
@@ -207,7 +207,7 @@ fn what_a_crash_left_is_settled_only_with_what_is_put_again_below_it() {
 /// A frame lacks its last bytes, and what is put behind it begins with just these: it isn't taken
 /// for whole then, and hides nothing.
 #[test]
-fn what_a_crash_cut_short_is_not_made_whole_by_what_is_put_behind_it() {
+fn a_torn_frame_is_not_completed_by_later_puts() {
     const PACK: &str = "00000000.pack";
     const FIRST_FRAME: usize = 16;
     let mut random = Random::new(3);

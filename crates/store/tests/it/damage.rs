@@ -90,7 +90,7 @@ fn a_bit_that_changes_while_the_store_is_open_is_never_returned() {
 }
 
 #[test]
-fn what_a_damaged_index_named_is_damaged_and_never_missing() {
+fn chunks_of_a_damaged_index_are_damaged_and_never_missing() {
     for_seeds(300, |mut random| {
         let (disk, chunks) = sample(&mut random);
         let store = open(&disk).unwrap();
@@ -269,7 +269,7 @@ fn a_copy_of_the_manifest_that_the_disk_does_not_give_back() {
 
 /// A pack that the disk doesn't give back costs a rescue what lies in it.
 #[test]
-fn what_the_disk_does_not_give_back_ends_no_rescue() {
+fn unreadable_sectors_do_not_end_a_rescue() {
     let (disk, chunks) = sample(&mut Random::new(6));
     let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
     for name in packs {

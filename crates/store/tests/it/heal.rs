@@ -94,7 +94,7 @@ fn a_put_of_what_is_damaged_heals_it_for_good() {
 }
 
 #[test]
-fn what_is_damaged_is_absent_until_it_is_put_again() {
+fn damaged_chunks_are_absent_until_they_are_put_again() {
     for_seeds(100, |mut random| {
         let disk = SimDisk::new(random.next());
         let chunks: Vec<Chunk> = (0..9u8).map(|byte| blob(&[byte; 300])).collect();
@@ -183,7 +183,7 @@ fn a_scrub_finds_all_damage_once() {
 }
 
 #[test]
-fn what_the_cache_has_heals_at_once() {
+fn the_cache_heals_at_once() {
     let disk = SimDisk::new(0);
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
     let store = sealed(&disk, &chunks);
@@ -300,7 +300,7 @@ fn an_index_names_no_frame_that_was_set_aside_before() {
 
 /// A collection took a chunk for dead, and it was put again: two packs hold it.
 #[test]
-fn what_another_pack_has_heals_at_once() {
+fn another_pack_heals_at_once() {
     let disk = SimDisk::new(0);
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
     let hashes: Vec<_> = chunks.iter().map(Chunk::hash).collect();

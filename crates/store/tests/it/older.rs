@@ -30,7 +30,7 @@ fn sample() -> (SimDisk, Vec<Chunk>, Vec<String>) {
 }
 
 #[test]
-fn packs_that_an_older_manifest_does_not_list_are_opened_whatever_their_headers() {
+fn packs_missing_from_an_older_manifest_are_opened_whatever_their_headers() {
     for damages in [false, true] {
         let (disk, chunks, unlisted) = sample();
         let header = |name: &String| disk.contents(name).unwrap()[..16].to_vec();

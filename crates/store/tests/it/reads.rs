@@ -40,7 +40,7 @@ fn one_pack(seed: u64, bucket: &SimDepot) -> Node {
 }
 
 #[test]
-fn who_reads_in_order_asks_for_more_at_once() {
+fn sequential_readers_read_ahead() {
     let bucket = SimDepot::new(1);
     let chunks = large_chunks(&mut Random::fresh(), 800);
     let store = sent(&one_pack(2, &bucket), &chunks);
@@ -73,7 +73,7 @@ fn two_who_miss_the_same_part_fetch_it_once() {
 }
 
 #[test]
-fn what_came_damaged_is_fetched_again_before_it_is_damage() {
+fn damaged_replies_are_fetched_again_before_they_count_as_damage() {
     let bucket = SimDepot::new(5);
     let chunks = large_chunks(&mut Random::fresh(), 4);
     let store = sent(&one_pack(6, &bucket), &chunks);
@@ -98,7 +98,7 @@ fn what_came_damaged_is_fetched_again_before_it_is_damage() {
 }
 
 #[test]
-fn who_takes_over_fetches_indexes_together() {
+fn a_takeover_fetches_indexes_together() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(11);
     let node = Node::new(12, &bucket);
@@ -120,7 +120,7 @@ fn who_takes_over_fetches_indexes_together() {
 }
 
 #[test]
-fn what_is_asked_for_twice_at_once_is_read_once() {
+fn concurrent_reads_of_one_extent_fetch_it_once() {
     let disk = SimDisk::new(0);
     let chunks = random_chunks(&mut Random::new(1), 3);
     let store = open(&disk).unwrap();

@@ -76,7 +76,7 @@ fn check(store: &dyn ChunkStore, disk: &SimDisk, kept: &[Chunk]) {
 }
 
 #[test]
-fn what_is_synced_after_damage_outlives_any_crash() {
+fn syncs_after_damage_survive_any_crash() {
     let mut counts = Counts::default();
     for_seeds(1500, |random| run(random, &mut counts));
     let Counts { crashes, sealed } = counts;

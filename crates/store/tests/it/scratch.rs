@@ -19,7 +19,7 @@ fn the_lock_is_that_of_the_disk_below() {
 }
 
 #[test]
-fn what_is_written_is_read_and_nothing_reaches_the_disk_below() {
+fn writes_are_read_back_and_never_reach_the_disk_below() {
     for_seeds(100, |mut random| {
         let below = SimDisk::new(random.next());
         for name in ["a", "b"] {

@@ -240,7 +240,7 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
 }
 
 #[test]
-fn what_was_acknowledged_is_handed_over_and_the_deposed_are_refused() {
+fn acknowledged_writes_are_taken_over_and_deposed_writers_refused() {
     for_seeds(200, |random| follow_one_another(random, DepotFaults::default()));
 }
 
@@ -276,7 +276,7 @@ fn a_slot_that_is_missing_or_changed_is_damage() {
 
 /// What is asked for in the n-th place arrives damaged, as often as told: HEAD first, then slots.
 #[test]
-fn what_arrives_damaged_once_is_asked_for_again() {
+fn replies_damaged_once_are_requested_again() {
     for place in 0..6 {
         for (times, is_taken) in [(1, true), (2, true), (9, false)] {
             let bucket = SimDepot::new(1);
@@ -305,7 +305,7 @@ fn what_arrives_damaged_once_is_asked_for_again() {
 }
 
 #[test]
-fn what_lies_behind_a_gap_goes_and_the_tombstone_in_it_stays() {
+fn slots_after_a_gap_go_and_its_tombstone_stays() {
     let bucket = SimDepot::new(1);
     let first = begin(&SimDisk::new(2), &bucket);
     let slots = first.slots().expect("the log lies there");

@@ -92,7 +92,7 @@ fn a_silent_bucket_holds_up_nothing_until_the_disk_is_full() {
 }
 
 #[test]
-fn a_bucket_that_refuses_is_told_with_its_time_and_forgotten_when_it_answers() {
+fn a_refusing_bucket_is_reported_with_its_time_until_it_answers() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(3);
     let node = Node::new(4, &bucket);

@@ -189,7 +189,7 @@ fn a_collection_that_moves_all_keeps_little_on_the_disk() {
 }
 
 #[test]
-fn what_the_disk_made_of_an_extent_is_fetched_again() {
+fn damaged_extents_are_fetched_again() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(1);
     let node = Node::new(2, &bucket);
@@ -211,7 +211,7 @@ fn what_the_disk_made_of_an_extent_is_fetched_again() {
 }
 
 #[test]
-fn who_takes_over_fences_the_one_before() {
+fn a_takeover_fences_the_previous_directory() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(3);
     let (first, mut second) = (Node::new(4, &bucket), Node::new(5, &bucket));
@@ -454,7 +454,7 @@ fn a_directory_goes_on_without_a_head_if_it_has_all_packs() {
 
 /// What was set aside in one of several packs: a server that takes over doesn't take it for there.
 #[test]
-fn who_takes_over_knows_what_was_damaged_when_it_was_sent() {
+fn a_takeover_knows_what_was_damaged_when_it_was_sent() {
     let mut random = Random::new(13);
     let bucket = SimDepot::new(13);
     let (first, mut second) = (Node::new(14, &bucket), Node::new(15, &bucket));

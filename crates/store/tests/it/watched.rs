@@ -138,7 +138,7 @@ fn a_put_that_began_before_a_sync_failed_writes_nothing() {
 }
 
 #[test]
-fn what_another_thread_put_just_now_is_not_written_twice() {
+fn concurrent_puts_of_one_chunk_write_it_once() {
     let (watched, store, [old, new, other]) = sample();
     let (within, put) = (Arc::clone(&store), new.clone());
     watched.before_next_read(move || within.put_many(std::slice::from_ref(&put)).unwrap());

@@ -15,7 +15,7 @@ fn synced_file(disk: &SimDisk, name: &str, contents: &[u8]) {
 }
 
 #[test]
-fn what_was_synced_survives_and_what_was_not_varies() {
+fn synced_writes_survive_and_others_may() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..200 {
         let disk = SimDisk::new(seed);

@@ -212,7 +212,7 @@ fn no_data_set_makes_giant_chunks_or_costly_edits() {
 /// Why the salt is secret: who knows it can choose keys that never end a chunk by hash. Chunks then
 /// end by size alone, still below the maximum, but an insertion moves every boundary behind it.
 #[test]
-fn who_knows_the_salt_moves_boundaries_but_makes_no_giant_chunk() {
+fn knowing_the_salt_moves_boundaries_but_makes_no_giant_chunk() {
     let (_, entries) = hard_data_sets(SALT).pop().unwrap();
     let format = TreeFormat::new(SALT);
     let store = MemoryStore::new();

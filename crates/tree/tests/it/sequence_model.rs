@@ -206,7 +206,7 @@ fn follow(before: &[Bytes], hunks: &[Hunk]) -> Vec<Bytes> {
 
 /// What differs, laid over the one sequence, gives the other, whatever came between.
 #[test]
-fn what_differs_makes_the_one_of_the_other() {
+fn differences_turn_one_into_the_other() {
     for_seeds(60, |mut random| {
         let store: Arc<dyn ChunkStore> = MemoryStore::new();
         let chunk_bytes_target = *random.choose(&[256, 512]);
@@ -237,7 +237,7 @@ fn what_differs_makes_the_one_of_the_other() {
 
 /// Of items that differ from each other those are told that were changed, and no others.
 #[test]
-fn what_differs_is_no_more_than_what_was_changed() {
+fn differences_are_no_more_than_the_changes() {
     for_seeds(40, |mut random| {
         let store: Arc<dyn ChunkStore> = MemoryStore::new();
         let format =

@@ -58,7 +58,7 @@ fn check(store: &LocalStore, cached_levels: &CachedLevels) -> u64 {
 }
 
 #[test]
-fn what_is_linked_isnt_asked_for() {
+fn linked_nodes_are_not_fetched() {
     let (store, tree) = build(64 << 20);
     let cached_levels = CachedLevels::new(tree);
     assert!(!cached_levels.is_grown());

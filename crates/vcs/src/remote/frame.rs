@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_changed_is_refused_or_another_chunk() {
+    fn truncated_or_changed_frames_are_refused_or_another_chunk() {
         let chunks = chunks(3, 100);
         let frame = encode(&chunks, FrameEffort::Quick);
         for end in 0..frame.len() {

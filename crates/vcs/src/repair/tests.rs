@@ -97,7 +97,7 @@ fn damage(random: &mut Random, disk: &SimDisk) -> String {
 }
 
 #[test]
-fn what_is_damaged_comes_back_from_a_backup_or_is_told() {
+fn damage_is_repaired_from_a_backup_or_reported() {
     let (whole, place) = make();
     let (main, side) = {
         let frond = open(&whole.copy(3));
@@ -172,7 +172,7 @@ fn one_damage_is_told_once() {
 /// What no source has is told by collection and `_id`, all else is served, and a source that has it
 /// makes the directory whole later.
 #[test]
-fn what_no_source_has_is_told_until_one_has_it() {
+fn missing_chunks_are_reported_until_a_source_has_them() {
     let (whole, place) = make();
     let name = "00000001.pack";
     let bytes = whole.contents(name).expect("a pack").len() as u64;

@@ -124,7 +124,7 @@ fn count(part: &LostPart) -> u64 {
 }
 
 #[test]
-fn what_can_be_read_is_saved_and_the_rest_is_told() {
+fn readable_data_is_saved_and_the_rest_reported() {
     let whole = SimDisk::new(1);
     let (main, side) = make(&whole);
     let names = whole.machine().disk.list().expect("it answers");
@@ -163,7 +163,7 @@ fn what_can_be_read_is_saved_and_the_rest_is_told() {
 /// is damaged too, an older state may be all that is left, or none: that is told, and not only the
 /// place, and all commits are saved.
 #[test]
-fn what_all_else_is_found_by_lies_twice() {
+fn metadata_chunks_are_stored_twice() {
     let whole = SimDisk::new(1);
     let (main, _) = make(&whole);
     let names = whole.machine().disk.list().expect("it answers");
@@ -402,7 +402,7 @@ fn a_manifest_that_is_older_than_what_is_there_is_told() {
 
 /// The catalog of the last commit can't be read, while there is a working state.
 #[test]
-fn what_a_commit_had_and_nothing_lists_any_more_is_told() {
+fn commits_that_nothing_lists_any_more_are_reported() {
     let whole = SimDisk::new(1);
     make(&whole);
     let catalogs: Vec<_> = {

@@ -125,7 +125,7 @@ fn a_power_cut_at_any_moment() {
 }
 
 #[test]
-fn what_a_reset_dropped_is_there_after_a_power_cut() {
+fn data_dropped_by_a_reset_survives_a_power_cut() {
     for seed in frond_testkit::random::seeds(10) {
         let disk = SimDisk::new(seed);
         let frond = open(&disk);

@@ -239,7 +239,7 @@ fn large_documents_collections_without_versions_and_what_cursors_hold() {
 
 /// Commands are told with what they carry, on any branch. The profiler goes on there.
 #[test]
-fn what_the_profiler_told_of_commands_is_emptied() {
+fn profiled_commands_are_erased() {
     let disk = SimDisk::new(4);
     let frond = open(&disk);
     let main = shop(&frond, "");
@@ -282,7 +282,7 @@ fn what_the_profiler_told_of_commands_is_emptied() {
 /// A client that erases has often deleted, dropped or reset before: what only undoing would bring
 /// back goes, too.
 #[test]
-fn what_only_undoing_would_bring_back_is_erased() {
+fn data_kept_only_for_undo_is_erased() {
     let request = |id: i32| EraseRequest {
         collection: "people".to_owned(),
         documents: vec![Value::Int32(id).to_buf()],
@@ -338,7 +338,7 @@ fn what_only_undoing_would_bring_back_is_erased() {
 }
 
 #[test]
-fn what_can_not_be_erased() {
+fn erasures_that_are_refused() {
     let frond = super::new();
     let main = history(&frond);
     let request = |documents: &[i32], fields: &[&str]| EraseRequest {

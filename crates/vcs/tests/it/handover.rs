@@ -191,7 +191,7 @@ fn steps_that_come_late_do_nothing() {
 }
 
 #[test]
-fn what_is_under_way_when_it_leaves_is_over_or_conflicts() {
+fn operations_under_way_when_a_database_leaves_end_or_conflict() {
     let from = source();
     let (early, later) = (from.begin(), from.begin());
     put(&early.database("shop").unwrap(), "things", &document! { "_id": 1_i32 }).unwrap();
@@ -209,7 +209,7 @@ fn what_is_under_way_when_it_leaves_is_over_or_conflicts() {
 }
 
 #[test]
-fn what_has_no_versions_is_named() {
+fn unversioned_collections_are_named() {
     let from = source();
     let main = shop(&from, "");
     let capped = extended_json::parse(r#"{"capped": true, "size": 4096}"#).unwrap();

@@ -476,7 +476,7 @@ fn whys(changes: &[RefChangeInfo]) -> Vec<&str> {
 }
 
 #[test]
-fn what_changed_refs_can_be_undone() {
+fn changes_of_refs_can_be_undone() {
     let (_frond, main) = history();
     let head = |database: &Repository| database.status().expect("a status").head;
     let start = head(&main);

@@ -222,7 +222,7 @@ fn every_acknowledged_state_is_read_back_byte_for_byte() {
 }
 
 #[test]
-fn what_the_log_does_not_reach_is_refused_not_older() {
+fn moments_before_the_log_are_refused_rather_than_approximated() {
     let (mut read, mut refused) = (0, 0);
     for_seeds(12, |mut random| {
         let counts = run(&mut random, kept(100, 1 << 20), 80);
@@ -301,7 +301,7 @@ fn a_second_is_all_of_it_and_a_commit_is_asked_for_in_words() {
 }
 
 #[test]
-fn what_is_not_kept_tells_since_when_all_is_and_which_commit_is_there() {
+fn an_unreachable_moment_names_the_earliest_one_and_the_commit_before_it() {
     let (frond, _, second) = two_things(ChangeRetention::default());
     frond.flush().expect("there is room");
     let error = refusal(&frond, &at(second + 10));
@@ -389,7 +389,7 @@ fn stages_that_name_a_moment_read_it() {
 }
 
 #[test]
-fn what_was_dropped_is_there_and_what_was_not_yet_is_not() {
+fn dropped_collections_are_there_and_later_ones_are_not() {
     let (frond, clock, second) = two_things(kept(3_600, 64 << 20));
     let main = shop(&frond, "");
     main.create_branch("side", None).expect("a good name");
@@ -408,7 +408,7 @@ fn what_was_dropped_is_there_and_what_was_not_yet_is_not() {
 }
 
 #[test]
-fn what_is_erased_is_in_no_moment() {
+fn erased_documents_are_in_no_moment() {
     let (frond, _, second) = two_things(kept(3_600, 64 << 20));
     assert_eq!(ids(&shop(&frond, &at(second + 10))), [1, 2]);
     let request = frond_vcs::EraseRequest {
@@ -422,7 +422,7 @@ fn what_is_erased_is_in_no_moment() {
 }
 
 #[test]
-fn working_states_of_moments_are_compared_restored_branched_and_gone_back_to() {
+fn past_working_states_can_be_compared_restored_branched_and_reset_to() {
     let (frond, clock, second) = two_things(kept(3_600, 64 << 20));
     let main = shop(&frond, "");
     main.commit("all", "Ada").expect("something changed");

@@ -284,7 +284,7 @@ fn a_branch_is_closed_once_writes_under_way_are_over() {
 
 /// Writers and index builds go on while the branch is closed: nothing changes from then on.
 #[test]
-fn what_is_under_way_ends_or_is_refused_when_a_branch_is_closed() {
+fn operations_under_way_end_or_are_refused_when_a_branch_is_closed() {
     let (_disk, _clock, frond) = timed();
     for round in 0..20 {
         let name = format!("shop{round}");

@@ -115,7 +115,7 @@ fn a_collection_may_be_interrupted() {
 }
 
 #[test]
-fn what_can_be_undone_is_told_with_its_times() {
+fn undoable_changes_are_listed_with_their_times() {
     const HOUR_MICROS: i64 = 3_600_000_000;
     let clock = SimClock::new();
     let frond = frond_vcs::open_on(&machine(&SimDisk::new(1), &clock, 1), FrondOptions::default());
@@ -148,7 +148,7 @@ fn what_can_be_undone_is_told_with_its_times() {
 }
 
 #[test]
-fn what_was_fetched_stays_though_nothing_here_was_made_of_it() {
+fn fetched_commits_stay_though_no_branch_has_them() {
     let there = new();
     let theirs = shop(&there, "");
     insert(&theirs, "things", &[document! { "_id": 1_i32 }]);

@@ -150,7 +150,7 @@ fn a_clone_is_the_same_and_later_only_what_is_new_moves() {
 }
 
 #[test]
-fn a_push_loses_nobodys_commits() {
+fn a_push_loses_no_commits() {
     let (frond, main) = origin();
     let remote = data(&frond);
     let (_there, clone) = clone_of(&remote);
@@ -307,7 +307,7 @@ impl Remote for Cut<'_> {
 }
 
 #[test]
-fn what_came_before_a_cut_stays() {
+fn transfers_keep_what_came_before_a_cut() {
     let (frond, main) = origin();
     let remote = data(&frond);
     let (whole, _) = {

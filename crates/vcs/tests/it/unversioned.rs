@@ -17,7 +17,7 @@ fn unversioned() -> [DocumentBuf; 2] {
 }
 
 #[test]
-fn what_was_dropped_does_not_come_back_behind_one_that_is_not_versioned() {
+fn a_dropped_collection_does_not_come_back_behind_an_unversioned_one() {
     for options in unversioned() {
         let frond = new();
         let main = shop(&frond, "");

@@ -93,7 +93,7 @@ fn an_explained_diff_tells_its_rows_and_its_time() {
 
 /// HEAD has the collection otherwise than it was when the branch was reset.
 #[test]
-fn an_undone_reset_brings_back_what_a_collection_was_though_it_was_dropped_since() {
+fn an_undone_reset_brings_back_a_collection_dropped_since() {
     let frond = new();
     let main = shop(&frond, "");
     commit(&main, &[1]);
@@ -123,7 +123,7 @@ fn the_doctor_counts_databases_branches_and_commits() {
 }
 
 #[test]
-fn what_points_of_a_time_series_lie_by_is_not_erased() {
+fn keys_of_time_series_points_are_not_erased() {
     let frond = new();
     let main = shop(&frond, "");
     let options = super::support::json("{'timeseries': {'timeField': 't', 'metaField': 'm'}}");

@@ -65,7 +65,7 @@ fn whys(main: &Repository) -> Vec<String> {
 }
 
 #[test]
-fn what_was_written_since_a_change_stays_when_it_is_undone() {
+fn writes_since_a_change_stay_when_it_is_undone() {
     for how in ["merge", "reset", "revert"] {
         let (_frond, main, _side) = branches();
         match how {
@@ -88,7 +88,7 @@ fn what_was_written_since_a_change_stays_when_it_is_undone() {
 }
 
 #[test]
-fn what_changed_the_same_as_what_is_undone_is_set_aside_and_told() {
+fn writes_to_undone_fields_are_set_aside_and_reported() {
     let (_frond, main, _side) = branches();
     merge_with_theirs(&main);
     put(&main, "things", &doc(2, 7, 1)).unwrap();
@@ -106,7 +106,7 @@ fn what_changed_the_same_as_what_is_undone_is_set_aside_and_told() {
 
 /// Merges the side; what is in conflict is as it is there.
 #[test]
-fn what_is_set_back_between_an_undo_and_its_own_undo_stays_set_back() {
+fn a_reset_between_an_undo_and_its_undo_stays() {
     let (_frond, main, _side) = branches();
     merge_with_theirs(&main);
     let newest = || main.reflog(Some("main")).unwrap()[0].change;
@@ -131,7 +131,7 @@ fn what_is_set_back_between_an_undo_and_its_own_undo_stays_set_back() {
 }
 
 #[test]
-fn what_was_defined_otherwise_since_is_set_aside_and_told() {
+fn changed_definitions_are_set_aside_and_reported() {
     let (_frond, main, side) = branches();
     let define = |database: &Repository, below: i32| {
         let limit = document! { "$lt": below };
@@ -178,7 +178,7 @@ fn an_index_that_can_not_be_sets_aside_its_collection_alone() {
 }
 
 #[test]
-fn what_a_later_step_changed_is_set_aside_by_a_skip_and_told() {
+fn changes_of_later_steps_are_set_aside_by_a_skip_and_reported() {
     let (_frond, main, _side) = branches();
     put(&main, "things", &doc(3, 0, 7)).unwrap();
     main.commit("main again", "").unwrap();
@@ -288,7 +288,7 @@ fn an_abort_brings_the_order_of_fields_back() {
 }
 
 #[test]
-fn what_changed_the_same_as_the_merge_is_set_aside_and_told() {
+fn changes_that_overlap_the_merge_are_set_aside_and_reported() {
     let (_frond, main, _side) = branches();
     merge(&main, "side").unwrap();
     // The merge made a to 2 there; b it left alone.
@@ -456,7 +456,7 @@ fn no_pick_and_no_merge_comes_while_a_merge_waits() {
 
 /// Its branch is gone, and so is all that could be undone: nothing else names what is merged.
 #[test]
-fn what_a_waiting_merge_needs_outlives_a_collection() {
+fn chunks_of_a_waiting_merge_survive_a_collection() {
     let (frond, main, side) = branches();
     let theirs = side.status().unwrap().head.expect("it was committed");
     assert!(matches!(merge(&main, "side").unwrap(), MergeOutcome::Conflicts { .. }));

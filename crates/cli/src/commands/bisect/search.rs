@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_told_stays() {
+    fn undecided_commits_stay() {
         assert_eq!(find(&straight(5), 2, &[4]).0, [2]);
         assert_eq!(find(&straight(5), 2, &[3]).0, [2, 3]);
         assert_eq!(find(&straight(5), 2, &[2]).0, [1, 2]);

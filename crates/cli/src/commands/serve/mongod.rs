@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_isnt_enforced_is_refused() {
+    fn unenforced_options_are_refused() {
         for text in [
             "--shardsvr",
             "--storageEngine inMemory",

@@ -81,7 +81,7 @@ fn numbers_share_a_column_unless_types_are_to_stay() {
 }
 
 #[test]
-fn what_pyarrow_has_written_is_read() {
+fn files_written_by_pyarrow_are_read() {
     let directory = Directory::new();
     std::fs::write(directory.path().join("x.PARQUET"), BY_PYARROW).unwrap();
     frond(&directory, "import -d shop -c items x.PARQUET --ignore-blanks").ok();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_is_told_to_the_budget() {
+    fn seen_keys_are_charged_to_the_budget() {
         let budget = MemoryBudget::new(1 << 20);
         let mut seen = SeenDocuments::new(Reservation::new(usize::MAX, Some(Arc::clone(&budget))));
         let mut count = 0_u64;

@@ -101,7 +101,7 @@ fn writes_of_different_documents_do_not_conflict() {
 }
 
 #[test]
-fn what_fails_in_the_middle_leaves_nothing() {
+fn a_write_that_fails_in_the_middle_leaves_nothing() {
     let database = open();
     let spec = IndexSpec {
         key: document! { "a": 1 },

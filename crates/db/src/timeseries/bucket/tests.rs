@@ -94,7 +94,7 @@ fn control_tells_the_least_and_the_greatest() {
 }
 
 #[test]
-fn what_another_server_made_has_its_source_behind_the_time() {
+fn buckets_of_another_server_have_the_source_after_the_time() {
     let bucket = json(
         "{'_id': {'$oid': '60bfdf53764018491c583714'}, 'control': {'version': 1}, 'meta': 7, \
          'data': {'t': {'0': {'$date': 1}, '1': {'$date': 2}}, '_id': {'0': 5, '1': 6}, 'v': \

@@ -452,7 +452,7 @@ const HIDDEN: &[[&str; 3]] = &[
 ];
 
 #[test]
-fn what_was_hidden_once_is_found() {
+fn documents_that_were_missed_once_are_found() {
     for [key, document, filter] in HIDDEN {
         let shop = shop();
         insert(&shop, "things", &format!("[{document}]"));

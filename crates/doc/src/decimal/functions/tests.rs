@@ -259,7 +259,7 @@ fn great_angles_are_turned_by_all_digits_of_pi() {
 }
 
 #[test]
-fn what_was_rounded_has_all_digits_and_what_is_exact_the_preferred_exponent() {
+fn rounded_results_have_all_digits_and_exact_ones_the_preferred_exponent() {
     let rows: [(One, &str, &str); 8] = [
         (log10, "2", "0.3010299956639811952137388947244930"),
         (log10, "1000", "3"),

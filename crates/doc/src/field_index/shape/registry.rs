@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_looked_through_once() {
+    fn documents_with_too_many_fields_are_scanned_once() {
         let registry = ShapeRegistry::new(1 << 20);
         let wide = of_width(FIELD_COUNT_MAX + 1, "field");
         assert!(!is_refused(&registry, &wide));

@@ -107,7 +107,7 @@ fn all_that_change_one_key_share_one_sync() {
 }
 
 #[test]
-fn what_has_its_place_and_is_not_yet_in_the_memtable_is_waited_for() {
+fn a_read_waits_for_queued_entries_to_reach_the_memtable() {
     let (engine, writer) = open(&SimDisk::new(1));
     let shared = engine.shared();
     let entry = (Bytes::from_static(b"late"), Some(Value::inline("x")));
@@ -131,7 +131,7 @@ fn what_has_its_place_and_is_not_yet_in_the_memtable_is_waited_for() {
 }
 
 #[test]
-fn what_ends_without_a_commit_waits_for_what_it_could_read() {
+fn ending_without_a_commit_waits_for_the_queued_commits_that_were_read() {
     for commits in [false, true] {
         let (engine, writer) = open(&SimDisk::new(1));
         thread::scope(|scope| {
@@ -159,7 +159,7 @@ fn what_ends_without_a_commit_waits_for_what_it_could_read() {
 }
 
 #[test]
-fn what_a_full_disk_refuses_is_passed_on_by_no_read_and_commits_nothing() {
+fn no_read_passes_on_a_refused_commit() {
     let disk = SimDisk::new(1);
     let (engine, writer) = open(&disk);
     thread::scope(|scope| {
@@ -265,7 +265,7 @@ fn a_statement_is_foreseen_where_it_was_and_runs_again_ahead() {
 
 /// A key that another holds isn't worth a wait for what is undone.
 #[test]
-fn what_is_foreseen_leaves_no_wait_behind() {
+fn a_dry_run_leaves_no_wait_behind() {
     let engine = Engine::open(&SimDisk::new(1).machine(), EngineOptions::default()).expect("opens");
     let mut one = engine.begin_as(LockMode::Interactive);
     let mut two = engine.begin_as(LockMode::Interactive);
@@ -304,7 +304,7 @@ fn a_transaction_that_saw_what_is_refused_neither_goes_on_nor_commits() {
 }
 
 #[test]
-fn what_was_written_before_a_refusal_goes_on_to_count() {
+fn writes_before_a_refusal_still_count() {
     let disk = SimDisk::new(1);
     let options = EngineOptions {
         relaxed_sync_millis: 3_600_000,

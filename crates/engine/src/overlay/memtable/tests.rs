@@ -145,7 +145,7 @@ fn a_cleared_memtable_keeps_no_payload() {
 
 /// A count looks at entries without a lock, and one of them may be refused meanwhile.
 #[test]
-fn what_was_counted_of_a_refused_entry_is_kept_of_no_other() {
+fn counts_of_a_refused_entry_are_not_used_for_others() {
     let memtable = Memtable::default();
     for (sequence, key) in [(1, "a"), (2, "b")] {
         insert(&memtable, TREE, sequence, vec![(Bytes::from(key), Some(Value::inline("v")))]);
@@ -161,7 +161,7 @@ fn what_was_counted_of_a_refused_entry_is_kept_of_no_other() {
 }
 
 #[test]
-fn what_entries_change_is_asked_for_once_and_adds_up_within_any_window() {
+fn count_changes_are_computed_once_and_add_up_in_any_window() {
     let memtable = Memtable::default();
     // Enough for several blocks; keys that come, stay, go and come again.
     for sequence in 1..=400_u64 {

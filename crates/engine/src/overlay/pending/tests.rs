@@ -119,7 +119,7 @@ fn check(disk: &SimDisk, shared: Arc<Shared>, expected: Parts) {
 
 /// The base is beyond the record that is made of what only the log before it had.
 #[test]
-fn what_a_record_is_made_of_is_packed_though_a_fold_went_beyond() {
+fn origins_of_a_record_are_packed_even_after_a_later_fold() {
     let disk = SimDisk::new(1);
     let shared = with(&disk, &[[0, 1]]);
     seal(&shared);
@@ -132,7 +132,7 @@ fn what_a_record_is_made_of_is_packed_though_a_fold_went_beyond() {
 /// As before, but what the record is made of was packed long ago, and the tree that has it goes
 /// while the record stays.
 #[test]
-fn what_a_record_is_made_of_stays_in_packs() {
+fn origins_of_a_record_stay_in_packs() {
     let disk = SimDisk::new(7);
     let shared = with(&disk, &[[0, 1]]);
     shared.flush().unwrap();
@@ -145,7 +145,7 @@ fn what_a_record_is_made_of_stays_in_packs() {
 
 /// A chunk of the second memtable refers to one of the first, which is no part of any other value.
 #[test]
-fn what_a_chunk_refers_to_is_packed_though_a_fold_went_beyond() {
+fn references_of_a_chunk_are_packed_even_after_a_later_fold() {
     let disk = SimDisk::new(2);
     let shared = with(&disk, &[[0, 100]]);
     seal(&shared);
@@ -157,7 +157,7 @@ fn what_a_chunk_refers_to_is_packed_though_a_fold_went_beyond() {
 }
 
 #[test]
-fn what_two_memtables_have_stays_until_both_are_gone() {
+fn chunks_of_two_memtables_stay_until_both_are_gone() {
     let disk = SimDisk::new(3);
     let shared = with(&disk, &[[0, 1], [2, 1]]);
     seal(&shared);
@@ -170,7 +170,7 @@ fn what_two_memtables_have_stays_until_both_are_gone() {
 
 /// A caller was told that the chunk is there, and nothing refers to it for a while.
 #[test]
-fn what_was_packed_stays_in_packs_as_long_as_it_is_here() {
+fn packed_chunks_stay_in_packs_while_they_are_pending() {
     let disk = SimDisk::new(4);
     let shared = with(&disk, &[[0, 1], [2, 1], [3, 1]]);
     let names = [part(2).hash()];
@@ -184,7 +184,7 @@ fn what_was_packed_stays_in_packs_as_long_as_it_is_here() {
 }
 
 #[test]
-fn whoever_puts_a_chunk_has_packed_what_it_refers_to() {
+fn putting_a_chunk_packs_its_references_first() {
     let shared = with(&SimDisk::new(5), &[[0, 1]]);
     let names = hashes(&all([0, 1]));
     assert_eq!(shared.pending.store.has_many(&names).unwrap(), [false; 3]);
@@ -195,7 +195,7 @@ fn whoever_puts_a_chunk_has_packed_what_it_refers_to() {
 
 /// The head is durable, from long ago; what it refers to is born again.
 #[test]
-fn what_is_settled_is_durable_with_all_that_it_reaches() {
+fn synced_chunks_are_durable_with_everything_they_reach() {
     for seed in frond_testkit::random::seeds(10) {
         let disk = SimDisk::new(seed);
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
@@ -211,7 +211,7 @@ fn what_is_settled_is_durable_with_all_that_it_reaches() {
 }
 
 #[test]
-fn what_is_born_during_a_collection_is_kept_with_all_that_it_reaches() {
+fn chunks_put_during_a_collection_are_kept_with_everything_they_reach() {
     let (pending, store): (Arc<PendingChunks>, _) = (Arc::default(), MemoryStore::new());
     let mut view = pending.view(&*store).unwrap();
     let here = MemtableChunks::new(&pending);
@@ -235,7 +235,7 @@ impl StoreLayer for Full {
 }
 
 #[test]
-fn what_could_not_be_put_is_not_packed() {
+fn chunks_that_could_not_be_put_are_not_counted_as_packed() {
     let (pending, store): (Arc<PendingChunks>, _) = (Arc::default(), MemoryStore::new());
     let here = MemtableChunks::new(&pending);
     here.add(&NewChunks { chunks: all([0, 1]), needs: Vec::new() });
@@ -265,7 +265,7 @@ impl StoreLayer for Filling {
 }
 
 #[test]
-fn what_a_full_disk_took_of_a_packing_refers_to_nothing_that_it_did_not_take() {
+fn a_partial_packing_on_a_full_disk_has_no_dangling_reference() {
     // Two heads share a part, and each chunk fills a batch.
     let large = |number: u8| Chunk::new(ChunkKind::Blob, &[], &vec![number; BATCH_BYTES]);
     let parts = [large(0), large(1), large(2)];
@@ -311,7 +311,7 @@ fn much_at_once_is_packed_at_once() {
 }
 
 #[test]
-fn what_is_here_takes_memory() {
+fn pending_chunks_count_as_memory() {
     let here = MemtableChunks::default();
     let new_chunks = NewChunks { chunks: all([0, 1]), needs: vec![head([0, 2]).hash()] };
     let bytes: usize = new_chunks.chunks.iter().map(|chunk| chunk.encoded().len()).sum();

@@ -64,7 +64,7 @@ fn the_youngest_in_a_circle_has_lost() {
 }
 
 #[test]
-fn one_holder_at_a_time_and_nobody_waits_for_ever() {
+fn a_key_has_one_holder_at_a_time_and_every_wait_ends() {
     const OWNERS: usize = 6;
     for_seeds(300, |mut random| {
         let key_locks = KeyLocks::default();

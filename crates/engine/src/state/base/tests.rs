@@ -255,7 +255,7 @@ fn work_in_any_order_leaves_the_content() {
 }
 
 #[test]
-fn what_wins_nothing_is_not_taken() {
+fn useless_edits_are_not_applied() {
     let mut world = World::new();
     let mut random = Random::new(1);
     for number in 0..4 {
@@ -344,7 +344,7 @@ impl World {
 
 /// A key of the merged run had no value below it, and has one in the tree of the step.
 #[test]
-fn what_a_run_counts_is_forgotten_where_a_step_had_a_part_of_it() {
+fn run_counts_are_forgotten_where_a_step_folded_a_part() {
     let mut world = World::new();
     world.write(1, Some("v"));
     world.write(2, Some("v"));
@@ -360,7 +360,7 @@ fn what_a_run_counts_is_forgotten_where_a_step_had_a_part_of_it() {
 
 /// A version commit folded further than the step, and came to the tree that the step began with.
 #[test]
-fn what_runs_count_is_forgotten_where_a_tree_was_newer_than_a_step() {
+fn run_counts_are_forgotten_where_the_tree_was_newer_than_a_step() {
     let mut world = World::new();
     let empty = *world.base.tree;
     world.write(1, Some("v"));

@@ -258,7 +258,7 @@ fn count_beside(engine: &Engine, clients: usize, times: usize) -> (u64, u64) {
 }
 
 #[test]
-fn what_clients_count_beside_each_other_is_there_to_the_last_acknowledged() {
+fn concurrent_counters_keep_every_acknowledged_increment() {
     for_seeds(20, |mut random| {
         let bucket = SimDepot::new(random.next());
         let mut node = Node::new(random.next(), &bucket);
@@ -287,7 +287,7 @@ fn what_clients_count_beside_each_other_is_there_to_the_last_acknowledged() {
 }
 
 #[test]
-fn who_waits_no_longer_hears_that_it_is_unknown_and_the_engine_goes_on() {
+fn an_interrupted_wait_reports_an_unknown_outcome_and_the_engine_goes_on() {
     let bucket = SimDepot::new(1);
     let engine = Node::new(2, &bucket).open_with(quiet()).expect("it is new");
     bucket.set_silent(true);

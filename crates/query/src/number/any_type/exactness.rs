@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_comes_to_the_same_in_any_order() {
+    fn exact_sums_are_the_same_in_any_order() {
         let prices: Vec<f64> = (0..20_000).map(|n| f64::from(n * 7919 % 9999) / 100.0).collect();
         let signed: Vec<f64> = (0..5000).map(|n| f64::from(n % 17 - 8) * 0.1).collect();
         let whole: Vec<f64> = (0..5000).map(|n| f64::from(n) * 1e15).collect();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_the_order_does_not_hold() {
+    fn order_dependent_sums_are_not_called_exact() {
         let mixed = [1e100, 1.0, -1e100, 1e-100, 3.0];
         let mut exactness = Exactness::default();
         assert!(!mixed.iter().all(|number| exactness.add(*number)));

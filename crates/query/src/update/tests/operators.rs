@@ -106,7 +106,7 @@ fn upserted(filter: &str, update: &str) -> String {
 }
 
 #[test]
-fn what_upserts_insert() {
+fn documents_that_upserts_insert() {
     for (filter, update, expected) in [
         (r#"{"_id": 1}"#, r#"{"$setOnInsert": {"a": null}}"#, r#"{"_id": 1, "a": null}"#),
         (r#"{"_id": 1, "a": {"$exists": true}}"#, r#"{"$inc": {"n": 2}}"#, r#"{"_id": 1, "n": 2}"#),

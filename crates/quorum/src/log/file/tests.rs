@@ -73,7 +73,7 @@ fn without_doubt(recovered: &Recovered) -> Ballot {
 
 /// Each state that a batch led to, and whether it was synced.
 #[test]
-fn what_was_synced_is_there_after_any_crash() {
+fn synced_entries_survive_any_crash() {
     for_seeds(300, |mut random| {
         let mut disk = SimDisk::new(random.next());
         created(&disk);

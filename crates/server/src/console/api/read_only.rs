@@ -99,7 +99,7 @@ mod tests {
     use crate::commands::COMMANDS;
 
     #[test]
-    fn what_changes_something_is_refused() {
+    fn commands_that_change_something_are_refused() {
         for (command, is_allowed) in [
             (r#"{"find": "c"}"#, true),
             (r#"{"aggregate": "c", "pipeline": [{"$match": {}}]}"#, true),

@@ -46,7 +46,7 @@ fn tls_to_a_plain_port_and_the_reverse_are_hung_up_on() {
 }
 
 #[test]
-fn half_a_handshake_holds_nobody_up() {
+fn half_a_handshake_holds_up_no_others() {
     for mode in [TlsMode::Required, TlsMode::Allowed] {
         let secured = Secured::start(mode);
         let hello = client_hello(&secured);

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_stays_while_others_pass() {
+    fn records_that_were_read_survive_others() {
         let mut shard = Shard::new(BYTES);
         (0..20).for_each(|number| insert(&mut shard, number));
         assert!((0..10).all(|number| read(&mut shard, 2 * number)));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_stays_while_others_pass() {
+    fn records_that_return_survive_others() {
         let mut shard = Shard::new(BYTES);
         let dropped = |shard: &Shard| (0..MANY).rev().find(|number| !is_here(shard, *number));
         (0..MANY).for_each(|number| insert(&mut shard, number));

@@ -98,7 +98,7 @@ fn notes_of_a_long_session_become_bits() {
 /// A chunk that was written while the first session was open, and found by the second: when the
 /// first has ended, only a note protects it.
 #[test]
-fn what_all_open_sessions_saw_written_needs_no_note() {
+fn chunks_written_in_all_open_sessions_need_no_note() {
     let sessions = sessions();
     let first = sessions.begin();
     sessions.touch([(hash(9), &at(2_000), PURPOSE)]);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused() {
+    fn overlong_varints_are_refused() {
         assert_eq!(Reader::new(&[0xff; 11]).varint(), None);
         let mut beyond = [0xff; 10];
         beyond[9] = 0x02;

@@ -173,7 +173,7 @@ fn a_regular_series_takes_a_few_bytes_a_point() {
 }
 
 #[test]
-fn what_is_no_leaf_of_documents_has_no_columns() {
+fn other_leaves_have_no_columns() {
     let points: Vec<Entry> = (0..50).map(|number| point(number, number)).collect();
     let chunk = leaf(&points);
     let changed = |offset: usize, byte: u8| {

@@ -90,7 +90,7 @@ fn known_histories() {
 
 /// Ours has a parent that is an ancestor of the base, and waits as long as that isn't found.
 #[test]
-fn what_lies_below_the_base_is_not_read() {
+fn commits_below_the_base_are_not_read() {
     let mut line: Vec<Vec<usize>> =
         (0..200_usize).map(|it| it.checked_sub(1).into_iter().collect()).collect();
     line.extend([vec![199, 197], vec![199]]);

@@ -153,7 +153,7 @@ fn rules_of_documents_and_fields() {
 }
 
 #[test]
-fn what_only_reorders_fields_keeps_its_order() {
+fn a_pure_reordering_keeps_its_order() {
     let base = document! { "_id": 1_i32, "a": 1_i32, "b": 2_i32 };
     let ours = document! { "_id": 1_i32, "b": 2_i32, "a": 1_i32 };
     let theirs = document! { "_id": 1_i32, "a": 5_i32, "b": 2_i32 };

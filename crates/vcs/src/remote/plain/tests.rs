@@ -142,7 +142,7 @@ fn damage(random: &mut Random, disk: &SimDisk, name: &str) -> String {
 }
 
 #[test]
-fn what_is_damaged_in_a_place_is_noticed_and_brought_again() {
+fn damage_in_a_remote_is_noticed_and_repaired() {
     let (frond, main, whole) = begin(1);
     let before = all(&main);
     let files = files(&whole.machine(), "");
@@ -286,7 +286,7 @@ fn zeros_in_an_index_are_no_names_of_what_is_gone() {
 }
 
 #[test]
-fn what_can_not_be_brought_again_is_told_and_the_rest_restored() {
+fn irreparable_damage_is_reported_and_the_rest_restored() {
     let mut told_count = 0;
     random::for_seeds(12, |mut random| {
         let (frond, main, disk) = begin(random.next() % 1_000);

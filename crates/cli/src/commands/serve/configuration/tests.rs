@@ -49,7 +49,7 @@ fn the_last_source_holds() {
 }
 
 #[test]
-fn variables_that_nobody_knows_are_refused() {
+fn unknown_variables_are_refused() {
     for (environment, named) in [
         ("FROND_AUHT=1", "FROND_AUHT"),
         ("FROND_AUTH=perhaps", "FROND_AUTH: it must be true or false"),
@@ -106,7 +106,7 @@ fn keys_of_mongod_are_read() {
 }
 
 #[test]
-fn keys_that_nobody_knows_and_what_frond_has_not_are_refused_by_name() {
+fn unknown_and_unsupported_keys_are_refused_by_name() {
     for (file, named) in [
         ("net:\n  prot: 1", "2: net.prot: there is no such key"),
         ("nets:\n", "1: nets: there is no such key"),

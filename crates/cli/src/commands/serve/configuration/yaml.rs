@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_mapping_is_refused_by_its_line() {
+    fn anything_but_a_plain_mapping_is_refused_with_its_line() {
         for (text, line, what) in [
             ("- a\n", 1, "KEY: VALUE"),
             ("a\n", 1, "KEY: VALUE"),

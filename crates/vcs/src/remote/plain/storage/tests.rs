@@ -52,7 +52,7 @@ fn a_file_that_another_client_replaced_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_crash_left_makes_room_for_the_next_file() {
+fn leftovers_of_a_crash_make_room_for_the_next_file() {
     let mut found = 0;
     for operations in 0..6 {
         let disk = SimDisk::new(operations);
