@@ -1,5 +1,5 @@
-//! Goal: BSON values mean to scripts what they mean in MongoDB, in and out; no script runs on,
-//! takes much memory or finds what another left.
+//! Goal: BSON values mean the same to scripts as in MongoDB, in and out; no script runs on for
+//! ever, takes much memory or finds traces of another.
 //!
 //! Method: tables of calls with what they give as extended JSON, or `!` and what the error says.
 //! Hostile scripts are told to stop at the thousandth question whether to go on; each must have

@@ -1,4 +1,4 @@
-//! Goal: hooks of the data directory run where the work is done, refuse, and are told.
+//! Goal: hooks of the data directory run where the work is done, can refuse it, and are reported.
 //! Method: scripts that write down what they were told; an address that answers as it is wanted.
 
 use std::fs;

@@ -1,5 +1,6 @@
-//! Goal: what is imported comes out again as it went in, and what can't be is told by its line.
-//! Method: files in each format through `frond import` and `frond export` on a data directory.
+//! Goal: imported data can be exported unchanged, and lines that can't be imported are reported by
+//! number. Method: files in each format through `frond import` and `frond export` on a data
+//! directory.
 
 mod parquet;
 

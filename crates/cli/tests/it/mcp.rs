@@ -1,6 +1,5 @@
-//! Goal: an agent reads every version and writes to its branch alone, and what it proposes waits
-//! for a person.
-//! Method: sessions as clients of the Model Context Protocol have them, a line a message.
+//! Goal: an agent reads every version and writes to its own branch only, and its proposals wait for
+//! a person. Method: sessions as clients of the Model Context Protocol have them, a line a message.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

@@ -1,6 +1,5 @@
-//! Goal: a patch does elsewhere what it did here, or says what conflicts; what is no whole patch is
-//! refused, and changes nothing.
-//! Method: two data directories without a commit in common.
+//! Goal: a patch has the same effect elsewhere, or its conflicts are reported; an incomplete patch
+//! is refused and changes nothing. Method: two data directories without a commit in common.
 
 use frond_doc::document;
 

@@ -1,6 +1,6 @@
-//! Goal: the command line does on a running server what it does on a data directory, and the two
-//! keep out of each other's way.
-//! Method: `frond serve` as a child process on a free port, ended by SIGTERM.
+//! Goal: the command line does the same on a running server as on a data directory, and the two
+//! keep out of each other's way. Method: `frond serve` as a child process on a free port, ended by
+//! SIGTERM.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};

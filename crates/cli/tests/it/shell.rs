@@ -1,4 +1,4 @@
-//! Goal: `frond shell` hands mongosh the server's address, our script, and what the user adds.
+//! Goal: `frond shell` passes mongosh the server's address, our script, and the user's arguments.
 //! Method: a stand-in for mongosh, which prints its arguments. What the script does in mongosh
 //! itself is tested by conformance/run.py.
 

@@ -1,5 +1,5 @@
-//! Goal: what is told is told in the forms that other programs read: JSON on one line, manual
-//! pages, completions.
+//! Goal: output comes in the forms that other programs read: JSON on one line, manual pages,
+//! completions.
 
 use crate::{Directory, command, frond, frond_with, run_words};
 

@@ -1,5 +1,5 @@
-//! Goal: the tour, which is the first thing anybody sees, ends well and tells the truth.
-//! Method: run it into a directory, look at what it printed, then use the database that it left.
+//! Goal: the tour, which is the first thing that a user sees, succeeds and tells the truth. Method:
+//! run it into a directory, look at what it printed, then use the database that it left.
 
 use crate::{Directory, frond};
 

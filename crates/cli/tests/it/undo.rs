@@ -1,5 +1,5 @@
-//! Goal: what one author committed is taken back, and nothing else.
-//! Method: two authors in turns; then one of them changes what the other has made.
+//! Goal: the commits of one author are undone, and nothing else. Method: two authors in turns; then
+//! one of them changes what the other has made.
 
 use crate::{Directory, frond, frond_with, run_words};
 

@@ -1,5 +1,5 @@
-//! Goal: the commands of versions do on a data directory what their help says.
-//! Method: a small shop, taken from its first commit to a merge with a conflict.
+//! Goal: the version commands do what their help says, on a data directory. Method: a small shop,
+//! taken from its first commit to a merge with a conflict.
 
 use frond_db::{ChangeRetention, Durability, FrondOptions, RetentionBegins};
 use frond_doc::document;

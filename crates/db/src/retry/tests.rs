@@ -1,4 +1,4 @@
-//! Goal: a record is read as it was written, and what was done once isn't done again. Method:
+//! Goal: a record is read as it was written, and a write that was done isn't repeated. Method:
 //! records with runs of statements; writes sent twice on a simulated disk, over a crash too.
 
 use frond_doc::{DocumentBuf, ValueBuf, document};

@@ -1,4 +1,4 @@
-//! Goal: concurrent requests leave what some order of them would leave. Method: threads on one
+//! Goal: concurrent requests leave the same as some sequence of them. Method: threads on one
 //! collection, and sums that every order gives.
 
 use std::sync::atomic::{AtomicBool, Ordering};

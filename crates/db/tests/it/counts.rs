@@ -1,5 +1,5 @@
-//! Goal: counting what lies between two keys costs what lies over the tree, not what lies in it.
-//! Method: a collection whose writes are partly folded, and the chunks that a count reads. That
+//! Goal: the cost of counting a range depends on the recent writes to it, not on the documents in
+//! it. Method: a collection whose writes are partly folded, and the chunks that a count reads. That
 //! counts are right is `equivalence`'s.
 
 use frond_db::FindRequest;

@@ -1,5 +1,5 @@
-//! Goal: insert, update, delete and findAndModify do and answer what MongoDB's do. Method: tables
-//! of small cases on a collection of a few documents.
+//! Goal: insert, update, delete and findAndModify have MongoDB's effects and answers. Method:
+//! tables of small cases on a collection of a few documents.
 
 use frond_db::{Durability, FindAndModify, FindRequest, FrondOptions, UpdateStatement};
 use frond_doc::{Timestamp, Value, ValueBuf, document};

@@ -1,6 +1,7 @@
-//! Goal: the transactions of one request share a sync, see those before them, and are told only
-//! once all are durable; what replaces whole trees misses none of them, and a sync that fails or a
-//! full disk is told at the end. Method: a disk whose syncs are held, fail, or that is full.
+//! Goal: the transactions of one request share a sync, see those before them, and are acknowledged
+//! only once all are durable; operations that replace whole trees miss none of them, and a failed
+//! sync or a full disk is reported at the end. Method: a disk whose syncs are held, fail, or that
+//! is full.
 
 use std::sync::Arc;
 

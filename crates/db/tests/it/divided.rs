@@ -1,7 +1,7 @@
-//! Goal: what several threads answer, each for a part of what is read, is byte for byte what one
-//! answers, errors included. Method: random pipelines, counts, distinct values and sorted finds
-//! over random documents, of which some lie over the trees, some are a transaction's own, and some
-//! are a branch's committed ones; by one thread, and in 2 to 7 parts.
+//! Goal: several threads, each of which reads a part, give the same answer as one, byte by byte,
+//! errors included. Method: random pipelines, counts, distinct values and sorted finds over random
+//! documents, of which some lie over the trees, some are a transaction's own, and some are a
+//! branch's committed ones; by one thread, and in 2 to 7 parts.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{AggregateRequest, Database, Error, FindRequest, Frond, FrondOptions, Interrupt};

@@ -1,4 +1,4 @@
-//! Goal: what was acknowledged is there after opening again: after a close, after a drop without a
+//! Goal: acknowledged writes are there after opening again: after a close, after a drop without a
 //! close, after a crash of the machine. Method: a simulated disk, and a real directory once.
 
 use frond_db::catalog::IndexSpec;

@@ -1,6 +1,6 @@
-//! Goal: an index never changes what is found. Method: random documents, random changes to them and
-//! random filters; what is found by whatever plan is chosen, and through each index by a hint where
-//! it holds every document, is compared with a matcher that scans a model.
+//! Goal: an index never changes the result of a query. Method: random documents, random changes to
+//! them and random filters; what is found by whatever plan is chosen, and through each index by a
+//! hint where it holds every document, is compared with a matcher that scans a model.
 
 mod kinds;
 mod long_keys;

@@ -1,4 +1,4 @@
-//! Goal: `explain` of a pipeline tells the search that runs and the stages that are left. Method: a
+//! Goal: `explain` of a pipeline shows the search that runs and the remaining stages. Method: a
 //! table of pipelines, what they become, and how many documents and keys their search looks at.
 
 use frond_db::catalog::IndexSpec;

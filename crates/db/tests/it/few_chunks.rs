@@ -1,5 +1,5 @@
-//! Goal: what names a few fields of a large document reads a few of its chunks. Method: chunks that
-//! are read are counted, where no documents are kept in memory.
+//! Goal: a request for a few fields of a large document reads a few of its chunks. Method: chunks
+//! that are read are counted, where no documents are kept in memory.
 
 use frond_db::{Durability, FindAndModify};
 use frond_doc::DocumentBuf;

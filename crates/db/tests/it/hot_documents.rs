@@ -1,8 +1,8 @@
-//! Goal: what writers of the same few documents are told (numbers handed out, counts of nothing
-//! matched, duplicate keys, answers to what is sent again), in transactions too, before and after
-//! they commit, is there after a crash, whatever fails when; a transfer is there whole or not at
-//! all, to every reader. Method: threads on a disk that fills and is emptied again; then a write or
-//! a sync fails, or the power; by seeds.
+//! Goal: answers to concurrent writers of the same few documents (numbers handed out, counts of
+//! nothing matched, duplicate keys, answers to retries), in transactions too, before and after they
+//! commit, hold after a crash, whatever fails and when; every reader sees a transfer as a whole or
+//! not at all. Method: threads on a disk that fills and is emptied again; then a write or a sync
+//! fails, or the power; by seeds.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;

@@ -1,6 +1,6 @@
-//! Goal: what a statement of a transaction is answered while a commit that was in its way isn't
-//! durable yet leaves only if it is the same without that commit; what is read then waits. Method:
-//! a disk whose syncs are held, and a second transaction that waits for the first one's document.
+//! Goal: a statement that was in conflict with a commit that isn't durable yet is answered early
+//! only if the answer is the same without that commit; otherwise it waits. Method: a disk whose
+//! syncs are held, and a second transaction that waits for the first one's document.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -1,4 +1,4 @@
-//! Goal: each kind of index files what it should, is kept by every way of writing, and is used
+//! Goal: each kind of index has the right keys, is maintained by every way of writing, and is used
 //! where it may be. Method: tables of requests with the plan that must answer them, and
 //! `check_collection`, which compares indexes with documents, after writes, builds among writers,
 //! and merges.

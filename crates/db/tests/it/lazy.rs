@@ -1,6 +1,6 @@
-//! Goal: a pipeline over large documents, whose long values it carries as references, gives what it
-//! gives over whole ones, stage by stage and expression by expression. Method: the same pipeline in
-//! a transaction that has written the documents itself, and reads them whole; what is stored by
+//! Goal: a pipeline over large documents, which carries their long values as references, gives the
+//! same as over whole ones, stage by stage and expression by expression. Method: the same pipeline
+//! in a transaction that has written the documents itself, and reads them whole; what is stored by
 //! reference is written again as a whole, and must be the same value.
 
 use frond_db::catalog::IndexSpec;

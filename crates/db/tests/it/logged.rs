@@ -1,5 +1,5 @@
-//! Goal: an update logs what changed, not the document, and what was logged gives the same
-//! documents again.
+//! Goal: an update logs the change, not the document, and a replay of the log gives the same
+//! documents.
 //!
 //! Method: the log's bytes are counted for updates of documents of all sizes. Then a script of
 //! random updates, with version commits, branches and collections in between, runs once whole, and

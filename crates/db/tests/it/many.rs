@@ -1,7 +1,7 @@
-//! Goal: updates and deletes of many documents, which are several transactions, do to each document
-//! once what they are to do, end where one is refused or they are told to stop, and take little
-//! memory; within a transaction what they take is charged. Method: more documents than a part has,
-//! and an interrupt that looks, or writes, between parts.
+//! Goal: updates and deletes of many documents, which take several transactions, reach each
+//! document once, end at a refusal or an interrupt, and take little memory; within a transaction
+//! their memory is charged. Method: more documents than a part has, and an interrupt that looks, or
+//! writes, between parts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

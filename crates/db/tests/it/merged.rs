@@ -1,7 +1,7 @@
-//! Goal: `$merge` and `$out` store large documents by reference, also in another database: what is
-//! stored is what the whole documents would be, and no more is read than what changes. Method:
-//! each is computed from the whole documents by a model of a few lines and compared; written again
-//! as wholes they are the same values; chunks that are read are counted.
+//! Goal: `$merge` and `$out` store large documents by reference, also in another database: the
+//! stored documents are the whole ones, and only changed parts are read. Method: each is computed
+//! from the whole documents by a model of a few lines and compared; written again as wholes they
+//! are the same values; chunks that are read are counted.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, FrondOptions};

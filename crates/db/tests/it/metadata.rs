@@ -1,5 +1,5 @@
-//! Goal: `{$meta: ...}` tells what a search, a sort or a sample knew of a document, in every
-//! command that may ask. Method: tables; nothing of it may ever be stored.
+//! Goal: `{$meta: ...}` gives the metadata that a search, a sort or a sample left with a document,
+//! in every command that may ask. Method: tables; nothing of it may ever be stored.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FindAndModify, FindRequest, UpdateStatement};

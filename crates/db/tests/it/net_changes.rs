@@ -1,6 +1,6 @@
-//! Goal: a stream that starts after a commit tells what differs since, then what comes, and nothing
-//! twice; it goes on behind each of its tokens. Method: what is told is compared with what was
-//! written, and a stream is begun anew behind every token.
+//! Goal: a stream that starts after a commit delivers the net changes since, then new ones, and
+//! nothing twice; it resumes after each of its tokens. Method: what is told is compared with what
+//! was written, and a stream is begun anew behind every token.
 
 use frond_db::{
     ChangeStream, ChangeStreamRequest, Error, Frond, Image, Interrupt, StreamStart, Watched,

@@ -1,4 +1,4 @@
-//! Goal: find, count, distinct and explain answer what MongoDB's do. Method: tables of requests.
+//! Goal: find, count, distinct and explain give MongoDB's answers. Method: tables of requests.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{FindRequest, UpdateStatement};

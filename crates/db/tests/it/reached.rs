@@ -1,7 +1,7 @@
-//! Goal: filters that ask large documents piece by piece find what they find in whole ones, on both
-//! sides of every size at which documents lie otherwise; and they read no further than decides.
-//! Method: the same requests in a transaction that has written the documents itself, and reads them
-//! whole; chunks that are read are counted.
+//! Goal: filters that read large documents piece by piece match the same as on whole ones, on both
+//! sides of every size at which the storage changes; and they read no further than needed. Method:
+//! the same requests in a transaction that has written the documents itself, and reads them whole;
+//! chunks that are read are counted.
 
 use frond_db::{Database, Durability};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};

@@ -1,7 +1,7 @@
-//! Goal: a full disk is no trap. What grows is refused while there is still room for what deletes;
-//! deleting, dropping and collecting always work and give the space back, after a kill too, and if
-//! others fill the disk to the last byte. Method: a simulated disk with a capacity, filled until it
-//! refuses.
+//! Goal: a full disk can always be cleared. Growth is refused while there is still room for
+//! deletes; deleting, dropping and collecting always work and give the space back, after a kill
+//! too, and if others fill the disk to the last byte. Method: a simulated disk with a capacity,
+//! filled until it refuses.
 
 use frond_db::{Database, Durability, Error, Frond, FrondOptions, ReclaimOptions};
 use frond_doc::{Binary, DocumentBuf, Value, document};

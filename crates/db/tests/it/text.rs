@@ -1,5 +1,5 @@
-//! Goal: `$text` finds by a text index what its rules say, on every path that reads; scores are the
-//! formula's. Method: tables over a few documents, and random documents against a scan with the
+//! Goal: `$text` finds by a text index what its rules say, by every way of reading; scores follow
+//! the formula. Method: tables over a few documents, and random documents against a scan with the
 //! same tokens.
 
 use frond_db::catalog::IndexSpec;

@@ -1,6 +1,6 @@
 //! Goal: a time series answers as a plain collection of the same documents does, through every way
-//! of writing, in every state of storage; its own tree is used as an index; what MongoDB refuses of
-//! it is refused. Method: the same documents in both, with the same requests; plans by `explain`;
+//! of writing, in every state of storage; its own tree serves as an index; what MongoDB refuses is
+//! refused. Method: the same documents in both, with the same requests; plans by `explain`;
 //! `check_collection` after writes, commits and merges.
 
 use frond_db::catalog::IndexSpec;

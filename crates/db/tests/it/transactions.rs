@@ -1,5 +1,5 @@
-//! Goal: transactions of several requests are all or nothing, and names lead to what is there at
-//! each moment. Method: transactions beside whatever changes their collections; threads that
+//! Goal: transactions of several requests are all or nothing, and names resolve to the collections
+//! of each moment. Method: transactions beside whatever changes their collections; threads that
 //! replace a collection while others read it.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,7 @@
-//! Goal: every reader of documents gets them whole. A scan reads no more of a large document than
-//! it is asked for, so each way of reading, and of writing what was read, is tried with documents
-//! around the sizes from which on they are stored, and kept in memory, otherwise. Method: a new
-//! collection for each, since a document that was read once is kept whole for a while and would
-//! hide the fault.
+//! Goal: every reader of documents gets them whole. A scan reads only the needed parts of a large
+//! document, so each way of reading, and of writing what was read, is tried with documents around
+//! the sizes at which their storage in trees and in memory changes. Method: a new collection for
+//! each, since a document that was read once is kept whole for a while and would hide the fault.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FindAndModify, FrondOptions};

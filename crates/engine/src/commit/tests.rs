@@ -1,6 +1,6 @@
-//! Goal: what a leader tells is what the next opening finds, also where the disk is full. Method:
-//! the moment between taking the writer and leading, in which others are queued, is made to last,
-//! by taking the writer from the queue.
+//! Goal: outcomes that a leader reports are those that the next opening finds, also where the disk
+//! is full. Method: the moment between taking the writer and leading, in which others are queued,
+//! is made to last, by taking the writer from the queue.
 
 use std::sync::mpsc::channel;
 use std::thread;

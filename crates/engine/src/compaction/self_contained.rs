@@ -82,7 +82,7 @@ impl Shared {
         if let Some(order) = &self.order {
             order.note_self_contained(chunk.hash(), published.horizon);
         }
-        let name = format!("{ROOT_NAME}{WHOLE_SUFFIX}");
+        let name = format!("{ROOT_NAME}{SELF_CONTAINED_SUFFIX}");
         let before: Option<ChunkHash> = self.store.root(&name)?;
         self.store.swap_root(&name, before, Some(chunk.hash()))
     }

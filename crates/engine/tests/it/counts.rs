@@ -1,8 +1,8 @@
-//! Goal: a count, whole or of a range, is what a scan of the same snapshot gives, whatever lies
-//! over the tree. Method: some thousand keys of odd lengths; writes of a share of them, blind ones,
-//! ones of a transaction that wrote a key twice, and ones that come to nothing; counts in snapshots
-//! old and new, several times each, before and after flushes, partial folds, whole ones, replaced
-//! trees, openings and power cuts; then beside writers on other threads.
+//! Goal: a count, whole or of a range, equals a scan of the same snapshot, whatever lies over the
+//! tree. Method: some thousand keys of odd lengths; writes of a share of them, blind ones, ones of
+//! a transaction that wrote a key twice, and ones that come to nothing; counts in snapshots old and
+//! new, several times each, before and after flushes, partial folds, whole ones, replaced trees,
+//! openings and power cuts; then beside writers on other threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

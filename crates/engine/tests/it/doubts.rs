@@ -1,5 +1,6 @@
-//! Goal: a bit that turned over in an open pack is told when the directory is opened, wherever an
-//! acknowledged transaction needs what it hit; and what a crash tears is never told as damage.
+//! Goal: a flipped bit in an open pack is reported when the directory is opened, wherever it hits
+//! data that an acknowledged transaction needs; and the traces of a crash are never reported as
+//! damage.
 //!
 //! *Method*: transactions that name values in packs, bring values, or give trees their content;
 //! the power fails at a random operation, or the process is killed; then a bit of a pack turns

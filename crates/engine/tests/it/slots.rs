@@ -1,5 +1,5 @@
-//! Goal: where the log lies in a bucket, all that was acknowledged is there once the directory is
-//! lost, and nothing of what wasn't by half; who was deposed acknowledges nothing.
+//! Goal: where the log lies in a bucket, every acknowledged transaction survives the loss of the
+//! directory, and no other by half; a deposed leader acknowledges nothing.
 //!
 //! *Method*: a script writes (small values, changed ones, large ones of which chunks lie in packs
 //! only, trees that are made and dropped), flushes, folds and collects, on a simulated disk and a

@@ -1,6 +1,6 @@
-//! Goal: what was written between two moments is told exactly or not at all; what a transaction
-//! wants unchanged is a conflict if it changes, unless the client was told nothing of it. Method: a
-//! model of what random transactions wrote, beside snapshots of before; small cases for the rest.
+//! Goal: changes between two moments are reported exactly or not at all; a transaction conflicts if
+//! something it validates changes, unless the client was told nothing of it. Method: a model of
+//! what random transactions wrote, beside snapshots of before; small cases for the rest.
 
 use std::collections::BTreeSet;
 

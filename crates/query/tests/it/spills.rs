@@ -1,5 +1,5 @@
-//! Goal: what is sorted or grouped on disk is what is sorted or grouped in memory. Method: the same
-//! random documents with much memory and with almost none, over files that are vectors.
+//! Goal: sorting and grouping on disk give the same as in memory. Method: the same random documents
+//! with much memory and with almost none, over files that are vectors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
 //! Goal: every stage gives MongoDB's documents for values of every kind, and MongoDB's code for
-//! what it doesn't take.
+//! values that it doesn't take.
 //!
 //! Method: each row is a list of documents, stages over them, and what comes out, or `!code`. What
 //! stages do with many documents, with memory and with other collections has tests of its own:

@@ -1,5 +1,5 @@
 //! Goal: every function of `$setWindowFields` answers as MongoDB's, over null and missing values
-//! too, and refuses what it refuses.
+//! too, with MongoDB's refusals.
 //!
 //! Method: each row is a list of documents that are sorted by `t`, a function, and its values in
 //! the order of `t`; or `!code`. Accumulators over windows are tested beside them: their window's

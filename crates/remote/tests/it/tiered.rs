@@ -1,6 +1,6 @@
-//! Goal: a directory that takes over begins with one moment of the one before: never with half of
-//! what was written, and with all that was flushed. Method: documents are inserted in the order of
-//! their ids, with version commits and flushes between; then an empty directory takes over, and
+//! Goal: a directory that takes over begins with one moment of the previous one: never with half of
+//! a transaction, and with everything that was flushed. Method: documents are inserted in the order
+//! of their ids, with version commits and flushes between; then an empty directory takes over, and
 //! what it has must be all up to some id.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Goal: the audit log tells of logins, refusals and changes, who did them and how they ended, and
-//! never of what is stored. Method: a real file, read as a client of it would.
+//! Goal: the audit log records logins, refusals and changes, with their actors and outcomes, and
+//! never stored values. Method: a real file, read as a client of it would.
 
 use std::fs;
 use std::path::{Path, PathBuf};

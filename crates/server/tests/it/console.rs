@@ -1,7 +1,6 @@
-//! Goal: the console's page, and no other, runs commands as the user who has logged in; the rest is
-//! refused, and values keep their types.
-//! Method: requests over a socket, written by hand, on a server that asks for logins and on one
-//! that doesn't.
+//! Goal: the console's page, and no other, runs commands as the user who has logged in; other
+//! requests are refused, and values keep their types. Method: requests over a socket, written by
+//! hand, on a server that asks for logins and on one that doesn't.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,8 @@
-//! Goal: what the fuzzers once met, and small changes of it, is read by stable builds too, without
-//! the fuzzers' toolchain. Method: each target of `fuzz/` is given its seeds (the lines of
-//! `fuzz/corpus`, and what is made of them here) as they are, and changed at random. A test binary
-//! of its own, since the targets are modules of `fuzz/`, which has its own workspace. Checksums are
-//! checked here, unlike there: so files and frames mostly fail at the first.
+//! Goal: inputs that the fuzzers once found, and small changes of them, are read by stable builds
+//! too, without the fuzzers' toolchain. Method: each target of `fuzz/` is given its seeds (the
+//! lines of `fuzz/corpus`, and what is made of them here) as they are, and changed at random. A
+//! test binary of its own, since the targets are modules of `fuzz/`, which has its own workspace.
+//! Checksums are checked here, unlike there: so files and frames mostly fail at the first.
 
 #[path = "../../../../fuzz/src/commands.rs"]
 mod commands;

@@ -104,7 +104,7 @@ fn whole_roots(roots: &BTreeMap<String, ChunkHash>) -> Option<BTreeMap<String, C
     let is_whole = |name: &String| name.ends_with(SELF_CONTAINED_SUFFIX);
     roots.keys().any(is_whole).then(|| {
         let instead = |(name, hash): (&String, &ChunkHash)| {
-            let whole = roots.get(&format!("{name}{WHOLE_SUFFIX}"));
+            let whole = roots.get(&format!("{name}{SELF_CONTAINED_SUFFIX}"));
             (name.clone(), *whole.unwrap_or(hash))
         };
         roots.iter().map(instead).collect()

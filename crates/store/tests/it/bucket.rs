@@ -1,4 +1,4 @@
-//! Goal: what a bucket's puts came to is found out, whatever became of their replies. Method:
+//! Goal: the outcome of a put to a bucket is found out, whatever became of the reply. Method:
 //! writers race for one object in a simulated bucket that refuses, loses, delays and doubles; each
 //! success names the one before it, so one that was lost or doubled breaks the chain.
 

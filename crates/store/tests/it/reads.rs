@@ -1,6 +1,6 @@
-//! Goal: reads from a bucket ask little: more at once for a reader in order, once for two who miss
-//! the same part, once more for what came damaged, and packs' indexes together. Method: requests to
-//! a simulated bucket are counted.
+//! Goal: reads from a bucket take few requests: larger ones for sequential readers, one for two
+//! readers that miss the same part, one more for a damaged reply, and packs' indexes together.
+//! Method: requests to a simulated bucket are counted.
 
 use std::sync::Arc;
 use std::thread;

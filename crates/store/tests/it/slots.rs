@@ -1,9 +1,8 @@
-//! Goal: whatever was acknowledged as a slot of the log is handed over to each that takes over
-//! later, once and in its order; who was deposed acknowledges nothing once another leads. Method:
-//! leaders put numbers in a simulated bucket that refuses, loses, delays and doubles. Those that
-//! were deposed, or are about to be, put on in the midst of others' calls to the bucket, several
-//! slots side by side and in any order, so that a put falls before and behind each step of taking
-//! over; one seed decides all.
+//! Goal: acknowledged slots of the log are handed over to each later leader, once and in order; a
+//! deposed leader acknowledges nothing once another leads. Method: leaders put numbers in a
+//! simulated bucket that refuses, loses, delays and doubles. Those that were deposed, or are about
+//! to be, put on in the midst of others' calls to the bucket, several slots side by side and in any
+//! order, so that a put falls before and behind each step of taking over; one seed decides all.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

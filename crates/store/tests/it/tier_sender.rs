@@ -1,7 +1,6 @@
-//! Goal: a bucket that takes requests and answers none holds up nothing that writes, until the disk
-//! has as much as it may; then what is put fails, and goes on when the bucket answers again.
-//! Method: a simulated bucket that falls silent or refuses, and a thread that sends, as the
-//! engine's does.
+//! Goal: a bucket that takes requests and answers none holds up no writer until the disk holds as
+//! much as it may; then puts fail, and succeed again once the bucket answers. Method: a simulated
+//! bucket that falls silent or refuses, and a thread that sends, as the engine's does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

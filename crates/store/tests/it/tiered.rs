@@ -1,7 +1,7 @@
-//! Goal: a directory whose packs live in a bucket reads what it wrote, keeps little of it, loses
-//! nothing at any cut, and is fenced when another takes the lead. Method: a simulated disk and a
-//! simulated bucket; the power fails at each operation of the disk, and the process is cut off at
-//! each call to the bucket.
+//! Goal: a directory whose packs live in a bucket reads what it wrote, keeps little on the disk,
+//! loses nothing wherever it is interrupted, and is fenced when another takes the lead. Method: a
+//! simulated disk and a simulated bucket; the power fails at each operation of the disk, and the
+//! process is cut off at each call to the bucket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

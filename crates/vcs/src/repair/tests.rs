@@ -1,8 +1,7 @@
-//! Goal: whatever bits turn over in packs, a repair from a place that has the same data leaves a
-//! directory that is whole and has every document, or tells what is lost; it changes nothing else.
-//! Method: a directory with commits, a branch, an index, large documents and changes that are not
-//! committed, backed up; for many seeds bits of its packs are turned over, and packs cut or
-//! removed.
+//! Goal: whatever bits flip in packs, a repair from a source with the same data leaves a sound
+//! directory with every document, or reports what is lost; it changes nothing else. Method: a
+//! directory with commits, a branch, an index, large documents and changes that are not committed,
+//! backed up; for many seeds bits of its packs are turned over, and packs cut or removed.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Goal: whatever is damaged in a data directory, all that can be read is in the one that a salvage
-//! makes, it is whole, and what isn't there is told. Method: a directory with commits, a branch and
-//! changes that are not committed; for many seeds files of it are damaged (bits, cuts, the
-//! manifest, packs' indexes, the log), and what a salvage makes is checked and compared.
+//! Goal: whatever is damaged in a data directory, a salvage writes all readable data into a sound
+//! one and reports what is missing. Method: a directory with commits, a branch and changes that are
+//! not committed; for many seeds files of it are damaged (bits, cuts, the manifest, packs' indexes,
+//! the log), and what a salvage makes is checked and compared.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Goal: what is erased is in no version, no working state and on no disk; all else is as it was.
-//! Method: histories with branches, merges, tags and indexes in which a marker stands that nothing
-//! compresses; after erasing, every version is compared with what it was less the erased, and every
-//! file of the disk is searched for the marker.
+//! Goal: erased data is in no version, no working state and on no disk; everything else is
+//! unchanged. Method: histories with branches, merges, tags and indexes in which a marker stands
+//! that nothing compresses; after erasing, every version is compared with what it was less the
+//! erased, and every file of the disk is searched for the marker.
 
 use frond_db::{Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, Value, document};

@@ -1,6 +1,6 @@
-//! Goal: a database that goes to another data directory is there what it was here, to the last
-//! branch; at no time may both be changed; a step that comes late does nothing. Method: the steps
-//! of a move between two directories, in their order and out of it.
+//! Goal: a database that moves to another data directory is the same there, to the last branch; at
+//! no time can both be changed; a late step does nothing. Method: the steps of a move between two
+//! directories, in their order and out of it.
 
 use frond_db::fence::{FenceState, FenceStep};
 use frond_db::{ChangeRetention, RetentionBegins};

@@ -1,5 +1,5 @@
-//! Goal: what a unique index or a validator won't have after a merge is a conflict that can be
-//! resolved, and never in the working state. Method: cases, both ways, and each way to resolve
+//! Goal: documents that a unique index or a validator refuses after a merge are conflicts that can
+//! be resolved, and never in the working state. Method: cases, both ways, and each way to resolve
 //! them.
 
 use std::collections::BTreeMap;

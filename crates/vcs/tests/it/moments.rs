@@ -1,6 +1,6 @@
-//! Goal: `shop@{TIME}` is what was acknowledged then, byte for byte, on every branch, committed or
-//! not, whatever happened since; or it is refused, with the moment from which on all is there and
-//! the nearest commit. It is never an older state.
+//! Goal: `shop@{TIME}` shows the writes acknowledged by then, byte for byte, on every branch,
+//! committed or not, whatever happened since; or it is refused, with the earliest moment that can
+//! be read and the nearest commit. It is never an older state.
 //!
 //! *Method*: random writes on several collections of two branches: documents of a few bytes, of
 //! 40 KB and of 2 MB, transactions, indexes made and dropped, renamings, rules changed, drops; in

@@ -1,5 +1,5 @@
 //! Goal: a collection that both branches renamed, or that one renamed and the other dropped, is
-//! decided as a whole, by either side, and keeps what both did to its documents.
+//! resolved as a whole, by either side, and keeps both sides' changes to its documents.
 
 use frond_db::Frond;
 use frond_doc::{DocumentBuf, document};

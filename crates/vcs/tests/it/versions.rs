@@ -1,5 +1,5 @@
-//! Goal: which versions a diff, an undo and the doctor take for what their names say. Method:
-//! histories in which the one that stands beside the right one would answer otherwise.
+//! Goal: names of versions in a diff, an undo and the doctor mean what they say. Method: histories
+//! in which the one that stands beside the right one would answer otherwise.
 
 use frond_db::collection::Effort;
 use frond_db::{

@@ -1,6 +1,6 @@
-//! Goal: what is written while a merge waits, or before a change is undone, is never lost silently.
-//! Method: each way to end a merge, with writes meanwhile into documents that the merge touched and
-//! others, and each undone.
+//! Goal: writes while a merge waits, or before a change is undone, are never lost silently. Method:
+//! each way to end a merge, with writes meanwhile into documents that the merge touched and others,
+//! and each undone.
 
 use frond_db::{Frond, ReclaimOptions};
 use frond_doc::{DocumentBuf, document, extended_json};

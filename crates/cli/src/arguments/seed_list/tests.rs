@@ -1,6 +1,5 @@
-//! Goal: a set is found by its name, and nothing that a name server tells leads elsewhere or breaks
-//! us.
-//! Method: a name server of our own on loopback, by UDP and by TCP.
+//! Goal: a set is found by its name, and nothing in a name server's answer leads elsewhere or
+//! causes a crash. Method: a name server of our own on loopback, by UDP and by TCP.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};

@@ -1,5 +1,6 @@
-//! Goal: what Dolt's own server answered, recorded by `conformance/dolt.py --record`, becomes the
-//! history that it tells of. It runs where Dolt isn't; the program itself is tried there.
+//! Goal: the answers of Dolt's own server, recorded by `conformance/dolt.py --record`, become the
+//! history that they describe. It runs where Dolt isn't installed; the program itself is tried
+//! there.
 
 use std::io::{self, Read, Write};
 

@@ -1,9 +1,9 @@
-//! Goal: a copy that follows is what its source is, whatever ends in its midst, and each of its
-//! versions is a state that the source has had. Method: clients change a server in every way; a
-//! follower reads it through a proxy that knows only what MongoDB knows. Both are killed again and
-//! again. When the clients have stopped and the copy has come up to them, it has the same documents
-//! to the byte, the same indexes, as many changes as the stream has events, and no document was
-//! ever met otherwise than the source had it.
+//! Goal: a following copy equals its source, whatever interrupts it, and each of its versions is a
+//! state that the source has had. Method: clients change a server in every way; a follower reads it
+//! through a proxy that knows only what MongoDB knows. Both are killed again and again. When the
+//! clients have stopped and the copy has come up to them, it has the same documents to the byte,
+//! the same indexes, as many changes as the stream has events, and no document was ever met
+//! otherwise than the source had it.
 
 mod load;
 mod proxy;

@@ -1,7 +1,7 @@
-//! Goal: an index never changes what is found, of values of all kinds and by all conditions that
-//! have ranges in an index. Method: documents and filters are put together from tables of values,
-//! paths and conditions; what is found by the chosen plan and by each index that is hinted is
-//! compared with a matcher that scans a model, outside of a transaction and within one that has
+//! Goal: an index never changes the result of a query, for values of all kinds and all conditions
+//! that have ranges in an index. Method: documents and filters are put together from tables of
+//! values, paths and conditions; what is found by the chosen plan and by each index that is hinted
+//! is compared with a matcher that scans a model, outside of a transaction and within one that has
 //! changed documents.
 
 use std::collections::BTreeMap;

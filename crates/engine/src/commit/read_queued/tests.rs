@@ -1,6 +1,6 @@
-//! Goal: what a transaction reads of queued commits is right, and counts for nothing once that is
-//! refused. Method: the moment between lining up and the write is made to last, by taking the
-//! writer from the queue. (Threads, and disks that fail at any moment: `tests/it/hot_keys.rs`.)
+//! Goal: a transaction reads queued commits correctly, and such reads count for nothing once a
+//! commit is refused. Method: the moment between lining up and the write is made to last, by taking
+//! the writer from the queue. (Threads, and disks that fail at any moment: `tests/it/hot_keys.rs`.)
 
 use std::thread;
 use std::time::Duration;

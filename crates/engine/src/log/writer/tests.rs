@@ -1,6 +1,6 @@
-//! Goal: damage of a whole sector at the end of the log is told from a torn write wherever a mark
-//! says that it was synced. Method: records by a writer, and the segment read back from a disk on
-//! which a sector is another.
+//! Goal: damage of a whole sector at the end of the log is distinguished from a torn write wherever
+//! a mark says that it was synced. Method: records by a writer, and the segment read back from a
+//! disk on which a sector is another.
 
 use frond_testkit::SimDisk;
 

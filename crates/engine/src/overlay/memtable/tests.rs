@@ -1,5 +1,5 @@
-//! Goal: readers see the newest version of a key up to their Sequence, in order, and what is
-//! removed or cleared leaves nothing. Method: a memtable of known writes, read within windows of
+//! Goal: readers see the newest version of a key up to their Sequence, in order, and removed or
+//! cleared entries leave nothing. Method: a memtable of known writes, read within windows of
 //! Sequences and between bounds.
 
 use super::*;

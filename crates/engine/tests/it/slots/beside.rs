@@ -1,5 +1,5 @@
 //! Goal: groups that are on their way to the bucket at once are acknowledged in their order, and
-//! what lies behind one that never came is not.
+//! none behind one that never arrived.
 //!
 //! *Method*: clients on threads of their own count up in one document and note in another what
 //! they counted, so what survives has to be the first so many counts, each once. Slots are held

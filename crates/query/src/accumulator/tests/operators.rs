@@ -1,5 +1,5 @@
 //! Goal: every accumulator gives MongoDB's answer over values of every kind, and MongoDB's code for
-//! what it doesn't take. Windows give the same (`a_window_is_a_group_of_what_is_in_it`).
+//! values that it doesn't take. Windows give the same (`a_window_is_a_group_of_what_is_in_it`).
 
 use super::check;
 use crate::accumulator::{Place, features};

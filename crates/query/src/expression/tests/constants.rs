@@ -1,6 +1,6 @@
-//! Goal: what MongoDB's optimizer computes is computed ahead, and nothing else. Method: the errors
-//! of constants show what was computed; a document that would not reach them shows that they are
-//! told of all the same.
+//! Goal: expressions are computed ahead exactly where MongoDB's optimizer does so. Method: the
+//! errors of constants show what was computed; a document that would not reach them shows that they
+//! are told of all the same.
 
 use frond_doc::Document;
 

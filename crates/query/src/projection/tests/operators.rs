@@ -1,5 +1,5 @@
-//! Goal: every operator of projections, and plain inclusion and exclusion, show what MongoDB shows,
-//! and refuse what it refuses.
+//! Goal: every operator of projections, and plain inclusion and exclusion, give MongoDB's results
+//! and refusals.
 
 use frond_doc::DocumentBuf;
 use frond_doc::extended_json::{self, Form};

@@ -1,5 +1,5 @@
-//! Goal: every update operator and modifier does to each kind of value what MongoDB does, and
-//! refuses what it refuses.
+//! Goal: every update operator and modifier has MongoDB's effect on each kind of value, and
+//! MongoDB's refusals.
 //!
 //! Method: each row is a document, an update of it, and the document after it: nothing where it
 //! stays as it is, or `!code`. Types are compared exactly. Array filters stand behind the update,

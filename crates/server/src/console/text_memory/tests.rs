@@ -1,4 +1,5 @@
-//! Goal: a body holds what has come of it, and none keeps others waiting that doesn't go on.
+//! Goal: a body holds memory only for the bytes that have arrived, and one that makes no progress
+//! keeps no others waiting.
 
 use std::convert::Infallible;
 use std::pin::Pin;

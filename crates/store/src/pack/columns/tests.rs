@@ -1,5 +1,5 @@
-//! Goal: whatever chunks hold, columns give them back byte by byte, what is alike takes little, and
-//! bytes that are no columns are refused without a panic.
+//! Goal: whatever chunks hold, columns give them back byte by byte, similar documents take little,
+//! and bytes that are no columns are refused without a panic.
 //!
 //! Method: leaves of documents made by a generator of random shapes and values, and of what is no
 //! document; then their columns with random bytes changed, cut off or put in.

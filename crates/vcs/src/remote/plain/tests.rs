@@ -1,8 +1,8 @@
-//! Goal: one bit that flips in a place of backups takes nothing away that is still to be had: the
-//! next backup notices and brings it again, and what can't be brought again is told, while all else
-//! is restored. Method: a place on a simulated disk with two backups; for many seeds a bit of any
-//! of its files is flipped (or a file is cut, or removed), then a backup is taken and all of them
-//! are verified and restored.
+//! Goal: a single flipped bit in a backup destroys nothing that can still be had: the next backup
+//! notices and repairs it, and irreparable damage is reported while the rest is restored. Method: a
+//! place on a simulated disk with two backups; for many seeds a bit of any of its files is flipped
+//! (or a file is cut, or removed), then a backup is taken and all of them are verified and
+//! restored.
 
 use frond_db::inside::refs::repositories;
 use frond_db::inside::{Error, Frond, FrondOptions, Reader};

@@ -1,5 +1,5 @@
-//! Goal: what holds is what the last source says, and what is unknown is refused by its name.
-//! Method: command lines, environments and files, and the command line that comes of them.
+//! Goal: the last source of an option counts, and unknown options are refused by name. Method:
+//! command lines, environments and files, and the command line that comes of them.
 
 use frond_doc::document;
 

@@ -1,5 +1,5 @@
-//! Goal: whatever ends a write, a directory of backups keeps nothing but whole files, and no client
-//! loses what it writes to another that tidies up. Method: a simulated disk that is full, fails, or
+//! Goal: whatever interrupts a write, a directory of backups keeps only whole files, and no client
+//! loses its writes to another that tidies up. Method: a simulated disk that is full, fails, or
 //! loses its power at every step; and a disk on which another client begins just before a rename.
 
 use std::sync::atomic::{AtomicBool, Ordering};
