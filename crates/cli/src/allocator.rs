@@ -1,5 +1,5 @@
-//! What the allocator is told. It asks the environment when the process begins, so who wants
-//! something else begins again.
+//! What the allocator is told. It asks the environment when the process begins, so an operator who
+//! wants something else begins again.
 
 /// Milliseconds after which what was freed goes back to the system. With the usual thousand, the
 /// import of a document of 1 GB took 59 to 72 MB; with ten it takes 46 to 48, and no longer.

@@ -150,7 +150,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == frond_script::COMMAND) {
-        // What fails ends it: who began it sees that.
+        // An error ends it, which its parent sees.
         return frond_script::worker::run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let cli = match read_arguments() {

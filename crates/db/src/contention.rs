@@ -133,8 +133,8 @@ impl Drop for Throttle<'_> {
     }
 }
 
-/// The collections to which an open transaction of several requests writes: who publishes an index
-/// waits for its end.
+/// The collections to which an open transaction of several requests writes: a build that publishes
+/// an index waits for its end.
 pub(crate) struct OpenWriter {
     contention: Arc<Contention>,
     stripes: BTreeSet<usize>,

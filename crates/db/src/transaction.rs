@@ -315,7 +315,7 @@ impl Transaction {
                 Attempted::Moved => {}
                 Attempted::Blocked(wait) => {
                     let waited = transact::wait(&wait, millis_max, terms.interrupt);
-                    // First: who gives up leaves the queue.
+                    // First: a statement that gives up leaves the queue.
                     let has_its_turn = self.write(|own| Ok(own.unblock()))?;
                     if !(waited? && has_its_turn) {
                         return Err(Error::write_conflict());

@@ -19,7 +19,7 @@ use self::workers::Workers;
 /// The state that background threads share with each other, and with the writers that they delay.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// Which trees have runs, and who works on them; see `compaction`.
+    /// Which trees have runs, and which workers fold them; see `compaction`.
     pub scheduler: CompactionScheduler,
     /// How fast writers may go.
     pub backpressure: Backpressure,

@@ -7,7 +7,7 @@
 //! from the set's again.
 //!
 //! A directory whose log lies in a bucket ([`SlotOrder`]) has no others: a group is agreed on once
-//! the bucket has it, and who takes over applies it.
+//! the bucket has it, and a directory that takes over applies it.
 //!
 //! *Alone is enough*: an entry ([`format`]) carries the payloads that the log gets, and all chunks
 //! that these name and don't bring: of trees that get a base, of values that lie in chunks. So

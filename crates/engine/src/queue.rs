@@ -59,7 +59,7 @@ pub(crate) struct Queue {
     pub written: Sequence,
     /// The last one that is durable.
     pub durable: Sequence,
-    /// The group that forms, and who joined it: every record in `pending` is a member's, or is
+    /// The group that forms, and its members: every record in `pending` is a member's, or is
     /// visible already.
     pub forming: Arc<Group>,
     pub members: Vec<Arc<Insertion>>,
@@ -94,7 +94,7 @@ pub(crate) struct Queue {
     pub leads_from: Option<Sequence>,
 }
 
-/// A group that a leader has in hand, who is in it, and since when.
+/// A group that a leader is writing, its members, and since when.
 pub(crate) struct InHand {
     pub group: Arc<Group>,
     pub members: Arc<[Arc<Insertion>]>,

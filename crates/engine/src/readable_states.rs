@@ -5,9 +5,9 @@
 //! between nothing was taken out of it, and its memtables have every version of what was written.
 //! So a moment is shown exactly, or not at all.
 //!
-//! *Leases.* A State goes with the last snapshot of it. Who wants to read a moment again, without
-//! holding a snapshot meanwhile, leases the State of that moment: it is held for some time. All
-//! moments that a State shows are kept by the same lease, so leases are as many as flushes and
+//! *Leases.* A State goes with the last snapshot of it. A reader that wants to return to a moment,
+//! without holding a snapshot meanwhile, leases the State of that moment: it is held for some time.
+//! All moments that a State shows are kept by the same lease, so leases are as many as flushes and
 //! folds in that time, not as readers. What they keep counts as what snapshots keep
 //! ([`crate::gc::expiry`]): above that budget the oldest States expire, leased or not, and beyond
 //! [`LEASES_MAX`] the oldest lease ends.

@@ -6,7 +6,7 @@
 //!
 //! 1. Each flush keeps the state that it replaces ([`crate::retained_states`]), and notes what
 //!    chunks the log's records behind it need and don't bring.
-//! 2. Who asks for a moment gets the last kept state that isn't behind it, and the log's records
+//! 2. A request for a moment takes the last retained state before it, and the log's records
 //!    from there on, decoded into a memtable of its own, up to the next kept state or the log's
 //!    durable end. That takes no more memory than the engine's own memtables do.
 //! 3. Memtables have every version of what was written, and no generation of a tree is forgotten:

@@ -83,7 +83,7 @@ pub(crate) struct Shared {
     pub recycler: Arc<Recycler>,
     /// What the store's root names; see `compaction::publish`.
     pub published: Published,
-    /// What the background threads wait for, and who waits for them.
+    /// The signals that background threads wait for.
     pub signals: Signals,
     /// What background work shares.
     pub background: Background,

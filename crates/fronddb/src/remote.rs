@@ -9,7 +9,7 @@ use crate::{Database, Error, Frond, Merge, MergeOptions, Result};
 /// How to talk to a running server. What isn't one is asked nothing.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// What says who we are.
+    /// Our credentials.
     pub token: Option<String>,
     /// A file of certificates (PEM) to trust beside the system's.
     pub certificates: Option<PathBuf>,

@@ -34,7 +34,7 @@ const PARTS_A_WORKER: usize = 4;
 /// The machine's cores.
 ///
 /// *Thread safety*: any number of threads may call anything at once. No answer depends on what they
-/// are told, only who works.
+/// are told, only the worker.
 #[derive(Debug)]
 pub struct Cores {
     count: usize,

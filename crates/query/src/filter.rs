@@ -120,7 +120,7 @@ impl Filter {
     }
 
     /// As [`Filter::parse`], for one by which documents of a collection are looked for: it may have
-    /// a `$text`. Who looks for them gives it what it needs, see [`Filter::with_text`].
+    /// a `$text`. A caller that looks for them supplies what it needs, see [`Filter::with_text`].
     ///
     /// # Errors
     /// As [`Filter::parse`]; a `$text` that stands where it can't be asked.

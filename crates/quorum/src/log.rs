@@ -28,7 +28,7 @@ pub(crate) use vote::FILE_NAME as VOTE_FILE_NAME;
 pub struct Ballot {
     /// The newest term that it knows of.
     pub term: Term,
-    /// Whom it voted for in that term.
+    /// The candidate that it voted for in that term.
     pub vote: Option<MemberId>,
     /// What it knows to be committed; it may know less after a crash.
     pub committed: EntryIndex,
@@ -86,7 +86,7 @@ pub trait Log: Send + Sync {
         bytes_max: u64,
     ) -> Option<EntryIndex>;
 
-    /// Gives up the entries up to this one, which are durable and committed. Who appends waits for
+    /// Gives up the entries up to this one, which are durable and committed. An append waits for
     /// the end of it only.
     ///
     /// # Errors

@@ -346,8 +346,8 @@ impl Member {
     }
 
     /// The ballot, if it must be written. What is committed is only written along with entries, and
-    /// always then: who forgets it knows at least what the leader of its last entry knew, and so
-    /// its configuration is never older than by one change.
+    /// always then: a member that forgets it knows at least what the leader of its last entry knew,
+    /// and so its configuration is never older than by one change.
     fn next_ballot(&mut self, has_entries: bool) -> Option<Ballot> {
         let raft = &self.raw.raft;
         let ballot = Ballot {

@@ -176,7 +176,7 @@ impl Running {
         Ok(())
     }
 
-    /// Takes a frame that came from `from`, who has proved to be that.
+    /// Takes a frame from the authenticated member `from`.
     pub fn receive(&self, from: MemberId, frame: Bytes) {
         let mut inbox = self.shared.inbox();
         if inbox.frames.is_empty() || inbox.frames_bytes + frame.len() <= FRAMES_BYTES_MAX {
@@ -459,7 +459,7 @@ impl MemberThread {
     }
 }
 
-/// Gives the one answer that there is; who asked may have gone.
+/// Gives the one answer that there is; the caller may have gone.
 fn answer_once(answer: &Answer, given: Result<EntryIndex, RequestError>) {
     let _ = answer.try_send(given);
 }

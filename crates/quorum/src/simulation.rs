@@ -56,7 +56,7 @@ struct World {
     defect: Option<Defect>,
     next_member: u64,
     next_proposal: u64,
-    /// What clients sent: who took it, and what it was.
+    /// The clients' requests: the member that took each, and its content.
     next_read: u64,
     is_well: bool,
     /// Logs are cut.
@@ -153,7 +153,8 @@ impl World {
         Ok(())
     }
 
-    /// Switches off, for ever, who was removed, as operators do once the leader says that they may.
+    /// Switches off, for ever, members that were removed, as operators do once the leader says that
+    /// they may.
     fn retire_removed(&mut self) {
         let Some(leader) = self.leader() else { return };
         let status = self.nodes[&leader].up.as_ref().expect("a leader runs").member.status();

@@ -8,8 +8,8 @@
 //! 3. What a killed process leaves of both is removed by the next that opens the directory.
 //!
 //! *Invariants*
-//! 1. Who finds a socket reaches this directory's data or nothing: not those of its original, nor
-//!    of a later process with the same number, nor what another user has put there.
+//! 1. A process that finds a socket reaches this directory's data or nothing: not those of its
+//!    original, nor of a later process with the same number, nor what another user has put there.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! A database at another line, which this server fetches while it moves here: by the wire protocol,
 //! from that line's leader, as the user who asked for the move.
 //!
-//! With `--auth` the server logs in there as a router does, by the key that both know: who may not
-//! move a database there doesn't by this way either.
+//! With `--auth` the server logs in there as a router does, by the key that both know: a user who
+//! may not move a database there doesn't by this way either.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Memory for messages that come in: how much of it each may hold, and who has to go on.
+//! Memory for messages that come in: how much of it each may hold, and which clients have to make
+//! progress.
 //!
 //! 1. A message's [`MessageReservation`] grows with the bytes that came in, never with what was
 //!    announced: a client that announces much and stalls holds up no other.

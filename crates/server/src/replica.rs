@@ -4,11 +4,11 @@
 //!    ([`identity`]).
 //! 2. `frond_quorum` agrees with the others on one order of entries ([`links`] carries what it
 //!    says); what is committed is applied (`crate::member`).
-//! 3. Who is elected waits until all is applied that was committed before, and leads then: what its
-//!    engine proposes is an entry ([`Order`] of this).
-//! 4. Who lacks what no log has any more gets a copy of what the leader has ([`image`]), which
-//!    becomes its content when it begins anew ([`incoming`]).
-//! 5. Who is deposed is of no further use: its engine may have proposed what was never committed.
+//! 3. An elected member waits until everything committed before is applied, and leads then: what
+//!    its engine proposes is an entry ([`Order`] of this).
+//! 4. A member that lacks entries that no log has any more gets a copy of what the leader has
+//!    ([`image`]), which becomes its content when it begins anew ([`incoming`]).
+//! 5. A deposed leader is of no further use: its engine may have proposed what was never committed.
 //!    The process begins anew, from logs that hold nothing of it ([`ReplicaOptions::restart`]). So
 //!    its clients' connections end, and none reads on from what has no leader.
 //!

@@ -96,7 +96,7 @@ pub struct Shared {
     pub topology: watch::Sender<i64>,
     /// What it tells its operator.
     pub log: Arc<Log>,
-    /// What it tells of who did what.
+    /// The audit log.
     pub audit_log: AuditLog,
     /// The users and roles.
     pub accounts: Accounts,

@@ -19,7 +19,7 @@ use tokio::net::UnixListener;
 pub struct UnixSocketOptions {
     /// The file.
     pub path: PathBuf,
-    /// Its permissions, as of any file: who may write may connect.
+    /// Its permissions, as of any file: a user who may write may connect.
     pub permissions: u32,
 }
 

@@ -241,7 +241,7 @@ impl Inner {
         state.threads -= 1;
         let stops = state.stops;
         drop(state);
-        // Others wait for work, and who stops them for all to end.
+        // Others wait for work, and the thread that stops them for all to end.
         if stops {
             self.changed.notify_all();
         }

@@ -6,14 +6,14 @@
 //!    many others, which are the interior nodes of trees. Every walk of a tree passes the root;
 //!    without fronts all processors would write the same lock, the same clock bit and the same
 //!    count for each of them. A front's chunks are detached, so that nothing of a hit is shared.
-//! 3. Who has a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's cached
-//!    levels does). It asks once after each time that the clock's hand has passed, and a chunk so
-//!    used is spared once.
+//! 3. A holder of a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's
+//!    cached levels does). It asks once after each time that the clock's hand has passed, and a
+//!    chunk so used is spared once.
 //! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let
 //!    go: they take of a room for no more than a part of the cache
 //!    ([`ChunkStore::pin_budget`](crate::ChunkStore::pin_budget)).
-//! 5. When the cache is half full, who reads a chunk for a small part of it, as point reads do, has
-//!    it kept only where it was missed lately ([`crate::cache::admission`]). Who passes by all of
+//! 5. When the cache is half full, a reader of a small part of a chunk, as point reads are, has
+//!    it kept only where it was missed lately ([`crate::cache::admission`]). A scan over all of
 //!    many chunks fills it further.
 //! 6. Where most misses come from a disk, only that part is kept, beside the cache
 //!    ([`crate::cache::entries`]): of what is read at places that lie apart, far more fits; and

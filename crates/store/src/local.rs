@@ -143,7 +143,8 @@ pub struct LocalStore {
     findings: Mutex<Vec<Damage>>,
 }
 
-/// Syncs, so that closing in order loses nothing. Who must know whether that worked syncs before.
+/// Syncs, so that closing in order loses nothing. A caller that must know whether that worked syncs
+/// before.
 impl Drop for LocalStore {
     fn drop(&mut self) {
         // After a panic under a lock nothing more is written.

@@ -9,9 +9,9 @@
 //!    each pack of the manifest lies in the directory or is listed by HEAD, whatever is cut where.
 //! 3. *Down, then gone.* What a collection drops leaves the manifest first, then HEAD, and its
 //!    object goes [`DOOMED_MICROS`] later: readers that hold it read on.
-//! 4. *Fencing.* An opening takes the lead ([`lead`]): it swaps HEAD to a higher epoch. Who led
-//!    before finds its next swap refused, and stops writing. What it acknowledged since its last
-//!    one stays in its directory alone.
+//! 4. *Fencing.* An opening takes the lead ([`lead`]): it swaps HEAD to a higher epoch. The
+//!    previous leader finds its next swap refused, and stops writing. What it acknowledged since
+//!    its last one stays in its directory alone.
 //! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
 //!    any more: the next opening removes them.
 //! 6. *The log* lies on the disk, or as [`slots`] in the bucket; a server that takes over goes on
@@ -174,8 +174,8 @@ impl TieredDisk {
         self.slots.as_ref()
     }
 
-    /// Whether HEAD says where the log begins that lies in the bucket: without that, who takes over
-    /// doesn't look for it.
+    /// Whether HEAD says where the log begins that lies in the bucket: without that, a directory
+    /// that takes over doesn't look for it.
     pub fn is_log_begun(&self) -> bool {
         self.line().head.slot.is_some()
     }

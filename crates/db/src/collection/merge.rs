@@ -162,7 +162,7 @@ impl MergeInto<'_> {
     }
 
     /// Refuses `on` fields that no unique index of the request's collation has: they could be about
-    /// several documents. Who names none is taken at their word, as by MongoDB: what `_id`s are the
+    /// several documents. A request that names none is believed, as by MongoDB: what `_id`s are the
     /// same by another collation only are duplicates.
     fn check_unique(&self) -> Result<(), Error> {
         let (on, collation) = (self.merge.on(), self.merge.collation());

@@ -9,7 +9,7 @@
 //!    passed over.
 //!
 //! Where much is wanted, or few places are filed, one search for all of them costs less:
-//! [`find`] gives `None`, and who asked measures all.
+//! [`find`] gives `None`, and the caller measures all.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //! *Invariants*
 //! 1. Equal keys are cut to equal bytes, and different ones to different bytes.
 //! 2. Cut or not, keys order as they did where their first [`CUT_PREFIX_BYTES`] differ. Among those
-//!    that share them the hash decides, so who wants the values' order sorts these.
+//!    that share them the hash decides, so a caller that wants the values' order sorts these.
 //! 3. No value ends within the hash: a cut key never reads as whole values. What is open where it
 //!    was cut ends by a `00` (inverted: `ff`), which hexadecimal hasn't, or by a length that
 //!    reaches beyond, since more than the hash's bytes were cut off.

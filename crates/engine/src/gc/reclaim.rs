@@ -40,7 +40,7 @@ use crate::state::{Base, State};
 /// How often the background looks whether a collection is due: a fast ingest makes 100 MB of
 /// garbage meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Where there was no room for what is read, who has it gives it up after so many looks. To make it
+/// Where there was no room for what is read, its holder gives it up after so many looks. To make it
 /// all again takes milliseconds.
 const LOOKS_A_RENEWAL: u64 = 10;
 /// A collection is due when the packs have grown by half of what the last one left, and by so much.

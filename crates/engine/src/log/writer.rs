@@ -7,7 +7,7 @@
 //!    fails, the log's state is unknown and the error says so ([`WriteError::Unknown`]).
 //!
 //! *Marks*: behind the last record, once it is durable and nothing else comes, the header of a
-//! record stands that says so and continues no chain. Who reads the log passes it over, but if what
+//! record stands that says so and continues no chain. A reader of the log skips it, but if what
 //! is before it is broken it wasn't torn ([`crate::log::recovery`]). The next record takes its
 //! place. A second one stands in another sector, for damage that takes a whole one: that one is
 //! written now and then while records come, too, and the next sync takes it along. Once the next

@@ -44,7 +44,8 @@ impl UnpublishedBases {
         self.trees().extend(trees);
     }
 
-    /// Takes the trees whose bases are to be published; who can't publish them notes them again.
+    /// Takes the trees whose bases are to be published; a flush that can't publish them notes them
+    /// again.
     pub fn take(&self) -> BTreeSet<TreeId> {
         std::mem::take(&mut *self.trees())
     }

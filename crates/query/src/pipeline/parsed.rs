@@ -74,7 +74,7 @@ impl Pipeline {
     }
 
     /// Cuts off the leading `$match` stages, for the planner to do; the filter that everything
-    /// passes if there is none. Who evaluates it gives it the pipeline's variables
+    /// passes if there is none. A caller that evaluates it supplies the pipeline's variables
     /// ([`Filter::with_variables`]), which its `$expr` may use.
     pub fn take_filter(&mut self) -> Filter {
         let leading = self.stages.iter().map_while(|stage| stage.filter().cloned());

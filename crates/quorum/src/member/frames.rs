@@ -35,7 +35,7 @@ impl Heartbeat {
 }
 
 impl Member {
-    /// Takes a frame that came from `from`, who has proved to be that.
+    /// Takes a frame from the authenticated member `from`.
     ///
     /// # Errors
     /// What is wrong with the frame; then nothing of it is taken.

@@ -9,8 +9,9 @@
 //!
 //! 1. The change, and what is behind it, only once a majority of those who *stay* hold the change.
 //! 2. What is behind the change only once the change is applied, and together with an entry that
-//!    the leader has proposed since: the *confirmation*, which is empty. Who holds it knows for
-//!    good that the change is committed: what a leader knows of that travels with its entries.
+//!    the leader has proposed since: the *confirmation*, which is empty. A member that holds it
+//!    knows for good that the change is committed: what a leader knows of that travels with its
+//!    entries.
 //! 3. Once that is committed the change has settled: a member that was removed isn't needed any
 //!    more, and the next change may come.
 //!

@@ -44,7 +44,7 @@ const REFS_BYTES_MAX: usize = 64 << 20;
 /// How to talk to a server. `Debug` shows no token.
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// What says who we are.
+    /// Our credentials.
     pub token: Option<String>,
     /// Certificates (PEM) to trust beside the system's.
     pub authorities: Option<PathBuf>,

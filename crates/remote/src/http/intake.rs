@@ -1,9 +1,9 @@
 //! The bodies of requests, as they arrive.
 //!
 //! *Bounds*: what has arrived and is not worked off yet takes a share of [`BYTES_MAX`], of which
-//! one peer has half at most. A body takes its share as it arrives, so who sends nothing holds
-//! nothing; it must arrive at [`BYTES_A_SECOND_MIN`] at least, but for a grace, and one that waits
-//! for its share longer than [`ROOM_WAIT_MAX`] is refused, so that bodies which wait for one
+//! one peer has half at most. A body takes its share as it arrives, so a client that sends nothing
+//! holds nothing; it must arrive at [`BYTES_A_SECOND_MIN`] at least, but for a grace, and one that
+//! waits for its share longer than [`ROOM_WAIT_MAX`] is refused, so that bodies which wait for one
 //! another end.
 
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 //!   collections meanwhile;
 //! - [`bucket_storage`]: the same over an object store in memory, racing writers, faults;
 //! - [`cuts`]: transfers that are cut at random moments, and run again;
-//! - [`tiered`]: packs in a bucket, and who takes over;
+//! - [`tiered`]: packs in a bucket, and takeovers;
 //! - [`backups`]: backups while others write, restored and compared.
 
 mod backups;

@@ -12,7 +12,7 @@ const NOT_NORMAL: [&str; 2] = ["config", "local"];
 pub enum Branch<'a> {
     /// A branch, or what is named by it: `main~2` is `main`'s.
     Named(&'a str),
-    /// All of them: only who isn't limited to some may do it.
+    /// All of them: only a user who isn't limited to some may do it.
     All,
     /// A version that is named by no branch of the database: an id, a tag, where a remote's branch
     /// was. It may be any branch's, so it needs `readVersions` too.

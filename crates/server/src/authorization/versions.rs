@@ -160,8 +160,8 @@ pub fn restore(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.reads("from", collection)
 }
 
-/// `frondTag`: a tag belongs to all branches, so only who isn't limited to some takes one away or
-/// moves it.
+/// `frondTag`: a tag belongs to all branches, so only a user who isn't limited to some takes one
+/// away or moves it.
 ///
 /// # Errors
 /// `Unauthorized` (13).

@@ -71,8 +71,8 @@ pub fn find_and_modify(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.passing_validators()
 }
 
-/// `create`: who may insert may do so, as the first insert does it. A view is made of what its
-/// maker may read.
+/// `create`: a user who may insert may do so, as the first insert does it. A view is made of what
+/// its maker may read.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -149,7 +149,7 @@ pub fn data_size(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     }
 }
 
-/// `listCollections`: who may not list all may ask for the names of those that they may read.
+/// `listCollections`: a user who may not list all may ask for the names of those they may read.
 ///
 /// # Errors
 /// `Unauthorized` (13).

@@ -16,7 +16,7 @@ use crate::fields::Fields;
 use crate::hooks::{Act, HookEvent};
 use crate::request::{Answer, Request};
 
-/// The author of a commit whose client names none: who has logged in.
+/// The author of a commit whose client names none: the user who has logged in.
 pub fn author_default(request: &Request<'_>) -> String {
     match request.peer.login() {
         Some(login) => login.user.user.clone(),

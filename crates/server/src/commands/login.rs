@@ -149,7 +149,7 @@ pub fn go_on(request: &Request<'_>) -> Answer {
     }
 }
 
-/// Logs in who has proved to be that user, and tells of it.
+/// Logs in a user who has proved their identity, and records it.
 fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<(), Error> {
     let done = request.peer.log_in(login.user.clone(), id);
     let told = (Some(&login.user), login.mechanism);

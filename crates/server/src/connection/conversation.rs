@@ -3,8 +3,8 @@
 //!
 //! A thread stays with its client as long as that has something to say within
 //! [`QUIET`](crate::limits::QUIET), so that an operation costs one read, one write and one switch
-//! between threads, whatever happens in it. Who falls silent, inside a message too, or takes no
-//! more of its answer, is handed back with a [`Pause`].
+//! between threads, whatever happens in it. A client that falls silent, inside a message too, or
+//! takes no more of its answer, is handed back with a [`Pause`].
 //!
 //! *Invariants*
 //! 1. One message of a connection is worked on at a time, so answers keep the order of requests.

@@ -37,7 +37,7 @@ use crate::scram::{self, Credentials, Mechanism};
 
 /// The largest body of a command: text has more bytes than the message that it stands for.
 const COMMAND_BYTES_MAX: usize = 96 << 20;
-/// The largest body of who needn't have logged in.
+/// The largest body without a login.
 const LOGIN_BYTES_MAX: usize = 8 << 10;
 /// An answer as text has at most so many times its bytes, near enough.
 const TEXT_FACTOR: usize = 4;
@@ -281,7 +281,7 @@ impl AsRef<[u8]> for HeldText {
     }
 }
 
-/// Has the connection be that of who has logged in.
+/// Makes the connection that of the user who has logged in.
 fn be(peer: &Peer, login: Option<&Login>) {
     let before = peer.login();
     if before.as_deref() == login {

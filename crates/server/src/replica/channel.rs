@@ -4,8 +4,8 @@
 //!    alone. Clients' messages begin with a length that is smaller than the magic is as a number,
 //!    so members come to the address that clients come to.
 //! 2. HKDF-SHA256 makes two keys, one for each direction, of the cluster key (the salt), the secret
-//!    that both have agreed on, and both public halves. Who doesn't know the cluster key has other
-//!    keys: the first box that it sends doesn't open.
+//!    that both have agreed on, and both public halves. A peer that doesn't know the cluster key
+//!    has other keys: the first box that it sends doesn't open.
 //! 3. What is sent from then on are boxes: a length of four bytes, and so many bytes by
 //!    ChaCha20-Poly1305, whose nonce counts the boxes of the direction and whose length is
 //!    authenticated with it.

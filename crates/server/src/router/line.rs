@@ -1,9 +1,9 @@
 //! A line (a shard, in MongoDB's words): a server or a replica set, and which member leads it.
 //!
 //! Its members are asked for `hello` each second, and at once when something went wrong
-//! ([`Line::doubt`]). Who says that it is the primary leads; of two that do, the one of the later
-//! election. Requests wait for a leader ([`Line::leader`]); those that run at one while another is
-//! found are given up ([`Line::deposed`]): it may be frozen, and never answer.
+//! ([`Line::doubt`]). A member that says it is the primary leads; of two that do, the one of the
+//! later election. Requests wait for a leader ([`Line::leader`]); those that run at one while
+//! another is found are given up ([`Line::deposed`]): it may be frozen, and never answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

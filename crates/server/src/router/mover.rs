@@ -14,7 +14,7 @@
 //!
 //! **Why nothing is lost or done twice.** Each step carries the claim's generation, which servers
 //! compare with the highest that they have seen: one that comes late does nothing. The line is
-//! switched by who holds the claim, after the source was fenced under the same claim; another
+//! switched by the holder of the claim, after the source was fenced under the same claim; another
 //! router that would open the source again has to claim the entry first, and then this one can't
 //! switch. No step removes anything but from a copy that is fenced off. A step whose answer is lost
 //! ends the attempt, and the next one begins with a claim of its own at the phase that the entry

@@ -193,7 +193,7 @@ fn begin(
     Ok(end)
 }
 
-/// Whether a row of `currentOp` may be told to who asks: a match of the command's fields.
+/// Whether a row of `currentOp` may be shown to the client: a match of the command's fields.
 pub(super) fn is_asked_for(operation: Document<'_>, ask: &RoutedRequest<'_>) -> bool {
     let fields = ask.body.iter().skip(1).filter(|(name, _)| !name.starts_with('$'));
     let mut fields = fields.filter(|(name, _)| !COMMON.contains(name));

@@ -20,7 +20,7 @@ type Place = (String, Option<Identity>);
 
 /// A pool of idle connections.
 ///
-/// *Invariant*: a connection is given only to who has logged in as the user that it was put back
+/// *Invariant*: a connection is given only to a client logged in as the user that it was put back
 /// for.
 #[derive(Default)]
 pub(super) struct Pool {

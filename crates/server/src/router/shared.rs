@@ -76,7 +76,7 @@ impl Shared {
         self.table.borrow().clone()
     }
 
-    /// A new connection to the leader of the default line, and who that is.
+    /// A new connection to the leader of the default line, and its address.
     pub async fn connect_default(&self) -> io::Result<(Upstream, String)> {
         let leader = self.default.leader(Instant::now() + routed_request::LEADER_WAIT_MAX).await;
         let leader = leader.ok_or_else(|| io::Error::other("nobody leads the default line"))?;

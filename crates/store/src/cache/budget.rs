@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Memory for several, who take parts of it.
+/// A memory budget of several holders.
 #[derive(Debug)]
 pub struct CacheBudget {
     bytes_max: u64,
@@ -53,7 +53,7 @@ impl CacheBudget {
         self.bytes_max.saturating_sub(self.left.load(Ordering::Relaxed))
     }
 
-    /// Gives nothing more while it is closed. Who has taken some finds that
+    /// Gives nothing more while it is closed. A holder of some finds that
     /// [refused](CacheBudget::take_refused) once, so that it is let go.
     pub(crate) fn set_closed(&self, is_closed: bool) {
         // Looked at first: it hardly ever changes.

@@ -14,8 +14,8 @@ use super::direct::Direct;
 use super::{Chance, Clock, Disk, DiskFile, DiskSpace};
 
 const LOCK_NAME: &str = "LOCK";
-/// What is stored is its owner's alone, whatever the process's umask says: who may read the files
-/// gets past all users and roles.
+/// What is stored is its owner's alone, whatever the process's umask says: a user who may read the
+/// files gets past all users and roles.
 const OF_DIRECTORIES: u32 = 0o700;
 const OF_FILES: u32 = 0o600;
 const REPLACED: &str = "the data directory was removed, moved or begun anew while this process had it: what lies \

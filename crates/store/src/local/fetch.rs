@@ -2,7 +2,7 @@
 //!
 //! Frames that lie near each other are fetched by one read. A frame that holds several chunks is
 //! decompressed once for all that are wanted of it; the others in it go to the cache too, since
-//! they are versions of one another, and who reads one soon reads the next.
+//! they are versions of one another, and a reader of one soon reads the next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

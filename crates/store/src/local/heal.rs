@@ -1,10 +1,10 @@
 //! Healing: a stored frame is read again before another good copy of its chunks is discarded, and
 //! set aside if it is damaged.
 //!
-//! 1. Who would drop a chunk because its name is in the index asks [`LocalStore::find_intact`]
-//!    first. It reads the frames from their files, those that lie near each other by one read, and
-//!    looks at their checksums. A checksum binds a frame's bytes to the names of its chunks, so
-//!    nothing is decompressed.
+//! 1. Before a chunk is dropped because its name is in the index, the caller asks
+//!    [`LocalStore::find_intact`] first. It reads the frames from their files, those that lie near
+//!    each other by one read, and looks at their checksums. A checksum binds a frame's bytes to the
+//!    names of its chunks, so nothing is decompressed.
 //! 2. A damaged frame is *set aside* ([`crate::index`], invariant 3): its chunks are absent. So the
 //!    put goes on and writes them, which is all that healing takes. Readers, moves and scrubbing
 //!    set aside what they meet, too.

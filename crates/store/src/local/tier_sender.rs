@@ -1,8 +1,8 @@
 //! The thread that sends packs to the disk's tier, so that no write waits for a request.
 //!
-//! 1. While one runs ([`LocalStore::run_sender`]), who puts tells it that packs are due and
-//!    goes on. Without one (simulations, commands) who puts sends.
-//! 2. Who finds as much on the disk as may be there ([`Due::Now`]) waits for the attempt that is
+//! 1. While one runs ([`LocalStore::run_sender`]), a put tells it that packs are due and
+//!    goes on. Without one (simulations, commands) a put sends them itself.
+//! 2. A put that finds the disk's part full ([`Due::Now`]) waits for the attempt that is
 //!    under way, and fails where that failed, or the last one did. What it would have put isn't
 //!    put: so the disk keeps to its part however long the tier is away.
 //! 3. What failed is tried again after a pause that grows. Since when and why is kept until an

@@ -1,5 +1,5 @@
 //! Reading ahead: whatever comes along with a chunk is what was asked for, in its order; damage is
-//! named; and who passes by many chunks leaves what others have in memory.
+//! named; and a scan leaves the cache of others alone.
 
 use std::ops::ControlFlow;
 

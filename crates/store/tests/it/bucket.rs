@@ -13,7 +13,7 @@ use frond_testkit::{DepotFaults, Random, SimDepot};
 
 const HEAD: &str = "lines/main/HEAD";
 
-/// A state of the object: who wrote it, and over which.
+/// A state of the object: its writer, and the state that it replaced.
 fn state(own: u64, before: u64) -> Bytes {
     Bytes::from(format!("{own} {before}"))
 }

@@ -199,7 +199,7 @@ fn follow_one_another(mut random: Random, faults: DepotFaults) {
         }
         let meddled = Meddled::calm(&bucket);
         let (others, mut chance) = (Arc::clone(&world), Random::new(random.next()));
-        // With one for each read, who takes over would never come to the end.
+        // With one for each read, a takeover would never come to the end.
         let mut left = 8;
         *meddled.meddle.lock().unwrap() = Box::new(move || {
             if left == 0 || chance.one_in(2) {

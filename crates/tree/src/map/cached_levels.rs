@@ -23,8 +23,8 @@
 //!    store is asked for them, and pins no leaves meanwhile.
 //!
 //! *Thread safety*: read by any number of threads. Links between interior nodes are made once, so
-//! they are read without a lock; each leaf's link has one, held for a pointer's copy, and who finds
-//! it taken asks the store.
+//! they are read without a lock; each leaf's link has one, held for a pointer's copy, and a reader
+//! that finds it taken asks the store.
 //!
 //! *Surprise*: what was linked stays until its owner begins a new cached levels, even if it is read
 //! no more: room is given to those that come first, which are those that are read most, or nearly.

@@ -98,7 +98,7 @@ impl Check<'_> {
                 }
                 bytes.len() as u64
             }
-            // The length is its owner's, who checks it; the chunk must be there.
+            // The length is checked by the value's owner; the chunk must be there.
             ContentRef::Chunk { hash, bytes } if entry.flags & OWN_LENGTH_FLAG != 0 => {
                 self.store.get(hash)?;
                 bytes

@@ -209,8 +209,9 @@ fn no_data_set_makes_giant_chunks_or_costly_edits() {
     }
 }
 
-/// Why the salt is secret: who knows it can choose keys that never end a chunk by hash. Chunks then
-/// end by size alone, still below the maximum, but an insertion moves every boundary behind it.
+/// Why the salt is secret: a client that knows it can choose keys that never end a chunk by hash.
+/// Chunks then end by size alone, still below the maximum, but an insertion moves every boundary
+/// behind it.
 #[test]
 fn knowing_the_salt_moves_boundaries_but_makes_no_giant_chunk() {
     let (_, entries) = hard_data_sets(SALT).pop().unwrap();

@@ -3,7 +3,7 @@
 //! An event is told on the savepoint of its write. The log has a document once: where all of one
 //! of 32 KB or more is told, all its chunks travel with the transaction, whole, and the event names
 //! the first. So the record alone tells it, whatever became of the chunks since. A document that no
-//! event can hold is told without it, and who follows is told so.
+//! event can hold is told without it, and the stream says so.
 
 use bytes::Bytes;
 use frond_doc::document::DOCUMENT_BYTES_MAX;

@@ -514,7 +514,8 @@ fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chun
 }
 
 /// Those of `chunks` that are in `new`, and what leads to them. What is stored may refer to what is
-/// damaged; and who takes what is new from the transaction to the packs ends at what is there.
+/// damaged; and a walk that moves new chunks from the transaction to packs ends at those already
+/// there.
 fn with_ancestors(chunks: &[Chunk], mut new: HashSet<ChunkHash>) -> Vec<Chunk> {
     loop {
         let count = new.len();

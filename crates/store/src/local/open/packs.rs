@@ -339,7 +339,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Checks that what the roots name is there. Of what is lost, who reads it is told.
+    /// Checks that what the roots name is there. Readers of what is lost get an error.
     fn check_roots(&self, manifest: &Manifest) -> Result<(), StoreError> {
         for (name, hash) in &manifest.roots {
             let is_lost = self.index.damage(*hash).is_some() || !self.index.holes().is_empty();
