@@ -27,7 +27,6 @@ import datetime
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +39,8 @@ from bson import Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Times
 from bson.codec_options import CodecOptions
 from pymongo import MongoClient
 from pymongo.errors import BulkWriteError, OperationFailure
+
+from ports import free_port
 
 PAD_BYTES = 40_000
 DOCUMENTS_MAX = 30
@@ -662,13 +663,6 @@ def minimised(runner, case):
                 if is_failing(smaller):
                     case = smaller
     return case
-
-
-def free_port():
-    """A port that no process listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def main():

@@ -29,6 +29,7 @@ from pathlib import Path
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
+from ports import free_port
 from s3 import PROJECT, START_SECONDS_MAX, Frond, Store, build_server
 
 CLIENTS = 6
@@ -76,9 +77,7 @@ class Leader:
 
     def __init__(self, frond, directory, *options):
         self.directory = frond.directory / directory
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         begun = time.monotonic()
         self.process = frond.start("serve", "--data", directory, "--listen", f"127.0.0.1:{self.port}", "--store",
                                    "s3://bucket/logged", "--store-cache", "1MB", "--store-log", "bucket", *options)

@@ -30,6 +30,8 @@ import time
 from pymongo import MongoClient, WriteConcern
 from pymongo.errors import PyMongoError
 
+from ports import free_port
+
 SECONDS_MAX = 120
 
 
@@ -198,9 +200,7 @@ def main():
     options = parser.parse_args()
     chance = random.Random(options.seed)
     directory = tempfile.mkdtemp(prefix="frond-streams-")
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     log = open(f"{directory}.log", "w")
     server = Server(options.frond, directory, port, log)
     images = {"enabled": True}

@@ -17,7 +17,6 @@ where the machine has a compiler. What it lacks is said and left out.
 import argparse
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from urllib.parse import quote
 
 from pymongo import MongoClient
 
+from ports import free_port
 from run import INSTALLED, PROJECT, PYMONGO, find_server, once
 
 APPLICATIONS = PROJECT / "conformance" / "applications"
@@ -82,9 +82,7 @@ class Server:
     """A server with TLS and a user, which can be killed."""
 
     def __init__(self, frond, directory):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.authority, certificate = certificates(directory)
         self.log = open(directory / "log", "ab")
         self.command = [frond, "serve", "--data", directory / "data", "--listen", f"127.0.0.1:{self.port}"]

@@ -30,7 +30,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -44,6 +43,7 @@ from pymongo import MongoClient
 from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
 
 from fault_control import FOR_EVER, Faults
+from ports import free_port
 
 DATABASE = "faulty"
 MANNERS = ["plain", "plain", "retryable", "retryable", "transaction", "transaction"]
@@ -278,13 +278,6 @@ class Test:
         if server.wait(SECONDS_MAX) != 0:
             wrong.append(f"the server ended with {server.returncode}")
         return wrong
-
-
-def free_port():
-    """A port that no process listens on. All servers of a test have the same: clients go on from one to the next."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def end(server, asks):

@@ -28,7 +28,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -41,6 +40,7 @@ from pymongo.errors import ConnectionFailure
 import history_cases
 from history_check import FAILED, OK, UNKNOWN, Faults, check
 from history_client import BRANCHES, COMMIT_TRIES, KEYS, Client, Keys, list_of, value_of
+from ports import free_port
 
 CLIENTS = 8
 EPOCH_SECONDS = 15
@@ -73,9 +73,7 @@ class Server:
     """A server that can be killed, and comes back at the same address."""
 
     def __init__(self, frond, directory):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.log = open(f"{directory}/log", "ab")
         listen = f"127.0.0.1:{self.port}"
         self.command = [frond, "serve", "--data", f"{directory}/data", "--listen", listen]

@@ -23,7 +23,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,8 @@ from bson import json_util
 from bson.regex import Regex
 from pymongo import MongoClient
 from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
+
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 MARGIN_BYTES = 64 << 20
@@ -281,13 +282,6 @@ class Maker:
                 update = self.random.choice([self.update(name), [{"$set": {"grown": self.expression("$range")}}]])
                 command = {"update": "grown", "updates": [{"q": {}, "u": update, "multi": True}]}
         return {**command, "maxTimeMS": MAX_TIME_MILLIS}
-
-
-def free_port():
-    """A port that no process listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Server:

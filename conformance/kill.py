@@ -36,6 +36,8 @@ import time
 from pymongo import MongoClient, ReturnDocument
 from pymongo.errors import ConnectionFailure, DuplicateKeyError, OperationFailure
 
+from ports import free_port
+
 CLIENTS = 6
 GROUPS_MAX = 12
 DATABASE = "shop"
@@ -54,9 +56,7 @@ class Server:
     """A server process over one data directory."""
 
     def __init__(self, frond, directory, log):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = listener.getsockname()[1]
+        self.port = free_port()
         self.process = subprocess.Popen(
             [frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{self.port}"],
             stdout=log,

@@ -36,6 +36,7 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 import hostile
+from ports import free_port
 
 FIELDS = 10
 FIELD_BYTES = 100
@@ -225,7 +226,7 @@ def main():
     print(f"memory {options.memory} MB, {options.connections} connections: at most {most >> 20} MB; seed {options.seed}")
     directory = tempfile.mkdtemp(prefix="frond-memory-", dir=options.directory)
     group = Group(most)
-    port = hostile.free_port()
+    port = free_port()
     address = f"mongodb://127.0.0.1:{port}/?directConnection=true"
     command = [options.frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{port}",
                "--memory", f"{options.memory}MB"]

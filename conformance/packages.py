@@ -26,6 +26,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
+from ports import free_port
 from run import PROJECT, Report, find_server
 
 PACKAGING = PROJECT / "packaging"
@@ -108,12 +109,6 @@ def check_settings_and_metrics(frond, directory, report):
         finally:
             server.send_signal(signal.SIGTERM)
             report.compare("settings", "the server stops", server.wait(120), 0)
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def check_metrics(text, report):

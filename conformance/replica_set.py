@@ -53,7 +53,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -67,6 +66,7 @@ from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
 from namespaces import PORT, Network, SmallDisk
+from ports import free_port, free_ports
 
 SET = "rs0"
 MEMBERS = 3
@@ -181,7 +181,7 @@ class Set:
 
     def add(self):
         """Starts one more server, that the set doesn't have yet."""
-        [port] = free_ports(1)
+        port = free_port()
         address = f"127.0.0.1:{port}"
         arguments = [*self.arguments, "--members", ",".join([*self.addresses, address])]
         member = Member(arguments, self.root, len(self.members) + len(self.former), address, None)
@@ -232,16 +232,6 @@ class Set:
                 return *found, seconds
             if seconds > SECONDS_MAX:
                 raise Wrong(f"no member leads after {SECONDS_MAX} seconds")
-
-
-def free_ports(count):
-    listeners = [socket.socket() for _ in range(count)]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
-    ports = sorted(listener.getsockname()[1] for listener in listeners)
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 class Writer(threading.Thread):

@@ -53,7 +53,8 @@ from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from pymongo.write_concern import WriteConcern
 
 from drivers import certificates
-from replica_set import ACCOUNTS, MONEY, Set, Writer, free_ports
+from ports import free_port
+from replica_set import ACCOUNTS, MONEY, Set, Writer
 
 SECONDS_MAX = 120
 BANKS = ["bank_default", "bank_eu", "bank_set"]
@@ -73,7 +74,7 @@ class Process:
     """A server or a router, which may be killed and started again."""
 
     def __init__(self, frond, arguments, log):
-        [port] = free_ports(1)
+        port = free_port()
         self.address = f"127.0.0.1:{port}"
         self.command = [os.path.abspath(frond), *arguments, "--listen", self.address]
         self.log = log

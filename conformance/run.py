@@ -26,6 +26,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from ports import free_port
+
 PROJECT = Path(__file__).resolve().parent.parent
 SCRIPTS = PROJECT / "conformance"
 TARGET = PROJECT / "target"
@@ -120,9 +122,7 @@ class Server:
     """A server on a free port while the `with` lasts."""
 
     def __init__(self, binary, data):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.address = f"127.0.0.1:{port}"
         self.binary = binary
         command = [binary, "serve", "--data", data, "--listen", self.address]

@@ -24,6 +24,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+from ports import free_port
+
 PROJECT = Path(__file__).resolve().parent.parent
 INSTALLED = PROJECT / "target" / "conformance" / "bin"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
@@ -82,9 +84,7 @@ class Store:
         self.directory = directory / "objects"
         (self.directory / "bucket").mkdir(parents=True)
         self.log = open(directory / "store.log", "wb")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.process = None
 
     def __enter__(self):
@@ -261,9 +261,7 @@ class Live:
 
     def __init__(self, frond, directory, *options):
         self.frond = frond
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.process = frond.start("serve", "--data", directory, "--listen", self.address, "--store",
                                    "s3://bucket/live", "--store-cache", "1MB", *options)
         self.await_ready()
@@ -340,9 +338,7 @@ def live(frond, store, chance):
 
 def idle(frond):
     """A server to which nothing is written asks its bucket nothing, so a month of it costs what lies there."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        metrics = f"127.0.0.1:{free.getsockname()[1]}"
+    metrics = f"127.0.0.1:{free_port()}"
     server = Live(frond, "taken", "--metrics-listen", metrics)
 
     def asked():

@@ -16,7 +16,6 @@ import argparse
 import datetime
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,8 @@ from pathlib import Path
 from bson import Int64
 from pymongo import ASCENDING, MongoClient
 from pymongo.errors import OperationFailure
+
+from ports import free_port
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 SOURCES = 100
@@ -37,9 +38,7 @@ class Server:
 
     def __init__(self, program):
         self.home = Path(tempfile.mkdtemp(prefix="frond-series-"))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         listen = ["--listen", f"127.0.0.1:{self.port}"]
         self.process = subprocess.Popen(
             [program, "serve", "--data", str(self.home / "data"), *listen],

@@ -26,6 +26,8 @@ import time
 
 import bson
 
+from ports import free_port
+
 SECONDS_MAX = 60
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -69,9 +71,7 @@ class Connection:
 
 class Server:
     def __init__(self, frond, directory, log):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            self.port = listener.getsockname()[1]
+        self.port = free_port()
         command = [frond, "serve", "--data", directory, "--listen", f"127.0.0.1:{self.port}"]
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + SECONDS_MAX

@@ -59,7 +59,8 @@ pub enum ClientError {
 const NOT_HTTP: &str = "an HTTP server answers there; use the address that drivers use, which is \
                         that of frond serve --listen";
 
-fn payload(answer: &DocumentBuf) -> &[u8] {
+/// The payload of an answer to `saslStart` or `saslContinue`.
+pub(crate) fn payload(answer: &DocumentBuf) -> &[u8] {
     match answer.get("payload") {
         Some(Value::Binary(binary)) => binary.bytes,
         _ => &[],

@@ -12,6 +12,7 @@ use std::io;
 use frond_doc::{Binary, Document, DocumentBuf, Value, document};
 
 use super::upstream::{Upstream, is_ok};
+use crate::client::payload;
 use crate::replica::key::ClusterKey;
 use crate::scram::{Login, Mechanism};
 
@@ -44,13 +45,6 @@ pub(super) fn identity_of(status: Document<'_>) -> Option<Identity> {
         database: user.get("db")?.as_str()?.to_owned(),
         user: user.get("user")?.as_str()?.to_owned(),
     })
-}
-
-fn payload(answer: &DocumentBuf) -> &[u8] {
-    match answer.get("payload") {
-        Some(Value::Binary(binary)) => binary.bytes,
-        _ => &[],
-    }
 }
 
 /// Logs a connection in as a user, by the router's key.
