@@ -14,7 +14,7 @@
 //! - [`patches`]: what differs is written to a file, and applied elsewhere;
 //! - [`remotes`]: docs/remotes.md, run with a server;
 //! - [`mcp`]: an agent's session, by the protocol's messages;
-//! - [`telling`]: what is told as JSON, manual pages, completions;
+//! - [`output_forms`]: output as JSON, manual pages, completions;
 //! - `scripts`: clients' JavaScript has processes of its own;
 //! - [`maintenance`]: damage is found.
 
@@ -25,13 +25,13 @@ mod hooks;
 mod imports;
 mod maintenance;
 mod mcp;
+mod output_forms;
 mod patches;
 mod remotes;
 #[cfg(target_os = "linux")]
 mod scripts;
 mod serving;
 mod shell;
-mod telling;
 mod tour;
 mod undo;
 mod versions;

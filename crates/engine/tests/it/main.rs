@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod background_errors;
 mod basics;
 mod change_events;
 mod concurrency;
@@ -25,5 +26,4 @@ mod sets;
 mod single_entries;
 mod slots;
 mod stale;
-mod trouble;
 mod unchanged;

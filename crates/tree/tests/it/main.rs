@@ -2,10 +2,10 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod cached_levels;
 mod cost;
 mod golden;
 mod hostile;
 mod load;
 mod map_model;
 mod sequence_model;
-mod trunk;

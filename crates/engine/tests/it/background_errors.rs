@@ -1,4 +1,4 @@
-//! What fails in the background is told, tried again ever more seldom, and holds up nothing else.
+//! Goal: failures in the background are reported, retried ever more seldom, and hold up nothing else.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
