@@ -271,7 +271,7 @@ pub struct ServerUri {
     pub address: String,
     /// Those of the other members of its set that were named.
     pub others: Vec<String>,
-    /// Who logs in.
+    /// The user who logs in.
     pub login: Option<UserLogin>,
     /// How TLS is spoken, if it is.
     pub tls: Option<ClientTls>,

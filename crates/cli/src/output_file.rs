@@ -25,7 +25,7 @@ impl WholeFile {
     /// Begins to write the file `path`.
     ///
     /// # Errors
-    /// What the system says: the file, or its sibling that becomes it, can't be opened.
+    /// An error of the system: the file, or its sibling that becomes it, can't be opened.
     pub fn begin(path: &Path) -> io::Result<WholeFile> {
         // What a link leads to is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -48,7 +48,7 @@ impl WholeFile {
     /// All is written: the file is there.
     ///
     /// # Errors
-    /// What the system says; that other bytes are there than were written. The file is as it was
+    /// An error of the system; that other bytes are there than were written. The file is as it was
     /// then.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()?;

@@ -10,7 +10,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// The text of the file `path`.
 ///
 /// # Errors
-/// What the system says; [`ErrorKind::InvalidData`] for what isn't UTF-8, or doesn't end.
+/// An error of the system; [`ErrorKind::InvalidData`] for what isn't UTF-8, or doesn't end.
 pub fn read(path: &Path) -> io::Result<String> {
     let mut text = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut text)?;

@@ -38,7 +38,7 @@ impl Frond {
     /// The documents of all users, or roles, in the order of their databases and names.
     ///
     /// # Errors
-    /// What a read may meet.
+    /// An error of reading.
     pub fn access_documents(&self, kind: AccessKind) -> Result<Vec<DocumentBuf>, Error> {
         let reader = Reader::now(self.engine());
         let bounds = Bounds::prefix(&system::access_prefix(kind));
@@ -52,7 +52,7 @@ impl Frond {
     /// The document of one.
     ///
     /// # Errors
-    /// What a read may meet.
+    /// An error of reading.
     pub fn access_document(
         &self,
         kind: AccessKind,

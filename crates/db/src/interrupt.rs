@@ -22,7 +22,7 @@ impl Interrupt {
     /// Whether to go on.
     ///
     /// # Errors
-    /// What the query is to fail with.
+    /// The error of the query.
     pub fn check(&self) -> Result<(), Error> {
         self.0.as_ref().map_or(Ok(()), |check| check())
     }

@@ -83,7 +83,7 @@ impl SpillSpace {
     /// process's alone: `engine` has locked it.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn open(disk: &Arc<dyn Disk>, engine: &Engine, bytes_max: u64) -> io::Result<SpillSpace> {
         for name in disk.list()?.iter().filter(|name| name.starts_with(NAME_PREFIX)) {
             disk.remove(name)?;

@@ -132,7 +132,7 @@ impl Frond {
     /// little when there is nothing to do; to be called from time to time.
     ///
     /// # Errors
-    /// What a write may meet.
+    /// An error of writing.
     pub fn keep_clock(&self) -> Result<(), Error> {
         let state = self.clock_state();
         let mut recorded = self.clock_records().lock().unwrap_or_else(PoisonError::into_inner);

@@ -53,7 +53,7 @@ const WAIT_MILLIS_MAX: u64 = 300_000;
 /// Waits until a lock's turn has come, for so long at most; tells whether it has.
 ///
 /// # Errors
-/// What `interrupt` says.
+/// The error of `interrupt`.
 pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Result<bool, Error> {
     let (begun, most) = (steady_now(), Duration::from_millis(millis_max));
     loop {
@@ -165,7 +165,7 @@ impl Frond {
     /// be harmless to run again: all it changes is the transaction.
     ///
     /// # Errors
-    /// What `body` says; `Conflict` after many attempts; what the commit says.
+    /// The error of `body`; `Conflict` after many attempts; what the commit says.
     #[doc(hidden)]
     pub fn transact<T>(
         &self,
@@ -180,7 +180,7 @@ impl Frond {
     /// As `transact`, for what concerns the trees of the scopes `more`, too.
     ///
     /// # Errors
-    /// What `body` says; `Conflict` after many attempts; what the commit says.
+    /// The error of `body`; `Conflict` after many attempts; what the commit says.
     #[doc(hidden)]
     pub fn transact_over<T>(
         &self,
@@ -228,7 +228,7 @@ impl Frond {
     /// Waits until it is known what becomes of all that has its place in the log.
     ///
     /// # Errors
-    /// What `interrupt` says; `Closed` if that isn't known before the directory is opened again.
+    /// The error of `interrupt`; `Closed` if that isn't known before the directory is opened again.
     pub fn await_line(&self, interrupt: &Interrupt) -> Result<(), Error> {
         end(self.engine().begin_ahead(), interrupt)
     }

@@ -206,20 +206,20 @@ impl Engine {
         self.shared.local_format
     }
 
-    /// What is visible now.
+    /// A snapshot of what is visible now.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// What is visible now, to be read again for `time` by its Sequence: with
+    /// A snapshot of what is visible now, to be read again for `time` by its Sequence: with
     /// [`Engine::snapshot_at`].
     pub fn lease(&self, time: Duration) -> Snapshot {
         self.shared.lease(time)
     }
 
-    /// What was visible at `moment`: exactly, however often it is asked for. A moment can be read
-    /// if it is leased, or if nothing has replaced it in memory since. A moment of the future
-    /// becomes one that no transaction writes at any more: clocks must have come to it.
+    /// A snapshot of what was visible at `moment`: exact, however often it is asked for. A moment
+    /// can be read if it is leased, or if nothing has replaced it in memory since. A moment of the
+    /// future becomes one that no transaction writes at any more: clocks must have come to it.
     ///
     /// # Errors
     /// [`EngineError::SnapshotTooOld`] if it can't be read any more; as [`Engine::await_visible`].
@@ -227,9 +227,9 @@ impl Engine {
         self.shared.snapshot_at(moment)
     }
 
-    /// What was visible at `moment`: as [`Engine::snapshot_at`], or else as the log that is kept
-    /// tells. The first who asks for a moment waits until the log is read from the last kept state
-    /// on, which is as much as a memtable or two; others, also for moments near it, don't.
+    /// A snapshot of `moment`: as [`Engine::snapshot_at`], or else rebuilt from the retained
+    /// log. The first reader of a moment waits until the log is read from the last retained state
+    /// on, which is as much as a memtable or two; others, also of moments near it, don't.
     /// `keep_going` is asked all the while.
     ///
     /// # Errors
@@ -246,7 +246,7 @@ impl Engine {
     /// Every moment from this one on can be read.
     ///
     /// # Errors
-    /// What the store says.
+    /// An error of the store.
     pub fn oldest_rebuildable(&self) -> Result<Sequence, EngineError> {
         self.shared.oldest_rebuildable()
     }
@@ -381,7 +381,7 @@ impl Engine {
         self.shared.repack_while(keep_going)
     }
 
-    /// What large writes may take of memory, and what they take now.
+    /// The memory that large writes may take, and what they take now.
     pub fn write_memory_bytes(&self) -> (u64, u64) {
         self.shared.write_memory.bytes()
     }
@@ -433,7 +433,7 @@ impl Engine {
         self.shared.check()
     }
 
-    /// What the engine has done since it was opened.
+    /// Counts of what the engine has done since it was opened.
     pub fn counters(&self) -> EngineCounters {
         counters::read(&self.shared)
     }
@@ -444,12 +444,12 @@ impl Engine {
         self.shared.background.errors.report_to(sink);
     }
 
-    /// What failed last in the background since the opening.
+    /// The last failure in the background since the opening.
     pub fn last_failure(&self) -> Option<Failure> {
         self.shared.background.errors.last()
     }
 
-    /// What time it is, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub fn now_millis(&self) -> i64 {
         self.shared.machine.clock.now_micros().div_euclid(1000)
     }
@@ -489,7 +489,7 @@ impl Engine {
         self.shared.send_all()
     }
 
-    /// What transactions told that have their place behind `after`.
+    /// The events of the transactions after `after`.
     pub fn changes(&self, after: Sequence) -> Changes {
         Changes::new(Arc::clone(&self.shared), after)
     }
@@ -543,8 +543,8 @@ impl Engine {
         self.shared.await_visible(up_to)
     }
 
-    /// What closed the engine for writing, if anything but [`Engine::close`] did: reads go on, and
-    /// only opening the directory again leads back.
+    /// The fault that closed the engine for writing, if anything but [`Engine::close`] did: reads
+    /// go on, and only opening the directory again leads back.
     pub fn fault(&self) -> Option<&Fault> {
         self.shared.fault.get()
     }

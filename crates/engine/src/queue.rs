@@ -85,7 +85,7 @@ pub(crate) struct Queue {
     pub writer_counters: WriterCounters,
     /// Why transactions were refused; each is told once.
     pub refused: HashMap<Sequence, Refusal>,
-    /// What the disk said when it was full, until it takes writes again.
+    /// The error of the disk when it was full, until it takes writes again.
     pub disk_full: Option<Refusal>,
     /// Why no more writes are taken.
     pub closed: Option<String>,

@@ -334,7 +334,7 @@ impl Transaction {
     /// wait for its client.
     ///
     /// # Errors
-    /// What `check` says.
+    /// The error of `check`.
     pub fn make_room<E>(&self, bytes: u64, check: impl Fn() -> Result<(), E>) -> Result<(), E> {
         if self.held_locks.lock_mode == LockMode::Interactive {
             return Ok(());
@@ -357,7 +357,7 @@ impl Transaction {
         }
     }
 
-    /// What was told so far.
+    /// The events so far.
     pub fn events(&self) -> &[ChangeEvent] {
         self.own.events()
     }

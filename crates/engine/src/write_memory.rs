@@ -47,7 +47,7 @@ impl WriteMemory {
     /// Makes room for `bytes` more. `check` is asked now and then whether to go on waiting.
     ///
     /// # Errors
-    /// What `check` says.
+    /// The error of `check`.
     pub fn grow<E>(
         &self,
         reservation: &mut WriteReservation,

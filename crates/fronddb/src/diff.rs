@@ -11,7 +11,7 @@ use frond_vcs::{
 
 use crate::{Database, Document, Result, convert};
 
-/// What happened.
+/// The kind of change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
     /// It is only in the later version.
@@ -30,13 +30,13 @@ pub enum ChangeKind {
 pub struct Change {
     /// In which collection.
     pub collection: String,
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// To what.
     pub what: Changed,
 }
 
-/// What differs.
+/// A difference.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Changed {
     /// The collection itself came or went; its documents and indexes follow.
@@ -73,7 +73,7 @@ pub enum Changed {
 /// A field that differs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FieldChange {
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// Its dotted path.
     pub path: String,
@@ -83,7 +83,7 @@ pub struct FieldChange {
     pub after: Option<Bson>,
 }
 
-/// What to compare.
+/// The versions to compare.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
     /// The earlier version: a branch (its working state), a tag, a commit, an ancestor. `None`: the
@@ -178,7 +178,7 @@ impl Change {
     }
 }
 
-/// What changed of a document, field by field.
+/// The changes of a document, field by field.
 pub(crate) fn fields(changes: Vec<InnerFieldChange>) -> Result<Vec<FieldChange>> {
     let field = |change: InnerFieldChange| {
         Ok(FieldChange {

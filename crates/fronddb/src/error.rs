@@ -8,7 +8,7 @@ use frond_db::{Code, ErrorKind};
 use crate::Document;
 use crate::convert;
 
-/// What can fail here mostly fails with an [`Error`].
+/// A result whose error is mostly an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something failed.
@@ -48,7 +48,7 @@ impl Error {
         Error(Box::new(Inner { error, position: None, source: Some(source) }))
     }
 
-    /// What the caller can do about it.
+    /// The kind of the error, which tells what the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.error.kind
     }
@@ -58,7 +58,7 @@ impl Error {
         self.0.error.code
     }
 
-    /// What belongs to some codes: of a duplicate key `keyPattern` and `keyValue`, of a document
+    /// Details of some codes: of a duplicate key `keyPattern` and `keyValue`, of a document
     /// that fails validation the rule that it fails.
     pub fn details(&self) -> Option<Document> {
         self.0.error.details.as_ref().and_then(|details| convert::decode(details).ok())
@@ -123,7 +123,7 @@ impl From<frond_doc::DocError> for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// What a document is read from, or written to, failed.
+    /// Reading a document from its source, or writing it, failed.
     fn from(error: std::io::Error) -> Error {
         let inner = frond_db::Error::unavailable(error.to_string());
         Error(Box::new(Inner { error: inner, position: None, source: Some(Box::new(error)) }))

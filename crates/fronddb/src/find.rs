@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Database, Document, Result, convert};
 
-/// What is read from.
+/// The source of a read.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub database: Database,
@@ -289,7 +289,7 @@ impl<T: DeserializeOwned> IntoIterator for Aggregate<T> {
     }
 }
 
-/// What a find or an aggregation gives, read as it is asked for, all as it was when the cursor
+/// The results of a find or an aggregation, read on demand, all as it was when the cursor
 /// began: writers don't disturb it. Ends after an error.
 pub struct Cursor<T>(State, PhantomData<fn() -> T>);
 

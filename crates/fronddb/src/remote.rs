@@ -204,7 +204,7 @@ impl Database {
     }
 }
 
-/// What a place is opened for.
+/// The purpose for which a place is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Reading,

@@ -72,7 +72,7 @@ impl Frond {
     /// don't: within a transaction they fail.
     ///
     /// # Errors
-    /// What `body` fails with; [`Conflict`](ErrorKind::Conflict) if it lost again and again;
+    /// The error of `body`; [`Conflict`](ErrorKind::Conflict) if it lost again and again;
     /// [`Unknown`](ErrorKind::Unknown) if only opening the directory again tells whether it
     /// happened.
     pub fn transaction<R>(&self, mut body: impl FnMut(&Transaction) -> Result<R>) -> Result<R> {

@@ -35,20 +35,20 @@ pub trait Pieces: Send + Sync {
     /// One level of it.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError>;
 
     /// How many elements an array has.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError>;
 
     /// An array of those elements of an array that stand at these positions; they may be references
     /// in turn.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn elements(&self, array: Reference<'_>, positions: Range<u64>)
     -> Result<ValueBuf, QueryError>;
 
@@ -56,7 +56,7 @@ pub trait Pieces: Send + Sync {
     /// can be told without putting anything together.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn reach(
         &self,
         document: Document<'_>,
@@ -67,7 +67,7 @@ pub trait Pieces: Send + Sync {
     /// Shows what a reference stands for where it lies; what `visit` says of it.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn long(
         &self,
         reference: Reference<'_>,
@@ -77,7 +77,7 @@ pub trait Pieces: Send + Sync {
     /// The document without references.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError>;
 }
 
@@ -241,7 +241,7 @@ impl Large {
     /// The document without references; `None` if it has none.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     pub fn whole(&self, document: Document<'_>) -> Result<Option<DocumentBuf>, QueryError> {
         match &self.0 {
             Some(pieces) if pieces.has_met() && has_references(document) => {
@@ -274,7 +274,7 @@ impl Large {
     /// The document with what is asked for; `None` if it has that already.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     pub fn opened(
         &self,
         asked: &NeededPaths,
@@ -297,7 +297,7 @@ impl Large {
     /// As [`Large::opened`], of a document of one's own.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     pub fn open_document(
         &self,
         asked: &NeededPaths,

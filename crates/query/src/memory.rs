@@ -186,7 +186,7 @@ impl RequestMemory {
     /// Asks at once whether to go on.
     ///
     /// # Errors
-    /// What the request is to fail with, if it is to stop.
+    /// The error of the request, if it is to stop.
     pub fn check(&self) -> Result<(), QueryError> {
         self.work(CHECK_UNITS)
     }
@@ -247,7 +247,7 @@ impl RequestMemory {
     /// Counts work.
     ///
     /// # Errors
-    /// What the request is to fail with, if it is to stop.
+    /// The error of the request, if it is to stop.
     #[inline]
     pub(crate) fn work(&self, units: usize) -> Result<(), QueryError> {
         self.0.as_ref().map_or(Ok(()), |account| account.work(units))
@@ -420,7 +420,7 @@ pub(crate) fn bytes_of(value: Value<'_>) -> usize {
 /// merged.
 ///
 /// # Errors
-/// What the request is to fail with, if it is to stop.
+/// The error of the request, if it is to stop.
 pub(crate) fn sort_by<T: Copy>(
     values: &mut Vec<T>,
     memory: &RequestMemory,

@@ -60,7 +60,7 @@ impl Sandbox {
     /// was global before.
     ///
     /// # Errors
-    /// What the request is to fail with; `ExceededMemoryLimit`.
+    /// The error of the request; `ExceededMemoryLimit`.
     pub(crate) fn run(
         &mut self,
         calls: Vec<Call<'_>>,

@@ -107,7 +107,7 @@ pub struct BatchReader<T, O, E> {
     waiting: VecDeque<T>,
     /// Of the first that wait.
     outcomes: VecDeque<Result<O, QueryError>>,
-    /// What reading failed with, behind those that wait.
+    /// The error of reading, behind those that wait.
     failed: Option<E>,
     has_ended: bool,
     count_max: usize,

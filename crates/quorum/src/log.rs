@@ -64,7 +64,7 @@ pub trait Log: Send + Sync {
     /// Appends a batch. It is durable after `sync`.
     ///
     /// # Errors
-    /// What the disk says. Nothing may be appended or synced any more then.
+    /// An error of the disk. Nothing may be appended or synced any more then.
     fn append(&self, batch: &Batch) -> Result<(), StoreError>;
 
     /// The entry before the first that it has.
@@ -90,13 +90,13 @@ pub trait Log: Send + Sync {
     /// the end of it only.
     ///
     /// # Errors
-    /// What the disk says; the log is as before, or nothing can be appended any more.
+    /// An error of the disk; the log is as before, or nothing can be appended any more.
     fn compact(&self, up_to: EntryIndex) -> Result<(), StoreError>;
 
     /// Makes durable what was appended.
     ///
     /// # Errors
-    /// What the disk says. Nothing may be appended or synced any more then: what is durable shows
+    /// An error of the disk. Nothing may be appended or synced any more then: what is durable shows
     /// at the next opening.
     fn sync(&self) -> Result<(), StoreError>;
 }

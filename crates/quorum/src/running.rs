@@ -232,7 +232,7 @@ impl Running {
     /// than `bytes_max`. To be called by one thread.
     ///
     /// # Errors
-    /// What the disk says; the log is as it was, or the member stops.
+    /// An error of the disk; the log is as it was, or the member stops.
     pub fn compact(&self, applied: EntryIndex, bytes_max: u64) -> Result<(), StoreError> {
         let handed_out = self.handed_out();
         let (up_to, held) = (applied.min(handed_out), self.status().held_by_all);

@@ -75,7 +75,7 @@ pub enum RequiredRights {
 pub struct AuthorizationRequest<'a> {
     /// The server.
     pub server: &'a Shared,
-    /// What who has logged in may do.
+    /// The rights of the user who has logged in.
     pub rights: &'a Rights,
     /// The command's name in the table.
     pub name: &'static str,
@@ -154,7 +154,7 @@ pub fn granted(asked: &AuthorizationRequest<'_>, needs: RequiredRights) -> Resul
 /// `admin`.
 ///
 /// # Errors
-/// What reading the users may meet.
+/// An error of reading the users.
 pub fn is_first_user(server: &Shared, peer: &Peer, database: &str) -> Result<bool, Error> {
     let directory = server.accounts.directory(&server.frond)?;
     let is_empty = directory.users.is_empty() && directory.roles.is_empty();

@@ -32,7 +32,7 @@ pub enum ClientError {
     Answer {
         /// The server.
         address: String,
-        /// What is wrong with it.
+        /// A description of the fault.
         source: WireError,
     },
     /// The server isn't what it should be.
@@ -40,7 +40,7 @@ pub enum ClientError {
     Server {
         /// The server.
         address: String,
-        /// What is wrong with it.
+        /// A description of the fault.
         why: String,
     },
     /// The server refused the command.

@@ -67,7 +67,7 @@ impl Defaults {
     /// Gives a command that takes a write concern what that doesn't say.
     ///
     /// # Errors
-    /// What reading them may meet, the first time.
+    /// An error of reading them, the first time.
     pub fn apply(&self, frond: &Frond, common: &mut Common) -> Result<(), Error> {
         if common.has_w || common.journal.is_some() {
             return Ok(());
@@ -137,7 +137,7 @@ impl Defaults {
     /// Appends what holds now.
     ///
     /// # Errors
-    /// What reading them may meet, the first time.
+    /// An error of reading them, the first time.
     pub fn append(&self, frond: &Frond, answer: &mut DocumentBuilder) -> Result<(), Error> {
         let known = self.known(frond)?;
         let (read, write) = (known.part(READ), known.part(WRITE));

@@ -50,7 +50,7 @@ impl MessageMemory {
     /// on waiting.
     ///
     /// # Errors
-    /// What `check` says.
+    /// The error of `check`.
     pub fn take<E>(
         &self,
         bytes: usize,
@@ -80,7 +80,7 @@ impl MessageReservation {
     /// Makes room for `bytes` of the message in all, waiting as [`MessageMemory::take`] does.
     ///
     /// # Errors
-    /// What `check` says.
+    /// The error of `check`.
     pub fn grow<E>(
         &mut self,
         intake: &MessageMemory,

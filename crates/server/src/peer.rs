@@ -48,7 +48,7 @@ struct State {
     rights: Option<Arc<Rights>>,
 }
 
-/// Who has logged in.
+/// The user who has logged in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Login {
     /// The user.
@@ -59,7 +59,7 @@ pub struct Login {
     pub digest: UserDigest,
 }
 
-/// What who has logged in may do.
+/// The rights of the user who has logged in.
 #[derive(Debug)]
 pub struct Rights {
     /// Who.
@@ -75,7 +75,7 @@ pub struct Rights {
 pub struct Conversation {
     /// Names it.
     pub id: i32,
-    /// Who logs in.
+    /// The user who logs in.
     pub user: UserName,
     /// How.
     pub mechanism: &'static str,
@@ -187,7 +187,7 @@ impl Peer {
         self.is_logged_in.store(false, Ordering::Release);
     }
 
-    /// Who has logged in.
+    /// The user who has logged in.
     pub fn login(&self) -> Option<Arc<Login>> {
         if !self.is_logged_in.load(Ordering::Acquire) {
             return None;
@@ -203,10 +203,11 @@ impl Peer {
         self.lock().login.as_ref().map_or(UserDigest::ANONYMOUS, |login| login.digest)
     }
 
-    /// Who has logged in and what they may do now: users that were dropped are logged out by this.
+    /// The user who has logged in and what they may do now: users that were dropped are logged out
+    /// by this.
     ///
     /// # Errors
-    /// What reading the users may meet.
+    /// An error of reading the users.
     pub fn rights(&self, accounts: &Accounts, frond: &Frond) -> Result<Option<Arc<Rights>>, Error> {
         if !self.is_logged_in.load(Ordering::Acquire) {
             return Ok(None);

@@ -56,7 +56,7 @@ pub enum TlsError {
     File {
         /// As given.
         file: String,
-        /// What is wrong with it.
+        /// A description of the fault.
         reason: String,
     },
     /// Certificate and key don't go together, or can't be used.

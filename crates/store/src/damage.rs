@@ -14,7 +14,7 @@ pub struct Damage {
     pub offset: u64,
     /// The chunk that is lost until it is put again; `None` if it isn't known what lay there.
     pub chunk: Option<ChunkHash>,
-    /// What is wrong.
+    /// A description of the fault.
     pub what: String,
 }
 

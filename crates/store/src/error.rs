@@ -49,7 +49,7 @@ pub enum StoreError {
     Io {
         /// The file's name inside the data directory.
         file: String,
-        /// What the disk said.
+        /// The error of the disk.
         source: std::io::Error,
     },
 }

@@ -42,7 +42,7 @@ pub trait Disk: Send + Sync {
     /// The names of all files, sorted.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn list(&self) -> io::Result<Vec<String>>;
 
     /// Renames a file, replacing `to` if it exists.
@@ -60,7 +60,7 @@ pub trait Disk: Send + Sync {
     /// How much room there is; `None` if the disk doesn't tell.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn space(&self) -> io::Result<Option<DiskSpace>> {
         Ok(None)
     }
@@ -68,7 +68,7 @@ pub trait Disk: Send + Sync {
     /// Makes names durable.
     ///
     /// # Errors
-    /// What the system says: which names are durable is unknown then.
+    /// An error of the system: which names are durable is unknown then.
     fn sync_directory(&self) -> io::Result<()>;
 
     /// Takes the directory until `unlock` or until the disk is dropped.
@@ -208,19 +208,19 @@ pub trait DiskFile: Send + Sync {
     /// Writes all of `bytes` at `offset`, extending the file.
     ///
     /// # Errors
-    /// What the system says: part of it may be written.
+    /// An error of the system: part of it may be written.
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes everything written to this file durable.
     ///
     /// # Errors
-    /// What the system says: what of it is durable is unknown then.
+    /// An error of the system: what of it is durable is unknown then.
     fn sync(&self) -> io::Result<()>;
 
     /// Cuts or extends the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn set_bytes(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes the file so long, of zeros that really take their space, durably.
@@ -241,7 +241,7 @@ pub trait DiskFile: Send + Sync {
     /// The file's length.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn bytes(&self) -> io::Result<u64>;
 }
 

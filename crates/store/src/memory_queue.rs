@@ -81,7 +81,7 @@ impl MemoryQueue {
     /// of this budget.
     ///
     /// # Errors
-    /// What `check` says.
+    /// The error of `check`.
     pub fn take<E>(
         &self,
         bytes: usize,

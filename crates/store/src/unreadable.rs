@@ -15,6 +15,6 @@ pub struct UnreadableRange {
     pub up_to: Option<Bytes>,
     /// How many entries it has, if that is told elsewhere.
     pub count: Option<u64>,
-    /// What is wrong.
+    /// A description of the fault.
     pub why: String,
 }

@@ -13,7 +13,7 @@ pub enum TreeError {
     Damaged {
         /// The chunk.
         hash: ChunkHash,
-        /// What is wrong with it.
+        /// A description of the fault.
         what: String,
     },
     /// Keys of what is to be written don't ascend: a node that was read is damaged, or the input is

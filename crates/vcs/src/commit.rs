@@ -38,7 +38,7 @@ pub struct CommitRequest {
     pub message: Option<String>,
     /// Who made the changes; when amending, `None` keeps who the commit says. Empty is `frond`.
     pub author: Option<String>,
-    /// Who commits them, if that is not the author.
+    /// The committer them, if that is not the author.
     pub committer: Option<String>,
     /// When the changes were made, in milliseconds since 1970, if not now.
     pub time_millis: Option<i64>,

@@ -112,7 +112,7 @@ pub struct CommitInfo {
     pub message: String,
     /// When it was made: milliseconds since 1970.
     pub timestamp_millis: i64,
-    /// Who made it; mostly the author.
+    /// Its author; mostly the author.
     pub committer: String,
     /// When the changes were made; mostly when it was.
     pub authored_millis: i64,

@@ -38,7 +38,7 @@ pub struct Commit {
     #[arg(long)]
     allow_empty: bool,
 
-    /// Who commits, if not the author
+    /// The committer, if not the author
     #[arg(long, value_name = "COMMITTER")]
     committer: Option<String>,
 

@@ -99,7 +99,7 @@ struct Changing<'a> {
 /// index refuses; the tree is the old one then.
 ///
 /// # Errors
-/// What `changes` fails with; what a document can't be filed for, by MongoDB's codes; as a read and
+/// The error of `changes`; what a document can't be filed for, by MongoDB's codes; as a read and
 /// a write of the index's tree.
 pub fn apply(
     store: &Arc<dyn ChunkStore>,

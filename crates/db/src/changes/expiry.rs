@@ -17,7 +17,7 @@ impl Frond {
     /// the log is kept.
     ///
     /// # Errors
-    /// What a read may meet.
+    /// An error of reading.
     pub fn image_seconds_max(&self) -> Result<Option<i64>, Error> {
         let stored = self.access_document(AccessKind::Setting, "", CHANGE_STREAM_OPTIONS)?;
         let images = stored.as_ref().and_then(|stored| stored.get("preAndPostImages"));
@@ -29,7 +29,7 @@ impl Frond {
     /// Whether what a document was before a change isn't told any more.
     ///
     /// # Errors
-    /// What a read may meet.
+    /// An error of reading.
     pub(super) fn has_expired_image(&self, change: Sequence) -> Result<bool, Error> {
         let Some(seconds) = self.image_seconds_max()? else { return Ok(false) };
         let Some(now_millis) = self.expiry_millis() else { return Ok(false) };

@@ -302,7 +302,7 @@ impl<'a> Scan<'a> {
     /// Shows what was asked for of the documents that are left, until `visit` answers false.
     ///
     /// # Errors
-    /// What `visit` fails with; as the scan's own steps.
+    /// The error of `visit`; as the scan's own steps.
     pub fn visit_asked(
         &mut self,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,

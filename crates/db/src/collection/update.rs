@@ -320,7 +320,7 @@ impl ParsedUpdate {
     /// found, where that is wanted.
     ///
     /// # Errors
-    /// What `position` fails with.
+    /// The error of `position`.
     pub fn context_of(
         &self,
         position: impl FnOnce() -> Result<Option<usize>, Error>,

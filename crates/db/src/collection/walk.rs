@@ -243,7 +243,7 @@ impl Walk {
     /// holds, which tells the document.
     ///
     /// # Errors
-    /// What `visit` fails with; as [`Walk::next`].
+    /// The error of `visit`; as [`Walk::next`].
     pub fn visit_keys(
         &mut self,
         reader: &Reader<'_>,

@@ -135,7 +135,7 @@ impl Validator {
     /// at.
     ///
     /// # Errors
-    /// What reading failed with; as [`Validator::check`], but for a refusal.
+    /// The error of reading; as [`Validator::check`], but for a refusal.
     pub fn matches_in_pieces(&self, large: &Large, document: DocumentBuf) -> Result<bool, Error> {
         let filter = self.filter.clone().with_large(large);
         let document = large.open_document(&filter.needed_paths(), document)?;

@@ -91,7 +91,7 @@ impl Series {
     /// The first place for a point that isn't taken.
     ///
     /// # Errors
-    /// What `is_taken` fails with.
+    /// The error of `is_taken`.
     pub fn free_place(
         &self,
         point: Document<'_>,

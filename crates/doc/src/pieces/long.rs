@@ -16,7 +16,7 @@ use crate::element_type::ElementType;
 use crate::path::Path;
 use crate::reference::Reference;
 
-/// What reading failed with first: where answers are given, none of them counts then.
+/// The error of reading first: where answers are given, none of them counts then.
 pub(super) type Failure = RefCell<Option<PiecesError>>;
 
 /// A value that lies elsewhere. Its answers are `None` where they can't be told without putting it

@@ -302,7 +302,7 @@ impl Shared {
         self.trim_retained_states()
     }
 
-    /// What time it is, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub fn now_seconds(&self) -> u64 {
         u64::try_from(self.machine.clock.now_micros() / 1_000_000).unwrap_or(0)
     }

@@ -37,7 +37,7 @@ pub(crate) trait PriorValues {
 /// The reason why a payload can't be read.
 #[derive(Debug)]
 pub(crate) enum DecodeError {
-    /// What is wrong with it.
+    /// A description of the fault.
     Wrong(&'static str),
     /// What was there before can't be read.
     Before(EngineError),

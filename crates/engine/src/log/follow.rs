@@ -35,7 +35,7 @@ impl Follower {
     /// `first`. `None`: none is there yet.
     ///
     /// # Errors
-    /// What the disk says; that a segment is damaged.
+    /// An error of the disk; that a segment is damaged.
     pub fn open(
         disk: &dyn Disk,
         first: SegmentNumber,

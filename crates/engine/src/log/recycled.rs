@@ -67,8 +67,8 @@ impl RecycledSegments {
     /// Removes all spares, and keeps none while the answer lives.
     ///
     /// # Errors
-    /// What the disk says when a spare is removed. The spares that are left are forgotten until the
-    /// next opening.
+    /// An error of the disk when a spare is removed. The spares that are left are forgotten until
+    /// the next opening.
     pub fn none(&self) -> io::Result<RecyclingPaused<'_>> {
         let mut kept = self.kept();
         kept.count_max = 0;
@@ -83,7 +83,8 @@ impl RecycledSegments {
     /// Takes the file of a segment that no opening needs any more.
     ///
     /// # Errors
-    /// What the disk says when the file is renamed or removed. A file that isn't there is no error.
+    /// An error of the disk when the file is renamed or removed. A file that isn't there is no
+    /// error.
     pub fn give(&self, number: SegmentNumber) -> io::Result<()> {
         let (name, spare) = (number.file_name(), spare_name(number));
         let mut kept = self.kept();

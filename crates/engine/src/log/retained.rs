@@ -63,7 +63,7 @@ struct Kept {
 /// The first of the segments below `first` that can be kept: all from it on tell.
 ///
 /// # Errors
-/// What the disk says when it is listed.
+/// An error of the disk when it is listed.
 pub(crate) fn first_kept(
     disk: &dyn Disk,
     retention: ChangeRetention,
@@ -215,7 +215,7 @@ impl RetainedSegments {
     /// Takes a segment that no opening needs any more, at this second.
     ///
     /// # Errors
-    /// What the disk says when a file is given to `recycled`.
+    /// An error of the disk when a file is given to `recycled`.
     pub fn take(
         &self,
         number: SegmentNumber,
@@ -275,7 +275,7 @@ impl RetainedSegments {
     /// Removes all that is kept, and lets no follower read what comes before `end`.
     ///
     /// # Errors
-    /// What the disk says when a file is removed; the others are gone.
+    /// An error of the disk when a file is removed; the others are gone.
     pub fn forget(&self, end: (SegmentNumber, Sequence)) -> io::Result<()> {
         let mut state = self.state();
         state.floor = state.floor.max(end.1);

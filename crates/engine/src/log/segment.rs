@@ -80,7 +80,7 @@ impl Segment {
     /// The Sequence of the first record, whose header was read alone; `None` if there is none.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn first_sequence(&mut self) -> Result<Option<Sequence>, StoreError> {
         let header = self.read_array::<RECORD_HEADER_BYTES>(SEGMENT_HEADER_BYTES as u64)?;
         let decoded = header.and_then(|bytes| RecordHeader::decode(&bytes, self.nonce));
@@ -91,7 +91,7 @@ impl Segment {
     /// The file's length now.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn file_bytes(&self) -> Result<u64, StoreError> {
         io(self.number, self.file.bytes())
     }

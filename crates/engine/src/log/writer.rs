@@ -80,7 +80,7 @@ pub(crate) enum WriteError {
     Refused {
         /// How many records were written.
         written: usize,
-        /// What the disk said.
+        /// The error of the disk.
         error: StoreError,
     },
     /// What is on the disk is unknown.

@@ -136,7 +136,7 @@ impl Interleave {
     /// The key that comes next.
     ///
     /// # Errors
-    /// What a source fails with at its first or next entry.
+    /// The error of a source at its first or next entry.
     pub fn peek_key(&mut self) -> Result<Option<Bytes>, TreeError> {
         self.begin()?;
         Ok(self.next_head().map(|(_, key)| key.clone()))

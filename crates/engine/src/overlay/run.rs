@@ -90,7 +90,7 @@ impl Run {
     /// there are none. Chunks are put, not synced.
     ///
     /// # Errors
-    /// What `entries` fails with; [`TreeError::OutOfOrder`] if their keys don't ascend;
+    /// The error of `entries`; [`TreeError::OutOfOrder`] if their keys don't ascend;
     /// [`TreeError::Store`] if the store takes no chunks.
     pub fn build(
         store: &dyn ChunkStore,

@@ -119,7 +119,7 @@ impl WriteSet {
     /// whether one had a value before them.
     ///
     /// # Errors
-    /// What `had` fails with.
+    /// The error of `had`.
     pub fn change(
         &self,
         tree: TreeId,
@@ -230,7 +230,7 @@ impl WriteSet {
         self.note(Undo::ChangeEvent);
     }
 
-    /// What was told so far.
+    /// The events so far.
     pub fn events(&self) -> &[ChangeEvent] {
         &self.events
     }

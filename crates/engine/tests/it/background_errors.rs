@@ -1,4 +1,5 @@
-//! Goal: failures in the background are reported, retried ever more seldom, and hold up nothing else.
+//! Goal: failures in the background are reported, retried ever more seldom, and hold up nothing
+//! else.
 
 use std::sync::{Arc, Mutex};
 use std::thread;

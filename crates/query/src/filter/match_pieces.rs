@@ -20,7 +20,7 @@ impl Filter {
     /// Whether a document passes of which `reach` shows what paths reach, if that tells.
     ///
     /// # Errors
-    /// What `reach` fails with.
+    /// The error of `reach`.
     pub fn matches_in_pieces<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
         let run = Run::new(&self.variables);
         let told = pieces::node(&self.root, &run, reach)?;
@@ -31,7 +31,7 @@ impl Filter {
     /// reach; `None` if that doesn't tell.
     ///
     /// # Errors
-    /// What `reach` fails with.
+    /// The error of `reach`.
     pub fn position_in_pieces<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
         let run = Run::new(&self.variables);
         let told = position::of_node(&self.root, &run, &mut InPieces(reach))?;

@@ -23,13 +23,13 @@ pub trait Rows: Send {
     /// Shows the documents that are left, until `visit` answers false or fails.
     ///
     /// # Errors
-    /// What reading failed with, and what `visit` fails with; nothing follows an error.
+    /// The error of reading, and what `visit` fails with; nothing follows an error.
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError>;
 
     /// The next document, to be kept.
     ///
     /// # Errors
-    /// What reading failed with.
+    /// The error of reading.
     fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError>;
 
     /// How many documents are left, if that can be told without reading them; where there are more

@@ -21,7 +21,7 @@ pub trait Spill: Send + Sync {
     /// Makes an empty file.
     ///
     /// # Errors
-    /// What the disk failed with.
+    /// The error of the disk.
     fn create(&self) -> Result<Box<dyn SpillFile>, QueryError>;
 }
 
@@ -30,13 +30,13 @@ pub trait SpillFile: Send + Sync {
     /// Appends bytes.
     ///
     /// # Errors
-    /// What the disk failed with.
+    /// The error of the disk.
     fn append(&mut self, bytes: &[u8]) -> Result<(), QueryError>;
 
     /// Fills `buffer` with the bytes from `offset` on, all of which were appended before.
     ///
     /// # Errors
-    /// What the disk failed with.
+    /// The error of the disk.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), QueryError>;
 }
 
@@ -80,7 +80,7 @@ impl Resources {
     /// Whether to go on: asked wherever a stage works long without reading documents.
     ///
     /// # Errors
-    /// What the query is to fail with.
+    /// The error of the query.
     pub(crate) fn check(&self) -> Result<(), QueryError> {
         self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
     }

@@ -55,7 +55,7 @@ pub(crate) type Groups = Vec<Option<(usize, usize)>>;
 pub(crate) enum Failure {
     /// The pattern exceeds what it may take in this text; as PCRE2 says it.
     Limit(String),
-    /// What the request is to fail with.
+    /// The error of the request.
     Request(QueryError),
 }
 

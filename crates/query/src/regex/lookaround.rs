@@ -126,7 +126,7 @@ impl Lookarounds {
     /// Where matches begin.
     ///
     /// # Errors
-    /// What the request is to fail with.
+    /// The error of the request.
     pub(super) fn places(&self, text: &str, memory: &RequestMemory) -> Result<Positions, Failure> {
         let bytes = self.programs.len() * (text.len() / 8 + 64);
         let _charge = memory.charge_of(bytes).map_err(Failure::Request)?;

@@ -81,7 +81,7 @@ impl ValueSet {
 /// Counts looking `value` up as work.
 ///
 /// # Errors
-/// What the request is to fail with, if it is to stop.
+/// The error of the request, if it is to stop.
 pub(super) fn count_lookup(value: Value<'_>, memory: &RequestMemory) -> Result<(), QueryError> {
     memory.work(LOOKUP_UNITS)?;
     memory.read(bytes_of(value))
@@ -102,7 +102,7 @@ impl<'s> Missing<'s> {
     /// Says that `value` is there; whether all of them are now.
     ///
     /// # Errors
-    /// What the request is to fail with, if it is to stop.
+    /// The error of the request, if it is to stop.
     pub fn meet(&mut self, value: Value<'_>) -> Result<bool, QueryError> {
         count_lookup(value, &self.memory)?;
         if let Some(place) = self.set.place(value)

@@ -99,7 +99,7 @@ impl FileLog {
     /// a new member's.
     ///
     /// # Errors
-    /// What the disk says; the log is as before.
+    /// An error of the disk; the log is as before.
     pub fn replace(
         machine: &Machine,
         member: MemberId,
@@ -138,7 +138,7 @@ impl FileLog {
     /// Whether a directory has a log.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn exists(machine: &Machine) -> Result<bool, StoreError> {
         let names = machine.disk.list().map_err(|error| StoreError::io("the directory", error))?;
         Ok(names.iter().any(|name| name == FILE_NAME))
@@ -147,7 +147,7 @@ impl FileLog {
     /// Whose log a directory has; `None` if it has none, or one that doesn't say so.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn owner(machine: &Machine) -> Result<Option<(MemberId, SetId)>, StoreError> {
         if !FileLog::exists(machine)? {
             return Ok(None);

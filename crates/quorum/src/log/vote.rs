@@ -77,7 +77,7 @@ impl Vote {
     /// Keeps it, durably.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn write(self, machine: &Machine, member: MemberId, set: SetId) -> Result<(), StoreError> {
         let disk = &*machine.disk;
         if disk.list().map_err(io)?.iter().any(|name| name == NEW_FILE_NAME) {

@@ -164,7 +164,7 @@ impl Directory {
     /// Reads the users and roles of a data directory.
     ///
     /// # Errors
-    /// What a read may meet; damage if a document is none of a user or role.
+    /// An error of reading; damage if a document is none of a user or role.
     pub fn read(frond: &Frond) -> Result<Directory, Error> {
         let mut directory = Directory::default();
         for document in frond.access_documents(AccessKind::User)? {

@@ -102,7 +102,7 @@ impl Transport {
     /// How long a read waits at most; `None`: for as long as it takes.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         match self {
             Transport::Tcp(stream) => stream.set_read_timeout(time),

@@ -24,7 +24,7 @@ pub fn author_default(request: &Request<'_>) -> String {
     }
 }
 
-/// Who commits: the user who has logged in, behind whom a client names. Without access control
+/// The committer: the user who has logged in, behind whom a client names. Without access control
 /// whom it names.
 fn committer(request: &Request<'_>, named: Option<&str>) -> Option<String> {
     let user = request.peer.login().map(|login| login.user.user.clone());

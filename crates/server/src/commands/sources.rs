@@ -60,7 +60,7 @@ pub fn complete(stages: &mut Vec<Feature>) {
 /// other.
 ///
 /// # Errors
-/// What reading them may meet.
+/// An error of reading them.
 pub fn documents_of(
     request: &Request<'_>,
     collection: Option<&str>,

@@ -390,7 +390,7 @@ fn tell(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
 /// copy them; `None` of any other collection. Where there are no accounts their version isn't told.
 ///
 /// # Errors
-/// What reading the users may meet.
+/// An error of reading the users.
 pub fn documents_of(
     request: &Request<'_>,
     collection: Option<&str>,

@@ -55,7 +55,7 @@ impl From<io::Error> for InflateError {
 /// for memory.
 ///
 /// # Errors
-/// What `check` says; what a client is told of a message that can't be taken.
+/// The error of `check`; what a client is told of a message that can't be taken.
 pub fn inflate(
     shared: &Shared,
     received: Received,

@@ -39,7 +39,7 @@ impl Socket {
     /// take nothing.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn block(&self, quiet: Duration, stalled: Duration) -> io::Result<()> {
         either!(Socket, self, stream => {
             stream.set_nonblocking(false)?;
@@ -51,7 +51,7 @@ impl Socket {
     /// Has it not block any more.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub fn unblock(&self) -> io::Result<()> {
         either!(Socket, self, stream => stream.set_nonblocking(true))
     }
@@ -59,7 +59,7 @@ impl Socket {
     /// Ends one way, or both.
     ///
     /// # Errors
-    /// What the system says; `NotConnected` if the client has gone already.
+    /// An error of the system; `NotConnected` if the client has gone already.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         either!(Socket, self, stream => stream.shutdown(how))
     }
@@ -114,7 +114,7 @@ impl IdleSocket {
     /// Waits for bytes and reads the first of them, which stay to be read again. 0 if no more come.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.ready(Interest::READABLE).await?;
@@ -138,7 +138,7 @@ impl IdleSocket {
     /// The socket, to be lent to a thread. It doesn't block yet.
     ///
     /// # Errors
-    /// What the system says when it is to be watched no more.
+    /// An error of the system when it is to be watched no more.
     pub fn into_lent(self) -> io::Result<Socket> {
         Ok(match self {
             IdleSocket::Tcp(stream) => Socket::Tcp(stream.into_std()?),

@@ -82,7 +82,8 @@ pub(super) async fn answer(
     }
 }
 
-/// Who has logged in, if that still holds: the user is there, with the password that was proved.
+/// The user who has logged in, if that still holds: the user is there, with the password that was
+/// proved.
 fn find(console: &Console, headers: &HeaderMap) -> Option<Arc<Login>> {
     let is_valid = |proved: &VerifiedLogin| {
         let directory = console.server.accounts.directory(&console.server.frond);

@@ -34,7 +34,7 @@ const LOGINS_MAX: usize = 1_000;
 /// The hash of what a cookie holds.
 type Token = [u8; 32];
 
-/// Who has logged in.
+/// The user who has logged in.
 pub(super) struct Logins {
     cookie: String,
     attributes: &'static str,

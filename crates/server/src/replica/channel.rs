@@ -63,7 +63,7 @@ struct Cipher {
 /// Connects to a member.
 ///
 /// # Errors
-/// What the socket says.
+/// An error of the socket.
 pub fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for resolved in address.to_socket_addrs()? {
@@ -78,7 +78,7 @@ pub fn connect(address: &str) -> io::Result<TcpStream> {
 /// Secures a stream.
 ///
 /// # Errors
-/// What the socket says; `InvalidData` if the other side speaks something else.
+/// An error of the socket; `InvalidData` if the other side speaks something else.
 pub fn secure(
     mut stream: TcpStream,
     key: &ClusterKey,
@@ -135,7 +135,7 @@ impl Sender {
     /// Sends a box.
     ///
     /// # Errors
-    /// What the socket says.
+    /// An error of the socket.
     pub fn send(&mut self, content: &[u8]) -> io::Result<()> {
         let bytes = content.len() + CHACHA20_POLY1305.tag_len();
         let length = u32::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?.to_le_bytes();
@@ -155,8 +155,8 @@ impl Receiver {
     /// Receives a box.
     ///
     /// # Errors
-    /// What the socket says; `PermissionDenied` if it doesn't open: the other side doesn't know the
-    /// cluster key, or what it sent was changed on the way.
+    /// An error of the socket; `PermissionDenied` if it doesn't open: the other side doesn't know
+    /// the cluster key, or what it sent was changed on the way.
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {
         let mut length = [0; LENGTH_BYTES];
         self.stream.read_exact(&mut length)?;

@@ -54,7 +54,7 @@ impl Identity {
     /// Writes it, durably.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn write(&self, machine: &Machine) -> Result<(), StoreError> {
         replace_file(machine, FILE_NAME, NEW_FILE_NAME, &self.to_text())
     }

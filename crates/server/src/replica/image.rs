@@ -43,7 +43,7 @@ pub struct Offer {
 /// Answers a member that has asked for an image.
 ///
 /// # Errors
-/// What the socket says.
+/// An error of the socket.
 pub fn serve(
     offered: Result<Offer, String>,
     sender: &mut Sender,
@@ -90,7 +90,7 @@ impl<'a> RemoteImage<'a> {
     /// Asks the member at `address`, which has one if it leads.
     ///
     /// # Errors
-    /// What the socket says; `Unsupported` with what the other says, if it has none.
+    /// An error of the socket; `Unsupported` with what the other says, if it has none.
     pub fn ask(replica: &'a Replica, address: &str) -> io::Result<RemoteImage<'a>> {
         let stream = connect(address)?;
         stream.set_nodelay(true)?;

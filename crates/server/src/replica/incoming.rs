@@ -32,7 +32,7 @@ impl Incoming {
     /// Writes it, durably.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub fn write(&self, machine: &Machine) -> Result<(), StoreError> {
         identity::replace_file(machine, FILE_NAME, NEW_FILE_NAME, &self.to_text())
     }
@@ -40,7 +40,7 @@ impl Incoming {
     /// Makes a complete copy, if there is one, the content of a directory that isn't open.
     ///
     /// # Errors
-    /// What the disk says; `Damaged` if the copy isn't there. Then it is to be done again.
+    /// An error of the disk; `Damaged` if the copy isn't there. Then it is to be done again.
     pub fn install(machine: &Machine, own: &Identity) -> Result<(), Error> {
         let Some(text) = identity::read_file(machine, FILE_NAME)? else { return Ok(()) };
         let incoming = Incoming::parse(&text)

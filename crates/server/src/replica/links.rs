@@ -134,7 +134,7 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
 /// Takes what the member that has called on `stream` says.
 ///
 /// # Errors
-/// What the socket says; that it is no member.
+/// An error of the socket; that it is no member.
 pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(SEND_WAIT_MAX))?;

@@ -54,7 +54,7 @@ impl Members {
     /// What the set says of them; `None` if nothing.
     ///
     /// # Errors
-    /// What a read may meet; `Damaged` if it isn't what was written.
+    /// An error of reading; `Damaged` if it isn't what was written.
     pub fn read(frond: &Frond) -> Result<Option<Members>, Error> {
         let stored = frond.access_documents(AccessKind::Setting)?;
         let found = stored.iter().find(|it| it.get("_id") == Some(Value::String(NAME)));
@@ -68,7 +68,7 @@ impl Members {
     /// Has the set have these from now on: a majority knows it when this returns.
     ///
     /// # Errors
-    /// What a write may meet.
+    /// An error of writing.
     pub fn write(&self, frond: &Frond) -> Result<(), Error> {
         let (database, name) = (String::new(), NAME.to_owned());
         let document = Some(self.to_document());

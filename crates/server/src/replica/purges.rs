@@ -35,7 +35,7 @@ impl Purges {
     /// What the set wants, and a directory says it has done.
     ///
     /// # Errors
-    /// What a read may meet; `Damaged` if something isn't what was written.
+    /// An error of reading; `Damaged` if something isn't what was written.
     pub fn read(frond: &Frond, machine: &Machine) -> Result<Purges, Error> {
         let done = match read_file(machine, FILE_NAME)? {
             None => 0,
@@ -72,7 +72,7 @@ impl Replica {
     /// Reads again what the set wants.
     ///
     /// # Errors
-    /// What a read may meet.
+    /// An error of reading.
     pub(crate) fn read_purges(&self, frond: &Frond) -> Result<(), Error> {
         lock(&self.purges).wanted = wanted(frond)?;
         Ok(())
@@ -81,7 +81,7 @@ impl Replica {
     /// Has all members purge. Returns the number of that.
     ///
     /// # Errors
-    /// What a write may meet.
+    /// An error of writing.
     pub fn want_purge(&self, frond: &Frond) -> Result<u64, Error> {
         let _one = lock(&self.configuring);
         let number = wanted(frond)? + 1;
@@ -100,7 +100,7 @@ impl Replica {
     /// Notes that this member has done a purge.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub(crate) fn note_purged(&self, machine: &Machine, number: u64) -> Result<(), StoreError> {
         let text = format!("{HEAD}\nnumber {number}\n");
         replace_file(machine, FILE_NAME, NEW_FILE_NAME, &text)?;

@@ -58,7 +58,7 @@ impl ClientConnection {
     /// Until the client goes.
     ///
     /// # Errors
-    /// What the socket says; what is no message.
+    /// An error of the socket; what is no message.
     pub async fn run(mut self, mut socket: Socket) -> io::Result<()> {
         while let Some((header, mut message)) = frames::read(&mut socket).await? {
             self.shared.counts.messages.fetch_add(1, Ordering::Relaxed);

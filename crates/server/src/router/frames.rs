@@ -41,7 +41,7 @@ pub(super) fn socket(stream: impl MessageStream + 'static) -> Socket {
 /// Reads a message, header included; `None` if the other side has ended before it.
 ///
 /// # Errors
-/// What the socket says; `InvalidData` for what is no message; `TimedOut` if it stops within one.
+/// An error of the socket; `InvalidData` for what is no message; `TimedOut` if it stops within one.
 pub(super) async fn read(socket: &mut Socket) -> io::Result<Option<(Header, Vec<u8>)>> {
     let mut head = [0; HEADER_BYTES];
     let first = socket.read(&mut head).await?;
@@ -66,7 +66,7 @@ pub(super) async fn read(socket: &mut Socket) -> io::Result<Option<(Header, Vec<
 /// Writes a message, or several.
 ///
 /// # Errors
-/// What the socket says.
+/// An error of the socket.
 pub(super) async fn write(socket: &mut Socket, bytes: &[u8]) -> io::Result<()> {
     socket.write_all(bytes).await?;
     socket.flush().await

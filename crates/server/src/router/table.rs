@@ -83,7 +83,7 @@ impl Table {
     /// Reads it, by a connection to the default line; lines that are as `before` stay the same.
     ///
     /// # Errors
-    /// What the socket says; what the server refuses.
+    /// An error of the socket; what the server refuses.
     pub async fn read(
         upstream: &mut Upstream,
         default: &Arc<Line>,

@@ -31,7 +31,7 @@ impl Upstream {
     /// Connects to `HOST:PORT`, by TLS where there is a `tls`.
     ///
     /// # Errors
-    /// What the system says; a certificate that isn't trusted.
+    /// An error of the system; a certificate that isn't trusted.
     pub async fn connect(address: &str, tls: Option<&Arc<ClientConfig>>) -> io::Result<Upstream> {
         timeout(CONNECT_MAX, Upstream::shake(address, tls)).await.map_err(io::Error::from)?
     }
@@ -69,7 +69,7 @@ impl Upstream {
     /// Sends a message that has no answer.
     ///
     /// # Errors
-    /// What the socket says.
+    /// An error of the socket.
     pub async fn send(&mut self, message: &[u8]) -> io::Result<()> {
         frames::write(&mut self.socket, message).await
     }
@@ -77,7 +77,7 @@ impl Upstream {
     /// Sends a message and returns its answer.
     ///
     /// # Errors
-    /// What the socket says: whether the message was acted on isn't known then.
+    /// An error of the socket: whether the message was acted on isn't known then.
     pub async fn exchange(&mut self, message: &[u8]) -> io::Result<Vec<u8>> {
         self.send(message).await?;
         match frames::read(&mut self.socket).await? {

@@ -18,7 +18,7 @@ pub struct Refused;
 /// The first message of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientFirst {
-    /// Who logs in.
+    /// The user who logs in.
     pub user: String,
     /// What stands before the message: `n,,`.
     header: String,

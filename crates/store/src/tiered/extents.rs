@@ -62,7 +62,7 @@ impl Extents {
     /// An empty cache of at most so many bytes.
     ///
     /// # Errors
-    /// What the disk says.
+    /// An error of the disk.
     pub(super) fn open(disk: &dyn Disk, bytes_max: u64) -> io::Result<Extents> {
         let file = match disk.create(EXTENTS_NAME) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -37,7 +37,7 @@ pub(super) fn index_name(number: PackNumber) -> String {
 /// Writes a pack's index to a file of its own, and syncs it.
 ///
 /// # Errors
-/// What the disk says.
+/// An error of the disk.
 pub(super) fn write_index(disk: &dyn Disk, number: PackNumber, index: &[u8]) -> io::Result<()> {
     let name = index_name(number);
     let file = match disk.create(&name) {
@@ -57,7 +57,7 @@ pub(super) fn write_index(disk: &dyn Disk, number: PackNumber, index: &[u8]) -> 
 /// The file of a pack's index, if it is there whole.
 ///
 /// # Errors
-/// What the disk says.
+/// An error of the disk.
 pub(super) fn open_index(
     disk: &dyn Disk,
     number: PackNumber,

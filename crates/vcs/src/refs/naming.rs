@@ -11,7 +11,7 @@ use frond_db::inside::{DatabaseName, Error, Frond, Reader, VersionName, refs, sy
 /// The branch by whose name a version of a database is named; `None` if it is by none.
 ///
 /// # Errors
-/// What a read may meet.
+/// An error of reading.
 pub fn naming_branch(frond: &Frond, name: &DatabaseName) -> Result<Option<String>, Error> {
     let reader = Reader::now(frond.engine());
     let repository = refs::repository(&reader, &name.name)?;
@@ -39,7 +39,7 @@ pub fn naming_branch(frond: &Frond, name: &DatabaseName) -> Result<Option<String
 /// if it is by none.
 ///
 /// # Errors
-/// What a read may meet.
+/// An error of reading.
 pub fn naming_branch_of(
     frond: &Frond,
     name: &DatabaseName,

@@ -36,7 +36,7 @@ pub struct Bound {
     pub branch: String,
     /// The branch that others are merged into.
     pub default: String,
-    /// Who commits.
+    /// The committer.
     pub author: String,
     /// Whether no tool writes.
     pub is_read_only: bool,

@@ -149,7 +149,7 @@ impl Patch {
     /// Shows each row to `visit`.
     ///
     /// # Errors
-    /// What `visit` fails with; [`Failure::Failed`] if the patch can't be read.
+    /// The error of `visit`; [`Failure::Failed`] if the patch can't be read.
     pub fn each_row(
         &self,
         visit: &mut dyn FnMut(DocumentBuf) -> Result<(), Failure>,

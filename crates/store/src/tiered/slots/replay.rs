@@ -21,7 +21,7 @@ impl Slots {
     /// were made: whatever is acknowledged by then has been handed over.
     ///
     /// # Errors
-    /// What `apply` fails with; as an error of the store that the bucket doesn't answer, that a
+    /// The error of `apply`; as an error of the store that the bucket doesn't answer, that a
     /// slot is damaged, or that another directory has taken the lead.
     pub fn replay<E: From<StoreError>>(
         &self,

@@ -57,7 +57,7 @@ impl Columns {
     /// The schema of the file.
     ///
     /// # Errors
-    /// What the library refuses.
+    /// An error of the library.
     pub fn schema(&self) -> Result<TypePtr> {
         let fields = self.fields.types()?;
         Ok(Arc::new(Type::group_type_builder("documents").with_fields(fields).build()?))
@@ -73,7 +73,7 @@ impl Columns {
     /// Writes the rows as a group, and has none then.
     ///
     /// # Errors
-    /// What the library refuses; what writing fails with.
+    /// An error of the library; what writing fails with.
     pub fn write(&mut self, writer: &mut SerializedFileWriter<Vec<u8>>) -> Result<()> {
         let mut group = writer.next_row_group()?;
         for leaf in self.fields.leaves() {

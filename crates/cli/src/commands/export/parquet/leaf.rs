@@ -89,7 +89,7 @@ impl Leaf {
     /// The column in the schema.
     ///
     /// # Errors
-    /// What the library refuses.
+    /// An error of the library.
     pub fn type_of(&self, name: &str) -> Result<Type> {
         let (physical, length) = match self.values {
             Values::Boolean(_) => (Physical::BOOLEAN, -1),
@@ -142,7 +142,7 @@ impl Leaf {
     /// Writes the values, and has none then.
     ///
     /// # Errors
-    /// What the library refuses; what writing fails with.
+    /// An error of the library; what writing fails with.
     pub fn write(&mut self, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let definitions = std::mem::take(&mut self.definitions);
         let repetitions = std::mem::take(&mut self.repetitions);
