@@ -1,8 +1,8 @@
 //! What a member of a set does one after the other: it meets the others, follows, leads, and begins
 //! anew. See [`crate::replica`].
 
+pub mod compaction;
 pub mod copying;
-pub mod cut;
 pub mod follow;
 pub mod full;
 pub mod gate;
@@ -116,7 +116,7 @@ impl Replica {
         let (replica, cutting) = (Arc::clone(self), Arc::clone(server));
         std::thread::Builder::new()
             .name("frond-set-cut".to_owned())
-            .spawn(move || cut::cut_until_stopped(&replica, &cutting, &*kept))
+            .spawn(move || compaction::compact_until_stopped(&replica, &cutting, &*kept))
             .map_err(|error| StoreError::io("thread frond-set-cut", error))?;
         self.follow_and_lead(server)
     }

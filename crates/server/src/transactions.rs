@@ -200,7 +200,7 @@ pub fn commit(
     let ended = Some(State::Unknown);
     let mut ending = Ending { server, slot: &slot, state: &mut state, ended };
     let remember = Some(key(session, number));
-    let result = transaction.commit_unless_told(durability, remember, interrupt);
+    let result = transaction.commit_unless_interrupted(durability, remember, interrupt);
     match result.as_ref().map_err(|error| error.kind) {
         Ok(()) => ending.ended = Some(State::Committed),
         // Its client was told to wait no longer.

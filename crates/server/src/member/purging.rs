@@ -52,7 +52,7 @@ fn purge(
     let durable = server.frond.sync_log()?;
     let applied = applied(log, running.handed_out(), durable)?;
     await_held(running, applied);
-    running.cut_at(applied)?;
+    running.compact_to(applied)?;
     let machine: &Machine = replica.machine.get().expect("it was opened");
     Ok(replica.note_purged(machine, number)?)
 }

@@ -1,9 +1,9 @@
-//! The set's log is cut from time to time, where that gives back much: what all members hold, and
-//! this one has applied durably, is needed by none. What a member that is away lacks is kept up to
-//! a limit: a member that lacks more gets a copy (`copying`).
+//! Compacts the set's log from time to time, where that gives back much: entries that all members
+//! hold, and this one has applied durably, are no longer needed. Entries that an absent member lacks
+//! are kept up to a limit: a member that lacks more gets a copy (`copying`).
 //!
-//! A leader also lets go of what those before it have left half-staged; and what the set has erased
-//! goes here ([`super::purging`]), since that cuts the log, too.
+//! A leader also removes what earlier leaders left half-staged; and what the set has erased goes
+//! here ([`super::purging`]), since that compacts the log, too.
 //!
 //! The engine's own log is synced before: until then only the set's held what was applied last.
 
@@ -17,29 +17,29 @@ use super::purging;
 use crate::replica::{Replica, lock};
 use crate::shared::Shared;
 
-/// How often it is looked, and after how many looks again where a cut failed, as on a full disk.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-const LOOKS_AFTER_FAILURE: u32 = 30;
+/// The interval of checks, and after how many a failed compaction is tried again.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+const CHECKS_AFTER_FAILURE: u32 = 30;
 
-/// Cuts a member's log until it stops.
-pub fn cut_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
+/// Compacts a member's log until the member stops.
+pub fn compact_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) {
     let running = replica.running().expect("it was started");
-    let mut passed_over = 0;
+    let mut checks_skipped = 0;
     let mut has_led = false;
     while !replica.is_stopped() && running.fault().is_none() {
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_INTERVAL);
         if !has_led && replica.is_primary() {
             has_led = true;
             remove_left_staging(replica, server);
         }
         purging::purge_if_wanted(replica, running, server, log);
-        if 0 < passed_over {
-            passed_over -= 1;
+        if 0 < checks_skipped {
+            checks_skipped -= 1;
         } else if running.is_long(replica.options.log_bytes_max)
-            && let Err(error) = cut(replica, running, server, log)
+            && let Err(error) = compact(replica, running, server, log)
         {
             replica.tell(&format!("the set's log could not be cut: {error}"));
-            passed_over = LOOKS_AFTER_FAILURE;
+            checks_skipped = CHECKS_AFTER_FAILURE;
         }
     }
 }
@@ -54,7 +54,12 @@ fn remove_left_staging(replica: &Replica, server: &Shared) {
     }
 }
 
-fn cut(replica: &Replica, running: &Running, server: &Shared, log: &dyn Log) -> Result<(), Error> {
+fn compact(
+    replica: &Replica,
+    running: &Running,
+    server: &Shared,
+    log: &dyn Log,
+) -> Result<(), Error> {
     let _cutting = lock(&replica.cutting);
     let handed_out = running.handed_out();
     let durable = server.frond.sync_log()?;
