@@ -68,6 +68,8 @@ const REFUSED: &[(&str, &str)] = &[
 const NAMELESS: &[&str] = &["whoever", "nobody", "somebody"];
 /// The same, without an antecedent.
 const NAMELESS_PHRASES: &[&str] = &["for who ", "told by who "];
+/// A function is named by what it does, a test by what holds: not by the question.
+const QUESTIONS: &[&str] = &["what_is_", "what_was_", "who_", "whoever_", "nobody_"];
 /// What a name is defined by.
 const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "mod ", "fn "];
 
@@ -93,6 +95,13 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
             if let Some(word) = nameless(line).filter(|_| !shown.starts_with("xtask/")) {
                 let line = position + 1;
                 faults.push(format!("{shown}:{line}: \"{word}\": who is it? a reader, a client?"));
+            }
+        }
+        for (position, line) in text.lines().enumerate() {
+            let Some(name) = defined(line) else { continue };
+            if QUESTIONS.iter().any(|question| name.starts_with(question)) {
+                let line = position + 1;
+                faults.push(format!("{shown}:{line}: {name}: name what it does, or what holds"));
             }
         }
         let Some((_, refused)) =

@@ -26,7 +26,7 @@ mod tests {
     use crate::drive::new_histogram;
 
     #[test]
-    fn what_is_encoded_comes_back() {
+    fn encoded_histograms_are_read_back() {
         let mut histogram = new_histogram();
         for micros in [3, 40, 40, 5_000, 60_000_000] {
             histogram.record(micros).expect("in the bounds");

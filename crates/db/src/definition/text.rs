@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn malformed_text_indexes_are_refused() {
         for spec in [
             r#"{"key": {"a": "text", "b": 2}}"#,
             r#"{"key": {"a": "text", "b": 1, "c": "text"}}"#,

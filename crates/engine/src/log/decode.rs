@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_read_back() {
+    fn encoding_round_trips() {
         for record in [Record::default(), sample(), patched_sample(), repeating_sample()] {
             let logged = Bytes::from(record.encode());
             let whole = Record { patches: Patches::default(), ..record.clone() };

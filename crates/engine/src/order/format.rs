@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn malformed_bytes_are_refused() {
         let whole = entry();
         for end in 0..whole.len() {
             assert!(SetEntry::decode(&whole.slice(..end)).is_err(), "cut at {end}");

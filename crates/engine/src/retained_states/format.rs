@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_read_back() {
+    fn encoding_round_trips() {
         assert_eq!(decode(&encode(&list())).unwrap(), list());
         assert_eq!(decode(&encode(&[])).unwrap(), []);
         assert!(decode(&encode_needs(&[ChunkHash([1; 32])])).is_err());

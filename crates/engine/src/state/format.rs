@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_read_back() {
+    fn encoding_round_trips() {
         let state = EngineState {
             bases: tree(),
             horizon: Sequence(99 << 32),

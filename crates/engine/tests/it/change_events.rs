@@ -260,7 +260,7 @@ fn expired_events_are_reported_gone_and_never_skipped() {
 }
 
 #[test]
-fn what_is_forgotten_is_on_no_disk() {
+fn forgotten_events_are_on_no_disk() {
     let disk = SimDisk::new(5);
     let engine = open(&disk, telling(churning(20))).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_divides_words() {
+    fn letters_that_divide_words() {
         let english = Language::named("en").expect("a language");
         let french = Language::named("fr").expect("a language");
         for letter in

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_distinguished() {
+    fn case_and_diacritics_are_distinguished_on_request() {
         check(
             r#"{"$search": "Coffee", "$caseSensitive": true}"#,
             &[r#"{"a": "Coffee"}"#],

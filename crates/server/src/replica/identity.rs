@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn malformed_bytes_are_refused() {
         let head = "frond-set-member 0\nset rs0\n";
         for text in ["", "frond-set-member 1\n", head, &format!("{head}self a:1 0\n")] {
             assert!(Identity::parse(text).is_err(), "{text}");

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compression_round_trips() {
         for effort in EFFORTS {
             let (codec, compressed) = compressed(effort, &text()).unwrap();
             assert!(compressed.len() < text().len() / 2);

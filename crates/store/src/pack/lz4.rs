@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compression_round_trips() {
         let (mut state, mut places) = (7, SlotTable::default());
         for round in 0..4_000 {
             let longest = if round % 20 == 0 { CONTENT_BYTES_MAX + 1 } else { 600 };

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         let bytes = head().encode();
         assert_eq!(Head::parse(&bytes).unwrap(), head());
         assert_eq!(Head::parse(&Head::default().encode()).unwrap(), Head::default());

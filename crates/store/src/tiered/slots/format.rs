@@ -97,7 +97,7 @@ mod tests {
     const ID: SlotId = SlotId { epoch: 0x1f, number: 10 };
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         let entry = Content::Entry { through: 9, entry: Bytes::from_static(b"an entry") };
         for content in [entry, Content::Tombstone { closed_by: 0x20 }] {
             let slot = Slot { id: ID, before: 77, content };
