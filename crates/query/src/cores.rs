@@ -21,7 +21,7 @@ use frond_store::io::steady_now;
 
 pub use workers::Workers;
 
-/// A core is kept for so long before it is asked whether it is wanted back. Less costs throughput,
+/// How long a core is kept before the worker asks whether it is wanted back. Less costs throughput,
 /// more costs those who wait.
 const SLICE: Duration = Duration::from_micros(250);
 /// How long a request counts after it has ended.

@@ -47,7 +47,7 @@ struct Unreported {
     documents: Cell<u64>,
 }
 
-/// So much is told at once: an atomic write for each document would be felt.
+/// How much is reported at once: an atomic write for each document would be felt.
 const TOLD_COUNT: u64 = 64;
 
 thread_local! {

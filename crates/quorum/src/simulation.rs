@@ -39,7 +39,7 @@ const SET: SetId = SetId(1);
 const STEP: u64 = 5;
 /// So long things go wrong.
 const FAULTS_MILLIS: u64 = 4_000;
-/// So long a set may take to come to rest when all is well again.
+/// How long a set may take to come to rest when all is well again.
 const REST_MILLIS: u64 = 20_000;
 const NODES_MAX: usize = 8;
 const WELL: Quality =

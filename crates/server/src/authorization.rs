@@ -35,7 +35,7 @@ use crate::peer::{Peer, Rights};
 use crate::shared::Shared;
 use crate::wire::DocumentSequence;
 
-/// So much of a command stands in the message that refuses it.
+/// How much of a command stands in the message that refuses it.
 const TOLD_BYTES_MAX: usize = 1_000;
 /// Fields that aren't told.
 const SECRET_FIELDS: &[&str] = &["payload", "pwd", "speculativeAuthenticate", "token"];

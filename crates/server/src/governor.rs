@@ -26,7 +26,7 @@ use crate::shared::Shared;
 
 /// How often it is measured. Two processors fill some ten megabytes meanwhile.
 const TICK: Duration = Duration::from_millis(10);
-/// How often it is looked at where less than half of the budget is taken.
+/// The interval of checks while less than half of the budget is taken.
 const TICK_CALM: Duration = Duration::from_millis(50);
 /// What an idle connection takes: its state, and the system's buffers.
 const CONNECTION_BYTES: u64 = 32 << 10;

@@ -33,7 +33,7 @@ pub const QUIET_CROWDED: Duration = Duration::from_millis(20);
 /// closed. Between messages a connection may be idle for as long as it likes.
 pub const STALL_MAX: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether a client whose command runs is still there.
+/// The interval of checks whether a client whose command runs is still there.
 pub const GONE_STEP: Duration = Duration::from_secs(1);
 
 /// How often a stalled connection is looked at.
@@ -83,7 +83,7 @@ pub const CIPHERTEXT_BYTES: usize = 32 << 10;
 /// How long a TLS handshake may take.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(15);
 
-/// How often it is looked whether so much came in that TLS can be told from a message.
+/// The interval of checks whether so much came in that TLS can be told from a message.
 pub const HANDSHAKE_STEP: Duration = Duration::from_millis(10);
 
 /// How long a stopping server waits for the commands that are running.
@@ -92,7 +92,7 @@ pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 pub const SHUTDOWN_DEFAULT: Duration = Duration::from_secs(15);
 /// As [`SHUTDOWN_DEFAULT`], if it says.
 pub const SHUTDOWN_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// How often it is looked whether anything runs yet.
+/// The interval of checks whether anything runs yet.
 pub const DRAIN_STEP: Duration = Duration::from_millis(5);
 /// How often a stopping server ends the transactions whose clients can't go on with them.
 pub const STOP_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -168,7 +168,7 @@ pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old sessions, and what is remembered of their writes, are looked for.
 pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
-/// How often it is looked whether the server's certificate ends soon.
+/// The interval of checks whether the server's certificate ends soon.
 pub const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// After how many seconds documents that have expired are looked for again, unless

@@ -49,7 +49,7 @@ use members::Members;
 use purges::Purges;
 use status::{MemberStatus, PeerStatuses, State};
 
-/// So much is proposed before the first of it must be committed: the quorum takes no more.
+/// How much is proposed before the first of it must be committed: the quorum takes no more.
 const PROPOSED_BYTES_MAX: usize = 56 << 20;
 
 /// How a server is a member of a set.

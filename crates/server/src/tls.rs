@@ -21,7 +21,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
-/// So long before a certificate ends it is told.
+/// How long before the end of a certificate it is reported.
 const WARNED_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// Who may connect how.

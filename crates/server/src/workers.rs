@@ -29,13 +29,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So much memory for a thread, of all that the server has.
+/// The memory for each thread, of all that the server has.
 const BYTES_OF_THREAD: u64 = 4 << 20;
 const THREADS_MIN: usize = 32;
 /// Within this time some turn ends, if any thread gets on. So often [`Workers::look`] is to be
 /// called.
 pub const STALLED: Duration = Duration::from_millis(50);
-/// So long after there was one thread more or less, there may be one less.
+/// The wait after a change of the number of threads before it may fall.
 const EXTRA: Duration = Duration::from_millis(200);
 /// A thread is kept so long for the next client.
 const IDLE: Duration = Duration::from_secs(5);

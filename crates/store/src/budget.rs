@@ -33,7 +33,7 @@ const FLOOR_BYTES_MIN: usize = 16 << 10;
 #[derive(Debug)]
 pub struct MemoryBudget {
     bytes_max: usize,
-    /// So much of it isn't given out.
+    /// How much of it is withheld.
     withheld: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -114,7 +114,7 @@ pub enum Exceeded {
     All {
         /// What all may hold together.
         bytes: usize,
-        /// So much of it isn't given out now.
+        /// How much of it is withheld now.
         withheld: usize,
     },
 }

@@ -52,7 +52,7 @@ type Places = HashMap<ChunkHash, FrameOffset, NameHasherBuilder>;
 pub struct Copies {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
-    /// So much stays free.
+    /// How much stays free.
     reserve_bytes: u64,
     state: Mutex<State>,
 }

@@ -53,7 +53,7 @@ const DEPOT_NEW_NAME: &str = "DEPOT.new";
 const EXTENTS_NAME: &str = "EXTENTS";
 /// What the files end with that have the indexes of packs that lie in the bucket.
 const INDEX_SUFFIX: &str = ".index";
-/// An object goes so long after HEAD was swapped not to list it: snapshots live for an hour.
+/// How long after HEAD stops listing an object it is removed: snapshots live for an hour.
 const DOOMED_MICROS: i64 = 75 * 60 * 1_000_000;
 
 /// How a directory uses its bucket.

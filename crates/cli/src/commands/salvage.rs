@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::{append_texts, count_value, counted, plain};
 use crate::terminal::{Style, Terminal};
 
-/// So many lost parts of a collection, and damages of files, are shown; the rest is counted.
+/// How many lost parts of a collection, and damages of files, are shown; the rest is counted.
 const SHOWN_MAX: usize = 20;
 
 const EXAMPLES: &str = "\

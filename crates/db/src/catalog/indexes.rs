@@ -67,7 +67,7 @@ struct WriterWait {
 
 /// Longer than most transactions take; one may take a minute.
 const WRITER_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How often it is looked whether they have ended.
+/// The interval of checks whether they have ended.
 const WRITER_WAIT_STEP: Duration = Duration::from_millis(2);
 
 impl WriterWait {

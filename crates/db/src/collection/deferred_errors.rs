@@ -9,7 +9,7 @@ use frond_query::QueryError;
 
 use crate::error::Error;
 
-/// So many are kept.
+/// How many are kept.
 const ERRORS_MAX: usize = 32;
 
 /// Errors that aren't a query's.

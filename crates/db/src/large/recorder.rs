@@ -24,7 +24,7 @@ struct Recorded {
     read: BTreeMap<ChunkHash, Option<Chunk>>,
 }
 
-/// So many of the chunks that were read are kept.
+/// How many of the chunks that were read are kept.
 const KEPT_COUNT_MAX: usize = 32;
 /// Bits that tell what wasn't put, by twelve bits of its name.
 const BITS: usize = 1 << 12;

@@ -22,7 +22,7 @@ use super::outcome;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
-/// So many are awaited together: until then they keep what others may conflict with.
+/// How many are awaited together: until then they keep what others may conflict with.
 const UNAWAITED_MAX: usize = 4_096;
 
 /// The transactions of one request that aren't awaited yet.

@@ -10,7 +10,7 @@ use crate::ids::TreeId;
 
 /// Within this time after a tree with many runs is read they begin to be merged.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What failed for a tree is tried again after so long at most.
+/// The longest wait before a failed tree is tried again.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Assigns trees to workers.

@@ -31,7 +31,7 @@ const BUSY_LOOKS: u32 = 5;
 /// What was packed is packed once more when so much was written since, and a part of all.
 const WRITTEN_BYTES_MIN: u64 = 1 << 20;
 const WRITTEN_SHARE: u64 = 16;
-/// How often it is looked where nothing comes of it.
+/// The interval of checks without a result.
 const NEVER: Duration = Duration::from_secs(3600);
 
 /// Tracks how idle an engine is.
@@ -59,7 +59,7 @@ impl IdleCollection {
         }
     }
 
-    /// How often it is to be looked.
+    /// The interval of checks.
     pub fn check_interval(&self) -> Duration {
         self.check_interval
     }

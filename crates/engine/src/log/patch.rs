@@ -24,7 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// So many bytes must agree behind a cut.
 const AGREE_BYTES: usize = 16;
-/// So many are compared at once.
+/// How many are compared at once.
 const COMPARED_BYTES: usize = 128;
 /// A cut that one goes on behind is no longer than this: two names of chunks.
 const CUT_BYTES_MAX: usize = 64;

@@ -17,7 +17,7 @@ use frond_tree::Content;
 
 use crate::log::record::Record;
 
-/// So many are read at once.
+/// How many are read at once.
 const BATCH: usize = 256;
 
 /// The chunks that the other members of a set are known to have.

@@ -19,7 +19,7 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::decode::patched_keys;
 use crate::state::State;
 
-/// So many are read together: enough to keep a disk busy, and few enough to lie in memory.
+/// How many are read together: enough to keep a disk busy, and few enough to lie in memory.
 const TOGETHER: usize = 1024;
 /// Threads that read them. They wait for the disk, mostly.
 const THREADS: usize = 8;

@@ -43,7 +43,7 @@ const STATE_BYTES: usize = 32;
 /// A search that takes more than so many states of an automaton with so many bytes of a text in the
 /// worst case is made in parts.
 const SEARCH_STATES_MAX: usize = 1 << 25;
-/// So many of them are a part.
+/// How many of them make a part.
 const PART_STATES: usize = 1 << 20;
 
 /// An automaton.

@@ -10,7 +10,7 @@ use crate::ids::EntryIndex;
 
 /// Entries that wait hold so many bytes at most.
 const UNAPPLIED_BYTES_MAX: usize = if cfg!(test) { 256 } else { 8 << 20 };
-/// So much is applied, or read of the log, at once.
+/// How much is applied, or read of the log, at once.
 const READ_BYTES: u64 = 4 << 20;
 
 #[derive(Default)]

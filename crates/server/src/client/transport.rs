@@ -13,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, St
 
 use crate::tls::{TlsError, read_certificates, read_key, unusable_certificate};
 
-/// For so long an address may say nothing when it is called.
+/// How long an address may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a client speaks TLS.

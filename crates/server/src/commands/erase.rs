@@ -14,7 +14,7 @@ use crate::commands::{gc, reply};
 use crate::replica::Replica;
 use crate::request::{Answer, Request};
 
-/// So long the members have to remove it from their disks before it is told which haven't.
+/// How long the members have to remove it from their disks before the laggards are reported.
 const MEMBERS_WAIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 

@@ -27,7 +27,7 @@ use crate::scram::{Credentials, Mechanism, random_bytes};
 const TOKEN_BYTES: usize = 32;
 /// Without a request for so long, a login ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// So long after it began, it ends.
+/// The lifetime of a login.
 const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 const LOGINS_MAX: usize = 1_000;
 

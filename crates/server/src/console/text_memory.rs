@@ -26,7 +26,7 @@ use crate::limits::{FREE_BYTES, READ_STEP_BYTES, progress_time};
 
 /// What bodies and answers may hold together, in KB: two of the largest answers as text.
 const KILOBYTES: u32 = 384 << 10;
-/// How often it is looked whether a body's client is too slow.
+/// The interval of checks whether a body's client is too slow.
 const STEP: Duration = Duration::from_secs(1);
 
 /// The memory of all bodies and answers.

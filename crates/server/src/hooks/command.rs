@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{SAID_BYTES_MAX, line_of};
 
-/// How often it is looked whether a hook has ended.
+/// The interval of checks whether a hook has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// What the environment has of ours may be secret.
 const OURS: &str = "FROND_";

@@ -1,6 +1,6 @@
 //! Compacts the set's log from time to time, where that gives back much: entries that all members
-//! hold, and this one has applied durably, are no longer needed. Entries that an absent member lacks
-//! are kept up to a limit: a member that lacks more gets a copy (`copying`).
+//! hold, and this one has applied durably, are no longer needed. Entries that an absent member
+//! lacks are kept up to a limit: a member that lacks more gets a copy (`copying`).
 //!
 //! A leader also removes what earlier leaders left half-staged; and what the set has erased goes
 //! here ([`super::purging`]), since that compacts the log, too.

@@ -10,7 +10,7 @@ use crate::replica::Replica;
 use crate::replica::status::State;
 use crate::shared::Shared;
 
-/// So long the disk must have been full: a flush or a collection may make room.
+/// How long the disk must have been full: a flush or a collection may make room.
 const FULL_FOR: Duration = Duration::from_secs(1);
 /// How long after it has tried to hand over, or has found no other, it looks again.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use frond_doc::{Document, Value};
 
-/// For so long a request waits for a line's leader: a fail-over is over by then.
+/// How long a request waits for a line's leader: a fail-over is over by then.
 pub(super) const LEADER_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// A request, as far as the router has to know it.

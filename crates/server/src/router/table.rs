@@ -27,7 +27,7 @@ use super::upstream::{Upstream, is_ok};
 
 /// The name of the line that the router was started with.
 pub(super) const DEFAULT: &str = "default";
-/// So much of a table is read.
+/// The most that is read of a table.
 const ENTRIES_MAX: i32 = 100_000;
 
 /// The routing table.

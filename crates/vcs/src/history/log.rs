@@ -42,7 +42,7 @@ pub struct LogRequest {
     pub first_parent: bool,
     /// Only what comes behind this commit: the last one of the page before.
     pub after: Option<String>,
-    /// So many of them are passed over first.
+    /// How many of them are skipped first.
     pub skip: u64,
     /// At most so many.
     pub limit: Option<u64>,

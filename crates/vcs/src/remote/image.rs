@@ -41,7 +41,7 @@ use crate::remote::mend::{has_intact, mend};
 use crate::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 
-/// So many lost chunks are listed: 2 MB of names. A client that lacks more needs no list.
+/// How many lost chunks are listed: 2 MB of names. A client that lacks more needs no list.
 const LOST_MAX: usize = 65_536;
 
 /// A data directory at one moment; its chunks stay as long as this lives.

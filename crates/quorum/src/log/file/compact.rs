@@ -22,7 +22,7 @@ use crate::log::format::{
     RecordHeader, chain_anew, damaged, encode_batch, record_bytes,
 };
 
-/// So much is kept though all members hold it: one that has lost the end of its log, as by damage
+/// How much is kept though all members hold it: one that has lost the end of its log, as by damage
 /// there, gets it again.
 const KEPT_BYTES: u64 = if cfg!(test) { 300 } else { 64 << 20 };
 /// A cut gives back so much at least: it costs a copy of what is kept.

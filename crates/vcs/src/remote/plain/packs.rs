@@ -37,7 +37,7 @@ pub(crate) const EFFORT: FrameEffort = FrameEffort::Thorough;
 pub(crate) const PACK_PREFIX: &str = "pack-";
 /// A pack is written when its frames have grown to this.
 const PACK_BYTES_TARGET: usize = 16 << 20;
-/// So much of a pack's end is read first: the index of a few hundred chunks.
+/// How much of a pack's end is read first: the index of a few hundred chunks.
 const TAIL_BYTES: u64 = 32 << 10;
 /// Packs whose indexes are read together.
 const INDEX_BATCH: usize = 64;

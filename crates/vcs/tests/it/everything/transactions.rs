@@ -44,7 +44,7 @@ pub struct Patience {
     thread: JoinHandle<bool>,
 }
 
-/// How often it is looked whether one waits.
+/// The interval of checks whether one waits.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 impl Patience {
