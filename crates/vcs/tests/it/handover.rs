@@ -227,7 +227,8 @@ fn unversioned_collections_are_named() {
 
 /// Where the log is kept, so that moments can be read.
 fn open_keeping(seed: u64) -> Frond {
-    let changes = ChangeRetention { begins: RetentionBegins::AtOnce, ..ChangeRetention::default() };
+    let changes =
+        ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 1 << 20, bytes: 1 << 30 };
     let engine = EngineOptions { changes, ..EngineOptions::default() };
     let options = FrondOptions { engine, ..FrondOptions::default() };
     frond_vcs::open_on(&SimDisk::new(seed).machine(), options).expect("opens")
@@ -235,8 +236,8 @@ fn open_keeping(seed: u64) -> Frond {
 
 /// `shop` at the moment that is now, by a name that stays.
 fn now(frond: &Frond) -> String {
-    let visible = frond.engine().visible().0;
-    format!("@{{Timestamp({}, {})}}", visible >> 32, visible & 0xffff_ffff)
+    let time = frond.operation_time().0;
+    format!("@{{Timestamp({}, {})}}", time >> 32, time & u64::from(u32::MAX))
 }
 
 #[test]
