@@ -8,6 +8,9 @@
     python3 conformance/replica_set.py --frond ... --change-members
     python3 conformance/replica_set.py --frond ... --change-streams
     python3 conformance/replica_set.py --frond ... --versions
+    python3 conformance/replica_set.py --frond ... --backups
+    python3 conformance/replica_set.py --frond ... --other-frond PATH     another build, beside that
+    python3 conformance/replica_set.py --frond ... --seconds 3600 --outages FILE
     python3 conformance/replica_set.py --frond ... --node MODULES     with Node's driver, too
 
 Goal: an unmodified driver, that knows the set by its name, loses no acknowledged write and has none
@@ -22,6 +25,7 @@ Method:
    both ways, or only what it sends, or only what they send; with --small-disks its disk may be full
    for a while: if it leads, a member that has room leads then. How long it takes until another leads
    is told.
+   With --other-frond a member that starts again is of one build or the other, as while a set is upgraded.
 3. At the end all members run. Each must have every acknowledged insert and append, no number twice,
    the sum of all money, and the same documents as the others: read from each directly.
 4. Each member's data directory is removed while it is down (with --lost-disks): the new one must get
@@ -44,7 +48,10 @@ Method:
    must tell the same versions, with the same hashes.
 10. With --versions a document is erased from all versions too, while one member is down: soon its
    bytes must be in no file of those that run, and of the other's soon after it is back.
-11. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
+11. With --backups a secondary is backed up while clients write, the leader is killed, and it is killed
+   itself: a backup that was told as made must be whole, have all that was acknowledged before it began, and
+   be of one moment. It is restored, and a new set of three clones it: its members must have the same.
+12. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
    others to recover, be read by no client, and recover as soon as there is a leader.
 """
 
@@ -93,6 +100,10 @@ COLLECTIONS = ["documents", "lists", "accounts"]
 FOLLOWED = {"ns.coll": {"$in": COLLECTIONS}, "documentKey": {"$exists": True}}
 LAST = "the last one"
 USER, PASSWORD = "replica", "correct horse"
+# The file of the token with which members are backed up, beside their directories.
+TOKENS = "tokens"
+# The histogram of outages has these bounds, in seconds.
+OUTAGE_BOUNDS = [0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]
 # Waiting for longer than this is a failure: much more than a machine needs that does much else.
 SECONDS_MAX = 120
 
@@ -114,10 +125,20 @@ class Member:
         self.address = address
         self.login = {}
         self.process = None
+        # Where it is backed up from, if it is.
+        self.remote = None
+        # Programs of which it takes one each time that it starts.
+        self.builds = []
 
     def start(self):
+        remote = ["--remote-listen", self.remote, "--remote-token-file", TOKENS] if self.remote else []
+        arguments = self.arguments
+        if self.builds:
+            build = random.choice(self.builds)
+            arguments = [build if it in self.builds else it for it in arguments]
         self.process = subprocess.Popen(
-            self.arguments + ["--data", self.directory, "--listen", self.address],
+            arguments + ["--data", self.directory, "--listen", self.address, *remote],
+            cwd=os.path.dirname(self.log_path),
             stdout=self.log,
             stderr=self.log,
         )
@@ -165,6 +186,14 @@ class Set:
             Member(within[number] + first, root, number, address, options.small_disks)
             for number, address in enumerate(addresses)
         ]
+        if options.backups:
+            with open(os.path.join(root, TOKENS), "w") as file:
+                file.write("a-token-that-nobody-guesses\n")
+            for member, port in zip(self.members, free_ports(MEMBERS)):
+                member.remote = f"127.0.0.1:{port}"
+        if options.other_frond:
+            for member in self.members:
+                member.builds = [os.path.abspath(frond), os.path.abspath(options.other_frond)]
         self.uri = f"mongodb://{','.join(addresses)}/?replicaSet={SET}"
         self.login = {}
         for member in self.members:
@@ -566,6 +595,8 @@ def run(set_, options):
         if options.versions:
             keep_versions(set_)
             erase(set_)
+        if options.backups:
+            keep_backups(set_, writers, chance)
         if options.change_members:
             change_members(set_)
         if options.lost_disks:
@@ -585,7 +616,96 @@ def run(set_, options):
     if any(it != found[0] for it in found):
         raise Wrong("the members' documents differ")
     report(told, writers)
+    if options.outages:
+        with open(options.outages, "w") as file:
+            file.write(outages(told))
     damage(set_)
+
+
+def keep_backups(set_, writers, chance):
+    """A secondary is backed up; what comes back is of one moment, and a new set begins with it."""
+    place = os.path.join(set_.root, "backups")
+    acknowledged = {f"{writer.number}-{it}" for writer in writers for it in list(writer.inserted)}
+    await_reached(set_)
+    leader, term, _ = set_.await_leader()
+    member = next(it for it in set_.members if it is not leader)
+    for killed in (None, leader, member):
+        name = f"beside {killed.number if killed else 'nothing'}"
+        backup = start_backup(set_, member, place, name)
+        time.sleep(chance.random() * 0.3)
+        if killed:
+            killed.kill()
+        told, _ = backup.communicate()
+        if killed:
+            killed.start()
+            set_.await_leader()
+        if killed is member:
+            # Whether it was made or not, the place takes another.
+            await_served(member)
+            backup = start_backup(set_, member, place, "again")
+            told, _ = backup.communicate()
+        if backup.returncode != 0:
+            raise Wrong(f"a backup of a member, {name}: {told}")
+    frond = set_.arguments[0]
+    restored = os.path.join(set_.root, "restored")
+    for words in (["backup", place, "--verify"], ["restore", "--backup", place, "--data", restored],
+                  ["fsck", "--data", restored], ["commit", "bank", "-m", "restored", "--data", restored]):
+        done = subprocess.run([frond, *words], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Wrong(f"{words}: {done.stdout}{done.stderr}")
+    restored_into_new_set(set_, restored, acknowledged)
+    shutil.rmtree(place)
+    shutil.rmtree(restored)
+
+
+def start_backup(set_, member, place, name):
+    words = ["backup", place, "--name", name, "--from", f"http://{member.remote}", "--token-file", TOKENS]
+    return subprocess.Popen([set_.arguments[0], *words], cwd=set_.root, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def await_served(member):
+    """Waits until a member is a secondary or leads, and takes connections for backups."""
+    host, port = member.remote.split(":")
+    deadline = time.monotonic() + SECONDS_MAX
+    while time.monotonic() < deadline:
+        hello = member.hello()
+        with socket.socket() as probe:
+            if hello and (hello["secondary"] or hello["isWritablePrimary"]) and probe.connect_ex((host, int(port))) == 0:
+                return
+        time.sleep(0.1)
+    raise Wrong(f"{member.address} doesn't come back")
+
+
+def restored_into_new_set(set_, restored, acknowledged):
+    """A new set clones what was restored: all of its members have that, and all that was acknowledged."""
+    port, remote_port = free_ports(2)
+    arguments = [set_.arguments[0], "serve", "--data", restored, "--listen", f"127.0.0.1:{port}"]
+    arguments += ["--remote-listen", f"127.0.0.1:{remote_port}"]
+    alone = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    root = os.path.join(set_.root, "new")
+    os.mkdir(root)
+    plain = argparse.Namespace(network=False, small_disks=False, auth=False, backups=False, other_frond=None)
+    new = Set(set_.arguments[0], root, plain)
+    try:
+        with MongoClient("127.0.0.1", port) as client:
+            expected = {name: {it["_id"]: it for it in client.bank[name].find()} for name in COLLECTIONS}
+        begun = time.monotonic()
+        on_leader(new, "bank", {"frondClone": 1, "from": f"http://127.0.0.1:{remote_port}/bank"})
+        await_reached(new)
+        seconds = time.monotonic() - begun
+        found = [check(member, []) for member in new.members]
+    finally:
+        new.remove()
+        alone.kill()
+        alone.wait()
+    if any(it != expected for it in found):
+        raise Wrong("a new set has other documents than what it was cloned from")
+    if missing := acknowledged - expected["documents"].keys():
+        raise Wrong(f"a backup lacks what was acknowledged before it: {sorted(missing)[:9]}")
+    shutil.rmtree(root)
+    count = sum(len(documents) for documents in expected.values())
+    print(f"backups of a secondary beside kills: whole; {count} documents in a new set after {seconds:.1f} s")
 
 
 def on_leader(set_, database, command):
@@ -1074,7 +1194,23 @@ def refuse_on_secondaries(set_):
                         raise Wrong(f"a secondary refused a {what} with {error.details}") from error
 
 
+def outages(told):
+    """How long the set had no leader, as a table: by what happened, how often it took how long."""
+    kinds = sorted({kind for kind, _ in told})
+    rows = ["| seconds, at most | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 1) + "|"]
+    for lower, upper in zip([0, *OUTAGE_BOUNDS], [*OUTAGE_BOUNDS, float("inf")]):
+        counts = [sum(1 for of, it in told if of == kind and lower < it <= upper) for kind in kinds]
+        if any(counts):
+            rows.append(f"| {upper} | " + " | ".join(map(str, counts)) + " |")
+    times = {kind: sorted(it for of, it in told if of == kind) for kind in kinds}
+    for name, part in [("median", 0.5), ("95 %", 0.95), ("99 %", 0.99), ("most", 1)]:
+        at = [f"{it[min(len(it) - 1, int(part * len(it)))]:.2f}" for it in times.values()]
+        rows.append(f"| {name} | " + " | ".join(at) + " |")
+    return "\n".join(rows) + "\n"
+
+
 def report(told, writers):
+    print(f"{len(told)} fail-overs")
     for kind in sorted({kind for kind, _ in told}):
         seconds = sorted(it for of, it in told if of == kind)
         if seconds:
@@ -1083,6 +1219,8 @@ def report(told, writers):
     inserts = sum(len(writer.inserted) for writer in writers)
     appends = sum(len(writer.appended) for writer in writers)
     moves = sum(writer.moved for writer in writers)
+    if not (told and inserts and appends and moves):
+        raise Wrong(f"{len(told)} fail-overs, {inserts} inserts, {appends} appends, {moves} transactions: nothing shown")
     print(f"{inserts} inserts, {appends} appends, {moves} transactions acknowledged: 0 lost, 0 twice")
     print(f"the slowest request took {max(writer.slowest for writer in writers):.1f} s")
     refused = {}
@@ -1095,6 +1233,7 @@ def report(told, writers):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--frond", required=True)
+    parser.add_argument("--other-frond", help="another build, of which members are, too")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", default=str(random.randrange(1 << 32)))
     parser.add_argument("--busy", action="store_true", help="tell how soon another leads, and don't ask for it")
@@ -1105,12 +1244,16 @@ def main():
     parser.add_argument("--change-members", action="store_true", help="add members, and remove others")
     parser.add_argument("--change-streams", action="store_true", help="follow what changes, too")
     parser.add_argument("--versions", action="store_true", help="record versions, clone and pull")
+    parser.add_argument("--backups", action="store_true", help="back a member up, and restore that into a new set")
+    parser.add_argument("--outages", metavar="FILE", help="write how long the set was without a leader")
     parser.add_argument("--node", help="folder whose node_modules has Node's driver")
     arguments = parser.parse_args()
     if arguments.auth and arguments.node:
         parser.error("Node's driver has no user: --node without --auth")
     if arguments.network and arguments.change_members:
         parser.error("a new member has no network of its own: --change-members without --network")
+    if arguments.network and arguments.backups:
+        parser.error("members are backed up on the machine itself: --backups without --network")
     if arguments.auth and arguments.network:
         parser.error("the first user is made on the machine itself: --auth without --network")
     root = tempfile.mkdtemp(prefix="frond-set-")
