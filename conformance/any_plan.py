@@ -8,22 +8,24 @@
 Goal: no index, no hint, no size of a document, no flush, no commit and no branch changes what a request answers.
 
 Method:
-1. A case is drawn from a seed: documents of every type that a driver can write, with missing fields and arrays, and
-   requests: finds, counts, distincts, pipelines, and writes of every operator.
+1. A case is drawn from a seed (any_plan_draw.py): documents of every type that a driver can write, with missing fields
+   and arrays, and requests: finds, counts, distincts, pipelines that join, window and divide, and writes of every
+   operator.
 2. The documents lie in one collection without an index, whose requests say `$natural` where they may, and in others:
-   one for each kind of index, some with documents of more than 32 KB, some on a branch of their own. One case in four
-   has collections with a collation.
+   one for each kind of index, some with documents of more than 32 KB, some on a branch of their own, some read through
+   a view that changes nothing, some in a time series. One case in four has collections with a collation.
 3. Every collection is asked the same, after writes in memory, after a checkpoint, after a commit. All answers are
-   equal: as bytes where the order is determined, else as sets; after a write, all documents are compared.
+   equal: as bytes where the order is determined, else as sets; after a write, all documents are compared, and
+   `validate` compares each index with the entries that its documents call for.
 4. An index may refuse what a collection without one takes (two arrays in one key, a key that is there). Such a
    collection is filled again from the plain one, and so is every other when a write fails, as it may have done a part
    of its work.
-5. What fails is cut down: fewer requests, documents, fields, as long as it fails. The seed and what is left are
+5. At the end it is told which operators were asked of which indexes in which state of storage.
+6. What fails is cut down: fewer requests, documents, fields, as long as it fails. The seed and what is left are
    printed, and the exit code is 1.
 """
 
 import argparse
-import datetime
 import random
 import re
 import shutil
@@ -35,7 +37,9 @@ import time
 from decimal import Decimal
 
 import bson
-from bson import Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from any_plan_coverage import Coverage
+from any_plan_draw import COLLATION, INDEXES, Draw
+from bson import Decimal128
 from bson.codec_options import CodecOptions
 from pymongo import MongoClient
 from pymongo.errors import BulkWriteError, OperationFailure
@@ -50,295 +54,14 @@ MINIMISE_SECONDS = 90
 # What an index may refuse, and a collection without it doesn't: parallel arrays, an array under a hash, a key that is
 # there, a path that means a position and a field.
 OF_INDEXES = {171, 16766, 11000, 16746}
-# Keys that are longer than this are cut in trees; where is tried, too.
-LONG = [9000, 9000, 9000, 8126, 8180, 8192]
 # Defects of the server's, also where every collection answers so.
 DEFECTS = {1, 8}
 # A write is synced at an interval: what a power cut leaves is asked elsewhere.
 RELAXED = {"w": 1, "j": False}
-COLLATION = {"locale": "en", "strength": 2}
-
-# (name, key, options, whether every document is in it, so that it may be hinted)
-INDEXES = [
-    ("none", None, {}, False),
-    ("a", {"a": 1}, {}, True),
-    ("a_down", {"a": -1}, {}, True),
-    ("b", {"b": 1}, {}, True),
-    ("a_b", {"a": 1, "b": -1}, {}, True),
-    ("c_a", {"c": -1, "a": 1}, {}, True),
-    ("b_c_h", {"b": 1, "c": 1, "h": 1}, {}, True),
-    ("dotted", {"n.x": 1}, {}, True),
-    ("dotted_two", {"n.x": 1, "n.y": -1}, {}, True),
-    ("array", {"t": 1}, {}, True),
-    ("array_c", {"t": 1, "c": 1}, {}, True),
-    ("position", {"t.0": 1}, {}, True),
-    ("whole", {"n": 1}, {}, True),
-    ("sparse", {"a": 1}, {"sparse": True}, False),
-    ("sparse_two", {"c": 1, "h": 1}, {"sparse": True}, False),
-    ("partial", {"a": 1}, {"partialFilterExpression": {"c": {"$gt": 1}}}, False),
-    ("partial_exists", {"b": 1}, {"partialFilterExpression": {"a": {"$exists": True}}}, False),
-    ("unique", {"u": 1}, {"unique": True}, True),
-    ("unique_two", {"u": -1, "c": 1}, {"unique": True}, True),
-    ("hashed", {"h": "hashed"}, {}, True),
-    ("hashed_two", {"c": 1, "h": "hashed"}, {}, True),
-    ("wildcard", {"$**": 1}, {}, False),
-    ("wildcard_below", {"n.$**": 1}, {}, False),
-    ("wildcard_without", {"$**": -1}, {"wildcardProjection": {"n.x": 0, "a": 0}}, False),
-    ("c_wildcard", {"c": 1, "n.$**": 1}, {}, False),
-    ("collated", {"b": 1, "a": 1}, {"collation": COLLATION}, False),
-    ("included", {"a": 1, "c": 1}, {"include": ["b", "n.x"]}, True),
-    ("clustering", {"c": 1, "a": -1}, {"clustering": True}, True),
-]
-PATHS = ["a", "b", "c", "h", "u", "t", "n", "n.x", "n.y", "n.x.z", "t.0", "a.0", "_id"]
-FIELDS = ["a", "b", "c", "h", "t", "n.x", "n.y"]
-
-
-class Draw:
-    """Draws documents and requests."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.next_id = 0
-        self.has_long = self.one_in(4)
-
-    def one_in(self, count):
-        return self.random.randrange(count) == 0
-
-    def number(self):
-        pick = self.random.choice
-        small = self.random.randrange(-2, 6)
-        return pick([small, small, small, Int64(small), float(small), small / 2, Decimal128(str(small)),
-                     Decimal128("0.1"), 0.1, -0.0, float("nan"), float("inf"), float("-inf"), Decimal128("NaN"),
-                     Decimal128("1E+400"), Int64(9007199254740993), 9007199254740992.0, Int64(2**63 - 1),
-                     Decimal128("-0"), 2**31 - 1])
-
-    def long(self):
-        """A string that shares all but its end with others, beyond what an index's key keeps of it."""
-        return "x" * self.random.choice(LONG) + self.random.choice(["", "a", "b", "c", "\0"])
-
-    def scalar(self):
-        pick = self.random.choice
-        if self.has_long and self.one_in(5):
-            return self.long()
-        if self.random.random() < 0.55:
-            return self.random.randrange(5) if self.one_in(2) else self.number()
-        return pick([None, True, False, "", "a", "A", "ab", "á", "b", "z", "1", "a\0b", ObjectId("0" * 24),
-                     ObjectId("0" * 23 + "f"), datetime.datetime(1970, 1, 1), datetime.datetime(2024, 5, 6, 7),
-                     Timestamp(0, 1), Timestamp(1, 0), Regex("^a", ""), Regex("A", "i"), Code("f"), b"", b"a",
-                     bson.Binary(b"a", 5), MinKey(), MaxKey()])
-
-    def value(self, depth=2):
-        kind = self.random.random()
-        if depth and kind < 0.18:
-            return [self.value(depth - 1) for _ in range(self.random.randrange(4))]
-        if depth and kind < 0.28:
-            names = self.random.sample(["x", "y", "z", "0"], self.random.randrange(3))
-            return {name: self.value(depth - 1) for name in names}
-        return self.scalar()
-
-    def document(self):
-        self.next_id += 1
-        document = {"_id": self.id(self.next_id), "u": self.next_id}
-        for name in self.random.sample(["a", "b", "c", "h", "t", "n"], 6):
-            if self.one_in(4):
-                continue
-            if name == "t":
-                document[name] = [self.value(1) for _ in range(self.random.randrange(5))]
-            elif name == "n":
-                document[name] = self.nested()
-            elif name in "ch" or not self.one_in(3):
-                document[name] = self.scalar()
-            else:
-                document[name] = self.value()
-        return document
-
-    def id(self, number):
-        made = [number, number, Int64(number), float(number), Decimal128(str(number)), f"i{number}", {"x": number}]
-        if self.has_long:
-            made += ["x" * 9000 + f"{number:03}", "x" * 8125 + f"{number:03}"]
-        return self.random.choice(made)
-
-    def nested(self):
-        inner = lambda: {name: self.value(1) for name in ("x", "y") if not self.one_in(3)}
-        kind = self.random.randrange(5)
-        if kind == 0:
-            return [inner() for _ in range(self.random.randrange(4))]
-        if kind == 1:
-            return {"x": inner() | {"z": self.scalar()}, "y": self.scalar()}
-        return inner() if kind < 4 else self.value()
-
-    def condition(self):
-        pick, value = self.random.choice, self.value
-        kind = self.random.randrange(16)
-        if kind < 4:
-            return {pick(["$eq", "$gt", "$gte", "$lt", "$lte", "$ne"]): self.scalar()}
-        if kind == 4:
-            return {pick(["$gt", "$gte"]): self.scalar(), pick(["$lt", "$lte"]): self.scalar()}
-        if kind in (5, 6):
-            return {pick(["$in", "$in", "$nin"]): [value() for _ in range(self.random.randrange(4))]}
-        if kind == 7:
-            return {"$exists": pick([True, False])}
-        if kind == 8:
-            return {"$type": pick(["number", "string", "array", "object", "null", "int", "bool", ["double", "date"]])}
-        if kind == 9:
-            return {"$elemMatch": pick([{"$gte": self.scalar(), "$lt": self.scalar()}, {"x": value(1)},
-                                        {"x": self.condition(), "y": {"$exists": True}}, {"$in": [1, 2, "a"]}])}
-        if kind == 10:
-            return {"$not": pick([{"$gt": self.scalar()}, {"$in": [self.scalar()]}, {"$exists": True}])}
-        if kind == 11:
-            return pick([{"$size": self.random.randrange(4)}, {"$all": [self.scalar(), self.scalar()]},
-                         {"$all": [value()]}, {"$mod": [2, self.random.randrange(2)]}, {"$bitsAllSet": 1}])
-        if kind == 12:
-            return pick([{"$regex": "^a"}, {"$regex": "a", "$options": "i"}, {"$regex": "^(a|b)"}])
-        if kind == 13:
-            return {"$gte": value(), "$ne": self.scalar()}
-        return {pick(["$eq", "$lte", "$gte"]): value()}
-
-    def filter(self, depth=1):
-        out = {}
-        for _ in range(self.random.choice([0, 1, 1, 1, 2, 2, 3])):
-            value = self.condition() if not self.one_in(3) else self.value()
-            if isinstance(value, dict) and "$elemMatch" in value and "$in" in value["$elemMatch"]:
-                value = {"$elemMatch": {"$in": [1, 2, "a"]}}
-            out[self.random.choice(PATHS)] = value
-        if depth and self.one_in(4):
-            out[self.random.choice(["$or", "$and", "$nor", "$or"])] = \
-                [self.filter(0) for _ in range(1 + self.random.randrange(3))]
-        if self.one_in(10):
-            compared = [f"${self.random.choice(FIELDS)}", self.random.choice([self.random.randrange(4), "$c", "$a"])]
-            out["$expr"] = {self.random.choice(["$eq", "$gt", "$lte"]): compared}
-        return out
-
-    def sort(self, is_total=True):
-        names = self.random.sample(["a", "b", "c", "h", "n.x", "u", "t"], 1 + self.random.randrange(2))
-        out = {name: self.random.choice([1, -1]) for name in names}
-        if is_total:
-            out["_id"] = self.random.choice([1, -1])
-        return out
-
-    def projection(self):
-        names = self.random.sample(FIELDS + ["u"], 1 + self.random.randrange(3))
-        kept = [name for name in names if not any(name != other and other.startswith(name + ".") for other in names)]
-        out = {name: 1 for name in kept}
-        if self.one_in(2):
-            out["_id"] = 0
-        elif self.one_in(5):
-            out["made"] = {"$concatArrays": [["$c"], [{"$type": "$a"}]]}
-        return out
-
-    def expression(self):
-        field = lambda: f"${self.random.choice(FIELDS)}"
-        return self.random.choice([
-            field(), {"$type": field()}, {"$ifNull": [field(), "none"]}, {"$cmp": [field(), field()]},
-            {"$isArray": field()}, {"$cond": [{"$gt": [field(), 1]}, field(), 0]}, [field(), 1], {"$literal": 5}])
-
-    def pipeline(self):
-        """Stages, and whether the order of what comes out is determined."""
-        pick = self.random.choice
-        stages, is_ordered = [], False
-        if not self.one_in(4):
-            stages.append({"$match": self.filter()})
-        for _ in range(self.random.randrange(4)):
-            kind = self.random.randrange(9)
-            if kind == 0:
-                stages.append({"$sort": self.sort()})
-                is_ordered = True
-                if self.one_in(2):
-                    stages.append({pick(["$limit", "$skip"]): 1 + self.random.randrange(8)})
-            elif kind == 1:
-                stages.append({pick(["$addFields", "$set"]): {pick(["k", "a", "n.x"]): self.expression()}})
-            elif kind == 2:
-                stages.append({"$unset": pick(["a", "b", "n.x", ["c", "h"]])})
-            elif kind == 3:
-                stages.append({"$match": self.filter()})
-            elif kind == 4:
-                shown = self.projection()
-                stages.append({"$project": {**shown, "_id": 1}})
-            elif kind == 5:
-                stages.append({"$unwind": {"path": pick(["$t", "$a", "$n"]),
-                                           "preserveNullAndEmptyArrays": pick([True, False])}})
-                is_ordered = False
-            elif kind == 6:
-                stages.append({"$project": {"m": f"${pick(FIELDS)}", "c": 1, "h": 1, "a": 1}})
-        end = self.random.randrange(6)
-        if end == 0:
-            stages.append({"$group": {"_id": pick([f"${pick(FIELDS)}", None, {"a": "$a", "c": "$c"}]),
-                                      "n": {"$sum": 1}, "most": {"$max": f"${pick(FIELDS)}"},
-                                      "all": {"$addToSet": f"${pick(FIELDS)}"}}})
-            is_ordered = False
-        elif end == 1:
-            stages += [{"$sort": self.sort()}, {"$group": {"_id": f"${pick(FIELDS)}", "first": {"$first": "$u"},
-                                                           "last": {"$last": f"${pick(FIELDS)}"},
-                                                           "all": {"$push": "$u"}}}]
-            is_ordered = False
-        elif end == 2:
-            stages.append({"$count": "n"})
-        elif end == 3:
-            lookup = {"from": "SELF", "localField": pick(FIELDS), "foreignField": pick(FIELDS), "as": "found"}
-            stages += [{"$lookup": lookup}, {"$project": {"u": 1, "found": {"$size": "$found"}}}]
-        return stages, is_ordered
-
-    def update(self):
-        pick, value = self.random.choice, self.value
-        path = lambda: pick(["a", "b", "c", "h", "n.x", "n.y", "t.1", "new"])
-        kind = self.random.randrange(14)
-        if kind < 4:
-            return {"$set": {path(): value()}}
-        if kind == 4:
-            return {"$unset": {pick(["a", "b", "c", "n.x", "n", "t"]): 1}}
-        if kind == 5:
-            return {pick(["$inc", "$mul"]): {pick("abch"): self.random.randrange(-2, 4)}}
-        if kind == 6:
-            return {pick(["$min", "$max"]): {pick("abch"): self.scalar()}}
-        if kind == 7:
-            return {"$push": {"t": pick([value(1), {"$each": [value(1), 1], "$position": 0},
-                                         {"$each": [3, self.scalar()], "$slice": -4}])}}
-        if kind == 8:
-            return {"$addToSet": {"t": pick([self.scalar(), {"$each": [1, 2, self.scalar()]}])}}
-        if kind == 9:
-            return {"$pull": {"t": pick([self.scalar(), {"$gte": 2}, {"$in": [1, None]}])}}
-        if kind == 10:
-            return {"$pop": {"t": pick([1, -1])}}
-        if kind == 11:
-            return {"$rename": {pick("ab"): pick("ch")}}
-        if kind == 12:
-            return [{"$set": {pick("abck"): self.expression()}}, {"$unset": pick("bh")}]
-        return {"$set": {path(): self.scalar()}, "$unset": {"k": 1}}
-
-    def request(self):
-        """A request, to be asked of every collection."""
-        pick = self.random.choice
-        kind = self.random.random()
-        collation = COLLATION if self.one_in(8) else None
-        if kind < 0.34:
-            find = {"kind": "find", "filter": self.filter(), "collation": collation}
-            if self.one_in(2):
-                find["sort"] = self.sort()
-                if self.one_in(2):
-                    find |= {"skip": self.random.randrange(4), "limit": 1 + self.random.randrange(9)}
-            elif self.one_in(3):
-                find["sort"] = self.sort(is_total=False)
-            if self.one_in(2):
-                find["projection"] = self.projection()
-            return find | {"hints": pick(["", "", "index", "natural"])}
-        if kind < 0.42:
-            return {"kind": "count", "filter": self.filter(), "collation": collation,
-                    "skip": pick([0, 0, 2]), "limit": pick([0, 0, 5])}
-        if kind < 0.48:
-            return {"kind": "distinct", "key": pick(PATHS), "filter": self.filter(), "collation": collation}
-        if kind < 0.66:
-            stages, is_ordered = self.pipeline()
-            return {"kind": "aggregate", "stages": stages, "is_ordered": is_ordered, "collation": collation}
-        if kind < 0.76:
-            return {"kind": "update", "filter": self.filter(), "update": self.update(), "multi": True}
-        if kind < 0.82:
-            return {"kind": "modify", "filter": self.filter(), "sort": self.sort(), "update": self.update(),
-                    "new": pick([True, False])}
-        if kind < 0.86:
-            return {"kind": "delete", "filter": {"$and": [self.filter(), {"u": {"$mod": [3, 0]}}]}}
-        if kind < 0.95:
-            return {"kind": "insert", "document": self.document()}
-        return {"kind": pick(["checkpoint", "commit", "commit"])}
+# The indexes that a time series takes, too.
+OF_SERIES = {"none", "a", "a_down", "b", "a_b", "c_a", "dotted", "array", "position", "partial"}
+# Of groups that a collation makes, any may be told.
+GROUPING = ("$group", "$facet")
 
 
 class Case:
@@ -353,8 +76,9 @@ class Case:
         documents = [draw.document() for _ in range(draw.random.randrange(DOCUMENTS_MAX))]
         places = []
         for name, *_ in draw.random.sample(INDEXES, 12):
-            places.append({"index": name, "large": draw.one_in(4), "branch": draw.one_in(4),
-                           "late": draw.one_in(3)})
+            is_series = draw.has_times and name in OF_SERIES and draw.one_in(2)
+            places.append({"index": name, "large": not is_series and draw.one_in(4), "branch": draw.one_in(4),
+                           "late": draw.one_in(3), "view": draw.one_in(5), "series": is_series})
         requests = [draw.request() for _ in range(REQUESTS)]
         if not draw.one_in(4):
             return Case(documents, places, requests)
@@ -417,6 +141,12 @@ class Table:
                                             codec_options=CodecOptions(tz_aware=False))
         self.collection = self.database[f"c{number}_{name}"]
         self.is_gone = False
+        self.read_name = self.collection.name
+        if place.get("view"):
+            self.read_name += "_view"
+            options = {"collation": collation} if collation else {}
+            self.database.command({"create": self.read_name, "viewOn": self.collection.name, "pipeline": [],
+                                   **options})
 
     def stored(self, document):
         """A document as it is stored: with much beside it, if this collection's are large."""
@@ -429,7 +159,9 @@ class Table:
         """Puts in these documents, for what was there; without, where the index refuses them."""
         self.collection.drop()
         options = {"collation": self.collation} if self.collation else {}
-        self.database.create_collection(self.collection.name, **options)
+        if self.place.get("series"):
+            options["timeseries"] = {"timeField": "at", "metaField": "m"}
+        self.database.command({"create": self.collection.name, **options})
         try:
             if not self.place["late"]:
                 self.index()
@@ -451,7 +183,9 @@ class Table:
 
     def hint(self, hints):
         if hints == "natural":
-            return {"$natural": 1}
+            return None if self.place.get("series") else {"$natural": 1}
+        if self.place.get("view"):
+            return None
         return self.place["index"] if hints == "index" and self.key and self.is_whole else None
 
     def all(self):
@@ -460,6 +194,19 @@ class Table:
     @staticmethod
     def bare(document):
         return {name: value for name, value in document.items() if name != "pad"}
+
+    def takes(self, request):
+        """Whether the collection may be asked it."""
+        if self.place.get("view") and request.get("collation"):
+            return False
+        return not (self.place.get("series") and request["kind"] in ("update", "modify"))
+
+    def check(self):
+        """What is wrong with the indexes, if anything."""
+        if self.place.get("series"):
+            return None
+        checked = self.database.command({"validate": self.collection.name})
+        return None if checked["valid"] else checked["errors"]
 
     def ask(self, request):
         """What the collection answers, in a form that can be compared: (code, answer)."""
@@ -477,26 +224,33 @@ class Table:
         assert reply["cursor"]["id"] == 0, "one batch has all"
         return [self.bare(document) for document in reply["cursor"]["firstBatch"]]
 
+    def expected(self, request, answer):
+        """The plain collection's answer, as this one gives it: a time series' fields may stand in another order."""
+        if not self.place.get("series") or request["kind"] != "find" or answer[0]:
+            return answer
+        rows = [bson.encode(by_name(bson.decode(row))) for row in answer[1]]
+        return 0, rows if "_id" in request.get("sort", {}) else sorted(rows)
+
     def find(self, request):
-        command = {"find": self.collection.name, "filter": request["filter"], "batchSize": 100_000}
+        command = {"find": self.read_name, "filter": request["filter"], "batchSize": 100_000}
         for name in ("sort", "skip", "limit", "projection"):
             if name in request:
                 command[name] = request[name]
         if hint := self.hint(request["hints"]):
             command["hint"] = hint
         rows = self.rows(command, request)
-        if "projection" in request:
+        if "projection" in request or self.place.get("series"):
             rows = [by_name(row) for row in rows]
         rows = [bson.encode(row) for row in rows]
         return rows if "_id" in request.get("sort", {}) else sorted(rows)
 
     def count(self, request):
-        command = {"count": self.collection.name, "query": request["filter"]}
+        command = {"count": self.read_name, "query": request["filter"]}
         command |= {name: request[name] for name in ("skip", "limit") if request[name]}
         return self.command(command, request)["n"]
 
     def distinct(self, request):
-        command = {"distinct": self.collection.name, "key": request["key"], "query": request["filter"]}
+        command = {"distinct": self.read_name, "key": request["key"], "query": request["filter"]}
         values = self.command(command, request)["values"]
         if request.get("collation") or self.collation:
             # Of those that are equal any may be told.
@@ -504,18 +258,18 @@ class Table:
         return sorted(repr(canonical(value)) for value in values)
 
     def aggregate(self, request):
-        stages = [
-            {"$lookup": {**stage["$lookup"], "from": self.collection.name}} if "$lookup" in stage else stage
-            for stage in request["stages"]
-        ]
-        if (request.get("collation") or self.collation) and any("$group" in stage for stage in stages):
+        stages = named(request["stages"], self.read_name)
+        if (request.get("collation") or self.collation) and any(name in GROUPING for stage in stages for name in stage):
             return None
-        command = {"aggregate": self.collection.name, "pipeline": stages, "cursor": {"batchSize": 100_000}}
+        command = {"aggregate": self.read_name, "pipeline": stages, "cursor": {"batchSize": 100_000}}
         rows = [equals(by_name(row)) for row in self.rows(command, request)]
         return rows if request["is_ordered"] else sorted(rows, key=repr)
 
     def update(self, request):
-        statement = {"q": request["filter"], "u": request["update"], "multi": True}
+        statement = {name: request[name] for name in ("q", "u", "multi", "upsert", "sort", "arrayFilters")
+                     if name in request}
+        if request.get("replaces"):
+            statement["u"] = {name: value for name, value in request["u"].items() if name != "_id"}
         return self.wrote({"update": self.collection.name, "updates": [statement]})
 
     def delete(self, request):
@@ -540,6 +294,15 @@ class Table:
 WRITES = {"update", "delete", "insert", "modify"}
 
 
+def named(value, name):
+    """A part of a pipeline, with the collection's name where "SELF" stands."""
+    if isinstance(value, dict):
+        return {key: named(inner, name) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [named(inner, name) for inner in value]
+    return name if value == "SELF" and isinstance(value, str) else value
+
+
 class Runner:
     """Runs cases against a server."""
 
@@ -548,6 +311,7 @@ class Runner:
         self.number = 0
         self.lock = threading.Lock()
         self.asked = 0
+        self.coverage = Coverage()
 
     def database(self):
         with self.lock:
@@ -570,45 +334,61 @@ class Runner:
             self.client.drop_database(name)
 
     def run_on(self, case, name):
-        places = [{"index": "none", "large": False, "branch": False, "late": False}] + case.places
+        places = [dict.fromkeys(("large", "branch", "late", "view", "series"), False) | {"index": "none"}]
+        places += case.places
         tables = [Table(self.client, name, number, place, case.collation) for number, place in enumerate(places)]
         plain, others = tables[0], tables[1:]
         for table in tables:
             table.fill(case.documents)
+        state = "in memory"
         for number, request in enumerate(case.requests):
             if request["kind"] == "checkpoint":
                 self.client.admin.command({"fsync": 1})
+                state = "after a checkpoint"
             elif request["kind"] == "commit":
                 for database in (name, f"{name}@side"):
                     self.client[database].command({"frondCommit": 1, "message": f"{number}", "allowEmpty": True})
+                state = "after a commit"
             else:
-                self.compare(plain, [table for table in others if not table.is_gone], number, request)
+                self.compare(plain, [table for table in others if not table.is_gone], (number, state), request)
 
-    def compare(self, plain, others, number, request):
+    def compare(self, plain, others, at, request):
+        number, state = at
         asked = {**request, "hints": "natural"} if "hints" in request else request
         expected = plain.ask(asked)
         is_write = request["kind"] in WRITES
-        answers = [(table, table.ask(request)) for table in others]
-        self.asked += 1 + len(others)
+        answers = [(table, table.ask(request)) for table in others if table.takes(request)]
+        with self.lock:
+            self.asked += 1 + len(answers)
+            for table, _ in answers:
+                self.coverage.note(request, table.place, state)
         refilled = expected[0] != 0 or any(answer[0] in OF_INDEXES for _, answer in answers)
         for table, answer in answers:
-            is_right = answer == expected or is_write and answer[0] in OF_INDEXES
+            wanted = table.expected(request, expected)
+            is_right = answer == wanted or is_write and answer[0] in OF_INDEXES
             if not is_right or answer[0] in DEFECTS:
                 self.fail(number, request, table, expected, answer)
         if not is_write:
             return
         documents = plain.all()
         for table in others:
-            if refilled:
+            if wrong := table.check():
+                self.fail(number, request, table, "an index of its documents' entries", wrong)
+            if refilled or not table.takes(request):
                 table.fill(documents)
                 continue
-            if list(map(bson.encode, stored := table.all())) != list(map(bson.encode, documents)):
+            if self.bytes(table, stored := table.all()) != self.bytes(table, documents):
                 self.fail(number, request, table, documents, stored)
+
+    @staticmethod
+    def bytes(table, documents):
+        """Documents, to be compared; the fields of a time series' may stand in another order."""
+        return [bson.encode(by_name(one) if table.place.get("series") else one) for one in documents]
 
     def fail(self, number, request, table, expected, found):
         explained = ""
         if request["kind"] == "find":
-            command = {"find": table.collection.name, "filter": request["filter"]}
+            command = {"find": table.read_name, "filter": request["filter"]}
             command |= {name: request[name] for name in ("sort", "projection", "skip", "limit") if name in request}
             plan = table.database.command({"explain": command, "verbosity": "queryPlanner"})
             explained = f"\n  plan {plan['queryPlanner']['winningPlan']}"
@@ -656,7 +436,7 @@ def minimised(runner, case):
                         at += step
                 step //= 2
         for place, document in enumerate(case.documents):
-            for name in [name for name in document if name not in ("_id", "u")]:
+            for name in [name for name in document if name not in ("_id", "u", "at")]:
                 less = {key: value for key, value in case.documents[place].items() if key != name}
                 documents = [*case.documents[:place], less, *case.documents[place + 1:]]
                 smaller = Case(documents, case.places, case.requests, case.collation)
@@ -707,6 +487,7 @@ def main():
         for thread in threads:
             thread.join()
         print(f"  {cases[0]} cases, {runner.asked} requests, failed: {failures or 'none'}")
+        print(runner.coverage.told([name for name, *_ in INDEXES], OF_SERIES))
         return 1 if failures or server.poll() is not None else 0
     finally:
         server.kill()
