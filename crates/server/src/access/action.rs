@@ -28,10 +28,15 @@ macro_rules! actions {
 
 actions! {
     AddShard "addShard"
+    AdvanceClusterTime "advanceClusterTime"
+    AllCollectionStats "allCollectionStats"
+    Analyze "analyze"
+    AnalyzeShardKey "analyzeShardKey"
     AnyAction "anyAction"
     AppendOplogNote "appendOplogNote"
     ApplicationMessage "applicationMessage"
     ApplyOps "applyOps"
+    AuditConfigure "auditConfigure"
     AuthSchemaUpgrade "authSchemaUpgrade"
     BypassDefaultMaxTimeMS "bypassDefaultMaxTimeMS"
     BypassDocumentValidation "bypassDocumentValidation"
@@ -44,6 +49,7 @@ actions! {
     CheckFreeMonitoringStatus "checkFreeMonitoringStatus"
     CheckMetadataConsistency "checkMetadataConsistency"
     CleanupOrphaned "cleanupOrphaned"
+    CleanupStructuredEncryptionData "cleanupStructuredEncryptionData"
     ClearJumboFlag "clearJumboFlag"
     CloseAllDatabases "closeAllDatabases"
     CollMod "collMod"
@@ -54,6 +60,7 @@ actions! {
     Commit "commit"
     Compact "compact"
     CompactStructuredEncryptionData "compactStructuredEncryptionData"
+    ConfigureQueryAnalyzer "configureQueryAnalyzer"
     ConnPoolStats "connPoolStats"
     ConnPoolSync "connPoolSync"
     ConvertToCapped "convertToCapped"
@@ -61,7 +68,9 @@ actions! {
     CreateCollection "createCollection"
     CreateIndex "createIndex"
     CreateRole "createRole"
+    CreateSearchIndexes "createSearchIndexes"
     CreateUser "createUser"
+    DbCheck "dbCheck"
     DbHash "dbHash"
     DbStats "dbStats"
     DropCollection "dropCollection"
@@ -69,15 +78,20 @@ actions! {
     DropDatabase "dropDatabase"
     DropIndex "dropIndex"
     DropRole "dropRole"
+    DropSearchIndex "dropSearchIndex"
     DropUser "dropUser"
+    Emptycapped "emptycapped"
     EnableProfiler "enableProfiler"
     EnableSharding "enableSharding"
     /// `frondErase`.
     Erase "erase"
+    ExportCollection "exportCollection"
     Find "find"
     FlushRouterConfig "flushRouterConfig"
     ForceUUID "forceUUID"
     Fsync "fsync"
+    FsyncUnlock "fsyncUnlock"
+    GetChangeStreamState "getChangeStreamState"
     GetClusterParameter "getClusterParameter"
     GetCmdLineOpts "getCmdLineOpts"
     GetDatabaseVersion "getDatabaseVersion"
@@ -89,18 +103,24 @@ actions! {
     GrantRole "grantRole"
     HostInfo "hostInfo"
     Impersonate "impersonate"
+    ImportCollection "importCollection"
     IndexStats "indexStats"
     Inprog "inprog"
     Insert "insert"
     Internal "internal"
     InvalidateUserCache "invalidateUserCache"
+    IssueDirectShardOperations "issueDirectShardOperations"
     KillAnyCursor "killAnyCursor"
     KillAnySession "killAnySession"
     KillCursors "killCursors"
     Killop "killop"
+    ListCachedAndActiveUsers "listCachedAndActiveUsers"
     ListCollections "listCollections"
+    ListCursors "listCursors"
     ListDatabases "listDatabases"
     ListIndexes "listIndexes"
+    ListSampledQueries "listSampledQueries"
+    ListSearchIndexes "listSearchIndexes"
     ListSessions "listSessions"
     ListShards "listShards"
     LogRotate "logRotate"
@@ -109,12 +129,18 @@ actions! {
     /// `frondMerge` and its relatives: pick, revert, rebase, resolving conflicts.
     Merge "merge"
     MoveChunk "moveChunk"
+    MoveCollection "moveCollection"
     Netstat "netstat"
+    OidReset "oidReset"
+    OidcListKeys "oidcListKeys"
+    OidcRefreshKeys "oidcRefreshKeys"
+    OperationMetrics "operationMetrics"
     PlanCacheIndexFilter "planCacheIndexFilter"
     PlanCacheRead "planCacheRead"
     PlanCacheWrite "planCacheWrite"
     QuerySettings "querySettings"
     QueryStatsRead "queryStatsRead"
+    QueryStatsReadTransformed "queryStatsReadTransformed"
     ReIndex "reIndex"
     /// Reading commits by their ids, by tags, or where remotes' branches were.
     ReadVersions "readVersions"
@@ -123,6 +149,7 @@ actions! {
     RemoveShard "removeShard"
     RenameCollection "renameCollection"
     RenameCollectionSameDB "renameCollectionSameDB"
+    RepairDatabase "repairDatabase"
     ReplSetConfigure "replSetConfigure"
     ReplSetGetConfig "replSetGetConfig"
     ReplSetGetStatus "replSetGetStatus"
@@ -135,8 +162,11 @@ actions! {
     Resync "resync"
     RevokeRole "revokeRole"
     RotateCertificates "rotateCertificates"
+    RunAsLessPrivilegedUser "runAsLessPrivilegedUser"
+    RunTenantMigration "runTenantMigration"
     ServerStatus "serverStatus"
     SetAuthenticationRestriction "setAuthenticationRestriction"
+    SetChangeStreamState "setChangeStreamState"
     /// `frondClock`.
     SetClock "setClock"
     SetClusterParameter "setClusterParameter"
@@ -147,6 +177,7 @@ actions! {
     /// `frondPolicy`, and shortening the reflog.
     SetPolicy "setPolicy"
     SetUserWriteBlockMode "setUserWriteBlockMode"
+    ShardedDataDistribution "shardedDataDistribution"
     ShardingState "shardingState"
     Shutdown "shutdown"
     SplitChunk "splitChunk"
@@ -156,10 +187,15 @@ actions! {
     Tag "tag"
     Top "top"
     Touch "touch"
+    TrafficRecord "trafficRecord"
+    TransitionFromDedicatedConfigServer "transitionFromDedicatedConfigServer"
+    TransitionToDedicatedConfigServer "transitionToDedicatedConfigServer"
     Unlock "unlock"
     Update "update"
+    UpdateSearchIndex "updateSearchIndex"
     /// `frondRemote`, `frondClone`, `frondFetch`, `frondPull`, `frondPush`.
     UseRemotes "useRemotes"
+    UseTenant "useTenant"
     UseUUID "useUUID"
     Validate "validate"
     ViewRole "viewRole"
@@ -168,9 +204,10 @@ actions! {
 
 /// A set of actions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct ActionSet(u128);
+pub struct ActionSet([u128; WORDS]);
 
-const _: () = assert!(Action::ALL.len() <= u128::BITS as usize);
+const WORDS: usize = 2;
+const _: () = assert!(Action::ALL.len() <= WORDS * u128::BITS as usize);
 
 impl Action {
     /// The action of this name.
@@ -183,9 +220,10 @@ impl Action {
 impl ActionSet {
     /// A set of these.
     pub const fn of(actions: &[Action]) -> ActionSet {
-        let (mut bits, mut position) = (0, 0);
+        let (mut bits, mut position) = ([0; WORDS], 0);
         while position < actions.len() {
-            bits |= 1 << actions[position] as u32;
+            let (word, bit) = place_of(actions[position]);
+            bits[word] |= bit;
             position += 1;
         }
         ActionSet(bits)
@@ -198,17 +236,17 @@ impl ActionSet {
 
     /// The actions of both.
     pub fn union(self, other: ActionSet) -> ActionSet {
-        ActionSet(self.0 | other.0)
+        ActionSet(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
     /// The actions that are in this one and not in `other`.
     pub fn without(self, other: ActionSet) -> ActionSet {
-        ActionSet(self.0 & !other.0)
+        ActionSet(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
     /// Whether there are none.
     pub fn is_empty(self) -> bool {
-        self.0 == 0
+        self.0 == [0; WORDS]
     }
 
     /// The actions, by name.
@@ -217,8 +255,15 @@ impl ActionSet {
     }
 
     fn has(self, action: Action) -> bool {
-        self.0 & (1 << action as u32) != 0
+        let (word, bit) = place_of(action);
+        self.0[word] & bit != 0
     }
+}
+
+/// In which word an action's bit lies, and which it is.
+const fn place_of(action: Action) -> (usize, u128) {
+    let position = action as u32;
+    ((position / u128::BITS) as usize, 1 << (position % u128::BITS))
 }
 
 #[cfg(test)]

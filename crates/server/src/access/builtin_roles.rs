@@ -1,5 +1,5 @@
-//! The roles that are always there, by MongoDB's names and with what MongoDB lets them do. What
-//! Frond adds, versions of data, is distributed so:
+//! The roles that are always there: MongoDB's, each with what MongoDB 8.0 lets it do, action by
+//! action ([`ROLES`]), and what Frond adds to them ([`ADDED`]), versions of data:
 //!
 //! - who reads a database reads all its versions: `read` has `readVersions`;
 //! - who writes it makes versions: `readWrite` commits, tags, merges;
@@ -7,218 +7,255 @@
 //!   sets policies;
 //! - who owns it may erase: `dbOwner`;
 //! - what reaches other machines, or all databases, is the cluster's: `clusterAdmin`.
+//!
+//! MongoDB names the buckets of time series apart; here they are collections like others
+//! ([`super::Grants`]).
 
+mod actions;
+
+use self::actions::*;
 use super::Action::*;
 use super::{Action, EXTERNAL, Privilege, Resource, RoleName};
 
-const READ: &[Action] = &[
-    ChangeStream,
-    CollStats,
-    DbHash,
-    DbStats,
-    Find,
-    KillCursors,
-    ListCollections,
-    ListIndexes,
-    PlanCacheRead,
-    ReadVersions,
+/// On what a role lets a user do something.
+#[derive(Clone, Copy)]
+enum On {
+    /// Everything.
+    Any,
+    /// The server.
+    Cluster,
+    /// All databases but `local` and `config`, and all their collections but `system.*`.
+    Normal,
+    /// The role's own database.
+    Own,
+    /// A collection of the role's own database.
+    OwnCollection(&'static str),
+    /// A database.
+    Database(&'static str),
+    /// A collection of every database.
+    Collection(&'static str),
+    /// A collection of a database.
+    Exact(&'static str, &'static str),
+}
+
+use On::{Any, Cluster, Collection, Database, Exact, Normal, Own, OwnCollection};
+
+/// A role.
+struct Builtin {
+    name: &'static str,
+    /// Whether it is one of `admin` alone; others are of every database.
+    is_of_admin: bool,
+    /// The roles that it includes: of its own database, or of that which is named.
+    included: &'static [(&'static str, Option<&'static str>)],
+    privileges: &'static [(On, &'static [Action])],
+}
+
+const fn of_database(
+    name: &'static str,
+    privileges: &'static [(On, &'static [Action])],
+) -> Builtin {
+    Builtin { name, is_of_admin: false, included: &[], privileges }
+}
+
+const fn of_admin(name: &'static str, privileges: &'static [(On, &'static [Action])]) -> Builtin {
+    Builtin { name, is_of_admin: true, included: &[], privileges }
+}
+
+impl Builtin {
+    const fn with(self, included: &'static [(&'static str, Option<&'static str>)]) -> Builtin {
+        Builtin { included, ..self }
+    }
+}
+
+/// All of them, sorted.
+const ROLES: &[Builtin] = &[
+    of_admin(
+        "backup",
+        &[
+            (Any, &[CollStats, ListCollections, ListIndexes, ListSearchIndexes]),
+            (
+                Cluster,
+                &[
+                    AppendOplogNote,
+                    GetParameter,
+                    ListDatabases,
+                    ServerStatus,
+                    SetUserWriteBlockMode,
+                    UseUUID,
+                ],
+            ),
+            (Normal, &[Find]),
+            (Database("config"), &[Find]),
+            (Database("local"), &[Find]),
+            (Collection("system.js"), &[Find]),
+            (Collection("system.profile"), &[Find]),
+            (Collection("system.users"), &[Find]),
+            (Exact("admin", "system.backup_users"), &[Find]),
+            (Exact("admin", "system.roles"), &[Find]),
+            (Exact("admin", "system.version"), &[Find]),
+            (Exact("config", "settings"), &[Find, Insert, Update]),
+        ],
+    ),
+    of_admin(
+        "clusterAdmin",
+        &[(Normal, &[DropDatabase]), (Any, &[ExportCollection, ImportCollection])],
+    )
+    .with(&[("clusterMonitor", None), ("hostManager", None), ("clusterManager", None)]),
+    of_admin(
+        "clusterManager",
+        &[
+            (Cluster, CLUSTER_MANAGER),
+            (Any, &[DbCheck]),
+            (Normal, MANAGE_SHARDS),
+            (Database("config"), MANAGE_SHARDS),
+            (Database("config"), CHANGE),
+            (Database("local"), MANAGE_SHARDS),
+            (Database("local"), CHANGE),
+            (Exact("local", "system.healthlog"), READ),
+            (Exact("local", "system.replset"), READ),
+        ],
+    )
+    .with(&[("read", Some("config"))]),
+    of_admin(
+        "clusterMonitor",
+        &[
+            (Cluster, CLUSTER_MONITOR),
+            (Normal, MONITOR),
+            (Database("config"), MONITOR),
+            (Database("local"), MONITOR),
+            (Collection("system.profile"), &[Find]),
+            (Exact("config", "system.sessions"), MONITOR),
+            (Exact("local", "system.replset"), &[Find]),
+        ],
+    )
+    .with(&[("read", Some("config")), ("read", Some("local"))]),
+    of_database(
+        "dbAdmin",
+        &[
+            (Own, DB_ADMIN),
+            (OwnCollection("system.profile"), READ),
+            (OwnCollection("system.profile"), PROFILE_ADMIN),
+        ],
+    ),
+    of_admin(
+        "dbAdminAnyDatabase",
+        &[
+            (Cluster, &[ApplyOps, ListDatabases]),
+            (Normal, DB_ADMIN),
+            (Collection("system.profile"), READ),
+            (Collection("system.profile"), PROFILE_ADMIN),
+        ],
+    ),
+    of_database("dbOwner", &[]).with(&[
+        ("readWrite", None),
+        ("dbAdmin", None),
+        ("userAdmin", None),
+    ]),
+    of_admin("directShardOperations", &[(Cluster, &[IssueDirectShardOperations])]),
+    of_database("enableSharding", &[(Normal, ENABLE_SHARDING)]),
+    of_admin("hostManager", &[(Cluster, HOST_MANAGER), (Normal, &[KillCursors])]),
+    of_database("read", &[(Own, READ), (OwnCollection("system.js"), READ)]),
+    of_admin(
+        "readAnyDatabase",
+        &[(Cluster, &[ListDatabases]), (Normal, READ), (Collection("system.js"), READ)],
+    ),
+    of_database("readWrite", &[(Own, WRITE), (OwnCollection("system.js"), WRITE)])
+        .with(&[("read", None)]),
+    of_admin("readWriteAnyDatabase", &[(Normal, WRITE), (Collection("system.js"), WRITE)])
+        .with(&[("readAnyDatabase", None)]),
+    of_admin(
+        "restore",
+        &[
+            (
+                Cluster,
+                &[
+                    ApplyOps,
+                    BypassWriteBlockingMode,
+                    ForceUUID,
+                    GetParameter,
+                    SetUserWriteBlockMode,
+                    UseUUID,
+                ],
+            ),
+            (Any, &[ListCollections]),
+            (Normal, RESTORE),
+            (Normal, USER_ADMIN),
+            (Database("config"), RESTORE),
+            (Database("local"), RESTORE),
+            (Collection("system.js"), RESTORE),
+            (Collection("system.users"), RESTORE),
+            (Collection("system.users"), &[Find, Remove, Update]),
+            (Exact("admin", "system.backup_users"), RESTORE),
+            (Exact("admin", "system.roles"), &[CreateIndex]),
+            (Exact("admin", "system.version"), RESTORE),
+            (Exact("admin", "system.version"), &[Find]),
+            // In which mongorestore brings users and roles.
+            (Exact("admin", "temproles"), &[Find]),
+            (Exact("admin", "tempusers"), &[Find]),
+            (Exact("local", "system.replset"), RESTORE),
+        ],
+    ),
+    of_admin(
+        "root",
+        &[
+            (Any, &[Validate]),
+            (Cluster, &[UseTenant]),
+            (Exact("config", "system.change_collection"), &[Find, Insert, Remove, Update]),
+            (Exact("config", "system.preimages"), &[Find, Remove]),
+        ],
+    )
+    .with(&[
+        ("clusterAdmin", None),
+        ("userAdminAnyDatabase", None),
+        ("dbAdminAnyDatabase", None),
+        ("readWriteAnyDatabase", None),
+        ("backup", None),
+        ("restore", None),
+        ("directShardOperations", None),
+    ]),
+    of_database("userAdmin", &[(Own, USER_ADMIN)]),
+    of_admin(
+        "userAdminAnyDatabase",
+        &[
+            (Cluster, &[AuthSchemaUpgrade, InvalidateUserCache, ListDatabases, ViewUser]),
+            (Normal, USER_ADMIN),
+            (Normal, &[ListCachedAndActiveUsers]),
+            (Database("config"), USER_ADMIN),
+            (Database("local"), USER_ADMIN),
+            (Collection("system.users"), READ),
+            (Exact("admin", "system.backup_users"), READ),
+            (Exact("admin", "system.roles"), READ),
+            (Exact("admin", "system.roles"), INDEXES),
+            (Exact("admin", "system.users"), READ),
+            (Exact("admin", "system.users"), INDEXES),
+            (Exact("admin", "system.version"), READ),
+        ],
+    ),
 ];
 
-const WRITE: &[Action] = &[
-    Commit,
-    ConvertToCapped,
-    CreateCollection,
-    CreateIndex,
-    DropCollection,
-    DropIndex,
-    Insert,
-    Merge,
-    Remove,
-    RenameCollectionSameDB,
-    Tag,
-    Update,
-];
-
-const DB_ADMIN: &[Action] = &[
-    BypassDocumentValidation,
-    CollMod,
-    CollStats,
-    Compact,
-    ConvertToCapped,
-    CreateCollection,
-    CreateIndex,
-    DbStats,
-    DropCollection,
-    DropDatabase,
-    DropIndex,
-    EnableProfiler,
-    ListCollections,
-    ListIndexes,
-    ManageBranches,
-    PlanCacheIndexFilter,
-    PlanCacheRead,
-    PlanCacheWrite,
-    ReIndex,
-    RenameCollectionSameDB,
-    ResetBranch,
-    SetPolicy,
-    StorageDetails,
-    Validate,
-];
-
-/// What `dbAdmin` may do with `system.profile`.
-const PROFILE_ADMIN: &[Action] = &[
-    ChangeStream,
-    CollStats,
-    ConvertToCapped,
-    CreateCollection,
-    DbHash,
-    DbStats,
-    DropCollection,
-    Find,
-    KillCursors,
-    ListCollections,
-    ListIndexes,
-    PlanCacheRead,
-];
-
-const USER_ADMIN: &[Action] = &[
-    ChangeCustomData,
-    ChangePassword,
-    CreateRole,
-    CreateUser,
-    DropRole,
-    DropUser,
-    GrantRole,
-    RevokeRole,
-    SetAuthenticationRestriction,
-    ViewRole,
-    ViewUser,
-];
-
-const CLUSTER_MONITOR: &[Action] = &[
-    CheckFreeMonitoringStatus,
-    ConnPoolStats,
-    GetClusterParameter,
-    GetCmdLineOpts,
-    GetDefaultRWConcern,
-    GetLog,
-    GetParameter,
-    GetShardMap,
-    HostInfo,
-    Inprog,
-    ListDatabases,
-    ListSessions,
-    ListShards,
-    Netstat,
-    ReplSetGetConfig,
-    ReplSetGetStatus,
-    ServerStatus,
-    SetFreeMonitoring,
-    ShardingState,
-    Top,
-];
-
-const MONITOR_DATABASES: &[Action] =
-    &[CollStats, DbStats, GetDatabaseVersion, GetShardVersion, IndexStats, UseUUID];
-
-const CLUSTER_MANAGER: &[Action] = &[
-    AddShard,
-    AppendOplogNote,
-    ApplicationMessage,
-    AuthSchemaUpgrade,
-    CleanupOrphaned,
-    FlushRouterConfig,
-    GetClusterParameter,
-    GetDefaultRWConcern,
-    ListSessions,
-    ListShards,
-    RemoveShard,
-    ReplSetConfigure,
-    ReplSetGetConfig,
-    ReplSetGetStatus,
-    ReplSetResizeOplog,
-    ReplSetStateChange,
-    Resync,
-    SetClusterParameter,
-    SetDefaultRWConcern,
-    SetFeatureCompatibilityVersion,
-    SetFreeMonitoring,
-];
-
-const MANAGE_DATABASES: &[Action] = &[
-    ClearJumboFlag,
-    EnableSharding,
-    MoveChunk,
-    RefineCollectionShardKey,
-    ReshardCollection,
-    SplitChunk,
-    SplitVector,
-];
-
-const HOST_MANAGER: &[Action] = &[
-    ApplicationMessage,
-    CloseAllDatabases,
-    ConnPoolSync,
-    DropConnections,
-    FlushRouterConfig,
-    Fsync,
-    GetDefaultRWConcern,
-    InvalidateUserCache,
-    KillAnyCursor,
-    KillAnySession,
-    Killop,
-    LogRotate,
-    ReplSetResizeOplog,
-    Resync,
-    RotateCertificates,
-    SetDefaultRWConcern,
-    SetParameter,
-    SetUserWriteBlockMode,
-    Shutdown,
-    Touch,
-    Unlock,
-];
-
-/// What `clusterAdmin` may do beside what it has of other roles.
-const CLUSTER_ADMIN: &[Action] = &[CollectGarbage, QuerySettings, SetClock, UseRemotes];
-
-const RESTORE_DATABASES: &[Action] = &[
-    BypassDocumentValidation,
-    CollMod,
-    ConvertToCapped,
-    CreateCollection,
-    CreateIndex,
-    DropCollection,
-    Insert,
-];
-
-/// Names of collections that tell of users.
-const SYSTEM_USERS: [&str; 3] = ["system.roles", "system.users", "system.version"];
-
-/// Roles of every database.
-pub const OF_DATABASES: &[&str] = &["dbAdmin", "dbOwner", "read", "readWrite", "userAdmin"];
-
-/// Roles of `admin` alone.
-pub const OF_ADMIN: &[&str] = &[
-    "backup",
-    "clusterAdmin",
-    "clusterManager",
-    "clusterMonitor",
-    "dbAdminAnyDatabase",
-    "hostManager",
-    "readAnyDatabase",
-    "readWriteAnyDatabase",
-    "restore",
-    "root",
-    "userAdminAnyDatabase",
+/// What Frond adds to roles, to some more than once.
+const ADDED: &[(&str, On, &[Action])] = &[
+    ("backup", Normal, &[ReadVersions]),
+    ("backup", Database("config"), &[ReadVersions]),
+    ("backup", Database("local"), &[ReadVersions]),
+    // `frond backup --uri` asks by which options it finds the server's remotes.
+    ("backup", Cluster, &[GetCmdLineOpts]),
+    ("clusterAdmin", Cluster, &[CollectGarbage, SetClock, UseRemotes]),
+    ("dbAdmin", Own, MOVE_BRANCHES),
+    ("dbAdminAnyDatabase", Normal, MOVE_BRANCHES),
+    ("dbOwner", Own, &[Erase]),
+    ("read", Own, &[ReadVersions]),
+    ("readAnyDatabase", Normal, &[ReadVersions]),
+    ("readWrite", Own, MAKE_VERSIONS),
+    ("readWriteAnyDatabase", Normal, MAKE_VERSIONS),
+    ("root", Normal, &[Erase]),
 ];
 
 /// The names of the built-in roles of a database; `$external` holds no data, and has none.
 pub fn names(database: &str) -> impl Iterator<Item = &'static str> {
-    let of_database = if database == EXTERNAL { &[] } else { OF_DATABASES };
-    let of_admin = if database == "admin" { OF_ADMIN } else { &[] };
-    of_database.iter().chain(of_admin).copied()
+    let (has_any, is_admin) = (database != EXTERNAL, database == "admin");
+    let roles = ROLES.iter().filter(move |role| has_any && (is_admin || !role.is_of_admin));
+    roles.map(|role| role.name)
 }
 
 /// Whether a role is built in.
@@ -236,133 +273,81 @@ pub fn privileges(role: &RoleName) -> Option<Vec<Privilege>> {
     Some(privileges)
 }
 
-/// Adds what a role lets a user do. The roles for all databases are those of one, for the database
-/// without a name.
-fn add_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
-    if let Some(of_one) = role.strip_suffix("AnyDatabase") {
-        add_role(privileges, of_one, "");
-        add(privileges, Resource::Cluster, &[ListDatabases]);
-        if of_one == "userAdmin" {
-            add(privileges, Resource::Cluster, &[AuthSchemaUpgrade, InvalidateUserCache]);
-            for name in SYSTEM_USERS {
-                let resource = Resource::namespace("admin", name);
-                add(privileges, resource, &[CollStats, DbHash, DbStats, Find, ListIndexes]);
-            }
+/// Adds what a role lets a user do, and what those do that it includes.
+fn add_role(privileges: &mut Vec<Privilege>, name: &str, database: &str) {
+    for role in ROLES.iter().filter(|role| role.name == name) {
+        for (included, of) in role.included {
+            add_role(privileges, included, of.unwrap_or(database));
         }
-        return;
+        for (on, actions) in role.privileges {
+            super::privilege::add(privileges, Privilege::new(on.resource(database), actions));
+        }
     }
-    let all = || Resource::namespace(database, "");
-    match role {
-        "read" => add(privileges, all(), READ),
-        "readWrite" => {
-            add_role(privileges, "read", database);
-            add(privileges, all(), WRITE);
-        }
-        "dbAdmin" => {
-            add(privileges, all(), DB_ADMIN);
-            add(privileges, Resource::namespace(database, "system.profile"), PROFILE_ADMIN);
-        }
-        "userAdmin" => add(privileges, all(), USER_ADMIN),
-        "dbOwner" => {
-            for part in ["readWrite", "dbAdmin", "userAdmin"] {
-                add_role(privileges, part, database);
-            }
-            add(privileges, all(), &[Erase]);
-        }
-        _ => add_cluster_role(privileges, role, database),
+    for (_, on, actions) in ADDED.iter().filter(|(role, ..)| *role == name) {
+        super::privilege::add(privileges, Privilege::new(on.resource(database), actions));
     }
 }
 
-/// Adds what a role lets a user do that is about all databases.
-fn add_cluster_role(privileges: &mut Vec<Privilege>, role: &str, database: &str) {
-    match role {
-        "clusterMonitor" => {
-            add(privileges, Resource::Cluster, CLUSTER_MONITOR);
-            add(privileges, Resource::namespace("", ""), MONITOR_DATABASES);
-            add(privileges, Resource::namespace("", "system.profile"), &[Find]);
-            for local in ["config", "local"] {
-                add(privileges, Resource::namespace(local, ""), MONITOR_DATABASES);
-                add(privileges, Resource::namespace(local, ""), READ);
-            }
+impl On {
+    /// The resource, for a role of `own`.
+    fn resource(self, own: &str) -> Resource {
+        match self {
+            Any => Resource::Any,
+            Cluster => Resource::Cluster,
+            Normal => Resource::namespace("", ""),
+            Own => Resource::namespace(own, ""),
+            OwnCollection(collection) => Resource::namespace(own, collection),
+            Database(database) => Resource::namespace(database, ""),
+            Collection(collection) => Resource::namespace("", collection),
+            Exact(database, collection) => Resource::namespace(database, collection),
         }
-        "clusterManager" => {
-            add(privileges, Resource::Cluster, CLUSTER_MANAGER);
-            add(privileges, Resource::namespace("", ""), MANAGE_DATABASES);
-            // By what routers know which line leads which database.
-            for table in ["lines", "databases"] {
-                add(privileges, Resource::namespace("config", table), READ);
-                add(privileges, Resource::namespace("config", table), WRITE);
-            }
-        }
-        "hostManager" => {
-            add(privileges, Resource::Cluster, HOST_MANAGER);
-            add(privileges, Resource::namespace("", ""), &[KillCursors, KillAnyCursor]);
-        }
-        "clusterAdmin" => {
-            for part in ["clusterMonitor", "clusterManager", "hostManager"] {
-                add_role(privileges, part, database);
-            }
-            add(privileges, Resource::Cluster, CLUSTER_ADMIN);
-            add(privileges, Resource::namespace("", ""), &[DropDatabase]);
-        }
-        "backup" => add_backup(privileges),
-        "restore" => {
-            add(privileges, Resource::Cluster, &[GetParameter]);
-            add(privileges, all_databases(), RESTORE_DATABASES);
-            add(privileges, all_databases(), USER_ADMIN);
-            add(privileges, all_databases(), &[ListCollections, ListIndexes, CollStats]);
-            // The last two are those in which mongorestore brings users and roles.
-            for name in SYSTEM_USERS.into_iter().chain(["tempusers", "temproles"]) {
-                add(privileges, Resource::namespace("admin", name), &[Find, ListIndexes]);
-            }
-        }
-        "root" => {
-            let any = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "userAdminAnyDatabase"];
-            for part in any.into_iter().chain(["clusterAdmin", "backup", "restore"]) {
-                add_role(privileges, part, database);
-            }
-            add(privileges, all_databases(), &[Erase, Validate]);
-        }
-        _ => {}
     }
-}
-
-fn add_backup(privileges: &mut Vec<Privilege>) {
-    // `frond backup --uri` asks by which options it finds the server's remotes.
-    let cluster = &[AppendOplogNote, GetCmdLineOpts, GetParameter, ListDatabases, ServerStatus];
-    add(privileges, Resource::Cluster, cluster);
-    let read = &[CollStats, DbStats, Find, ListCollections, ListIndexes, ReadVersions];
-    add(privileges, all_databases(), read);
-    for local in ["config", "local"] {
-        add(privileges, Resource::namespace(local, ""), read);
-    }
-    for name in SYSTEM_USERS.into_iter().chain(["system.profile", "system.views"]) {
-        add(privileges, Resource::namespace("", name), &[Find, ListIndexes]);
-    }
-}
-
-fn all_databases() -> Resource {
-    Resource::namespace("", "")
-}
-
-fn add(privileges: &mut Vec<Privilege>, resource: Resource, actions: &[Action]) {
-    super::privilege::add(privileges, Privilege::new(resource, actions));
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use super::*;
 
+    /// What each role may do, as people have compared it with MongoDB's own definition.
+    const EXPECTED: &str = include_str!("builtin_roles/expected.txt");
+
     #[test]
-    fn every_builtin_role_has_privileges_where_it_belongs() {
-        for database in ["admin", "shop"] {
-            for role in names(database) {
-                let name = RoleName { role: role.to_owned(), database: database.to_owned() };
-                assert!(!privileges(&name).expect("built in").is_empty(), "{name}");
+    fn every_builtin_role_has_the_actions_that_the_table_lists() {
+        let mut found = String::new();
+        for role in ROLES {
+            let database = if role.is_of_admin { "admin" } else { "shop" };
+            let name = RoleName { role: role.name.to_owned(), database: database.to_owned() };
+            let mut all = privileges(&name).expect("built in");
+            all.sort();
+            for Privilege { resource, actions } in all {
+                let on = match resource {
+                    Resource::Any => "anything".to_owned(),
+                    Resource::Cluster => "cluster".to_owned(),
+                    Resource::Namespace { database, collection, .. } => {
+                        let name =
+                            |name: String| if name.is_empty() { "*".to_owned() } else { name };
+                        format!("{}.{}", name(database), name(collection))
+                    }
+                };
+                let actions: Vec<&str> = actions.iter().map(Action::name).collect();
+                let _ = writeln!(found, "{} {on}: {}", role.name, actions.join(" "));
             }
         }
+        assert_eq!(found, EXPECTED, "found:\n{found}");
+    }
+
+    #[test]
+    fn roles_are_where_they_belong() {
+        assert!(ROLES.is_sorted_by(|left, right| left.name < right.name));
         let elsewhere = RoleName { role: "root".to_owned(), database: "shop".to_owned() };
         assert_eq!(privileges(&elsewhere), None);
-        assert!(OF_ADMIN.is_sorted() && OF_DATABASES.is_sorted());
+        assert_eq!(names(EXTERNAL).count(), 0);
+        let of_shop: Vec<&str> = names("shop").collect();
+        assert_eq!(
+            of_shop,
+            ["dbAdmin", "dbOwner", "enableSharding", "read", "readWrite", "userAdmin"]
+        );
     }
 }

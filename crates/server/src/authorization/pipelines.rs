@@ -119,11 +119,19 @@ pub fn map_reduce(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What makes a view, or changes what it reads: `viewOn` and `pipeline`.
+/// What makes a view, or changes what it reads: `viewOn` and `pipeline`. Who can't read the view
+/// learns nothing by it, and may read nothing of what it shows: `restore` brings views so. With
+/// rights that differ by branch it may be readable on another one, and then its maker has to be
+/// able to read all of it.
 ///
 /// # Errors
 /// `Unauthorized` (13).
 pub fn of_view(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let view = asked.argument().as_str();
+    let may_read = asked.may(Action::Find, asked.database, VersionScope::Open, view)?;
+    if !may_read && !asked.rights.grants.limits_branches() {
+        return Ok(());
+    }
     let mut fields = asked.fields()?;
     if let Some(on) = fields.string("viewOn")? {
         asked.here(&[Action::Find], Some(on))?;

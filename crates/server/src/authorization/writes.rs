@@ -2,6 +2,7 @@
 
 use frond_db::Error;
 use frond_doc::{Document, Value};
+use frond_query::Code;
 
 use super::{AuthorizationRequest, VersionScope, pipelines, split_namespace};
 use crate::access::Action;
@@ -88,9 +89,16 @@ pub fn create(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 /// `collMod`
 ///
 /// # Errors
-/// `Unauthorized` (13).
+/// `Unauthorized` (13); `InvalidOptions` (72).
 pub fn coll_mod(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     asked.named(&[Action::CollMod])?;
+    let mut fields = asked.fields()?;
+    // With one of them alone a client could show itself more of what the other one names.
+    if fields.value("viewOn").is_some() != fields.value("pipeline").is_some() {
+        let message =
+            "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
     pipelines::of_view(asked)
 }
 

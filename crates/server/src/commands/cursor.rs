@@ -261,7 +261,11 @@ fn check_owner(request: &Request<'_>, id: i64, collection: &str) -> Result<(), E
         return Ok(());
     }
     let collection = Some(collection).filter(|name| !name.starts_with("$cmd"));
-    request.asked(rights).here(&[Action::KillAnyCursor], collection)
+    let asked = request.asked(rights);
+    // On the server it holds for all of them.
+    asked
+        .cluster(Action::KillAnyCursor)
+        .or_else(|_| asked.here(&[Action::KillAnyCursor], collection))
 }
 
 fn append_ids(answer: &mut DocumentBuilder, name: &str, ids: &[i64]) {
