@@ -8,7 +8,9 @@ pub(crate) mod range;
 pub(crate) mod walk;
 
 pub use frond_db::inside::refs::history::NOTHING;
-pub(crate) use frond_db::inside::refs::history::{HEAD, WORKING, branch_head, load, no_branch};
+pub(crate) use frond_db::inside::refs::history::{
+    HEAD, WORKING, begins_commit_id, branch_head, load, no_branch,
+};
 use frond_db::inside::refs::{self, format, history};
 use frond_db::inside::{Commit, Error, Reader, Target};
 use frond_query::Code;

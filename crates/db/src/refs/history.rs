@@ -110,34 +110,58 @@ fn find_start(
         let unknown = || Error::damaged(format!("the commit of the tag {start} is not known"));
         return chunk.map(Some).ok_or_else(unknown);
     }
-    if start.len() < PREFIX_LETTERS_MIN {
-        return Ok(None);
+    let Some((first, last)) = ids_begun_by(start) else { return Ok(None) };
+    let mut found = None;
+    for commit in commits_between(reader, repository, (&first, &last))? {
+        let commit = commit?;
+        if found.is_some() {
+            let message = format!("'{start}' begins the ids of more than one commit");
+            return Err(Error::invalid(Code::BadValue, message));
+        }
+        found = Some(commit);
     }
-    let Some((first, last)) = commit_id::prefix_range(start) else {
-        return Ok(None);
-    };
+    if found.is_some() {
+        return Ok(found);
+    }
+    replaced(reader, repository, (&first, &last))
+}
+
+/// The least and the greatest id that begin so, where enough of them is there to name a commit.
+fn ids_begun_by(start: &str) -> Option<(CommitId, CommitId)> {
+    let is_enough = PREFIX_LETTERS_MIN <= start.len();
+    commit_id::prefix_range(start).filter(|_| is_enough)
+}
+
+/// Whether a text is the beginning of a commit's id, by which the commit can be named.
+///
+/// # Errors
+/// What reading may meet.
+pub fn begins_commit_id(reader: &Reader<'_>, repository: &str, text: &str) -> Result<bool, Error> {
+    let Some((first, last)) = ids_begun_by(text) else { return Ok(false) };
+    let mut commits = commits_between(reader, repository, (&first, &last))?;
+    if commits.next().transpose()?.is_some() {
+        return Ok(true);
+    }
+    Ok(replaced(reader, repository, (&first, &last))?.is_some())
+}
+
+/// The commits whose ids lie between two, these included.
+fn commits_between(
+    reader: &Reader<'_>,
+    repository: &str,
+    (first, last): (&CommitId, &CommitId),
+) -> Result<impl Iterator<Item = Result<ChunkHash, Error>>, Error> {
     let prefix = system::commit_key(repository, &[]);
     let bounds = Bounds {
         start: Some(system::commit_key(repository, &first.0)),
         end: Bounds::prefix(&prefix).end,
     };
     let end = system::commit_key(repository, &last.0);
-    let mut found = None;
-    for entry in reader.range(TreeRef::Live(TreeId::SYSTEM), bounds, Direction::Ascending)? {
-        let entry = entry?;
-        if end < entry.key {
-            break;
-        }
-        if found.is_some() {
-            let message = format!("'{start}' begins the ids of more than one commit");
-            return Err(Error::invalid(Code::BadValue, message));
-        }
-        found = Some(system::commit_chunk(&entry.value)?);
-    }
-    if found.is_some() {
-        return Ok(found);
-    }
-    replaced(reader, repository, (&first, &last))
+    let entries = reader.range(TreeRef::Live(TreeId::SYSTEM), bounds, Direction::Ascending)?;
+    let within = entries
+        .take_while(move |entry| entry.as_ref().map_or(true, |entry| entry.key <= end))
+        .map(|entry| system::commit_chunk(&entry?.value));
+    Ok(within)
 }
 
 /// The commit that took the place of the erased one whose id lies between two.

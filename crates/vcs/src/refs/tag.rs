@@ -26,7 +26,8 @@ impl Repository {
     ///
     /// # Errors
     /// `BadValue` if the name is not allowed or the revision names no commit; `NamespaceExists` if
-    /// there is such a tag or a branch of that name.
+    /// there is such a tag or a branch of that name, or it would be taken for a remote's branch or
+    /// a commit.
     pub fn create_tag(
         &self,
         name: &str,
@@ -43,26 +44,7 @@ impl Repository {
                 if refs::repository(&reader, repository)?.is_none() {
                     return Err(refs::missing(repository));
                 }
-                let is_branch = refs::branch_ref(&reader, repository, name)?.is_some();
-                if is_branch || (!force && target(&reader, repository, name)?.is_some()) {
-                    let what = if is_branch { "branch" } else { "tag" };
-                    let message = format!("{what} {name} of {repository} exists");
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
-                if let Some((remote, _)) = name.split_once('/')
-                    && reader
-                        .get(
-                            TreeRef::Live(TreeId::SYSTEM),
-                            &system::remote_key(repository, remote),
-                        )?
-                        .is_some()
-                {
-                    let message = format!(
-                        "{name} would be taken for a branch of the remote {remote}: a tag needs \
-                         another name"
-                    );
-                    return Err(Error::invalid(Code::NamespaceExists, message));
-                }
+                self.check_tag_is_free(&reader, name, force)?;
                 let commit = self.revision(&reader, revision.unwrap_or(history::HEAD))?;
                 (commit, find(&reader, repository, name)?)
             };
@@ -82,6 +64,35 @@ impl Repository {
             }
             Ok(Outcome::Commit(tag))
         })
+    }
+
+    /// Refuses the name of a tag that is taken already, or would be taken for something else: what
+    /// other users have written down names that.
+    fn check_tag_is_free(&self, reader: &Reader<'_>, name: &str, force: bool) -> Result<(), Error> {
+        let repository = self.repository_name();
+        let refuse = |message| Err(Error::invalid(Code::NamespaceExists, message));
+        if refs::branch_ref(reader, repository, name)?.is_some() {
+            return refuse(format!("branch {name} of {repository} exists"));
+        }
+        if target(reader, repository, name)?.is_some() {
+            return match force {
+                true => Ok(()),
+                false => refuse(format!("tag {name} of {repository} exists")),
+            };
+        }
+        if let Some((remote, _)) = name.split_once('/') {
+            let key = system::remote_key(repository, remote);
+            if reader.get(TreeRef::Live(TreeId::SYSTEM), &key)?.is_some() {
+                return refuse(format!(
+                    "{name} would be taken for a branch of the remote {remote}: a tag needs \
+                     another name"
+                ));
+            }
+        }
+        if history::begins_commit_id(reader, repository, name)? {
+            return refuse(format!("{name} begins a commit's id: a tag needs another name"));
+        }
+        Ok(())
     }
 
     /// Removes a tag; the commit stays.

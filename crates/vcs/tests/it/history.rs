@@ -168,6 +168,15 @@ fn tags_name_versions() {
     assert!(main.create_tag("v1", None, None, false).is_err(), "it exists");
     assert!(main.create_tag("side", None, None, true).is_err(), "a branch is called so");
     assert!(main.create_branch("v1", None).is_err(), "a tag is called so");
+    let head = main.log(Some(1), None).expect("a log")[0].id.to_string();
+    for letters in [4, 8, head.len() - 1] {
+        let name = &head[..letters];
+        let refused =
+            main.create_tag(name, Some("main~1"), None, true).expect_err("it is a commit's");
+        assert!(refused.message.contains("commit's id"), "{}", refused.message);
+        shop(&frond, name);
+    }
+    main.create_tag(&head[..3], None, None, false).expect("too short to name a commit");
     main.create_tag("v1", None, None, true).expect("moved by force");
     assert_eq!(all(&shop(&frond, "v1"), "others").len(), 2);
     main.delete_tag("v1").expect("it was there");
