@@ -41,7 +41,15 @@ impl Frond {
     /// The first; `interrupt`'s at once.
     pub fn expire_documents(&self, interrupt: &Interrupt) -> Result<u64, Error> {
         let mut removed = 0;
-        let Some(now_millis) = self.expiry_millis() else { return Ok(0) };
+        self.expire_counted(interrupt, &mut removed).map(|()| removed)
+    }
+
+    /// As [`Frond::expire_documents`]; adds to `removed` also what was removed before a failure.
+    ///
+    /// # Errors
+    /// As [`Frond::expire_documents`].
+    pub fn expire_counted(&self, interrupt: &Interrupt, removed: &mut u64) -> Result<(), Error> {
+        let Some(now_millis) = self.expiry_millis() else { return Ok(()) };
         let mut failure = Ok(());
         for info in self.list_databases()? {
             interrupt.check()?;
@@ -50,14 +58,12 @@ impl Frond {
                 continue;
             }
             let database = self.database(&info.name);
-            match database
-                .and_then(|database| Expiry { database: &database, now_millis, interrupt }.run())
-            {
-                Ok(count) => removed += count,
-                Err(error) => failure = failure.and(Err(error)),
-            }
+            let done = database.and_then(|database| {
+                Expiry { database: &database, now_millis, interrupt }.run(removed)
+            });
+            failure = failure.and(done);
         }
-        failure.map(|()| removed)
+        failure
     }
 }
 
@@ -69,8 +75,7 @@ struct Expiry<'a> {
 }
 
 impl Expiry<'_> {
-    fn run(&self) -> Result<u64, Error> {
-        let mut removed = 0;
+    fn run(&self, removed: &mut u64) -> Result<(), Error> {
         for collection in list_collections(self.database)? {
             if collection.is_view() {
                 continue;
@@ -80,14 +85,14 @@ impl Expiry<'_> {
                 loop {
                     self.interrupt.check()?;
                     let count = self.remove_some(&collection.name, &filter)?;
-                    removed += count as u64;
+                    *removed += count as u64;
                     if count < BATCH_COUNT_MAX {
                         break;
                     }
                 }
             }
         }
-        Ok(removed)
+        Ok(())
     }
 
     /// The filters that expired documents of a collection pass.

@@ -42,6 +42,7 @@ pub mod line_remote;
 pub mod listener;
 pub mod log;
 pub mod log_file;
+pub mod logins;
 pub mod machine_memory;
 pub mod member;
 pub mod message_memory;

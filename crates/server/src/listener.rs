@@ -258,6 +258,7 @@ fn set_parameters(shared: &Shared, parameters: &BeginningParameters) {
     }
     shared.require_api_version.set(parameters.requires_api_version);
     let log = &shared.log;
+    log.set_quiet(parameters.is_quiet);
     if let Some(level) = parameters.log_level {
         log.verbosity.begin_at(level);
     }

@@ -4,8 +4,10 @@
 //! Lines have `t` (when), `s` (severity: F, E, W or I), `c` (component), `id` (which message),
 //! `ctx` (which thread or connection), `msg` and `attr`. No line holds what a client stored, but
 //! for the commands of slow operations: those are cut off, and those with credentials are left out
-//! ([`slow`]).
+//! ([`slow`]). Of clients that come, log in and go it has a bounded number of lines ([`clients`]).
 
+mod allowance;
+mod clients;
 mod slow;
 mod verbosity;
 
@@ -21,9 +23,11 @@ use std::time::Duration;
 use frond_db::Notice;
 use frond_doc::{DocumentBuilder, Value, extended_json};
 
+use self::clients::ClientLines;
 use self::verbosity::Verbosity;
 use crate::chance::is_by_chance;
 use crate::log_file::LogFile;
+pub use clients::LoginLine;
 pub use slow::{SlowOperation, append_failure, shortened};
 
 /// Lines that are kept in memory.
@@ -49,6 +53,8 @@ pub enum Severity {
 /// What a line is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Component {
+    /// Logins.
+    Access,
     /// Starting, stopping, options.
     Control,
     /// Connections.
@@ -77,6 +83,7 @@ impl Severity {
 impl Component {
     fn name(self) -> &'static str {
         match self {
+            Component::Access => "ACCESS",
             Component::Control => "CONTROL",
             Component::Network => "NETWORK",
             Component::Command => "COMMAND",
@@ -111,6 +118,7 @@ pub struct Log {
     /// The bits of an `f64`.
     sample_rate: AtomicU64,
     pub(crate) verbosity: Verbosity,
+    clients: ClientLines,
     state: Mutex<State>,
 }
 
@@ -171,6 +179,7 @@ impl Log {
             slow_millis: AtomicI64::new(SLOW_MILLIS),
             sample_rate: AtomicU64::new(1.0_f64.to_bits()),
             verbosity: Verbosity::default(),
+            clients: ClientLines::default(),
             state: Mutex::new(state),
         }
     }
@@ -344,17 +353,6 @@ pub fn serves(log: &Log, address: SocketAddr) {
     let message = "Waiting for connections";
     log.write(&Event { severity, component, id: 23016, context, message }, |attributes| {
         attributes.append("port", Value::Int32(address.port().into()));
-    });
-}
-
-/// Says why a client's TLS handshake failed: the client itself is told a word at most.
-pub fn refuses_tls(log: &Log, (id, address): (i32, SocketAddr), reason: &str) {
-    let (severity, component) = (Severity::Warning, Component::Network);
-    let (context, message) = (format!("conn{id}"), "TLS handshake failed");
-    log.write(&Event { severity, component, id: 0, context: &context, message }, |attributes| {
-        attributes.append("error", Value::String(reason));
-        attributes.append("remote", Value::String(&address.to_string()));
-        attributes.append("connectionId", Value::Int32(id));
     });
 }
 

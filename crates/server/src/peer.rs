@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use frond_db::{Error, Frond};
 use frond_doc::{Document, DocumentBuf};
@@ -33,6 +33,8 @@ pub struct Peer {
     is_logged_in: AtomicBool,
     /// Whether the connection is to be closed instead of an answer.
     is_hung_up: AtomicBool,
+    /// Whether the log has told that it was accepted.
+    is_logged: AtomicBool,
     /// How long the answer that is made now waits, in milliseconds.
     delay_millis: AtomicU64,
 }
@@ -79,6 +81,10 @@ pub struct Conversation {
     pub user: UserName,
     /// How.
     pub mechanism: &'static str,
+    /// Whether it began within a `hello`.
+    pub is_speculative: bool,
+    /// When it began.
+    pub begun: Instant,
     /// Whether a last, empty message is left out.
     pub skips_empty: bool,
     /// How far it is.
@@ -103,6 +109,7 @@ impl Peer {
             state: Mutex::default(),
             is_logged_in: AtomicBool::new(false),
             is_hung_up: AtomicBool::new(false),
+            is_logged: AtomicBool::new(false),
             delay_millis: AtomicU64::new(0),
         }
     }
@@ -118,12 +125,14 @@ impl Peer {
         self.subject.get().map(String::as_str)
     }
 
-    /// Notes what the client tells of itself; only the first time counts.
-    pub fn note_client(&self, client: Document<'_>) {
+    /// Notes what the client tells of itself; only the first time counts. Tells whether it did.
+    pub fn note_client(&self, client: Document<'_>) -> bool {
         let mut state = self.lock();
-        if state.client.is_none() && client.as_bytes().len() <= CLIENT_BYTES_MAX {
+        let counts = state.client.is_none() && client.as_bytes().len() <= CLIENT_BYTES_MAX;
+        if counts {
             state.client = Some(client.to_buf());
         }
+        counts
     }
 
     /// What the client has told of itself.
@@ -255,6 +264,16 @@ impl Peer {
     /// Whether the connection is to be closed instead of the answer that was made.
     pub fn is_hung_up(&self) -> bool {
         self.is_hung_up.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the log has told that the connection was accepted.
+    pub fn set_logged(&self) {
+        self.is_logged.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the log has told that the connection was accepted.
+    pub fn is_logged(&self) -> bool {
+        self.is_logged.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

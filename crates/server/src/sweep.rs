@@ -73,7 +73,9 @@ pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
         false => Ok(()),
     });
     // What couldn't be removed now (the disk is full, say) is removed the next time.
-    let _ = shared.frond.expire_documents(&interrupt);
+    let mut removed = 0;
+    let _ = shared.frond.expire_counted(&interrupt, &mut removed);
+    shared.usage.work().count_expired(removed);
 }
 
 /// Tells that the server's certificate ends soon, where it does.

@@ -102,8 +102,18 @@ pub struct Tls {
 #[derive(Clone)]
 struct Served {
     config: Arc<ServerConfig>,
-    /// When the certificate ends, in seconds since 1970; `None`: it doesn't tell.
-    ends: Option<i64>,
+    certificate: ServedCertificate,
+}
+
+/// The certificate that clients are shown.
+#[derive(Clone, Debug)]
+pub struct ServedCertificate {
+    /// Whose it is, as RFC 2253 writes it; `None` if it can't be read.
+    pub subject: Option<String>,
+    /// When it ends, in seconds since 1970; `None`: it doesn't tell.
+    pub ends: Option<i64>,
+    /// Whether clients' certificates are verified.
+    pub verifies_clients: bool,
 }
 
 impl Tls {
@@ -136,9 +146,14 @@ impl Tls {
         self.served().config
     }
 
+    /// The certificate that clients are shown now.
+    pub fn certificate(&self) -> ServedCertificate {
+        self.served().certificate
+    }
+
     /// What is to be told of a certificate that ends soon, or has ended.
     pub fn warning(&self) -> Option<String> {
-        let ends = self.served().ends?;
+        let ends = self.served().certificate.ends?;
         let left = ends - now_seconds();
         let what = match left {
             ..0 => "the server's certificate has expired: clients will refuse it",
@@ -190,12 +205,18 @@ fn read(options: &TlsOptions) -> Result<Served, TlsError> {
     };
     let (chain, key) = (read_certificates(file)?, read_key(file)?);
     let valid = chain.first().and_then(validity::of_certificate);
+    let subject = chain.first().and_then(subject::of_certificate);
     let config = Arc::new(builder.with_single_cert(chain, key).map_err(wrong)?);
     match valid {
         Some(valid) if !valid.contains(&now_seconds()) => {
             Err(TlsError::Time { file: name(file), valid })
         }
-        valid => Ok(Served { config, ends: valid.map(|valid| *valid.end()) }),
+        valid => {
+            let ends = valid.map(|valid| *valid.end());
+            let verifies_clients = options.authorities_file.is_some();
+            let certificate = ServedCertificate { subject, ends, verifies_clients };
+            Ok(Served { config, certificate })
+        }
     }
 }
 

@@ -7,8 +7,11 @@
 
 pub mod class;
 mod commands;
+mod compression;
 mod histogram;
+mod logins;
 mod namespace;
+mod work;
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -18,9 +21,12 @@ use std::time::Duration;
 
 pub use class::{Class, Event};
 pub use commands::CommandCounts;
+pub use compression::{Compression, ThroughBytes};
 use foldhash::fast::RandomState;
 pub use histogram::{Latencies, Latency};
+pub use logins::{LoginCounts, Logins, MechanismLogins};
 pub use namespace::{CommandTime, NamespaceUsage};
+pub use work::{DocumentEvent, Examined, Expired, Work};
 
 use crate::limits::NAMESPACES_COUNTED_MAX;
 
@@ -73,6 +79,9 @@ pub struct Usage {
     failures: Counters<3>,
     latencies: Latencies,
     commands: CommandCounts,
+    logins: LoginCounts,
+    work: Work,
+    compression: Compression,
     hasher: RandomState,
     lists: [RwLock<List>; LISTS],
 }
@@ -165,6 +174,21 @@ impl Usage {
     /// How often each command ran.
     pub fn commands(&self) -> &CommandCounts {
         &self.commands
+    }
+
+    /// How often clients tried to log in.
+    pub fn logins(&self) -> &LoginCounts {
+        &self.logins
+    }
+
+    /// What operations did.
+    pub fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// What compression saved.
+    pub fn compression(&self) -> &Compression {
+        &self.compression
     }
 
     /// How long commands took, of all collections and of none.

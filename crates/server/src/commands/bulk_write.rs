@@ -26,6 +26,7 @@ use crate::request::{
     Answer, Request, check_collection_name, check_writable, documents, split_namespace,
 };
 use crate::shared::Counter;
+use crate::usage::DocumentEvent;
 
 /// One operation, and the position of its collection in `nsInfo`.
 struct Operation {
@@ -135,9 +136,10 @@ impl Command<'_> {
             }
         };
         request_profile::begin_group(begun);
-        let done = open(request, database, collection, statements).and_then(|database| {
+        let done = open(request, database, collection, statements.clone()).and_then(|database| {
             let database = database.deferring(deferred);
-            group_in(request, &database, collection, group, options.is_ordered)
+            let names = &statements;
+            group_in(request, (&database, collection), (group, names), options.is_ordered)
         });
         let (mut results, retried) = match done {
             Ok(done) => done,
@@ -186,12 +188,14 @@ type Results = (Vec<OperationResult>, Vec<i32>);
 /// Runs a group as the command of its kind; positions count from the group's first.
 fn group_in(
     request: &Request<'_>,
-    database: &Database,
-    collection: &str,
-    group: &[Operation],
+    (database, collection): (&Database, &str),
+    (group, names): (&[Operation], &StatementIds),
     ordered: bool,
 ) -> Result<Results, Error> {
     let durability = request.common.durability;
+    let note = |event, each: &[StatementCounts], retried: &[i32]| {
+        write::count_documents(request, event, each, (names, retried));
+    };
     let count = group.len() as u64;
     match group.first().map(|operation| &operation.write) {
         None => Ok((Vec::new(), Vec::new())),
@@ -200,6 +204,7 @@ fn group_in(
             let documents: Vec<DocumentBuf> =
                 group.iter().filter_map(|operation| operation.write.insert()).collect();
             let report = database.insert(collection, &documents, ordered, durability)?;
+            note(DocumentEvent::Inserted, &report.each, &report.retried);
             Ok((results(&report.each, false, Vec::new(), report.errors), report.retried))
         }
         Some(Write::Update(_)) => {
@@ -207,6 +212,7 @@ fn group_in(
             let statements: Vec<UpdateStatement> =
                 group.iter().filter_map(|operation| operation.write.update()).collect();
             let report = database.update(collection, &statements, ordered, durability)?;
+            note(DocumentEvent::Updated, &report.each, &report.retried);
             Ok((results(&report.each, true, report.upserted, report.errors), report.retried))
         }
         Some(Write::Delete(_)) => {
@@ -214,6 +220,7 @@ fn group_in(
             let statements: Vec<DeleteStatement> =
                 group.iter().filter_map(|operation| operation.write.delete()).collect();
             let report = database.delete(collection, &statements, ordered, durability)?;
+            note(DocumentEvent::Deleted, &report.each, &report.retried);
             Ok((results(&report.each, false, Vec::new(), report.errors), report.retried))
         }
     }

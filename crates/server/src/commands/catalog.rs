@@ -8,7 +8,7 @@ use frond_query::{Code, Filter};
 
 use crate::access::Action;
 use crate::authorization::VersionScope;
-use crate::commands::{reply, users};
+use crate::commands::{reply, set_configuration, users};
 use crate::common_fields::UUID_SUBTYPE;
 use crate::request::{Answer, Request};
 
@@ -82,7 +82,7 @@ pub fn views_of(
     Ok(Some(described.collect()))
 }
 
-/// The collections of users, roles and views, which tools read as they do others: where there are
+/// The collections of users, roles, views and the set's configuration, which tools read as they do others: where there are
 /// any, and for clients that may read them.
 fn listed_system(
     request: &Request<'_>,
@@ -90,8 +90,10 @@ fn listed_system(
     filter: &Option<Filter>,
 ) -> Result<Vec<DocumentBuf>, Error> {
     let mut listed = Vec::new();
-    for name in ["system.roles", "system.users", "system.version", VIEWS] {
+    let of_set = set_configuration::COLLECTION;
+    for name in [of_set, "system.roles", "system.users", "system.version", VIEWS] {
         let documents = match name {
+            _ if name == of_set => set_configuration::documents_of(request, Some(name)),
             VIEWS => views_of(request, Some(name))?,
             _ => users::documents_of(request, Some(name))?,
         };

@@ -2,13 +2,15 @@
 //!
 //! TLS has verified it: that its subject is a user of `$external` is all that is asked.
 
+use std::time::Instant;
+
 use frond_db::Error;
 use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{EXTERNAL, UserName};
-use crate::audit;
 use crate::fields::Fields;
+use crate::logins::EndedLogin;
 use crate::request::{Answer, Request};
 
 /// What clients call it.
@@ -20,7 +22,7 @@ const MECHANISM: &str = "MONGODB-X509";
 /// What a field can't be; `MechanismUnavailable` (334); `ProtocolError` (17) on another database;
 /// `AuthenticationFailed` (18).
 pub fn run(request: &Request<'_>) -> Answer {
-    let user = log_in(request, request.fields()?, request.database_name)?;
+    let user = log_in(request, request.fields()?, request.database_name, false)?;
     let mut answer = DocumentBuilder::new();
     append(&mut answer, &user);
     Ok(answer)
@@ -31,7 +33,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut DocumentBuilder) {
     let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or(EXTERNAL);
     let fields = Fields::of_part("speculativeAuthenticate", asked);
-    if let Ok(user) = fields.and_then(|fields| log_in(request, fields, database)) {
+    if let Ok(user) = fields.and_then(|fields| log_in(request, fields, database, true)) {
         answer.begin_document("speculativeAuthenticate");
         append(answer, &user);
         answer.end();
@@ -48,6 +50,7 @@ fn log_in(
     request: &Request<'_>,
     mut fields: Fields<'_>,
     database: &str,
+    is_speculative: bool,
 ) -> Result<UserName, Error> {
     let mechanism = fields.required_string("mechanism")?;
     let named = fields.string("user")?;
@@ -62,10 +65,17 @@ fn log_in(
         let message = "X.509 authentication must always use the $external database.";
         return Err(Error::invalid(Code::ProtocolError, message));
     }
-    let subject = request.peer.subject().map(str::to_owned);
+    let (server, peer, begun) = (request.server, request.peer, Instant::now());
+    server.usage.logins().count_received(MECHANISM, is_speculative);
+    let subject = peer.subject().map(str::to_owned);
     let user = subject.map(|user| UserName { database: EXTERNAL.to_owned(), user });
     let done = prove(request, user.as_ref(), named);
-    audit::login(request.server, request.peer, (user.as_ref(), MECHANISM), done.as_ref().err());
+    let (mechanism, time) = (MECHANISM, begun.elapsed());
+    let ended = EndedLogin { user: user.as_ref(), mechanism, is_speculative, time };
+    match &done {
+        Ok(()) => ended.tell_success(server, peer),
+        Err(error) => ended.tell_failure(server, peer, error, error),
+    }
     done?;
     user.ok_or_else(|| failed("No verified subject name available from client"))
 }

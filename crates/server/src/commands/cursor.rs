@@ -70,6 +70,7 @@ pub fn get_more(request: &Request<'_>) -> Answer {
             is_last
         }
     };
+    reply::count_returned(request, checked_out.cursor());
     let facts = checked_out.cursor().facts.clone();
     let next_id = if is_last {
         drop(checked_out);

@@ -9,6 +9,7 @@ use crate::fields::Fields;
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
 use crate::tables;
+use crate::usage::DocumentEvent;
 
 /// Runs a `delete`.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -17,8 +18,10 @@ pub fn run(request: &Request<'_>) -> Answer {
         write::read(request, "deletes", read_statement)?;
     request.server.count(Counter::Delete, statements.len() as u64);
     let durability = request.common.durability;
-    let database = request.database_for_write(options.statements)?;
+    let database = request.database_for_write(options.statements.clone())?;
     let report = database.delete(collection, &statements, options.is_ordered, durability)?;
+    let names = (&options.statements, &report.retried[..]);
+    write::count_documents(request, DocumentEvent::Deleted, &report.each, names);
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(report.count));
     write::append_write_errors(request, &mut answer, &report.errors);

@@ -8,6 +8,7 @@ use crate::commands::write::WriteOptions;
 use crate::commands::{find, reply, write};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
+use crate::usage::DocumentEvent;
 
 /// Runs a `findAndModify`.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -17,6 +18,15 @@ pub fn run(request: &Request<'_>) -> Answer {
     // There is one statement, which needs no name.
     let database = write::database(request, options.statements)?;
     let report = database.find_and_modify(collection, &command, durability)?;
+    if !report.retried {
+        // An upsert is no update: nothing was found.
+        let (event, count) = match (&command.update, &report.upserted) {
+            (None, _) => (DocumentEvent::Deleted, report.count),
+            (Some(_), Some(_)) => (DocumentEvent::Updated, 0),
+            (Some(_), None) => (DocumentEvent::Updated, report.count),
+        };
+        request.server.usage.work().count_documents(event, count);
+    }
     let mut answer = DocumentBuilder::new();
     answer.begin_document("lastErrorObject").append("n", reply::number(report.count));
     if command.update.is_some() {

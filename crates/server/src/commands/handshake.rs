@@ -19,7 +19,7 @@ use crate::commands::{certificate_login, login};
 use crate::limits::{HELLO_WAIT_MAX, SESSION_TIMEOUT_MINUTES, WRITE_BATCH_MAX};
 use crate::request::{Answer, Request};
 use crate::shared::Shared;
-use crate::wire::MESSAGE_BYTES_MAX;
+use crate::wire::{Compressor, MESSAGE_BYTES_MAX};
 
 /// The version of MongoDB whose behaviour is offered.
 pub const MONGODB_VERSION: &str = "8.0.0";
@@ -55,9 +55,7 @@ pub fn is_master(request: &Request<'_>) -> Answer {
 fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let mut fields = request.fields()?;
     let knows_hello = fields.boolean("helloOk")?;
-    if let Some(client) = fields.document("client")? {
-        request.peer.note_client(client);
-    }
+    let client = fields.document("client")?.filter(|client| request.peer.note_client(*client));
     let mechanisms_of = fields.string("saslSupportedMechs")?;
     let speculates = fields.document("speculativeAuthenticate")?;
     let awaits = (fields.document("topologyVersion")?, fields.integer("maxAwaitTimeMS")?);
@@ -71,9 +69,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     }
     let server = request.server;
     let is_primary = server.is_primary();
-    append_topology_version(&mut answer, server);
-    append_set(&mut answer, server, primary_name, is_primary);
-    append_last_write(&mut answer, server);
+    append_standing(&mut answer, server, primary_name, is_primary);
     answer
         .append("maxBsonObjectSize", Value::Int32(document_bytes_max(server)))
         .append("maxMessageSizeBytes", Value::Int32(MESSAGE_BYTES_MAX as i32))
@@ -84,7 +80,10 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         .append("minWireVersion", Value::Int32(0))
         .append("maxWireVersion", Value::Int32(WIRE_VERSION_MAX))
         .append("readOnly", Value::Boolean(!is_primary));
-    append_compression(&mut answer, server, offered)?;
+    let agreed = append_compression(&mut answer, server, offered)?;
+    if let Some(client) = client {
+        server.log.write_client(request.peer, client, &agreed);
+    }
     if let Some(user) = mechanisms_of {
         login::append_mechanisms(request, user, &mut answer)?;
     }
@@ -95,6 +94,22 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
         }
     }
     Ok(answer)
+}
+
+/// Appends what `serverStatus` tells of the set: the same as `hello`.
+pub fn append_member(answer: &mut DocumentBuilder, server: &Shared) {
+    append_standing(answer, server, "isWritablePrimary", server.is_primary());
+}
+
+fn append_standing(
+    answer: &mut DocumentBuilder,
+    server: &Shared,
+    primary_name: &str,
+    is_primary: bool,
+) {
+    append_topology_version(answer, server);
+    append_set(answer, server, primary_name, is_primary);
+    append_last_write(answer, server);
 }
 
 /// Appends what the replica set is, and what this member is in it.
@@ -120,12 +135,12 @@ fn append_set(answer: &mut DocumentBuilder, server: &Shared, primary_name: &str,
 }
 
 /// Appends how messages may be compressed: what the client offered and the server takes, in the
-/// client's order.
+/// client's order. Returns the ways.
 fn append_compression(
     answer: &mut DocumentBuilder,
     server: &Shared,
     offered: Option<Array<'_>>,
-) -> Result<(), Error> {
+) -> Result<Vec<Compressor>, Error> {
     let mut agreed = Vec::new();
     for (position, value) in offered.iter().flat_map(|offered| offered.iter()).enumerate() {
         let Some(name) = value.as_str() else {
@@ -137,16 +152,16 @@ fn append_compression(
             return Err(Error::invalid(Code::TypeMismatch, message));
         };
         let known = server.compressors.iter().find(|known| known.name() == name);
-        agreed.extend(known.filter(|known| !agreed.contains(*known)));
+        agreed.extend(known.copied().filter(|known| !agreed.contains(known)));
     }
     if !agreed.is_empty() {
         answer.begin_array("compression");
-        for compressor in agreed {
+        for compressor in &agreed {
             answer.push(Value::String(compressor.name()));
         }
         answer.end();
     }
-    Ok(())
+    Ok(agreed)
 }
 
 /// Appends which topology this is: clients pass over what they are told of one before.

@@ -6,6 +6,7 @@ use frond_doc::DocumentBuilder;
 use crate::commands::{reply, write};
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
+use crate::usage::DocumentEvent;
 
 /// Runs an `insert`.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -20,9 +21,11 @@ pub fn run(request: &Request<'_>) -> Answer {
     write::check_statements(&options.statements, documents.len())?;
     fields.finish()?;
     request.server.count(Counter::Insert, documents.len() as u64);
-    let database = write::database(request, options.statements)?;
+    let database = write::database(request, options.statements.clone())?;
     let durability = request.common.durability;
     let report = database.insert(collection, &documents, options.is_ordered, durability)?;
+    let names = (&options.statements, &report.retried[..]);
+    write::count_documents(request, DocumentEvent::Inserted, &report.each, names);
     let mut answer = DocumentBuilder::new();
     answer.append("n", reply::number(report.count));
     write::append_write_errors(request, &mut answer, &report.errors);

@@ -6,15 +6,16 @@
 //! message), after the same number of messages: a user that doesn't exist has a salt too, always
 //! the same.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use frond_db::{DatabaseName, Error};
 use frond_doc::{Binary, Document, DocumentBuilder, Value};
 use frond_query::Code;
 
 use crate::access::{Directory, EXTERNAL, Privilege, User, UserName, append_roles};
-use crate::audit;
 use crate::fields::Fields;
+use crate::logins::EndedLogin;
 use crate::peer::{Conversation, Stage};
 use crate::request::{Answer, Request};
 use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism, OF_ROUTERS};
@@ -31,11 +32,13 @@ struct Step {
 /// # Errors
 /// What a field can't be; `AuthenticationFailed` (18); `MechanismUnavailable` (334).
 pub fn start(request: &Request<'_>) -> Answer {
-    let begun = begin(request, request.fields()?, request.database_name);
+    let is_speculative = false;
+    let begun = begin(request, request.fields()?, request.database_name, is_speculative);
     let begun = begun.inspect_err(|error| {
         let mechanism = request.body.get("mechanism").and_then(|name| name.as_str());
-        let login = (None, mechanism.unwrap_or_default());
-        audit::login(request.server, request.peer, login, Some(error));
+        let mechanism = mechanism.unwrap_or_default();
+        let login = EndedLogin { user: None, mechanism, is_speculative, time: Duration::ZERO };
+        login.tell_failure(request.server, request.peer, error, error);
     })?;
     Ok(answer(&begun.step))
 }
@@ -48,7 +51,13 @@ struct Begun {
 }
 
 /// Reads the fields of a `saslStart` and answers the client's first message.
-fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Result<Begun, Error> {
+fn begin(
+    request: &Request<'_>,
+    mut fields: Fields<'_>,
+    database: &str,
+    is_speculative: bool,
+) -> Result<Begun, Error> {
+    let begun = Instant::now();
     let name = fields.required_string("mechanism")?;
     let payload = payload(&mut fields)?;
     fields.ignore(&["autoAuthorize", "db", "saslStart"]);
@@ -69,6 +78,7 @@ fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Resul
         let message = format!("Received authentication for mechanism {name} which is not enabled");
         return Err(Error::invalid(Code::MechanismUnavailable, message));
     };
+    server.usage.logins().count_received(name, is_speculative);
     let first = ClientFirst::parse(payload).map_err(|_| failed())?;
     let user = UserName { database: home(database)?, user: first.user.clone() };
     let directory = server.accounts.directory(&server.frond)?;
@@ -82,6 +92,8 @@ fn begin(request: &Request<'_>, mut fields: Fields<'_>, database: &str) -> Resul
         id: number,
         user,
         mechanism: name,
+        is_speculative,
+        begun,
         skips_empty,
         stage: Stage::Proof(Box::new(exchange), id),
     });
@@ -127,7 +139,8 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             request.peer.delay_answer(failures.delay(address, &conversation.user, now));
             let (Ok(message), Some(user)) = (exchange.finish(payload), *user) else {
                 failures.failed(address, &conversation.user, now);
-                return Err(told(request, &conversation, failed()));
+                let reason = reason(request, &conversation);
+                return Err(told(request, &conversation, &reason));
             };
             failures.succeeded(address, &conversation.user);
             let is_done = conversation.skips_empty;
@@ -145,23 +158,49 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             log_in(request, conversation, user)?;
             Ok(answer(&Step { conversation: number, is_done: true, payload: String::new() }))
         }
-        Stage::VerifiedLogin(_) => Err(told(request, &conversation, failed())),
+        Stage::VerifiedLogin(_) => Err(told(request, &conversation, &failed())),
     }
 }
 
 /// Logs in a user who has proved their identity, and records it.
 fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<(), Error> {
     let done = request.peer.log_in(login.user.clone(), id);
-    let told = (Some(&login.user), login.mechanism);
-    audit::login(request.server, request.peer, told, done.as_ref().err());
+    let ended = EndedLogin::of(&login);
+    match &done {
+        Ok(()) => ended.tell_success(request.server, request.peer),
+        Err(error) => ended.tell_failure(request.server, request.peer, error, error),
+    }
     done
 }
 
-/// Tells that a login has failed, and why.
-fn told(request: &Request<'_>, login: &Conversation, error: Error) -> Error {
-    let told = (Some(&login.user), login.mechanism);
-    audit::login(request.server, request.peer, told, Some(&error));
+/// Tells that a login has failed: the operator hears why, the client doesn't.
+fn told(request: &Request<'_>, login: &Conversation, reason: &Error) -> Error {
+    let error = failed();
+    EndedLogin::of(login).tell_failure(request.server, request.peer, &error, reason);
     error
+}
+
+/// Why a proof wasn't taken, in mongod's words.
+fn reason(request: &Request<'_>, login: &Conversation) -> Error {
+    let (user, server) = (&login.user, request.server);
+    let is_known = |directory: Arc<Directory>| directory.users.get(user).map(|known| known.id);
+    let known = server.accounts.directory(&server.frond).ok().and_then(is_known);
+    match (known, &login.stage) {
+        (None, _) => {
+            let (name, database) = (&user.user, &user.database);
+            let message = format!("Could not find user \"{name}\" for db \"{database}\"");
+            Error::invalid(Code::UserNotFound, message)
+        }
+        (Some(_), Stage::Proof(_, None)) => {
+            let name = login.mechanism;
+            let message = format!("the user has no credentials for {name}");
+            Error::invalid(Code::MechanismUnavailable, message)
+        }
+        (Some(_), _) => {
+            let message = "SCRAM authentication failed, storedKey mismatch";
+            Error::invalid(Code::AuthenticationFailed, message)
+        }
+    }
 }
 
 fn answer(step: &Step) -> DocumentBuilder {
@@ -209,7 +248,7 @@ pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut Docume
     }
     let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
     let fields = Fields::of_part("speculativeAuthenticate", asked);
-    match fields.and_then(|fields| begin(request, fields, database)) {
+    match fields.and_then(|fields| begin(request, fields, database, true)) {
         // The client guessed the mechanism: it is told the right one beside this, and begins again.
         Ok(Begun { is_elsewise: true, .. }) => drop(request.peer.take_conversation()),
         Ok(Begun { step, .. }) => {
@@ -236,6 +275,7 @@ pub fn append_mechanisms(
     };
     let name = UserName { database: home(database)?, user: user.to_owned() };
     let server = request.server;
+    server.usage.logins().count_asked_for_mechanisms();
     let directory = server.accounts.directory(&server.frond)?;
     let known: Option<&User> = directory.users.get(&name);
     answer.begin_array("saslSupportedMechs");

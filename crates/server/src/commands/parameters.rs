@@ -20,6 +20,9 @@ const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 const COMPONENT_LEVELS: &str = "logComponentVerbosity";
 const LEVEL: &str = "logLevel";
 
+/// Whether the log leaves out clients that come and go.
+const QUIET: &str = "quiet";
+
 /// How often documents expire.
 const EXPIRE_INTERVAL: &str = "ttlMonitorSleepSecs";
 
@@ -72,8 +75,8 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("notablescan", |answer, _| {
         answer.append("notablescan", Value::Boolean(false));
     }),
-    ("quiet", |answer, _| {
-        answer.append("quiet", Value::Boolean(false));
+    (QUIET, |answer, server| {
+        answer.append(QUIET, Value::Boolean(server.log.is_quiet()));
     }),
     (REQUIRE_API_VERSION, |answer, server| {
         answer.append(REQUIRE_API_VERSION, Value::Boolean(server.require_api_version.get()));
@@ -152,6 +155,7 @@ pub fn set(request: &Request<'_>) -> Answer {
 /// Changes a parameter; false if it is none that can be changed.
 fn change(server: &Shared, name: &str, wanted: Value<'_>) -> Result<bool, Error> {
     match name {
+        QUIET => server.log.set_quiet(wanted.is_truthy()),
         REQUIRE_API_VERSION => server.require_api_version.set(wanted.is_truthy()),
         SNAPSHOT_WINDOW => set_snapshot_window(server, wanted)?,
         EXPIRE_INTERVAL => set_expire_interval(server, wanted)?,

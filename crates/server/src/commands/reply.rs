@@ -13,6 +13,7 @@ use crate::limits::FIRST_BATCH_DOCUMENTS;
 use crate::log::shortened;
 use crate::operations::{CurrentOperation, Origin};
 use crate::request::{Answer, Request};
+use crate::usage::DocumentEvent;
 
 /// Room for an answer of one small document.
 const ANSWER_BYTES: usize = 2 << 10;
@@ -66,6 +67,7 @@ pub fn first_batch(
     let size = BatchSize { documents_max, is_single: options.is_single, is_awaited: false };
     let mut answer = begin_batch("firstBatch");
     let is_last = cursor.next_batch(&mut answer, size, &request.room())?;
+    count_returned(request, &cursor);
     if is_last || options.is_single {
         return Ok(end_batch(answer, 0, &cursor.facts));
     }
@@ -78,6 +80,12 @@ pub fn first_batch(
     let facts = cursor.facts.clone();
     let id = request.server.cursors.open(cursor, std::time::Instant::now())?;
     Ok(end_batch(answer, id, &facts))
+}
+
+/// Counts the documents of the batch that a cursor has made.
+pub fn count_returned(request: &Request<'_>, cursor: &OpenCursor) {
+    let work = request.server.usage.work();
+    work.count_documents(DocumentEvent::Returned, cursor.batch_documents());
 }
 
 /// What opens a cursor, to be told when it is read on.

@@ -6,7 +6,9 @@
 mod activity;
 mod engine;
 mod frond;
+mod metrics;
 mod process;
+mod security;
 
 use std::time::Duration;
 
@@ -29,10 +31,12 @@ const SECTIONS: &[(&str, Append)] = &[
     ("globalLock", activity::append_global_lock),
     ("logicalSessionRecordCache", activity::append_sessions),
     ("mem", process::append_mem),
-    ("metrics", activity::append_metrics),
+    ("metrics", metrics::append),
     ("network", activity::append_network),
     ("opcounters", activity::append_counters),
+    ("opcountersRepl", activity::append_replicated),
     ("repl", activity::append_member),
+    ("security", security::append),
     ("storageEngine", |answer, _| {
         answer
             .begin_document("storageEngine")

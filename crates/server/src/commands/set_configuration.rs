@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::TryLockError;
 
 use frond_db::Error;
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_quorum::VOTERS_MAX;
 
@@ -17,8 +17,11 @@ use crate::commands::replica_set::SetDescription;
 use crate::fields::Fields;
 use crate::replica::members::{Host, Members};
 use crate::request::{Answer, Request};
+use crate::shared::Shared;
 use crate::tables;
 
+/// Where mongod keeps it, in `local`.
+pub const COLLECTION: &str = "system.replset";
 /// Fewer members can lose none.
 const MEMBERS_MIN: usize = 2;
 /// A member's `_id` is at most this, as in MongoDB.
@@ -29,11 +32,27 @@ pub fn config(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["commitmentStatus"]);
     fields.finish()?;
-    let server = request.server;
-    let standing = SetDescription::of(server);
     let mut answer = DocumentBuilder::new();
+    answer.begin_document("config");
+    append_configuration(&mut answer, request.server);
+    answer.end();
+    Ok(answer)
+}
+
+/// The document of `local.system.replset`, which mongosh and other tools read the configuration
+/// from; `None` of any other collection.
+pub fn documents_of(request: &Request<'_>, collection: Option<&str>) -> Option<Vec<DocumentBuf>> {
+    if (request.database_name, collection) != ("local", Some(COLLECTION)) {
+        return None;
+    }
+    let mut configuration = DocumentBuilder::new();
+    append_configuration(&mut configuration, request.server);
+    Some(vec![configuration.build()])
+}
+
+fn append_configuration(answer: &mut DocumentBuilder, server: &Shared) {
+    let standing = SetDescription::of(server);
     answer
-        .begin_document("config")
         .append("_id", Value::String(&server.member.set))
         .append("version", Value::Int32(standing.members.version))
         .append("term", Value::Int64(standing.term))
@@ -56,9 +75,7 @@ pub fn config(request: &Request<'_>) -> Answer {
     answer
         .end()
         .append("protocolVersion", Value::Int64(1))
-        .append("writeConcernMajorityJournalDefault", Value::Boolean(true))
-        .end();
-    Ok(answer)
+        .append("writeConcernMajorityJournalDefault", Value::Boolean(true));
 }
 
 /// Refuses to make a replica set, since each server is in one. Of a configuration that this one is

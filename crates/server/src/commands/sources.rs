@@ -10,7 +10,9 @@ use frond_query::Code;
 use frond_query::pipeline::history_stages;
 use frond_query::reference::{Feature, SupportLevel};
 
-use crate::commands::{catalog, latencies, operation, session_list, stats, users};
+use crate::commands::{
+    catalog, latencies, operation, session_list, set_configuration, stats, users,
+};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
@@ -56,8 +58,8 @@ pub fn complete(stages: &mut Vec<Feature>) {
     stages.extend(history_stages().iter().map(|name| Feature::new(name, SupportLevel::Own)));
 }
 
-/// The documents of a collection that isn't stored as one: users, roles, views; `None` of any
-/// other.
+/// The documents of a collection that isn't stored as one: users, roles, the set's configuration,
+/// views; `None` of any other.
 ///
 /// # Errors
 /// An error of reading them.
@@ -65,7 +67,10 @@ pub fn documents_of(
     request: &Request<'_>,
     collection: Option<&str>,
 ) -> Result<Option<Vec<DocumentBuf>>, Error> {
-    match users::documents_of(request, collection)? {
+    if let Some(documents) = users::documents_of(request, collection)? {
+        return Ok(Some(documents));
+    }
+    match set_configuration::documents_of(request, collection) {
         None => catalog::views_of(request, collection),
         documents => Ok(documents),
     }

@@ -7,6 +7,7 @@ use crate::commands::{find, reply, write};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
+use crate::usage::DocumentEvent;
 
 /// Runs an `update`.
 pub fn run(request: &Request<'_>) -> Answer {
@@ -15,8 +16,10 @@ pub fn run(request: &Request<'_>) -> Answer {
         write::read(request, "updates", read_statement)?;
     request.server.count(Counter::Update, statements.len() as u64);
     let durability = request.common.durability;
-    let database = write::database(request, options.statements)?;
+    let database = write::database(request, options.statements.clone())?;
     let report = database.update(collection, &statements, options.is_ordered, durability)?;
+    let names = (&options.statements, &report.retried[..]);
+    write::count_documents(request, DocumentEvent::Updated, &report.each, names);
     let mut answer = DocumentBuilder::new();
     let upserted = report.upserted.len() as u64;
     answer.append("n", reply::number(report.matched + upserted));

@@ -1,7 +1,9 @@
 //! What the answers of insert, update and delete have in common.
 
+use std::collections::HashSet;
+
 use frond_db::retry::StatementIds;
-use frond_db::{Database, Error, WriteError};
+use frond_db::{Database, Error, StatementCounts, WriteError};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
@@ -9,6 +11,7 @@ use crate::errors::{append_details, append_error};
 use crate::fields::Fields;
 use crate::limits::WRITE_BATCH_MAX;
 use crate::request::Request;
+use crate::usage::DocumentEvent;
 
 /// What writes have in common.
 pub struct WriteOptions {
@@ -112,6 +115,21 @@ pub fn check_statements(statements: &StatementIds, count: usize) -> Result<(), E
         }
     }
     Ok(())
+}
+
+/// Counts the documents that a write's statements were about, but for those that an earlier try of
+/// the command had done.
+pub fn count_documents(
+    request: &Request<'_>,
+    event: DocumentEvent,
+    each: &[StatementCounts],
+    (names, retried): (&StatementIds, &[i32]),
+) {
+    let retried: HashSet<i32> = retried.iter().copied().collect();
+    let is_new =
+        |done: &&StatementCounts| retried.is_empty() || !retried.contains(&names.at(done.position));
+    let count = each.iter().filter(is_new).map(|done| done.count).sum();
+    request.server.usage.work().count_documents(event, count);
 }
 
 /// Appends the names of the statements that were done before, if there are any.

@@ -151,8 +151,10 @@ impl Conversation {
         let (received, compressor) = match header.operation {
             OperationCode::Compressed => match compressed::inflate(&self.shared, received, check) {
                 Ok(inflated) => {
-                    let bytes = inflated.received.header.bytes;
-                    self.shared.usage.count_request(bytes, header.bytes);
+                    let (bytes, usage) = (inflated.received.header.bytes, &self.shared.usage);
+                    usage.count_request(bytes, header.bytes);
+                    let compression = usage.compression();
+                    compression.count_message(inflated.compressor, header.bytes, bytes);
                     (inflated.received, Some(inflated.compressor))
                 }
                 Err(InflateError::Ended(error)) => return Err(error),
@@ -202,6 +204,10 @@ impl Conversation {
         let bytes = reply.as_ref().map_or(0, Outgoing::bytes);
         if let Some(compressor) = compressor {
             reply = reply.map(|reply| reply.compressed(compressor));
+            let smaller = reply.as_ref().map(Outgoing::bytes).filter(|smaller| *smaller < bytes);
+            if let Some(smaller) = smaller {
+                self.shared.usage.compression().count_answer(compressor, bytes, smaller);
+            }
         }
         if let Some(reply) = &reply {
             self.shared.usage.count_answer(bytes, reply.bytes());

@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::connection::socket::IdleSocket;
 use crate::connection::stream::Session;
 use crate::limits::{HANDSHAKE_MAX, HANDSHAKE_STEP};
-use crate::log::{self, Log};
+use crate::log::Log;
 use crate::peer::Peer;
 use crate::tls::{self, Tls, TlsMode};
 
@@ -41,7 +41,7 @@ pub async fn shake(
     if let Err(error) = &accepted
         && let Some(fault) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
     {
-        log::refuses_tls(log, (peer.id, peer.address), &tls::fault(fault));
+        log.write_failed_handshake(peer, &tls::fault(fault));
     }
     let (stream, connection) = accepted.ok()?.into_inner();
     Some((IdleSocket::Tcp(stream), Some(Box::new(Session::new(connection).ok()?))))

@@ -56,6 +56,8 @@ pub struct OpenCursor {
     held: Option<Held>,
     /// How large the last batch was: about as much as the next.
     batch_bytes: usize,
+    /// How many documents it had.
+    batch_documents: u64,
 }
 
 /// A document that waits for the next batch, with its memory if it is large.
@@ -90,6 +92,7 @@ impl OpenCursor {
             failed: None,
             held: None,
             batch_bytes: 0,
+            batch_documents: 0,
         }
     }
 
@@ -97,6 +100,11 @@ impl OpenCursor {
     fn ends(&self) -> bool {
         self.following == Following::Nothing
             || self.is_over.as_ref().is_some_and(|is_over| is_over.load(Ordering::Relaxed))
+    }
+
+    /// How many documents the last batch had.
+    pub fn batch_documents(&self) -> u64 {
+        self.batch_documents
     }
 
     /// Reads at most so many documents and about 16 MB (one document at least) into the array that
@@ -141,6 +149,7 @@ impl OpenCursor {
         size: BatchSize,
         room: &AnswerMemory<'_>,
     ) -> Result<bool, Error> {
+        self.batch_documents = 0;
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
@@ -185,6 +194,7 @@ impl OpenCursor {
                 return Err(Error::invalid(Code::ExceededMemoryLimit, NO_MEMORY_TO_KEEP));
             }
             answer.push(Value::Document(document.view()));
+            self.batch_documents += 1;
             self.note_token(&document);
             if is_too_much {
                 break false;

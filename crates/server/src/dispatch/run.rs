@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use frond_db::memory_queue::MemoryShare;
+use frond_db::request_profile::RequestProfile;
 use frond_db::{Error, FindRequest, request_profile};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
@@ -110,7 +111,8 @@ pub(super) fn try_run(
         return Ok(DocumentBuilder::new());
     }
     watched.into_iter().for_each(|watched| watched.end(done.as_ref().err()));
-    count_use(server, &running.operation, done.is_err());
+    count_use(server, &running.operation, done.as_ref().err());
+    count_work(server, &running.operation, &work);
     profile::tell_if_slow(server, (&running.operation, sequences), &done, &work);
     let failed = |error| sent.failure(part, with_concern_error(error, concern_error.as_ref()));
     let answer = done.map_err(failed)?;
@@ -197,9 +199,20 @@ fn check_view(request: &Request<'_>) -> Result<(), Error> {
     }
 }
 
+/// Counts what a command did.
+fn count_work(server: &Shared, operation: &Operation, work: &RequestProfile) {
+    let goes_on = operation.command == "getMore";
+    let is_tailable = || operation.sent.get("tailable").is_some_and(|asked| asked.is_truthy());
+    let is_find = operation.command == "find";
+    server.usage.work().count_command(work, goes_on, is_find && is_tailable());
+}
+
 /// Counts what a command took.
-fn count_use(server: &Shared, operation: &Operation, has_failed: bool) {
-    server.usage.commands().count(operation.command, has_failed);
+fn count_use(server: &Shared, operation: &Operation, error: Option<&Error>) {
+    server.usage.commands().count(operation.command, error.is_some());
+    if error.is_some_and(|error| error.code == Code::MaxTimeMSExpired) {
+        server.usage.work().count_out_of_time();
+    }
     let class = Class::of(operation.command);
     let collection = operation.collection().filter(|_| class.is_of_collection);
     server.usage.count_command(class, &operation.database, collection, operation.worked());

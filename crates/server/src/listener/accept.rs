@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::connection;
 use crate::connection::socket::IdleSocket;
+use crate::peer::Peer;
 use crate::replica::{Replica, channel, links};
 use crate::shared::Shared;
 use crate::unix_socket::UnixSocket;
@@ -44,7 +45,9 @@ pub(super) fn accept(
     socket: IdleSocket,
     address: SocketAddr,
 ) {
-    let Some(peer) = shared.connect(address) else { return };
+    let Some(peer) = shared.connect(address) else {
+        return shared.log.write_refused(address, shared.connection_counts().0);
+    };
     let (shared, stop) = (Arc::clone(shared), stop.subscribe());
     connections.spawn(async move {
         let socket = match (socket, &shared.replica) {
@@ -56,7 +59,8 @@ pub(super) fn accept(
             }
             (socket, _) => socket,
         };
-        let entry = Entry(Arc::clone(&shared));
+        shared.log.write_accepted(&peer, shared.connection_counts().0);
+        let entry = Entry(Arc::clone(&shared), Arc::clone(&peer));
         connection::serve(socket, shared, peer, stop).await;
         drop(entry);
     });
@@ -94,10 +98,12 @@ async fn keep_client(
 }
 
 /// A connection's place among those counted, given back however the connection ends.
-struct Entry(Arc<Shared>);
+struct Entry(Arc<Shared>, Arc<Peer>);
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.0.disconnect();
+        let Entry(shared, peer) = self;
+        shared.disconnect();
+        shared.log.write_ended(peer, shared.connection_counts().0);
     }
 }

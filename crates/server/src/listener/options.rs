@@ -143,6 +143,8 @@ pub struct BeginningParameters {
     pub requires_api_version: bool,
     /// `logLevel`, from 0 to 5.
     pub log_level: Option<i32>,
+    /// `quiet`: whether the log leaves out clients that come and go.
+    pub is_quiet: bool,
     /// What takes as many milliseconds is slow.
     pub slow_millis: Option<u32>,
     /// Of so many slow operations, between none (0.0) and all (1.0), is told.

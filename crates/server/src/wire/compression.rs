@@ -25,6 +25,8 @@ const OFFSET_OPERATION_CODE: usize = HEADER_BYTES;
 const OFFSET_BYTES: usize = OFFSET_OPERATION_CODE + size_of::<i32>();
 const OFFSET_COMPRESSOR: usize = OFFSET_BYTES + size_of::<i32>();
 const OFFSET_COMPRESSED: usize = OFFSET_COMPRESSOR + 1;
+/// What a compressed message has before what is compressed.
+pub const COMPRESSED_HEADER_BYTES: usize = OFFSET_COMPRESSED;
 const _: () = assert!(OFFSET_COMPRESSED == 25); // Fixed by the protocol.
 
 /// zstd's fastest usual level: an answer waits for it.

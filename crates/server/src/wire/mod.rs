@@ -17,7 +17,7 @@ pub mod legacy;
 pub mod message;
 mod reader;
 
-pub use compression::{Compressed, Compressor};
+pub use compression::{COMPRESSED_HEADER_BYTES, Compressed, Compressor};
 pub use error::WireError;
 pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, OperationCode};
 pub use legacy::{LegacyQuery, LegacyReply};

@@ -286,3 +286,31 @@ fn falsely_compressed_messages_are_refused() {
     header.encode(&mut alone);
     assert_eq!(refused(&server, &alone), (Some(17), true));
 }
+
+#[test]
+fn what_compression_saves_is_counted() {
+    let server = Running::start();
+    let plain = ping();
+    let mut sent = 0;
+    for compressor in [Compressor::Zstd, Compressor::Zlib, Compressor::Zlib] {
+        let message = compressed(&plain, compressor);
+        sent += message.len();
+        let mut stream = server.stream();
+        stream.write_all(&message).expect("sends");
+        assert!(read(&mut stream).is_some());
+    }
+    let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);
+    let get = |path: &str| {
+        let found = frond_doc::path::Path::new(path).get(status.view());
+        found.and_then(|count| count.as_integer()).expect("told") as usize
+    };
+    let inflated =
+        |name: &str, bytes: &str| get(&format!("network.compression.{name}.decompressor.{bytes}"));
+    assert_eq!(inflated("zlib", "bytesOut"), 2 * (plain.len() - HEADER_BYTES));
+    assert_eq!(inflated("zstd", "bytesOut"), plain.len() - HEADER_BYTES);
+    assert_eq!(inflated("snappy", "bytesOut"), 0);
+    let came = inflated("zlib", "bytesIn") + inflated("zstd", "bytesIn");
+    assert_eq!(came, sent - 3 * 25, "without their headers");
+    // An answer that wouldn't be smaller goes as it is.
+    assert_eq!(get("network.compression.snappy.compressor.bytesOut"), 0);
+}

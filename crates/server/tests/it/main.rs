@@ -9,6 +9,7 @@ mod auth_matrix;
 mod bulk_write;
 mod capped;
 mod change_streams;
+mod clients_in_log;
 mod cluster_parameters;
 mod coll_mod;
 mod compression;

@@ -137,3 +137,96 @@ fn sections_that_tools_read_are_there_and_can_be_left_out() {
     assert_eq!((status.get("network"), status.get("opLatencies")), (None, None));
     assert!(status.get("mem").is_some());
 }
+
+#[test]
+fn documents_and_searches_are_counted_once() {
+    let server = Running::start();
+    let mut client = server.client();
+    let lsid = r#""lsid": {"id": {"$uuid": "00112233-4455-4677-8899-aabbccddeeff"}}"#;
+    let insert = format!(
+        r#"{{"insert": "items", "documents": [{{"_id": 1, "a": 1}}, {{"_id": 2, "a": 2}}],
+             {lsid}, "txnNumber": {{"$numberLong": "1"}}}}"#
+    );
+    client.ok("shop", &insert);
+    // Sent again: it was done before.
+    client.ok("shop", &insert);
+    let more = r#"{"bulkWrite": 1, "nsInfo": [{"ns": "shop.items"}], "ops": [
+        {"insert": 0, "document": {"_id": 3, "a": 3}},
+        {"insert": 0, "document": {"_id": 4, "a": 4}},
+        {"update": 0, "filter": {"_id": 3}, "updateMods": {"$set": {"a": 3}}},
+        {"delete": 0, "filter": {"_id": 4}}]}"#;
+    let listed = number(&client.ok("admin", more), "nInserted");
+    assert_eq!(listed, 2);
+    let before = client.ok("admin", r#"{"serverStatus": 1}"#);
+    let document = |name: &str| number(&before, &format!("metrics/document/{name}"));
+    assert_eq!([document("inserted"), document("updated"), document("deleted")], [4, 1, 1]);
+    // The answer of the bulkWrite is a cursor of four rows.
+    assert_eq!(document("returned"), 4);
+
+    client.ok("shop", r#"{"find": "items", "filter": {"a": {"$gte": 2}}, "sort": {"a": -1}}"#);
+    let cursor = client.ok("shop", r#"{"find": "items", "batchSize": 1}"#);
+    let id = number(&cursor, "cursor/id");
+    client
+        .ok("shop", &format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "items"}}"#));
+    client.ok("shop", r#"{"find": "items", "filter": {"_id": 1}}"#);
+    let upsert =
+        r#"{"findAndModify": "items", "query": {"_id": 9}, "update": {"a": 9}, "upsert": true}"#;
+    client.ok("shop", upsert);
+    client.ok("shop", r#"{"findAndModify": "items", "query": {"_id": 9}, "remove": true}"#);
+    let after = client.ok("admin", r#"{"serverStatus": 1}"#);
+    let grown = |path: &str| number(&after, path) - number(&before, path);
+    assert_eq!(grown("metrics/document/returned"), 2 + 3 + 1);
+    assert_eq!(grown("metrics/document/updated"), 0);
+    assert_eq!(grown("metrics/document/inserted"), 0);
+    assert_eq!(grown("metrics/document/deleted"), 1);
+    assert_eq!(grown("metrics/operation/scanAndOrder"), 1);
+    assert_eq!(grown("metrics/queryExecutor/collectionScans/total"), 2, "a getMore is no second");
+    assert_eq!(grown("metrics/queryExecutor/collectionScans/nonTailable"), 2);
+    let examined = grown("metrics/queryExecutor/scannedObjects");
+    assert!((3 + 3 + 1..=9).contains(&examined), "{examined}");
+}
+
+#[test]
+fn what_expires_is_counted() {
+    let server = Running::start();
+    let mut client = server.client();
+    let index = r#"{"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 0}"#;
+    client.ok("shop", &format!(r#"{{"createIndexes": "items", "indexes": [{index}]}}"#));
+    let documents = r#"{"_id": 1, "at": {"$date": "2001-01-01T00:00:00Z"}}, {"_id": 2}"#;
+    client.ok("shop", &format!(r#"{{"insert": "items", "documents": [{documents}]}}"#));
+    client.ok("admin", r#"{"setParameter": 1, "ttlMonitorSleepSecs": 1}"#);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let status = loop {
+        let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+        if 0 < number(&status, "metrics/ttl/deletedDocuments") || end < std::time::Instant::now() {
+            break status;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(number(&status, "metrics/ttl/deletedDocuments"), 1);
+    assert!(0 < number(&status, "metrics/ttl/passes"));
+    assert_eq!(number(&status, "metrics/document/deleted"), 0, "no client deleted it");
+}
+
+/// What monitors and mongostat find a set's members by.
+#[test]
+fn the_set_is_told_as_hello_tells_it() {
+    let server = Running::start();
+    let mut client = server.client();
+    let hello = client.ok("admin", r#"{"hello": 1}"#);
+    let status = client.ok("admin", r#"{"serverStatus": 1}"#);
+    let told = status.get("repl").and_then(|told| told.as_document()).expect("told");
+    for name in ["hosts", "setName", "setVersion", "primary", "me", "electionId", "secondary"] {
+        assert!(told.get(name).is_some() && told.get(name) == hello.get(name), "{name}");
+    }
+    assert_eq!(number(&status, "opcountersRepl/insert"), 0);
+    let config = client.ok("admin", r#"{"replSetGetConfig": 1}"#);
+    let config = config.get("config").expect("there is one");
+    let found = client.ok("local", r#"{"find": "system.replset"}"#);
+    let batch = found.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
+    let batch = batch.and_then(|batch| batch.as_array()).expect("a batch");
+    assert_eq!(batch.iter().collect::<Vec<_>>(), [config]);
+    client.ok("local", r#"{"listCollections": 1, "filter": {"name": "system.replset"}}"#);
+    let insert = r#"{"insert": "system.replset", "documents": [{"_id": "rs1"}]}"#;
+    assert_ne!(client.code("local", insert), 0, "only the set's commands change it");
+}

@@ -2,12 +2,13 @@
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::commands::reply;
+use crate::commands::{handshake, reply};
 use crate::shared::{COUNTER_NAMES, Shared};
 use crate::usage::{Class, Latency};
+use crate::wire::Compressor;
 
 /// Counts of any size.
-fn long(count: u64) -> Value<'static> {
+pub(super) fn long(count: u64) -> Value<'static> {
     Value::Int64(reply::long(count))
 }
 
@@ -18,8 +19,12 @@ pub(super) fn append_asserts(answer: &mut DocumentBuilder, server: &Shared) {
     answer
         .begin_document("asserts")
         .append("regular", long(failures.panics))
+        // MongoDB has had none of these either since 4.0.
+        .append("warning", Value::Int32(0))
         .append("msg", long(failures.internal))
         .append("user", long(failures.user))
+        // No counter begins again.
+        .append("rollovers", Value::Int32(0))
         .end();
 }
 
@@ -82,30 +87,6 @@ pub(super) fn append_sessions(answer: &mut DocumentBuilder, server: &Shared) {
         .end();
 }
 
-/// Appends how often commands ran, and what there is of cursors.
-pub(super) fn append_metrics(answer: &mut DocumentBuilder, server: &Shared) {
-    answer.begin_document("metrics").begin_document("commands");
-    for (name, total, failed) in server.usage.commands().list() {
-        answer
-            .begin_document(name)
-            .append("failed", long(failed))
-            .append("total", long(total))
-            .end();
-    }
-    answer.end();
-    let cursors = server.cursors.counts();
-    answer
-        .begin_document("cursor")
-        .append("timedOut", long(cursors.timed_out))
-        .begin_document("open")
-        .append("noTimeout", long(cursors.no_timeout as u64))
-        .append("pinned", long(cursors.pinned as u64))
-        .append("total", long(cursors.open as u64))
-        .end()
-        .end()
-        .end();
-}
-
 /// Appends what went over the wire.
 pub(super) fn append_network(answer: &mut DocumentBuilder, server: &Shared) {
     let traffic = server.usage.traffic();
@@ -116,7 +97,20 @@ pub(super) fn append_network(answer: &mut DocumentBuilder, server: &Shared) {
         .append("physicalBytesIn", long(traffic.physical_bytes_in))
         .append("physicalBytesOut", long(traffic.physical_bytes_out))
         .append("numRequests", long(traffic.requests))
-        .end();
+        .begin_document("compression");
+    for compressor in Compressor::ALL {
+        let (compressed, inflated) = server.usage.compression().of(compressor);
+        answer.begin_document(compressor.name());
+        for (name, through) in [("compressor", compressed), ("decompressor", inflated)] {
+            answer
+                .begin_document(name)
+                .append("bytesIn", long(through.bytes_in))
+                .append("bytesOut", long(through.bytes_out))
+                .end();
+        }
+        answer.end();
+    }
+    answer.end().end();
 }
 
 /// Appends how many operations there were.
@@ -128,20 +122,24 @@ pub(super) fn append_counters(answer: &mut DocumentBuilder, server: &Shared) {
     answer.end();
 }
 
-/// Appends what the server is in its set.
+/// Appends how many operations a server by itself got from another: none. What a member of a set
+/// applies are entries of the set's log, which aren't counted by what clients did.
+pub(super) fn append_replicated(answer: &mut DocumentBuilder, server: &Shared) {
+    if server.replica.is_none() {
+        answer.begin_document("opcountersRepl");
+        for name in COUNTER_NAMES {
+            answer.append(name, long(0));
+        }
+        answer.end();
+    }
+}
+
+/// Appends what the server is in its set, as `hello` tells it.
 pub(super) fn append_member(answer: &mut DocumentBuilder, server: &Shared) {
-    answer
-        .begin_document("repl")
-        .append("setName", Value::String(&server.member.set))
-        .append("isWritablePrimary", Value::Boolean(server.is_primary()))
-        // mongostat reads this name.
-        .append("ismaster", Value::Boolean(server.is_primary()))
-        .append("secondary", Value::Boolean(!server.is_primary()))
-        .append("me", Value::String(&server.member.host))
-        .begin_array("hosts")
-        .push(Value::String(&server.member.host))
-        .end()
-        .end();
+    answer.begin_document("repl");
+    handshake::append_member(answer, server);
+    // mongostat reads this name.
+    answer.append("ismaster", Value::Boolean(server.is_primary())).end();
 }
 
 /// Appends what became of transactions.
