@@ -13,7 +13,8 @@
 //!    line where they began; [`scatter_gather`] makes one answer of several lines'.
 //! 4. [`mover`] takes a database from one line to another while it is used; a router that still
 //!    thinks that it is at the old one is told so there ([`stale_route`]).
-//! 5. What a user may do the servers say ([`login`]): at each line the connection is the user's.
+//! 5. [`sharding`]: what mongosh's `sh.status()` reads, told of the lines.
+//! 6. What a user may do the servers say ([`login`]): at each line the connection is the user's.
 
 mod client_connection;
 mod database_entry;
@@ -30,6 +31,7 @@ mod pool;
 mod route;
 mod routed_request;
 mod scatter_gather;
+mod sharding;
 mod shared;
 mod stale_route;
 mod table;

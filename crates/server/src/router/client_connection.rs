@@ -29,7 +29,7 @@ use super::shared::Shared;
 use super::stale_route::{Verdict, verdict};
 use super::table::Table;
 use super::upstream::{Upstream, decoded, is_ok};
-use super::{local_answers, moves};
+use super::{local_answers, moves, sharding};
 use crate::errors::error_builder;
 use crate::wire::{LegacyQuery, LegacyReply, Message, OperationCode};
 
@@ -155,6 +155,8 @@ impl ClientConnection {
             }
             let token = self.pin(ask, &line.name)?;
             let identity = self.identity.as_ref();
+            let query = sharding::query(&self.shared, &table, (message, ask));
+            let message = query.as_deref().unwrap_or(message);
             let answer = forward(&self.shared, &line, identity, message, ask).await?;
             let outcome = answer.as_deref().map_or(Verdict::Answer, |answer| verdict(answer, ask));
             if outcome == Verdict::Answer {
@@ -252,7 +254,8 @@ impl ClientConnection {
         if is_unknown
             && matches!(
                 own,
-                LocalCommand::ServerStatus
+                LocalCommand::BalancerStatus
+                    | LocalCommand::ServerStatus
                     | LocalCommand::KillOp
                     | LocalCommand::EndTransaction
                     | LocalCommand::Move
@@ -264,6 +267,7 @@ impl ClientConnection {
             LocalCommand::Hello => Answer::Body(self.hello(ask).await),
             LocalCommand::Ping => Answer::Body(local_answers::ok_reply()),
             LocalCommand::IsDbGrid => Answer::Body(local_answers::is_db_grid(&self.shared)),
+            LocalCommand::BalancerStatus => Answer::Body(sharding::balancer()),
             LocalCommand::ServerStatus => Answer::Body(local_answers::status(&self.shared)),
             LocalCommand::SaslStart => self.begin_login(message, ask).await?,
             LocalCommand::SaslContinue => self.go_on_with_login(message).await?,

@@ -40,6 +40,7 @@ pub(super) enum LocalCommand {
     Hello,
     Ping,
     IsDbGrid,
+    BalancerStatus,
     ServerStatus,
     SaslStart,
     SaslContinue,
@@ -70,6 +71,7 @@ pub(super) enum Broadcast {
 /// What the router answers, or gives to every line, whatever the database.
 const KNOWN: &[(&str, Known)] = &[
     ("abortTransaction", Known::LocalCommand(LocalCommand::EndTransaction)),
+    ("balancerStatus", Known::LocalCommand(LocalCommand::BalancerStatus)),
     ("commitTransaction", Known::LocalCommand(LocalCommand::EndTransaction)),
     ("createRole", Known::Broadcast(Broadcast::Users)),
     ("createUser", Known::Broadcast(Broadcast::Users)),

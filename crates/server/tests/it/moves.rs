@@ -81,6 +81,47 @@ fn part(id: i32, number: i64, more: &str) -> String {
     format!(r#"{write}, "autocommit": false{more}}}"#)
 }
 
+/// The documents of a first batch.
+fn batch(answer: &frond_doc::DocumentBuf) -> Vec<String> {
+    let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
+    let batch = cursor.get("firstBatch").and_then(|batch| batch.as_array()).expect("a batch");
+    batch.iter().filter_map(|row| Some(text(&row.as_document()?.to_buf()))).collect()
+}
+
+/// What mongosh's `sh.status()` asks a router, as it asks it.
+#[test]
+fn lines_are_told_as_shards() {
+    let routed = Routed::start();
+    let mut client = routed.client();
+    let (default, eu) = (&routed.default.address, &routed.eu.address);
+    let all = [
+        format!(r#"{{"_id":"default","host":"{default}","state":1}}"#),
+        format!(r#"{{"_id":"eu","host":"{eu}","state":1}}"#),
+    ];
+    let mut ask = |command: &str| batch(&client.ok("config", command));
+    // The table is read within a second.
+    let end = std::time::Instant::now() + Duration::from_secs(20);
+    let sorted = r#"{"find": "shards", "filter": {}, "sort": {"_id": 1}}"#;
+    while ask(sorted).len() < 2 && std::time::Instant::now() < end {
+        std::thread::yield_now();
+    }
+    assert_eq!(ask(sorted), all);
+    assert_eq!(ask(r#"{"find": "shards", "filter": {"_id": "eu"}, "limit": 1}"#), all[1..]);
+    let counted = r#"{"aggregate": "shards", "pipeline": [{"$count": "n"}], "cursor": {}}"#;
+    assert_eq!(ask(counted), [r#"{"n":2}"#]);
+    assert_eq!(ask(r#"{"find": "version", "limit": 1, "singleBatch": true}"#).len(), 1);
+    let balancer =
+        r#"{"find": "settings", "filter": {"_id": "balancer"}, "projection": {"stopped": 1}}"#;
+    assert_eq!(ask(balancer), [r#"{"_id":"balancer","stopped":true}"#]);
+    assert_eq!(ask(r#"{"find": "mongos"}"#).len(), 1);
+    assert_eq!(ask(r#"{"find": "collections"}"#).len(), 0);
+    let balancer = client.ok("admin", r#"{"balancerStatus": 1}"#);
+    assert_eq!(balancer.get("mode").and_then(|mode| mode.as_str()), Some("off"));
+    // A line by itself has none of it.
+    let mut alone = routed.default.client();
+    assert_eq!(batch(&alone.ok("config", sorted)).len(), 0);
+}
+
 #[test]
 fn a_database_moves_with_all_that_it_has() {
     let lines = Routed::start();
