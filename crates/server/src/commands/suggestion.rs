@@ -4,6 +4,8 @@
 const OWN: &str = "frond";
 /// Longer words aren't compared: no command's name is.
 const LETTERS_MAX: usize = 40;
+/// With more that is wrong a long word is another one.
+const WRONG_MAX: usize = 3;
 
 /// `; did you mean 'frondCommit'?`, or nothing if none of `names` is nearly so.
 pub fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> String {
@@ -14,7 +16,8 @@ pub fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Str
 }
 
 /// The name that is nearest: as it is but for upper and lower case, without `frond`, or
-/// with a letter in three at most that is wrong, missing, too much, or changed places.
+/// with a letter in three at most, and three in all, that is wrong, missing, too much, or changed
+/// places.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let letters = word.chars().count();
@@ -26,7 +29,8 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a s
         let lower = name.to_lowercase();
         let bare = lower.strip_prefix(OWN).unwrap_or(&lower);
         let distance = distance(&word, &lower).min(distance(&word, bare));
-        let is_near = distance <= letters / 3 && best.is_none_or(|(least, _)| distance < least);
+        let is_near = distance <= (letters / 3).min(WRONG_MAX)
+            && best.is_none_or(|(least, _)| distance < least);
         if is_near {
             best = Some((distance, name));
         }
@@ -95,6 +99,7 @@ mod tests {
             ("", None),
             ("atlasVersion", None),
             ("getFreeMonitoringStatus", None),
+            ("shardCollection", None),
         ] {
             assert_eq!(of_the_table(word), expected, "{word}");
         }
