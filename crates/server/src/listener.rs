@@ -70,7 +70,8 @@ impl Server {
         let entered = runtime.enter();
         let beyond_loopback = options.auth || options.insecure;
         let listen = options.listen.as_deref();
-        let listener = listen.map(|listen| bind::to_any(listen, beyond_loopback)).transpose()?;
+        let each = listen.into_iter().chain(options.listen_also.iter().map(String::as_str));
+        let listeners = bind::to_each(each, beyond_loopback)?;
         let unix_socket = options.unix_socket.as_ref().map(bind::unix).transpose()?;
         let metrics = options.metrics_listen.as_deref();
         let metrics = metrics.map(|listen| bind::to_any(listen, true)).transpose()?;
@@ -79,7 +80,7 @@ impl Server {
         let console = console.map(|console| bind::console(console, is_guarded));
         let console = console.transpose()?;
         drop(entered);
-        let address = match &listener {
+        let address = match listeners.first() {
             Some(listener) => listener.local_addr().map_err(|source| {
                 let address = listen.unwrap_or_default().to_owned();
                 ServerError::Listen { address, source }
@@ -92,7 +93,7 @@ impl Server {
         let (stop, _) = watch::channel(false);
         let asked = shared.drain.asker().subscribe();
         let serving = Serving {
-            listener,
+            listeners,
             unix_socket,
             metrics,
             console,

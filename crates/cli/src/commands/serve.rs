@@ -5,6 +5,7 @@ pub mod configuration;
 pub mod mongod;
 mod network;
 mod options;
+mod pid_file;
 pub mod process;
 mod store;
 mod values;
@@ -29,6 +30,7 @@ use frond_server::{
 use crate::allocator::give_back_soon;
 use crate::backend::{open_failure, open_when_free, refuse_huge_pages};
 use crate::commands::serve::network::NetworkArguments;
+use crate::commands::serve::pid_file::PidFile;
 use crate::commands::serve::process::{allow_open_files, own_program};
 use crate::commands::serve::values::{
     Parameter, parse_filter, parse_memory, parse_parameter, parse_rate, parse_size,
@@ -215,6 +217,14 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     log_path: Option<PathBuf>,
 
+    /// Leave clients that come and go out of the log
+    #[arg(long)]
+    quiet: bool,
+
+    /// File to write the number of the process to; it is removed when the server has stopped
+    #[arg(long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+
     /// File to append the audit log to: a line of JSON for each login, refusal, and change of
     /// users, roles, collections, indexes, branches or the server
     #[arg(long, value_name = "FILE")]
@@ -305,7 +315,7 @@ impl Serve {
     /// [`Failure::Usage`]; [`Failure::Failed`] if the directory, an address or a certificate can't
     /// be used.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        let (listen, unix_socket) = (self.network.address()?, self.network.unix_socket()?);
+        let (listen, unix_socket) = (self.network.address(), self.network.unix_socket()?);
         let tls = self.network.tls()?;
         self.check_remotes()?;
         let machine = MachineMemory::read();
@@ -329,6 +339,7 @@ impl Serve {
         let announced = self.announced(&unix_socket);
         let options = ServerOptions {
             listen: Some(listen),
+            listen_also: self.network.addresses_beside(),
             unix_socket: unix_socket.or_else(|| announced.as_ref().map(Announced::socket)),
             tls,
             ..self.server_options(budget, replica)?
@@ -339,6 +350,7 @@ impl Serve {
             announced.iter().for_each(Announced::remove);
             Failure::failed(error.to_string())
         })?;
+        let pid_file = self.pid_file.as_deref().map(PidFile::write).transpose()?;
         if let Some(announced) = &announced {
             // Without it the directory is only in use.
             let _ = announced.announce();
@@ -352,7 +364,7 @@ impl Serve {
             ServerError::Close(cause) => Failure::failed(format!("{error}{}", when_full(cause))),
             _ => Failure::failed(error.to_string()),
         })?;
-        drop((remote, sending));
+        drop((remote, sending, pid_file));
         announced.iter().for_each(Announced::remove);
         if !self.as_mongod {
             let _ = writeln!(terminal, "stopped: all that was acknowledged is on the disk");
@@ -391,7 +403,8 @@ impl Serve {
     /// Refuses addresses that are in use, before the directory is opened.
     fn check_free(&self, listen: &str) -> Result<(), Failure> {
         check_free(listen)?;
-        let others = self.remote_listen.iter().chain(&self.network.metrics_listen);
+        let beside = self.network.addresses_beside();
+        let others = beside.iter().chain(&self.remote_listen).chain(&self.network.metrics_listen);
         others.chain(&self.network.console).try_for_each(|listen| check_free(listen))
     }
 
@@ -461,6 +474,9 @@ impl Serve {
         let shell = format!("mongosh {}mongodb://{address}/", self.network.shell_options());
         writeln!(terminal, "frond {} serves {}", env!("CARGO_PKG_VERSION"), self.data.display())?;
         writeln!(terminal, "  listening on  {}", terminal.paint(Style::Strong, address))?;
+        for beside in self.network.addresses_beside() {
+            writeln!(terminal, "                {beside}")?;
+        }
         if let Some(socket) = self.network.unix_socket()? {
             writeln!(terminal, "                unix:{}", socket.path.display())?;
         }

@@ -69,6 +69,43 @@ fn address_of(waits: &str) -> String {
     format!("127.0.0.1:{}", port.expect("it tells its port"))
 }
 
+/// What containers' entry points do: a server that goes on when its command has ended, and is ended
+/// by another.
+#[test]
+fn a_mongod_goes_on_in_the_background_until_it_is_shut_down() {
+    let directory = Directory::new();
+    let run = |arguments: &str| {
+        let output = command(&directory, &format!("mongod {arguments}")).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), text)
+    };
+    let (code, told) = run("--fork --dbpath .");
+    assert!(code == Some(2) && told.contains("--logpath"), "{told}");
+    let (code, told) = run("--fork --logpath log --dbpath /proc/nothing --port 0");
+    assert!(code == Some(1) && told.contains("child process failed"), "{told}");
+    let start = "--fork --logpath log --pidfilepath pid --dbpath data --port 0 --quiet";
+    for has_users in [false, true] {
+        let auth = if has_users { " --auth" } else { "" };
+        let (code, told) = run(&format!("{start}{auth}"));
+        assert_eq!(code, Some(0), "{told}");
+        assert!(told.contains("child process started successfully, parent exiting"), "{told}");
+        let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
+        assert!(told.contains(&format!("forked process: {}", pid.trim())), "{told} {pid}");
+        let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
+        let waits = log.lines().rfind(|line| line.contains("Waiting for connections")).unwrap();
+        let mut client = Client::connect(&address_of(waits)).unwrap();
+        client.command("admin", document! { "ping": 1_i32 }.view()).unwrap();
+        let by = if has_users { " --pidfilepath pid" } else { "" };
+        let (code, told) = run(&format!("--shutdown --dbpath data{by}"));
+        assert_eq!(code, Some(0), "{told}");
+        assert!(client.command("admin", document! { "ping": 1_i32 }.view()).is_err());
+        assert!(!directory.path().join("pid").exists(), "it is removed");
+    }
+    let (code, told) = run("--shutdown --dbpath data");
+    assert!(code == Some(1) && told.contains("server running"), "{told}");
+}
+
 /// `frond mongod` has its log on standard output, which threads of clients write to.
 #[test]
 fn a_mongod_answers_what_it_tells_as_slow() {

@@ -1,8 +1,10 @@
 //! Taking a connection.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -19,14 +21,13 @@ use crate::unix_socket::UnixSocket;
 /// How soon it is tried again to accept connections.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// The next client of the address, if there is one.
-pub(super) async fn accept_tcp(
-    listener: Option<&TcpListener>,
-) -> io::Result<(TcpStream, SocketAddr)> {
-    match listener {
-        Some(listener) => listener.accept().await,
-        None => std::future::pending().await,
-    }
+/// The next client of the addresses, if there are any.
+pub(super) async fn accept_tcp(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|context| {
+        let mut polled = listeners.iter().map(|listener| listener.poll_accept(context));
+        polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 /// The next client of the Unix socket, if there is one.

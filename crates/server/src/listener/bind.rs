@@ -39,6 +39,23 @@ pub(crate) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener,
     Err(failed(refused))
 }
 
+/// Binds several addresses, as [`to_any`] does each; one that is bound already (`localhost` behind
+/// `127.0.0.1`) is passed over. To be called within the runtime.
+pub(super) fn to_each<'a>(
+    addresses: impl Iterator<Item = &'a str>,
+    beyond_loopback: bool,
+) -> Result<Vec<TcpListener>, ServerError> {
+    let mut bound: Vec<TcpListener> = Vec::new();
+    for listen in addresses {
+        let is_bound = |address| bound.iter().any(|known| known.local_addr().ok() == Some(address));
+        let is_there = listen.to_socket_addrs().is_ok_and(|mut resolved| resolved.any(is_bound));
+        if !is_there {
+            bound.push(to_any(listen, beyond_loopback)?);
+        }
+    }
+    Ok(bound)
+}
+
 /// Binds the console's address, one of loopback unless it `is_guarded`: users log in, by TLS. To be
 /// called within the runtime.
 pub(super) fn console(
@@ -90,6 +107,13 @@ mod tests {
             assert!(error.to_string().contains("--auth"), "{error}");
         }
         assert!(to_any("0.0.0.0:0", true).is_ok());
+        let several = to_each(["127.0.0.1:0", "127.3.2.1:0"].into_iter(), false).expect("free");
+        let address = several[0].local_addr().expect("bound").to_string();
+        drop(several);
+        let again = ["127.3.2.1:0", &address, &address];
+        assert_eq!(to_each(again.into_iter(), false).expect("free").len(), 2);
+        let open = to_each(["127.0.0.1:0", "0.0.0.0:0"].into_iter(), false);
+        assert!(matches!(open, Err(ServerError::NotLoopback { .. })));
         for address in ["", "127.0.0.1", "127.0.0.1:99999", "no such host:1"] {
             let error = to_any(address, false).expect_err("refused");
             assert!(matches!(error, ServerError::Listen { .. }), "{address}: {error}");

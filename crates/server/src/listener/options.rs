@@ -29,6 +29,8 @@ pub struct ServerOptions {
     /// `HOST:PORT`; a port of 0 takes any free one. `None` where clients come by `unix_socket`
     /// only.
     pub listen: Option<String>,
+    /// Further addresses to listen on; one that is listened on already is passed over.
+    pub listen_also: Vec<String>,
     /// Connections at one time.
     pub connections_max: usize,
     /// The command line, for `getCmdLineOpts`.
@@ -97,6 +99,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             listen: Some("127.0.0.1:27017".to_owned()),
+            listen_also: Vec::new(),
             connections_max: CONNECTIONS_MAX,
             arguments: Vec::new(),
             data_directory: String::new(),

@@ -31,7 +31,7 @@ pub(super) const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Ad
 
 /// What a server does on its runtime.
 pub(super) struct Serving {
-    pub listener: Option<TcpListener>,
+    pub listeners: Vec<TcpListener>,
     pub unix_socket: Option<UnixSocket>,
     pub metrics: Option<TcpListener>,
     pub console: Option<(TcpListener, ConsoleOptions)>,
@@ -60,7 +60,7 @@ impl Serving {
                 asked = self.asked.wait_for(Option::is_some) => {
                     break asked.ok().and_then(|asked| *asked).unwrap_or_default();
                 }
-                accepted = accept_tcp(self.listener.as_ref()) => match accepted {
+                accepted = accept_tcp(&self.listeners) => match accepted {
                     Ok((stream, address)) => {
                         // An answer goes out in one piece; waiting to fill a packet would only
                         // delay it.
@@ -85,7 +85,7 @@ impl Serving {
         if let Some(supervisor) = &self.supervisor {
             let _ = supervisor.tell("STOPPING=1\nSTATUS=answers what runs");
         }
-        drop((self.listener, self.unix_socket));
+        drop((self.listeners, self.unix_socket));
         if !drain(&mut connections, &self.shared, time_max).await {
             self.shared.operations.stop_all();
         }

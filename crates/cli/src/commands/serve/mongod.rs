@@ -1,18 +1,25 @@
 //! `frond mongod`: `frond serve` by mongod's command line, for what starts `mongod` itself
-//! (mongodb-memory-server, test suites of drivers and applications). A link to the program that is
-//! called `mongod` does the same.
+//! (mongodb-memory-server, test suites of drivers and applications, containers' entry points). A
+//! link to the program that is called `mongod` does the same.
 //!
 //! 1. Each of mongod's options becomes the one of `frond serve`, or nothing where it says what is
-//!    the case anyway.
+//!    the case anyway ([`options`]).
 //! 2. All others are refused: what isn't enforced isn't accepted.
 //! 3. The log goes to standard output, as mongod's does, with the lines that such programs wait
 //!    for.
 
+mod fork;
+mod ini;
+mod options;
+mod shutdown;
+
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use frond_server::commands::handshake::MONGODB_VERSION;
 
+use self::options::{Meaning, meaning_of};
 use crate::failure::Failure;
 
 const NAME: &str = "mongod";
@@ -26,27 +33,47 @@ Serve a data directory with mongod's options
 Usage: frond mongod [OPTIONS]
 
 Options:
-  --port PORT             port to listen on [default: 27017]
-  --bind_ip ADDRESS,...   an address, and optionally a Unix socket's path [default: 127.0.0.1]
-  --dbpath DIR            data directory [default: /data/db]
-  --replSet NAME          name of the replica set, whose only member the server is [default: rs0]
-  --auth, --noauth        whether clients have to log in
-  --keyFile FILE          like --auth; the key isn't used, since there is one member
-  --noscripting           refuse clients' JavaScript
-  --logpath FILE          file to append the log to, instead of standard output
-  --config FILE, -f FILE  settings file in YAML
-  --setParameter NAME=VALUE
-                          enableTestCommands, ttlMonitorSleepSecs, requireApiVersion,
-                          minSnapshotHistoryWindowInSeconds
-  --version               print MongoDB's version that Frond offers, and its own
+  --port PORT                  port to listen on [default: 27017]
+  --bind_ip ADDRESS,...        addresses, and Unix sockets' paths [default: 127.0.0.1]
+  --bind_ip_all                all addresses, with --ipv6 those of IPv6, too
+  --unixSocketPrefix DIR       directory of a Unix socket, mongodb-PORT.sock, to listen on as well
+  --filePermissions MODE       its permissions [default: 0700]
+  --dbpath DIR                 data directory [default: /data/db]
+  --replSet NAME               name of the replica set, whose only member it is [default: rs0]
+  --auth, --noauth             whether clients have to log in
+  --keyFile FILE               like --auth; the key isn't used, since there is one member
+  --tlsMode MODE               disabled, allowTLS, preferTLS or requireTLS
+  --tlsCertificateKeyFile FILE, --tlsCAFile FILE, --tlsAllowConnectionsWithoutCertificates
+  --noscripting                refuse clients' JavaScript
+  --maxConns COUNT             connections at one time
+  --networkMessageCompressors NAMES
+  --wiredTigerCacheSizeGB GB   size of the cache
+  --oplogSize MB               how much of the log to keep, for change streams
+  --logpath FILE               file to append the log to, instead of standard output
+  --quiet                      leave clients that come and go out of the log
+  --verbose, -v to -vvvvv      from -v on the log has every operation
+  --slowms MILLIS, --slowOpSampleRate RATE
+                               which operations are slow, and how many of them are logged
+  --auditDestination file, --auditFormat JSON, --auditPath FILE, --auditFilter JSON
+  --config FILE, -f FILE       settings file in YAML, or with a line NAME = VALUE per option
+  --setParameter NAME=VALUE    enableTestCommands, ttlMonitorSleepSecs, requireApiVersion,
+                               minSnapshotHistoryWindowInSeconds, logLevel
+  --pidfilepath FILE           file for the number of the process
+  --fork                       go on in the background once clients are served; needs --logpath
+  --shutdown                   stop the server of --dbpath (with --auth or TLS: of --pidfilepath)
+  --help, -h                   print this
+  --version                    print MongoDB's version that Frond offers, and its own
 
-Without effect: --storageEngine wiredTiger, --logappend, --quiet.
+Without effect: --logappend, --nounixsocket, --objcheck, --timeZoneInfo, and options whose value
+says what is the case: --clusterAuthMode keyFile, --enableMajorityReadConcern true, --logRotate rename, --profile 0,
+--storageEngine wiredTiger, --timeStampFormat iso8601-utc.
 All other options of mongod are refused. A link to frond that is called mongod is this command.
 
 Example:
   MONGOMS_SYSTEM_BINARY=/usr/local/bin/mongod npm test     mongodb-memory-server starts Frond";
 
 /// What a command line of mongod's asks for.
+#[derive(PartialEq, Debug)]
 pub enum Invocation {
     /// To run `frond serve` with these arguments, the program's name first.
     Serve(Vec<OsString>),
@@ -63,72 +90,221 @@ pub fn arguments_of(command_line: &[OsString]) -> Option<&[OsString]> {
     arguments.split_first().filter(|(first, _)| *first == NAME).map(|(_, rest)| rest)
 }
 
-/// Reads mongod's arguments.
+/// Reads mongod's arguments. With `--fork` and `--shutdown` all is done that is asked for.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an option that Frond hasn't, in mongod's words.
 pub fn read(arguments: &[OsString]) -> Result<Invocation, Failure> {
-    let mut words = arguments.iter();
-    let (mut port, mut bind) = (OsString::from(PORT), OsString::from(BIND));
-    let mut data = OsString::from(DATA);
-    let mut others: Vec<OsString> = Vec::new();
-    let (mut auth, mut noauth) = (false, false);
-    while let Some(word) = words.next() {
-        let text = word.to_str().ok_or_else(|| unrecognised(word))?;
-        let (name, given) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(OsString::from(value))),
-            None => (text, None),
-        };
-        let mut value = || {
-            let missing = || {
-                let message = format!("the required argument for option '{name}' is missing");
-                Failure::Usage(message)
-            };
-            given.clone().or_else(|| words.next().cloned()).ok_or_else(missing)
-        };
-        let mut pass_on = |flag: &str, value: OsString| others.extend([flag.into(), value]);
-        match name {
-            "--port" => port = value()?,
-            "--bind_ip" => bind = value()?,
-            "--bind_ip_all" => bind = "0.0.0.0".into(),
-            "--dbpath" => data = value()?,
-            "--replSet" => pass_on("--replica-set", value()?),
-            "--logpath" => pass_on("--log-path", value()?),
-            "--config" | "-f" => pass_on("--config", value()?),
-            "--setParameter" => pass_on("--setParameter", value()?),
-            "--auth" => auth = true,
-            "--noauth" => noauth = true,
-            "--noscripting" => others.push(name.into()),
-            "--storageEngine" => check_engine(&value()?)?,
-            "--keyFile" => {
-                check_key_file(&value()?)?;
-                auth = true;
-            }
-            "--logappend" | "--quiet" => {}
-            "--version" => return Ok(Invocation::Print(version())),
-            "--help" | "-h" => return Ok(Invocation::Print(HELP.to_owned())),
-            _ => return Err(unrecognised(word)),
+    let mut said = CommandLine::default();
+    said.read(arguments)?;
+    if let Some(text) = said.prints {
+        return Ok(Invocation::Print(text));
+    }
+    if said.shuts_down {
+        let data = said.data.unwrap_or_else(|| DATA.into());
+        let told = shutdown::run(Path::new(&data), said.pid_file.as_deref())?;
+        return Ok(Invocation::Print(told));
+    }
+    if said.forks {
+        if !said.has_log {
+            let message = "--fork has to be used with --logpath";
+            return Err(Failure::Usage(message.to_owned()));
         }
+        said.serve()?;
+        let others = arguments.iter().filter(|word| *word != "--fork");
+        let words: Vec<OsString> = std::iter::once(NAME.into()).chain(others.cloned()).collect();
+        return fork::run(&words).map(Invocation::Print);
     }
-    if auth && noauth {
-        let message = "noauth is not allowed when auth is specified";
-        return Err(Failure::Usage(message.to_owned()));
+    said.serve().map(Invocation::Serve)
+}
+
+/// What a command line has said.
+#[derive(Default)]
+struct CommandLine {
+    port: Option<OsString>,
+    bind: Option<OsString>,
+    binds_all: bool,
+    ipv6: bool,
+    socket_directory: Option<OsString>,
+    data: Option<OsString>,
+    /// Options of `frond serve` that were said, with their values.
+    others: Vec<OsString>,
+    auth: bool,
+    noauth: bool,
+    level: usize,
+    has_log: bool,
+    pid_file: Option<PathBuf>,
+    forks: bool,
+    shuts_down: bool,
+    prints: Option<String>,
+}
+
+impl CommandLine {
+    fn read(&mut self, arguments: &[OsString]) -> Result<(), Failure> {
+        let mut words: VecDeque<&OsString> = arguments.iter().collect();
+        while let Some(word) = words.pop_front() {
+            let text = word.to_str().ok_or_else(|| unrecognised(word))?;
+            let (name, given) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(OsString::from(value))),
+                None => (text, None),
+            };
+            let name = name_of(name).ok_or_else(|| unrecognised(word))?;
+            if name.starts_with('v') && name.bytes().all(|letter| letter == b'v') {
+                self.level = name.len();
+                continue;
+            }
+            let meaning = meaning_of(name).ok_or_else(|| unrecognised(word))?;
+            let mut value = || {
+                let missing = || {
+                    let message = format!("the required argument for option '{text}' is missing");
+                    Failure::Usage(message)
+                };
+                given.clone().or_else(|| words.pop_front().cloned()).ok_or_else(missing)
+            };
+            self.take(name, meaning, &mut value)?;
+        }
+        Ok(())
     }
-    if auth {
-        others.push("--auth".into());
+
+    fn take(
+        &mut self,
+        name: &str,
+        meaning: Meaning,
+        value: &mut dyn FnMut() -> Result<OsString, Failure>,
+    ) -> Result<(), Failure> {
+        match meaning {
+            Meaning::Moot => {}
+            Meaning::MootValue => drop(value()?),
+            Meaning::Switch(flag) => self.others.push(flag.into()),
+            Meaning::Pass(flag) => {
+                let value = value()?;
+                match name {
+                    "logpath" => self.has_log = true,
+                    "pidfilepath" => self.pid_file = Some(PathBuf::from(&value)),
+                    _ => {}
+                }
+                self.others.extend([flag.into(), value]);
+            }
+            Meaning::Gigabytes(flag) => {
+                let megabytes = number(name, &value()?)? * 1_024.0;
+                self.others.extend([flag.into(), format!("{}", megabytes.round().max(1.0)).into()]);
+            }
+            Meaning::Megabytes(flag) => {
+                let megabytes = number(name, &value()?)?;
+                self.others.extend([flag.into(), format!("{}MB", megabytes.round()).into()]);
+            }
+            Meaning::Only(values, why) => {
+                let value = value()?;
+                if !values.iter().any(|known| value == *known) {
+                    let what = format!("--{name} {}: not supported: {why}", value.display());
+                    return Err(Failure::Usage(what));
+                }
+            }
+            Meaning::Refused(why) => {
+                return Err(Failure::Usage(format!("--{name}: not supported: {why}")));
+            }
+            Meaning::Own => self.take_own(name, value)?,
+        }
+        Ok(())
     }
-    let mut serve: Vec<OsString> = vec!["frond".into(), "serve".into(), "--data".into(), data];
-    for address in bind.to_str().ok_or_else(|| unrecognised(&bind))?.split(',') {
-        let (address, port) = (address.trim(), port.to_string_lossy());
-        serve.push("--listen".into());
-        serve.push(match address {
-            path if path.starts_with('/') => format!("unix:{path}").into(),
-            address if address.contains(':') => format!("[{address}]:{port}").into(),
-            address => format!("{address}:{port}").into(),
-        });
+
+    fn take_own(
+        &mut self,
+        name: &str,
+        value: &mut dyn FnMut() -> Result<OsString, Failure>,
+    ) -> Result<(), Failure> {
+        match name {
+            "auth" => self.auth = true,
+            "noauth" => self.noauth = true,
+            "keyFile" => {
+                check_key_file(&value()?)?;
+                self.auth = true;
+            }
+            "port" => self.port = Some(value()?),
+            "bind_ip" => self.bind = Some(value()?),
+            "bind_ip_all" => self.binds_all = true,
+            "ipv6" => self.ipv6 = true,
+            "unixSocketPrefix" => self.socket_directory = Some(value()?),
+            "dbpath" => self.data = Some(value()?),
+            "verbose" => self.level = self.level.max(1),
+            "fork" => self.forks = true,
+            "shutdown" => self.shuts_down = true,
+            "config" => {
+                let file = value()?;
+                match std::fs::read_to_string(&file).ok().and_then(|text| ini::words(&text)) {
+                    Some(words) => self.read(&words)?,
+                    None => self.others.extend(["--config".into(), file]),
+                }
+            }
+            "version" => self.prints = Some(version()),
+            _ => self.prints = Some(HELP.to_owned()),
+        }
+        Ok(())
     }
-    serve.extend(others);
-    Ok(Invocation::Serve(serve))
+
+    /// The command line of `frond serve`.
+    fn serve(&self) -> Result<Vec<OsString>, Failure> {
+        if self.auth && self.noauth {
+            let message = "noauth is not allowed when auth is specified";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        if self.bind.is_some() && self.binds_all {
+            let message = "Cannot specify both --bind_ip and --bind_ip_all";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        let data = self.data.clone().unwrap_or_else(|| DATA.into());
+        let mut serve: Vec<OsString> = vec!["frond".into(), "serve".into(), "--data".into(), data];
+        let port = self.port.as_ref().map_or(PORT.into(), |port| port.to_string_lossy());
+        let bind = match (&self.bind, self.binds_all) {
+            (Some(bind), _) => bind.to_str().ok_or_else(|| unrecognised(bind))?,
+            (None, true) if self.ipv6 => "::",
+            (None, true) => "0.0.0.0",
+            (None, false) => BIND,
+        };
+        for address in bind.split(',') {
+            serve.push("--listen".into());
+            serve.push(match address.trim() {
+                path if path.starts_with('/') => format!("unix:{path}").into(),
+                address if address.contains(':') => format!("[{address}]:{port}").into(),
+                "*" => format!("0.0.0.0:{port}").into(),
+                address => format!("{address}:{port}").into(),
+            });
+        }
+        if let Some(directory) = &self.socket_directory {
+            let path = Path::new(directory).join(format!("mongodb-{port}.sock"));
+            serve.extend(["--listen".into(), format!("unix:{}", path.display()).into()]);
+        }
+        serve.extend(self.others.iter().cloned());
+        if self.auth {
+            serve.push("--auth".into());
+        }
+        if self.level > 0 {
+            let level = format!("logLevel={}", self.level.min(5));
+            serve.extend(["--setParameter".into(), level.into()]);
+        }
+        Ok(serve)
+    }
+}
+
+/// The name of an option, as mongod spells it; `None` if the word is none.
+fn name_of(word: &str) -> Option<&str> {
+    let is_verbose = |letters: &str| letters.bytes().all(|letter| letter == b'v');
+    match (word.strip_prefix("--"), word.strip_prefix('-')) {
+        (Some(name), _) => Some(name).filter(|name| !is_verbose(name)),
+        (None, Some("f")) => Some("config"),
+        (None, Some("h")) => Some("help"),
+        (None, Some(letters)) => {
+            Some(letters).filter(|letters| !letters.is_empty() && is_verbose(letters))
+        }
+        (None, None) => None,
+    }
+}
+
+fn number(name: &str, value: &OsStr) -> Result<f64, Failure> {
+    let number = value.to_str().and_then(|value| value.parse::<f64>().ok());
+    number
+        .filter(|number| 0.0 < *number && *number < 1e9)
+        .ok_or_else(|| Failure::Usage(format!("--{name}: {} is not a size", value.display())))
 }
 
 /// Refuses the path of no file: a server that is to be safe by it isn't started without.
@@ -139,16 +315,6 @@ fn check_key_file(path: &OsStr) -> Result<(), Failure> {
             Err(Failure::Usage(format!("--keyFile {}: there is no such file", path.display())))
         }
     }
-}
-
-/// Refuses a storage engine that behaves in another way: Frond's own is on the disk and has
-/// transactions, as WiredTiger.
-fn check_engine(name: &OsStr) -> Result<(), Failure> {
-    if name == "wiredTiger" {
-        return Ok(());
-    }
-    let message = format!("unknown storage engine {}: there is Frond's own", name.display());
-    Err(Failure::Usage(message))
 }
 
 fn unrecognised(word: &OsStr) -> Failure {
@@ -184,9 +350,41 @@ mod tests {
 
     #[test]
     fn mongods_options_become_those_of_serve() {
+        let start = "frond serve --data /data/db --listen 127.0.0.1:27017";
         let cases = [
-            ("", "frond serve --data /data/db --listen 127.0.0.1:27017"),
-            ("--noscripting", "frond serve --data /data/db --listen 127.0.0.1:27017 --noscripting"),
+            ("", String::new()),
+            ("--noscripting", " --noscripting".to_owned()),
+            ("--nounixsocket --objcheck --logappend --ipv6 --profile 0", String::new()),
+            ("--clusterAuthMode keyFile --timeZoneInfo /usr/share/zoneinfo", String::new()),
+            (
+                "--wiredTigerCacheSizeGB 0.25 --oplogSize 128",
+                " --cache 256 --changes-bytes 128MB".to_owned(),
+            ),
+            (
+                "--slowms=200 --slowOpSampleRate 0.5",
+                " --slow-ms 200 --slow-sample-rate 0.5".to_owned(),
+            ),
+            ("--quiet -vv", " --quiet --setParameter logLevel=2".to_owned()),
+            ("--verbose", " --setParameter logLevel=1".to_owned()),
+            (
+                "--tlsMode requireTLS --tlsCertificateKeyFile a.pem --tlsCAFile b.pem",
+                " --tls-mode requireTLS --tls-certificate-key-file a.pem --tls-ca-file b.pem"
+                    .to_owned(),
+            ),
+            ("--pidfilepath p --maxConns 7", " --pid-file p --max-connections 7".to_owned()),
+            (
+                "--unixSocketPrefix /tmp --filePermissions 0777",
+                " --listen unix:/tmp/mongodb-27017.sock --unix-socket-permissions 0777".to_owned(),
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(serve(text), format!("{start}{expected}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_listened_on() {
+        for (text, expected) in [
             (
                 "--port 4 --dbpath /tmp/x --storageEngine wiredTiger --bind_ip 127.0.0.1 --noauth",
                 "frond serve --data /tmp/x --listen 127.0.0.1:4",
@@ -202,8 +400,12 @@ mod tests {
                 "frond serve --data /data/db --listen 0.0.0.0:27017 --config c.yaml \
                  --setParameter enableTestCommands=1",
             ),
-        ];
-        for (text, expected) in cases {
+            ("--bind_ip_all --ipv6", "frond serve --data /data/db --listen [::]:27017"),
+            (
+                "--bind_ip 127.0.0.1,::1 --port 5",
+                "frond serve --data /data/db --listen 127.0.0.1:5 --listen [::1]:5",
+            ),
+        ] {
             assert_eq!(serve(text), expected, "{text}");
         }
         assert!(serve("--port 1 --version").starts_with("db version v8.0."));
@@ -216,12 +418,34 @@ mod tests {
             "--storageEngine inMemory",
             "--port",
             "data",
+            "-x",
+            "-",
+            "--vv",
             "--fork",
             "--auth --noauth",
+            "--bind_ip ::1 --bind_ip_all",
             "--keyFile /no/such/file",
             "--noauth --keyFile /proc/self/stat",
+            "--directoryperdb",
+            "--profile 2",
+            "--journal",
+            "--nojournal",
+            "--syslog",
+            "--wiredTigerCacheSizeGB some",
+            "--wiredTigerCacheSizeGB -1",
+            "--tlsAllowInvalidCertificates",
+            "--listen 127.0.0.1:1",
         ] {
-            assert!(serve(text).starts_with("refused: "), "{text}");
+            assert!(serve(text).starts_with("refused: "), "{text}: {}", serve(text));
+        }
+    }
+
+    #[test]
+    fn the_help_has_every_option_that_is_taken() {
+        for (name, meaning) in options::names() {
+            let is_taken = !matches!(meaning, Meaning::Refused(_));
+            let is_told = HELP.contains(&format!("--{name}"));
+            assert_eq!(is_told, is_taken, "--{name}");
         }
     }
 

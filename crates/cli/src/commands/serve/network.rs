@@ -11,8 +11,8 @@ use crate::failure::Failure;
 /// How the server talks with its clients.
 #[derive(clap::Args)]
 pub struct NetworkArguments {
-    /// Address to listen on; beyond loopback only with --auth. Port 0 takes any free one. Given as
-    /// well, unix:PATH is a Unix socket to listen on
+    /// Address to listen on; beyond loopback only with --auth. Port 0 takes any free one. May be
+    /// repeated: unix:PATH is a Unix socket to listen on
     #[arg(long, value_name = "HOST:PORT", default_value = ADDRESS_DEFAULT)]
     listen: Vec<String>,
 
@@ -89,21 +89,18 @@ const ADDRESS_DEFAULT: &str = "127.0.0.1:27017";
 const UNIX: &str = "unix:";
 
 impl NetworkArguments {
-    /// The address to listen on.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] if there are two.
-    pub fn address(&self) -> Result<String, Failure> {
-        let mut addresses = self.listen.iter().filter(|listen| !listen.starts_with(UNIX));
-        let address = addresses.next().map_or(ADDRESS_DEFAULT, String::as_str);
-        match addresses.next() {
-            None => Ok(address.to_owned()),
-            Some(other) => {
-                let what =
-                    format!("--listen takes one address beside unix:PATH, found {other} too");
-                Err(Failure::Usage(what))
-            }
-        }
+    /// The address to listen on, and by which the server is told from others.
+    pub fn address(&self) -> String {
+        self.addresses().next().map_or(ADDRESS_DEFAULT, String::as_str).to_owned()
+    }
+
+    /// Further addresses to listen on.
+    pub fn addresses_beside(&self) -> Vec<String> {
+        self.addresses().skip(1).cloned().collect()
+    }
+
+    fn addresses(&self) -> impl Iterator<Item = &String> {
+        self.listen.iter().filter(|listen| !listen.starts_with(UNIX))
     }
 
     /// The socket of the Unix domain to listen on.

@@ -109,6 +109,7 @@ impl Serve {
         let mut begin = BeginningParameters {
             slow_millis: self.slow_ms,
             slow_sample_rate: self.slow_sample_rate,
+            is_quiet: self.quiet,
             ..BeginningParameters::default()
         };
         for parameter in &self.set_parameter {

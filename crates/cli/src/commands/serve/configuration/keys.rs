@@ -14,6 +14,8 @@ enum Meaning {
     Flag(&'static str),
     /// This flag, in gigabytes where the flag takes megabytes.
     Gigabytes(&'static str),
+    /// This flag, in megabytes where the flag takes bytes.
+    Megabytes(&'static str),
     /// This flag if the value is the first word, its absence if it is the second.
     Switch(&'static str, &'static str, &'static str),
     /// Whatever the value is, nothing changes.
@@ -26,7 +28,7 @@ enum Meaning {
     Address,
 }
 
-use Meaning::{Address, Flag as Of, Gigabytes, Moot, Only, Parameter, Switch};
+use Meaning::{Address, Flag as Of, Gigabytes, Megabytes, Moot, Only, Parameter, Switch};
 
 const FILE_ONLY: &str = "the log goes to a file or to standard error";
 const NO_FORK: &str =
@@ -64,10 +66,10 @@ const KEYS: &[(&str, Meaning)] = &[
     ("operationProfiling.slowOpSampleRate", Of("slow-sample-rate")),
     ("operationProfiling.slowOpThresholdMs", Of("slow-ms")),
     ("processManagement.fork", Only(&["false"], NO_FORK)),
-    ("processManagement.pidFilePath", Only(&[], NO_FORK)),
+    ("processManagement.pidFilePath", Of("pid-file")),
     // Time zones are built in.
     ("processManagement.timeZoneInfo", Moot),
-    ("replication.oplogSizeMB", Only(&[], "there is no oplog")),
+    ("replication.oplogSizeMB", Megabytes("changes-bytes")),
     ("replication.replSetName", Of("replica-set")),
     ("security.authorization", Switch("auth", "enabled", "disabled")),
     ("security.clusterAuthMode", Only(&[], ONE_MEMBER)),
@@ -84,7 +86,7 @@ const KEYS: &[(&str, Meaning)] = &[
     ("systemLog.logAppend", Only(&["true"], "the log is always appended to")),
     ("systemLog.logRotate", Only(&["rename"], "a rotated log is renamed")),
     ("systemLog.path", Of("log-path")),
-    ("systemLog.quiet", Only(&["false"], "there is one level")),
+    ("systemLog.quiet", Switch("quiet", "true", "false")),
     ("systemLog.timeStampFormat", Only(&["iso8601-utc"], "times are in UTC")),
     ("systemLog.traceAllExceptions", Only(&["false"], "there is one level")),
     ("systemLog.verbosity", Parameter("logLevel")),
@@ -112,7 +114,7 @@ const ADDRESS_FLAG: &str = "listen";
 /// The key of a flag.
 pub fn key_of(flag: &str) -> String {
     let known = KEYS.iter().find(|(_, meaning)| match meaning {
-        Of(name) | Gigabytes(name) | Switch(name, ..) => *name == flag,
+        Of(name) | Gigabytes(name) | Megabytes(name) | Switch(name, ..) => *name == flag,
         Only(..) | Address | Moot | Parameter(_) => false,
     });
     known.map_or_else(|| format!("{OWN}{}", camel(flag)), |(key, _)| (*key).to_owned())
@@ -120,7 +122,10 @@ pub fn key_of(flag: &str) -> String {
 
 /// Whether the last name of a key tells of a number.
 pub fn is_number(name: &str) -> bool {
-    !matches!(name, "dbPath" | "path" | "pathPrefix" | "replSetName" | "filePermissions")
+    !matches!(
+        name,
+        "dbPath" | "path" | "pathPrefix" | "pidFilePath" | "replSetName" | "filePermissions"
+    )
 }
 
 /// What a file's keys say. `file` names it.
@@ -180,6 +185,10 @@ fn given(
         Some(Of(flag)) => one(flag, Given::Text(OsString::from(text(value)?))),
         Some(Gigabytes(flag)) => {
             one(flag, Given::Text(format!("{}", megabytes(text(value)?)?).into()))
+        }
+        Some(Megabytes(flag)) => {
+            let count: u64 = text(value)?.parse().map_err(|_| "not a number".to_owned())?;
+            one(flag, Given::Text(format!("{count}MB").into()))
         }
         Some(Switch(flag, on, off)) => {
             let text = text(value)?;
@@ -276,11 +285,6 @@ impl Addresses {
         self.line.get_or_insert(line);
         let boolean = || boolean(text).ok_or_else(|| "it must be true or false".to_owned());
         match key {
-            "net.bindIp" if text.contains(',') => {
-                return Err(
-                    "one address: the server listens on one, and on a Unix socket".to_owned()
-                );
-            }
             "net.bindIp" => self.address = Some(text.to_owned()),
             "net.bindIpAll" => self.all = boolean()?,
             "net.ipv6" => self.ipv6 = boolean()?,
@@ -297,20 +301,22 @@ impl Addresses {
     /// The values of `--listen`.
     fn listen(&self) -> Result<Vec<String>, String> {
         let port = self.port.as_deref().unwrap_or("27017");
-        let address = match (&self.address, self.all) {
+        let addresses = match (&self.address, self.all) {
             (Some(_), true) => {
                 return Err("net.bindIp and net.bindIpAll exclude each other".to_owned());
             }
-            (Some(address), false) => match address.as_str() {
-                "*" => "0.0.0.0",
-                address => address,
-            },
+            (Some(addresses), false) => addresses.as_str(),
             (None, true) if self.ipv6 => "::",
             (None, true) => "0.0.0.0",
             (None, false) => "127.0.0.1",
         };
-        let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
-        let mut listen = vec![format!("{host}:{port}")];
+        let listened_on = |address: &str| match address.trim() {
+            "*" => format!("0.0.0.0:{port}"),
+            path if path.starts_with('/') => format!("unix:{path}"),
+            address if address.contains(':') => format!("[{address}]:{port}"),
+            address => format!("{address}:{port}"),
+        };
+        let mut listen: Vec<String> = addresses.split(',').map(listened_on).collect();
         if self.socket.unwrap_or(self.directory.is_some()) {
             let directory = self.directory.as_deref().unwrap_or("/tmp");
             listen.push(format!("unix:{}/mongodb-{port}.sock", directory.trim_end_matches('/')));

@@ -1,0 +1,84 @@
+//! `--fork`: the server goes on in a process of its own, once clients are served.
+//!
+//! 1. The program is started again, without `--fork`, in a process group of its own, which signals
+//!    of the terminal don't reach.
+//! 2. It tells on a socket when it is ready, as it tells systemd (`NOTIFY_SOCKET`).
+//! 3. Then this process ends, with mongod's words; if the other ends before, with its words.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::commands::serve::process::own_program;
+use crate::failure::Failure;
+
+/// How often it is looked whether the other process is still there.
+const LOOK: Duration = Duration::from_millis(50);
+const NOTIFY: &str = "NOTIFY_SOCKET";
+const READY: &str = "READY=1";
+
+/// Starts a server by these words, `mongod` first, and returns what to print.
+///
+/// # Errors
+/// [`Failure::Failed`] if it doesn't come to serve clients, with what it said.
+pub fn run(words: &[OsString]) -> Result<String, Failure> {
+    start(words).map_err(|error| Failure::failed(format!("--fork: {error}")))?
+}
+
+fn start(words: &[OsString]) -> io::Result<Result<String, Failure>> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path)?;
+    socket.set_read_timeout(Some(LOOK))?;
+    let program = own_program().ok_or(io::ErrorKind::NotFound)?;
+    let mut child = Command::new(program)
+        .args(words)
+        .env(NOTIFY, &path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    while !is_ready(&socket)? {
+        if let Some(status) = child.try_wait()? {
+            let said = said_by(&mut child);
+            let code = status.code().map_or_else(|| status.to_string(), |code| code.to_string());
+            let message = format!("child process failed, exited with {code}\n{}", said.trim_end());
+            return Ok(Err(Failure::failed(message)));
+        }
+    }
+    Ok(Ok(format!(
+        "about to fork child process, waiting until server is ready for connections.\nforked \
+         process: {}\nchild process started successfully, parent exiting",
+        child.id()
+    )))
+}
+
+/// Whether it has said so; waits a moment.
+fn is_ready(socket: &UnixDatagram) -> io::Result<bool> {
+    let mut bytes = [0; 1_024];
+    match socket.recv(&mut bytes) {
+        Ok(count) => {
+            let told = String::from_utf8_lossy(&bytes[..count]);
+            Ok(told.lines().any(|line| line == READY))
+        }
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {
+                Ok(false)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+fn said_by(child: &mut Child) -> String {
+    let mut said = Vec::new();
+    if let Some(mut stream) = child.stderr.take() {
+        // What couldn't be read is missing in a message about something else.
+        let _ = stream.read_to_end(&mut said);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
