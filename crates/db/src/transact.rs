@@ -267,6 +267,7 @@ impl Frond {
             }
             let is_first = attempt == 0 && deferred.is_none();
             let mut transaction = self.begin_attempt(kept.take(), is_first, sight)?;
+            transaction.require(deferred.and_then(Deferred::last));
             let mut key_count = 0;
             let result = match body(&mut transaction, moment) {
                 Ok(Outcome::Commit(())) => {

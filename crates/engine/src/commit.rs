@@ -171,6 +171,9 @@ impl Shared {
     ) -> Result<(), EngineError> {
         queue.check_open()?;
         queue.check_leads(beginning.sequence)?;
+        if let Some(refusal) = beginning.requires.and_then(|earlier| queue.refused.get(&earlier)) {
+            return Err(refusal.error());
+        }
         let lacks_events = beginning.term != self.kept.term() && self.kept.is_on();
         if lacks_events || beginning.ahead.is_some_and(QueuedReads::is_refused) {
             return Err(EngineError::Withdrawn);

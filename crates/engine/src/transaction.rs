@@ -73,6 +73,8 @@ pub struct Transaction {
     gives_back: bool,
     /// In which term of keeping the log it began.
     term: RetentionTerm,
+    /// See [`Transaction::require`].
+    requires: Option<Sequence>,
     /// Protects from collection what is put for this transaction. Held until it is committed.
     _session: Session,
 }
@@ -125,8 +127,15 @@ impl Transaction {
             reads: is_interactive.then(Mutex::default),
             gives_back: false,
             term,
+            requires: None,
             _session: session,
         }
+    }
+
+    /// Lets it commit only if an earlier transaction of the same request isn't refused: the disk
+    /// may be full for that one, and have room again for this one.
+    pub fn require(&mut self, earlier: Option<Sequence>) {
+        self.requires = earlier;
     }
 
     /// Says that the transaction gives disk space back, once something is collected: it deletes or
@@ -498,6 +507,7 @@ impl Transaction {
             gives_back: self.gives_back,
             ahead: self.open.snapshot.as_ahead(),
             term: self.term,
+            requires: self.requires,
         };
         let patience = CommitWait { for_room: keep_going, for_log };
         self.shared.commit(beginning, own, durability, &mut self.held_locks, patience)
@@ -537,6 +547,11 @@ pub struct PendingCommit {
 }
 
 impl PendingCommit {
+    /// Its place; `None` if it has written nothing.
+    pub fn sequence(&self) -> Option<Sequence> {
+        self.place.map(|(sequence, _)| sequence)
+    }
+
     /// Waits until the transaction is visible and as durable as asked; or, if it has written
     /// nothing, until what it could read is visible.
     ///

@@ -9,14 +9,17 @@
 //! [`Deferred::wait`] has said yes; the request that fails in between waits, too. 2. What changes
 //! the catalog is awaited at once, and with it all before it: others look for what it made. 3. What
 //! replaces whole trees waits for the line before it begins (`Frond::attempt_until_done`): these
-//! transactions hold their latches until they have their place only.
+//! transactions hold their latches until they have their place only. 4. If one is refused (a full
+//! disk), none behind it becomes: each requires the one before it. So what a request leaves behind
+//! is what its first operations did, and a document that was to be copied, then removed, is in one
+//! of both places.
 //!
 //! *Surprising*: where the disk is full, or a sync fails, the request learns it at its end: what
 //! its earlier transactions became isn't told then, as where one transaction of several fails.
 
 use std::sync::{Mutex, PoisonError};
 
-use frond_engine::PendingCommit;
+use frond_engine::{PendingCommit, Sequence};
 
 use super::outcome;
 use crate::error::Error;
@@ -43,6 +46,12 @@ impl Deferred {
         let are_many = UNAWAITED_MAX <= unawaited.len();
         drop(unawaited);
         if are_many { self.wait(interrupt) } else { Ok(()) }
+    }
+
+    /// The place of the last one, without which the next isn't to be.
+    pub(super) fn last(&self) -> Option<Sequence> {
+        let unawaited = self.unawaited.lock().unwrap_or_else(PoisonError::into_inner);
+        unawaited.iter().rev().find_map(PendingCommit::sequence)
     }
 
     /// Waits until all are as durable as asked, and what they could read is visible.

@@ -45,6 +45,7 @@ impl Shared {
             gives_back: true,
             ahead: None,
             term: self.kept.term(),
+            requires: None,
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
         self.commit(

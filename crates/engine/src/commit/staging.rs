@@ -178,6 +178,7 @@ impl Shared {
             gives_back,
             ahead: None,
             term: self.kept.term(),
+            requires: None,
         };
         let mut locks = HeldLocks::new(LockMode::Optimistic, self.key_locks.owner());
         self.commit(beginning, own, Durability::Synced, &mut locks, CommitWait::ENDLESS).map(drop)

@@ -259,3 +259,35 @@ fn a_base_that_was_refused_leaves_the_one_before() {
     drop(engine);
     check(&restarted);
 }
+
+/// What requires a transaction that a full disk refused is refused with it, though there is room by
+/// then; what requires one that became is not.
+#[test]
+fn a_commit_that_requires_a_refused_one_is_refused() {
+    let disk = SimDisk::new(1);
+    let engine = open(&disk, 64 << 20);
+    let pending = |name: &'static str, bytes: usize, requires| {
+        let mut transaction = engine.begin();
+        transaction.require(requires);
+        let value = Value::inline(name.repeat(bytes));
+        transaction.put(TreeId::SYSTEM, Bytes::from_static(name.as_bytes()), value).expect("fits");
+        transaction.commit_pending(Durability::Synced, &|| true)
+    };
+    let first = pending("first", SMALL, None).expect("it has its place");
+    let second = pending("second", SMALL, first.sequence()).expect("it has its place");
+    let place = second.sequence();
+    first.wait(&|| true).and(second.wait(&|| true)).expect("there is room");
+    let large = pending("large", LARGE, place).expect("it has its place");
+    let refused = large.sequence();
+    disk.fill_after(1_000);
+    // Another request meets the full disk, and the one before it with it.
+    assert!(is_refused(&commit(&engine, "another", SMALL, Durability::Synced)));
+    disk.make_room();
+    let behind = pending("behind", SMALL, refused).map(|_| Sequence::ZERO);
+    assert!(is_refused(&behind), "it stands behind what isn't");
+    assert!(large.wait(&|| true).is_err());
+    commit(&engine, "later", SMALL, Durability::Synced).expect("there is room");
+    let there =
+        ["first", "second", "large", "another", "behind", "later"].map(|name| has(&engine, name));
+    assert_eq!(there, [true, true, false, false, false, true]);
+}

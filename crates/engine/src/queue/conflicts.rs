@@ -24,6 +24,7 @@ const GENERATION_COUNT_MIN: usize = 4096;
 const SPARE_TIMES_MAX: usize = 8;
 /// With more trees than this, those that no transaction can conflict over are forgotten.
 const TREE_COUNT_MIN: usize = 1024;
+
 /// The state at which a transaction began.
 #[derive(Clone, Copy)]
 pub(crate) struct TransactionStart<'a> {
@@ -41,6 +42,8 @@ pub(crate) struct TransactionStart<'a> {
     pub ahead: Option<&'a QueuedReads>,
     /// In which term of keeping the log it told what it changed.
     pub term: RetentionTerm,
+    /// An earlier transaction without which it isn't to be: if that is refused, this one is, too.
+    pub requires: Option<Sequence>,
 }
 
 /// The fingerprints of what a transaction wrote and of what it wants unchanged.
@@ -209,6 +212,7 @@ mod tests {
             gives_back: false,
             ahead: None,
             term: RetentionTerm::NONE,
+            requires: None,
         }
     }
 
