@@ -3,6 +3,9 @@
 //! *Invariant*: whatever changes documents changes the record in the same transaction, and only if
 //! it is what this process has read. So two that follow into one copy don't spoil it.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, document};
 use frond_server::scram::random_bytes;
 use frond_server::wire::DocumentSequence;
@@ -16,8 +19,10 @@ const NAMESPACE_NOT_FOUND: i64 = 26;
 const INDEX_NOT_FOUND: i64 = 27;
 const NAMESPACE_EXISTS: i64 = 48;
 const WRITE_CONFLICT: i64 = 112;
-/// A transaction that meets others is run so often before that is told.
-const ATTEMPTS: usize = 10;
+/// A transaction that meets others is run again for so long before that is told: a process that was
+/// killed may have left one open, which a server ends after a minute.
+const CONFLICTS_FOR: Duration = Duration::from_secs(150);
+const PAUSE: Duration = Duration::from_millis(50);
 /// Options that are about the source's server, not about its data: images for its own streams, and
 /// what is the collection's own.
 const NOT_COPIED: &[&str] = &["changeStreamPreAndPostImages", "idIndex", "uuid"];
@@ -118,9 +123,8 @@ impl<'a> Target<'a> {
         &mut self,
         mut work: impl FnMut(&mut Writes<'_, 'a>) -> Result<(), WriteError>,
     ) -> Result<(), WriteError> {
-        let mut attempts = 0;
+        let begun = Instant::now();
         loop {
-            attempts += 1;
             self.transactions += 1;
             let mut writes = Writes { target: self, is_begun: false };
             let done = match work(&mut writes) {
@@ -136,7 +140,10 @@ impl<'a> Target<'a> {
             };
             match done {
                 Err(WriteError::Failed(Failure::Refused { code: WRITE_CONFLICT, .. }))
-                    if attempts < ATTEMPTS => {}
+                    if begun.elapsed() < CONFLICTS_FOR =>
+                {
+                    thread::sleep(PAUSE);
+                }
                 other => return other,
             }
         }
