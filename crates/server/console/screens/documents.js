@@ -81,10 +81,13 @@ class Documents {
     this.total = 0;
     this.grid.scrollTop = 0;
     this.count.textContent = "…";
+    this.isRefused = false;
     const counted = command(place.name, { count: place.collection, query: parsed.filter }, place);
+    // What the server refuses is told once, by the first page.
+    counted.catch(() => {});
     // Where the whole takes long to count, the first page is there before.
     const first = await attempt(() => this.page(0));
-    if (!first) { this.draw(); return; }
+    if (!first) { this.isRefused = true; this.count.textContent = ""; this.draw(); return; }
     this.total = Math.max(this.total, first.length);
     this.findColumns(first);
     this.draw();
@@ -157,7 +160,7 @@ class Documents {
       lines.push(this.line(at, page?.[at % PAGE], at * ROW + offset));
     }
     put(this.rows, lines);
-    if (this.total === 0) put(this.rows, h("p.empty", this.fetching?.size ? "…" : "No documents."));
+    if (this.total === 0) put(this.rows, h("p.empty", this.fetching?.size ? "…" : this.isRefused ? "The server refused this query." : "No documents."));
     if (held) this.rows.querySelector("[tabindex='0']")?.focus({ preventScroll: true });
     clearTimeout(this.later);
     if (wanted.size) this.later = setTimeout(() => {

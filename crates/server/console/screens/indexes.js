@@ -15,7 +15,7 @@ export async function show(place) {
   const used = new Map(uses.documents.map((it) => [it.get("name").v, it.plain()]));
   const shown = ["key", "name", "v", "ns", "unique", "sparse", "hidden"];
   put(place.main, h("div.page", head(place, "indexes", canWrite && button("New index", () => create(place), { glyph: "plus" })),
-    h("div.scroll", h("table", h("thead", h("tr", h("th", "Name"), h("th", "Keys"), h("th", "Kind"), h("th.number", "Size"), h("th.number", "Used"), h("th", h("span.hidden", "Actions")))),
+    h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Indexes" }, h("table", h("thead", h("tr", h("th", "Name"), h("th", "Keys"), h("th", "Kind"), h("th.number", "Size"), h("th.number", "Used"), h("th", h("span.hidden", "Actions")))),
       h("tbody", listed.documents.map((index) => {
         const name = index.get("name").v, use = used.get(name), hidden = index.get("hidden")?.v === true;
         const size = stats.indexSizes?.[name];

@@ -66,7 +66,7 @@ export async function show(place) {
   function list(running) {
     if (!running.length) { put(operations, h("p.soft", "Nothing runs but this.")); return; }
     if (operations.contains(document.activeElement)) return;
-    put(operations, h("div.scroll", h("table", h("thead", h("tr", h("th", "Operation"), h("th", "Namespace"), h("th", "Client"), h("th.number", "Runs"), h("th", "How far"), h("th", h("span.hidden", "Actions")))),
+    put(operations, h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Operations" }, h("table", h("thead", h("tr", h("th", "Operation"), h("th", "Namespace"), h("th", "Client"), h("th.number", "Runs"), h("th", "How far"), h("th", h("span.hidden", "Actions")))),
       h("tbody", running.map((it) => h("tr", h("td", it.op === "command" && it.command ? Object.keys(it.command)[0] : it.op ?? ""), h("td", it.ns ?? ""), h("td", it.appName ?? "", " ", h("span.soft", it.client ?? "")),
         h("td.number", `${((it.microsecs_running ?? 0) / 1e6).toFixed(1)} s`), h("td", it.msg ?? "", it.progress && ` ${number(it.progress.done)} of ${number(it.progress.total)}`),
         h("td", writable() && button("End", () => kill(it), { kind: "danger" }))))))));

@@ -16,7 +16,7 @@ export async function show(place) {
   const sorted = users.users.sort((a, b) => `${a.db} ${a.user}` < `${b.db} ${b.user}` ? -1 : 1);
   put(place.main, h("div.page", h("div.head", h("h1", "Users and roles"), h("span.end"), writable() && button("New user", () => edit(null, builtin), { glyph: "plus" }), writable() && button("New role", newRole, { glyph: "plus" })),
     !state.session.auth && h("p.card", h("span.badge.changed", "no logins"), " The server was started without --auth: who reaches it may do everything, whatever stands here."),
-    h("div.scroll", h("table", h("thead", h("tr", h("th", "User"), h("th", "Database"), h("th", "Roles"), h("th", "Logs in by"), h("th", h("span.hidden", "Actions")))),
+    h("div.scroll", { tabindex: 0, role: "group", "aria-label": "Users" }, h("table", h("thead", h("tr", h("th", "User"), h("th", "Database"), h("th", "Roles"), h("th", "Logs in by"), h("th", h("span.hidden", "Actions")))),
       h("tbody", sorted.length ? sorted.map((user) => h("tr", h("td", user.user), h("td", user.db), h("td", h("span.row", user.roles.map((it) => h("span.badge", it.db === user.db ? it.role : `${it.role}@${it.db}`)))),
         h("td.small", (user.mechanisms ?? []).join(", ")),
         h("td", writable() && h("span.row", button("", () => edit(user, builtin), { kind: "quiet.square", glyph: "edit", title: `Change ${user.user}` }), button("", () => drop(user), { kind: "quiet.square", glyph: "trash", title: `Drop ${user.user}` })))))
