@@ -5,7 +5,7 @@ use std::sync::Arc;
 use frond_doc::DocumentBuf;
 use frond_query::large::Large;
 use frond_query::pipeline::{Resources, Sorted, Sorter};
-use frond_query::script_batches::Ahead;
+use frond_query::script_batches::BatchReader;
 use frond_query::{Code, examined};
 
 use crate::catalog::Catalog;
@@ -102,7 +102,7 @@ fn cursor_of(
             }),
         );
     };
-    let mut ahead: Ahead<DocumentBuf, DocumentBuf, Error> = Ahead::default();
+    let mut ahead: BatchReader<DocumentBuf, DocumentBuf, Error> = BatchReader::default();
     let mut read = move || {
         let document = found.next().transpose()?;
         Ok(document.map(|document| (document.clone(), document.as_bytes().len())))

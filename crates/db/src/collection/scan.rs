@@ -11,7 +11,7 @@
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
 //! 5. Where scripts run to ask the filter, what passes without them waits for a script with others
-//!    ([`Ahead`]).
+//!    ([`BatchReader`]).
 //! 6. Entries whose keys were cut have no order among those that begin alike: where an order was
 //!    asked for, these are read together and sorted ([`Runs`]).
 
@@ -33,7 +33,7 @@ use frond_doc::{Document, key};
 use frond_query::index::FieldKind;
 use frond_query::large::NeededPaths;
 use frond_query::metadata::MetadataKind;
-use frond_query::script_batches::Ahead;
+use frond_query::script_batches::BatchReader;
 use frond_query::{Filter, SortPattern};
 use frond_store::budget::Reservation;
 
@@ -79,7 +79,7 @@ pub(crate) struct Scan<'a> {
 }
 
 /// What waits for scripts, and whether it passes.
-type Waiting = Ahead<(Row, Shared), bool, Error>;
+type Waiting = BatchReader<(Row, Shared), bool, Error>;
 
 /// What scans that are merged have next, by its place in the order.
 struct Merge {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use frond_doc::key;
 use frond_query::examined;
 use frond_query::index::IndexShape;
-use frond_query::planner::{KeyStanding, PartCheck};
+use frond_query::planner::{KeyPlacement, PartCheck};
 use frond_tree::{Bounds, Direction, Entry};
 
 use crate::collection::covered::Cover;
@@ -384,7 +384,7 @@ impl Walk {
             if check.place != place {
                 continue;
             }
-            if let KeyStanding::Outside(next) = check.standing(part, backwards) {
+            if let KeyPlacement::Outside(next) = check.standing(part, backwards) {
                 self.misses += 1;
                 if self.misses > MISSES_MAX {
                     let prefix = key[..before].to_vec();
