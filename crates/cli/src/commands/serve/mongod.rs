@@ -15,6 +15,7 @@ mod shutdown;
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use frond_server::commands::handshake::MONGODB_VERSION;
@@ -40,7 +41,8 @@ Options:
   --filePermissions MODE       its permissions [default: 0700]
   --dbpath DIR                 data directory [default: /data/db]
   --replSet NAME               name of the replica set, whose only member it is [default: rs0]
-  --auth, --noauth             whether clients have to log in
+  --auth, --noauth             whether clients have to log in; without either it listens on this
+                               machine's own addresses only
   --keyFile FILE               like --auth; the key isn't used, since there is one member
   --tlsMode MODE               disabled, allowTLS, preferTLS or requireTLS
   --tlsCertificateKeyFile FILE, --tlsCAFile FILE, --tlsAllowConnectionsWithoutCertificates
@@ -275,6 +277,10 @@ impl CommandLine {
             serve.extend(["--listen".into(), format!("unix:{}", path.display()).into()]);
         }
         serve.extend(self.others.iter().cloned());
+        // mongod listens everywhere without logins, too; here it has to be said.
+        if self.noauth && !bind.split(',').all(|address| is_of_this_machine(address.trim())) {
+            serve.push("--insecure-no-auth".into());
+        }
         if self.auth {
             serve.push("--auth".into());
         }
@@ -298,6 +304,12 @@ fn name_of(word: &str) -> Option<&str> {
         }
         (None, None) => None,
     }
+}
+
+/// Whether only this machine reaches what listens there.
+fn is_of_this_machine(address: &str) -> bool {
+    let ip = address.parse::<IpAddr>();
+    address == "localhost" || address.starts_with('/') || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
 fn number(name: &str, value: &OsStr) -> Result<f64, Failure> {
@@ -401,6 +413,15 @@ mod tests {
                  --setParameter enableTestCommands=1",
             ),
             ("--bind_ip_all --ipv6", "frond serve --data /data/db --listen [::]:27017"),
+            (
+                "--bind_ip_all --noauth",
+                "frond serve --data /data/db --listen 0.0.0.0:27017 --insecure-no-auth",
+            ),
+            (
+                "--bind_ip localhost,/run/m.sock,::1 --noauth",
+                "frond serve --data /data/db --listen localhost:27017 --listen unix:/run/m.sock \
+                 --listen [::1]:27017",
+            ),
             (
                 "--bind_ip 127.0.0.1,::1 --port 5",
                 "frond serve --data /data/db --listen 127.0.0.1:5 --listen [::1]:5",

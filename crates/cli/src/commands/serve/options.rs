@@ -121,6 +121,7 @@ impl Serve {
                 }
                 Parameter::RequiresApiVersion(is_on) => begin.requires_api_version = is_on,
                 Parameter::LogLevel(level) => begin.log_level = Some(level),
+                Parameter::Moot => {}
             }
         }
         (self.enable_test_commands || has_test_commands, begin)

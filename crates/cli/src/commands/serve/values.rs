@@ -29,7 +29,16 @@ pub(super) enum Parameter {
     RequiresApiVersion(bool),
     /// `logLevel`
     LogLevel(i32),
+    /// One whose value says what is the case.
+    Moot,
 }
+
+/// Parameters of mongod's, with the values that say what is the case.
+const MOOT: &[(&str, [&str; 2])] = &[
+    ("diagnosticDataCollectionEnabled", ["false", "0"]),
+    ("notablescan", ["false", "0"]),
+    ("ttlMonitorEnabled", ["true", "1"]),
+];
 
 /// Reads a parameter.
 pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
@@ -45,6 +54,9 @@ pub(super) fn parse_parameter(text: &str) -> Result<Parameter, String> {
         let seconds = value.parse().ok().filter(|seconds| range.contains(seconds));
         seconds.ok_or_else(|| format!("it must be {} to {} seconds", range.start(), range.end()))
     };
+    if MOOT.iter().any(|(known, values)| *known == name && values.contains(&value)) {
+        return Ok(Parameter::Moot);
+    }
     match name {
         "enableTestCommands" => flag().map(Parameter::TestCommands),
         "requireApiVersion" => flag().map(Parameter::RequiresApiVersion),
@@ -112,7 +124,10 @@ mod tests {
             ("enableTestCommands=yes", None),
             ("logLevel=1", Some(Parameter::LogLevel(1))),
             ("logLevel=6", None),
-            ("ttlMonitorEnabled=1", None),
+            ("ttlMonitorEnabled=1", Some(Parameter::Moot)),
+            ("ttlMonitorEnabled=0", None),
+            ("diagnosticDataCollectionEnabled=false", Some(Parameter::Moot)),
+            ("diagnosticDataCollectionEnabled=true", None),
             ("ttlMonitorSleepSecs", None),
         ] {
             assert_eq!(parse_parameter(text).ok(), expected, "{text}");
