@@ -17,6 +17,9 @@ pub(crate) use visit::{Element, Name};
 pub use write::{append, write, write_value};
 pub(crate) use write::{append_raw, append_text};
 
+/// What dates are counted from. A [`jiff::Timestamp`] ends a day before the year 9999 does.
+const EPOCH: jiff::civil::DateTime = jiff::civil::datetime(1970, 1, 1, 0, 0, 0, 0);
+
 /// Which of the two forms to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {

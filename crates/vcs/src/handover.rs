@@ -137,6 +137,16 @@ impl Handover {
     }
 }
 
+/// What to do where the source's history was rewritten since an older copy came.
+fn rewritten(error: Error, database: &str) -> Error {
+    let message = format!(
+        "{}; the copy of {database} that lies there is of an older history: let the leader there \
+         drop it ({{frondHandOver: \"{database}\", step: \"drop\"}}), then move again",
+        error.message
+    );
+    Error { message, ..error }
+}
+
 fn append_id(builder: &mut DocumentBuilder, id: Option<CommitId>) {
     if let Some(id) = id {
         builder.append("commitId", Value::String(&id.to_string()));
@@ -214,7 +224,11 @@ impl Repository {
     pub fn commit_all(&self, message: &str, author: &str) -> Result<usize, Error> {
         let mut count = 0;
         for branch in self.list_branches()? {
-            let branch = self.sibling_branch(&branch.name)?;
+            let branch = match self.sibling_branch(&branch.name) {
+                // It was deleted meanwhile.
+                Err(error) if error.code == Code::NamespaceNotFound => continue,
+                found => found?,
+            };
             let before = branch.branch_state(&branch.reader())?.head_id();
             let request = CommitRequest {
                 message: Some(message.to_owned()),
@@ -223,6 +237,7 @@ impl Repository {
             };
             match branch.commit_as(&request) {
                 Ok(_) => count += 1,
+                Err(error) if error.code == Code::NamespaceNotFound => {}
                 // Nothing has changed.
                 Err(error) if error.code == Code::BadValue => {
                     let now = branch.branch_state(&branch.reader())?.head_id();
@@ -324,7 +339,8 @@ impl Repository {
                 refuse_dirty: true,
                 ..MergeRequest::default()
             };
-            self.sibling_branch(&known.name)?.merge(&request)?;
+            let merged = self.sibling_branch(&known.name)?.merge(&request);
+            merged.map_err(|error| rewritten(error, self.repository_name()))?;
         }
         let known = self.list_branches()?;
         for (name, branch) in &handover.branches {

@@ -86,6 +86,16 @@ fn dates() {
         r#"{"$date":{"$numberLong":"500"}}"#,
         r#"{"$date":"1970-01-01T00:00:00.500Z"}"#,
     );
+    check(
+        r#"{"$date":"9999-12-31T23:59:59.999Z"}"#,
+        Value::DateTime(RELAXED_DATE_MAX),
+        &format!(r#"{{"$date":{{"$numberLong":"{RELAXED_DATE_MAX}"}}}}"#),
+        r#"{"$date":"9999-12-31T23:59:59.999Z"}"#,
+    );
+    let last = parse(r#"{"a": {"$date": "9999-12-31T01:00:00+02:00"}}"#).expect("a date");
+    assert_eq!(last.get("a"), Some(Value::DateTime(RELAXED_DATE_MAX + 1 - 25 * 3_600_000)));
+    assert!(parse(r#"{"a": {"$date": "9999-12-31T01:00:00"}}"#).is_err(), "it has no offset");
+    assert!(parse(r#"{"a": {"$date": "9999-12-31"}}"#).is_err(), "it has no time");
     for millis in [-1, RELAXED_DATE_MAX + 1, i64::MIN, i64::MAX] {
         let text = format!(r#"{{"$date":{{"$numberLong":"{millis}"}}}}"#);
         check_both(&text, Value::DateTime(millis), &text);

@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 
-use super::base64;
+use super::{EPOCH, base64};
 use crate::decimal;
 use crate::document::Document;
 use crate::document::value::{Binary, ObjectId, Regex, Timestamp, Value, ValueBuf};
@@ -144,15 +144,24 @@ fn undefined(document: Document<'_>) -> Converted {
 /// `{"$date": {"$numberLong": "..."}}`, converted already, a number, or text.
 fn date(document: Document<'_>) -> Converted {
     let millis = match only(document)? {
-        Value::String(text) => text
-            .parse::<jiff::Timestamp>()
-            .map_err(|_| format!("{text:?} is no date as in 2026-01-31T23:59:59.999Z"))?
-            .as_millisecond(),
+        Value::String(text) => written_date(text)
+            .ok_or_else(|| format!("{text:?} is no date as in 2026-01-31T23:59:59.999Z"))?,
         value => value
             .as_integer()
             .ok_or_else(|| "expected a string or milliseconds since 1970".to_owned())?,
     };
     done(Value::DateTime(millis))
+}
+
+/// Milliseconds since 1970 of a date with a time and an offset.
+fn written_date(text: &str) -> Option<i64> {
+    if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+        return Some(timestamp.as_millisecond());
+    }
+    let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+    let (time, offset) = (pieces.time()?, pieces.to_numeric_offset()?);
+    let since = pieces.date().to_datetime(time).duration_since(EPOCH);
+    i64::try_from(since.as_millis()).ok()?.checked_sub(i64::from(offset.seconds()) * 1_000)
 }
 
 fn timestamp(document: Document<'_>) -> Converted {

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use data_encoding::HEXLOWER;
 
-use super::{Form, base64};
+use super::{EPOCH, Form, base64};
 use crate::decimal;
 use crate::document::decode_value;
 use crate::document::value::{Binary, ObjectId, Value};
@@ -185,15 +185,16 @@ fn append_binary(binary: Binary<'_>, out: &mut Vec<u8>) {
 /// A date as text if people would read it, with milliseconds only if there are any.
 fn append_date(millis: i64, is_relaxed: bool, out: &mut Vec<u8>) {
     let is_readable = is_relaxed && (0..=RELAXED_DATE_MAX).contains(&millis);
-    let Some(date) = jiff::Timestamp::from_millisecond(millis).ok().filter(|_| is_readable) else {
+    let since = jiff::SignedDuration::from_millis(millis);
+    let Some(date) = EPOCH.checked_add(since).ok().filter(|_| is_readable) else {
         put(out, r#"{"$date":"#);
         quoted("$numberLong", out, |out| append_integer(millis, out));
         return out.push(b'}');
     };
     quoted("$date", out, |out| {
         let written = match millis % 1000 {
-            0 => write!(out, "{date}"),
-            _ => write!(out, "{date:.3}"),
+            0 => write!(out, "{date}Z"),
+            _ => write!(out, "{date:.3}Z"),
         };
         written.expect("a vector takes everything");
     });
