@@ -15,7 +15,7 @@ use std::sync::Barrier;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_store::bucket_storage::{
+use frond_store::bucket::{
     Bucket, BucketError, Created, ObjectVersion, Swapped, create_until_known, swap_until_known,
 };
 use frond_store::io::{Chance, SystemChance};

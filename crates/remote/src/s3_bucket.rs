@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_store::bucket_storage::{
+use frond_store::bucket::{
     Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swapped, pause_before,
 };
 use futures_util::stream::{self, StreamExt, TryStreamExt};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use frond_db::Error;
-use frond_store::bucket_storage::{
+use frond_store::bucket::{
     Bucket, BucketError, ObjectPart, Swapped, create_until_known, swap_until_known,
 };
 use frond_store::io::steady_now;

@@ -10,7 +10,7 @@ use frond_db::{Database, Deferred, Durability, ErrorKind, FindRequest, Frond, Fr
 use frond_doc::{DocumentBuf, document};
 use frond_testkit::SimDisk;
 
-use super::in_line::{LONG, SHORT, answered, open_gated};
+use super::queued_commits::{LONG, SHORT, answered, open_gated};
 use super::support::*;
 
 fn insert_one(database: &Database, collection: &str, document: &str) -> u64 {

@@ -11,7 +11,7 @@ use frond_testkit::SimDisk;
 use frond_vcs::Repository;
 use frond_vcs::remote::{DataImage, ImageSource, Remote, Reread, RestoreRequest};
 
-use super::bucket_storage::{bucket_storage, open as open_place};
+use super::bucket_storage::{bucket, open as open_place};
 use super::http::serve_with_token;
 use super::{all, insert, open, origin, quiet, shop, thing};
 

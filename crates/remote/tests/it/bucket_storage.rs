@@ -11,7 +11,7 @@ use frond_remote::bucket_storage::BucketStorage;
 use frond_remote::cas_probe::race_on;
 use frond_remote::s3_bucket::S3Bucket;
 use frond_remote::store_probe::probe_bucket;
-use frond_store::bucket_storage::{
+use frond_store::bucket::{
     Bucket, BucketError, Created, ObjectPart, ObjectVersion, Swapped, create_until_known,
     swap_until_known,
 };
@@ -297,33 +297,33 @@ impl Bucket for Racy {
     fn wait(&self, _attempt: u32) {}
 }
 
-fn bucket(prefix: &str) -> S3Bucket {
+fn s3_bucket(prefix: &str) -> S3Bucket {
     S3Bucket::new(Arc::new(InMemory::new()), prefix)
 }
 
 #[test]
 fn a_store_where_two_win_is_found_out() {
-    let good = probe_bucket(&bucket("x")).expect("it answers");
+    let good = probe_bucket(&s3_bucket("x")).expect("it answers");
     assert!(good.is_safe() && good.races.rounds > 20, "{good:?}");
     assert_eq!(good.latencies.len(), 4);
     // By chance it may look good once; not again and again.
-    let racy = || Racy { bucket: bucket(""), compares: true };
+    let racy = || Racy { bucket: s3_bucket(""), compares: true };
     let found = (0..20).any(|_| !race_on(&racy()).expect("it answers").is_safe());
     assert!(found, "two won, and the probe never saw it");
 }
 
 #[test]
 fn a_store_that_ignores_conditions_is_found_out() {
-    let heedless = Racy { bucket: bucket(""), compares: false };
+    let heedless = Racy { bucket: s3_bucket(""), compares: false };
     let raced = race_on(&heedless).expect("it answers");
     assert!(!raced.is_safe());
     assert_eq!(raced.ignored, ["If-None-Match", "If-Match"]);
 }
 
 #[test]
-fn a_bucket_is_a_bucket() {
+fn an_s3_bucket_keeps_what_a_bucket_promises() {
     for prefix in ["", "a/prefix", "a prefix"] {
-        let bucket = bucket(prefix);
+        let bucket = s3_bucket(prefix);
         let put = |name: &str, text: &'static [u8]| {
             create_until_known(&bucket, name, &Bytes::from_static(text)).expect("it answers")
         };

@@ -17,7 +17,7 @@ use frond_vcs::remote::{
     FilePart, FileVersion, Moved, ORIGIN, PlainRemote, PlainStorage, PushRequest, Remote,
 };
 
-use super::bucket_storage::{bucket_storage, push};
+use super::bucket_storage::{bucket, push};
 use super::http::serve;
 use super::{all, insert, new, open, origin, quiet, shop, thing};
 

@@ -142,7 +142,7 @@ impl ClientConnection {
                 Route::LocalCommand(own) => return self.answer_own(own, message, ask).await,
                 Route::Broadcast(each) => {
                     let (shared, identity) = (&self.shared, self.identity.as_ref());
-                    let answer = gather(shared, each, identity, message, ask, &table).await;
+                    let answer = scatter_gather(shared, each, identity, message, ask, &table).await;
                     return answer.map(Answer::Body);
                 }
                 Route::Line(line) => line,

@@ -32,7 +32,7 @@ type LineAnswer = (Arc<Line>, DocumentBuf);
 /// # Errors
 /// That of a line that can't be reached, but where it is of sessions. What a line refuses is the
 /// answer.
-pub(super) async fn gather(
+pub(super) async fn scatter_gather(
     shared: &Arc<Shared>,
     each: Broadcast,
     identity: Option<&Identity>,

@@ -164,7 +164,7 @@ impl Table {
             return None;
         }
         let branch = match &parsed.version {
-            VersionName::NamedDatabases(version) => {
+            VersionName::Named(version) => {
                 let moment = version.find("@{").unwrap_or(version.len());
                 let branch = version[..moment].split(['~', '^']).next().unwrap_or_default();
                 self.databases.get(&format!("{}@{branch}", parsed.name))
