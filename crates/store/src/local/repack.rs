@@ -26,7 +26,7 @@ use crate::location::{PackNumber, Purpose};
 use crate::pack::Pack;
 use crate::pack::codec::Effort;
 use crate::pack::format::Frame;
-use crate::pack::frames::Frames;
+use crate::pack::frames::{Frames, Lucks};
 use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
 
@@ -60,6 +60,8 @@ pub(super) struct Repack<'a, 'b> {
     /// Whether frames of the working state are compressed anew, instead of copied as they are.
     recodes: bool,
     history: Vec<Sketched>,
+    /// How chunks of the working state are best compressed, and groups of history.
+    lucks: [Lucks; 2],
     moved: u64,
 }
 
@@ -70,7 +72,8 @@ impl<'a, 'b> Repack<'a, 'b> {
         recodes: bool,
         throttle: ThrottleCheck<'a>,
     ) -> Self {
-        Repack { store, marks, throttle, recodes, history: Vec::new(), moved: 0 }
+        let lucks = Default::default();
+        Repack { store, marks, throttle, recodes, history: Vec::new(), lucks, moved: 0 }
     }
 
     /// Takes all chunks of `pack`, whose index is `entries`, that are still there.
@@ -214,8 +217,10 @@ impl<'a, 'b> Repack<'a, 'b> {
         groups: &[&[Chunk]],
         from: impl Fn(ChunkHash) -> Option<PackNumber>,
     ) -> Result<(), Halt> {
-        let mut frames = Frames::new(self.store.buffers.take());
+        let lucks = &mut self.lucks[usize::from(purpose == Purpose::Packed)];
+        let mut frames = Frames::after(*lucks, self.store.buffers.take());
         groups.iter().for_each(|group| frames.push(effort, &group.iter().collect::<Vec<_>>()));
+        *lucks = frames.lucks();
         self.write_frames(purpose, frames, from)
     }
 

@@ -136,19 +136,25 @@ pub(crate) fn compress(effort: Effort, content: &[u8], out: &mut [u8]) -> Option
 }
 
 /// What a frame stores of `chunks` by columns: their codec, their length if they are compressed,
-/// and they. `None` if that can't pay.
-pub(crate) fn compress_columns(effort: Effort, chunks: &[&Chunk]) -> Option<Vec<u8>> {
+/// and they. `None` if that can't pay. `are_compressed` tells whether that is worth trying.
+pub(crate) fn compress_columns(
+    effort: Effort,
+    chunks: &[&Chunk],
+    are_compressed: bool,
+) -> Option<Vec<u8>> {
     let parts: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk.encoded()[..]).collect();
     let columns = columns::encode(&parts)?;
     let is_tried = match effort {
         Effort::Brief => return None,
+        _ if !are_compressed => false,
         Effort::Light | Effort::Medium => COLUMNS_BYTES_MIN <= columns.len(),
         Effort::Firm | Effort::Strong => true,
     };
+    if !is_tried {
+        return Some(plain_columns(columns));
+    }
     let mut out = vec![0; OFFSET_COMPRESSED_COLUMNS + compressed_bytes_max(columns.len())];
-    if is_tried
-        && let Some((codec, bytes)) =
-            compress(effort, &columns, &mut out[OFFSET_COMPRESSED_COLUMNS..])
+    if let Some((codec, bytes)) = compress(effort, &columns, &mut out[OFFSET_COMPRESSED_COLUMNS..])
     {
         out[0] = codec as u8;
         let columns_bytes = u32::try_from(columns.len()).ok()?.to_le_bytes();
@@ -156,10 +162,13 @@ pub(crate) fn compress_columns(effort: Effort, chunks: &[&Chunk]) -> Option<Vec<
         out.truncate(OFFSET_COMPRESSED_COLUMNS + bytes);
         return Some(out);
     }
-    out.clear();
-    out.push(Codec::Raw as u8);
-    out.extend_from_slice(&columns);
-    Some(out)
+    Some(plain_columns(columns))
+}
+
+/// What a frame stores of columns that aren't compressed.
+fn plain_columns(mut columns: Vec<u8>) -> Vec<u8> {
+    columns.insert(0, Codec::Raw as u8);
+    columns
 }
 
 fn decompress_columns(stored: &[u8], bytes: usize) -> Option<Vec<u8>> {

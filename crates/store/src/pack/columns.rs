@@ -26,6 +26,7 @@ mod keys;
 mod leaf;
 mod numbers;
 mod shape;
+mod slot;
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,8 @@ const CHUNK_BYTES_MIN: usize = 512;
 
 /// The chunks with these bytes by columns; `None` if none of them is worth it.
 pub(crate) fn encode(chunks: &[&[u8]]) -> Option<Vec<u8>> {
-    let (mut out, mut read_back, mut any) = (Vec::new(), Vec::new(), false);
+    let bytes: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let (mut out, mut read_back, mut any) = (Vec::with_capacity(bytes / 2), Vec::new(), false);
     for chunk in chunks {
         let start = out.len();
         out.push(FORM_LEAF);
@@ -49,7 +51,12 @@ pub(crate) fn encode(chunks: &[&[u8]]) -> Option<Vec<u8>> {
         let is_leaf = CHUNK_BYTES_MIN <= chunk.len()
             && leaf::write(&mut out, chunk).is_some()
             && out.len() - start < chunk.len()
-            && read_chunk(&mut Reader::new(&out[start..]), chunk.len(), &mut read_back).is_some()
+            && read_chunk(
+                &mut Reader::new(&out[start..], chunk.len()),
+                chunk.len(),
+                &mut read_back,
+            )
+            .is_some()
             && read_back == *chunk;
         if !is_leaf {
             out.truncate(start);
@@ -63,7 +70,7 @@ pub(crate) fn encode(chunks: &[&[u8]]) -> Option<Vec<u8>> {
 
 /// The chunks that `columns` tell, one after the other, if they have exactly `bytes` bytes.
 pub(crate) fn decode(columns: &[u8], bytes: usize) -> Option<Vec<u8>> {
-    let mut reader = Reader::new(columns);
+    let mut reader = Reader::new(columns, bytes);
     let mut out = Vec::with_capacity(bytes);
     while !reader.is_empty() {
         read_chunk(&mut reader, bytes, &mut out)?;

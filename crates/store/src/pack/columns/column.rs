@@ -19,10 +19,10 @@ pub(super) enum Column<'a> {
     Strings(Vec<&'a [u8]>),
 }
 
-/// A column that was read. What asks for another kind than it has gets zeros or nothing.
+/// A column that was read; of doubles, their bits. What asks for another kind than it has gets
+/// zeros or nothing.
 pub(super) enum Read<'a> {
     Numbers(Vec<i64>),
-    Doubles(Vec<u64>),
     Strings(Strings<'a>),
 }
 
@@ -90,7 +90,7 @@ impl<'a> Read<'a> {
     pub(super) fn of(kind: Kind, reader: &mut Reader<'a>, count: usize) -> Option<Read<'a>> {
         Some(match kind {
             Kind::Numbers => Read::Numbers(numbers::read(reader, count)?),
-            Kind::Doubles => Read::Doubles(doubles::read(reader, count)?),
+            Kind::Doubles => Read::Numbers(doubles::read(reader, count)?),
             Kind::Strings => Read::Strings(Strings::read(reader, count)?),
         })
     }
@@ -99,8 +99,8 @@ impl<'a> Read<'a> {
         if let Read::Numbers(numbers) = self { numbers[row] } else { 0 }
     }
 
-    pub(super) fn double_bits(&self, row: usize) -> u64 {
-        if let Read::Doubles(bits) = self { bits[row] } else { 0 }
+    pub(super) fn numbers(&self) -> &[i64] {
+        if let Read::Numbers(numbers) = self { numbers } else { &[] }
     }
 
     pub(super) fn append_string(&self, row: usize, out: &mut Vec<u8>) {

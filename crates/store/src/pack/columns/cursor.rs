@@ -9,11 +9,14 @@ const VARINT_GOES_ON: u8 = 1 << VARINT_BITS;
 /// The rest of a stream.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
+    /// So many bytes the content has at least beside the strings of the dictionaries that were
+    /// read: each of these stands somewhere in it.
+    pub(super) content_bytes: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
+    pub(super) fn new(bytes: &'a [u8], content_bytes: usize) -> Reader<'a> {
+        Reader { rest: bytes, content_bytes }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -96,27 +99,30 @@ fn zigzag(number: i64) -> u64 {
 mod tests {
     use super::*;
 
+    /// More than the content of any column here.
+    const CONTENT_BYTES: usize = 100;
+
     #[test]
     fn numbers_come_back() {
         for number in [0, 1, -1, 63, 64, -64, -65, 300, i64::MAX, i64::MIN] {
             let mut bytes = Vec::new();
             write_signed(&mut bytes, number);
             assert_eq!(signed_bytes(number), bytes.len(), "{number}");
-            let mut reader = Reader::new(&bytes);
+            let mut reader = Reader::new(&bytes, CONTENT_BYTES);
             assert_eq!(reader.signed(), Some(number));
             assert!(reader.is_empty());
-            assert_eq!(Reader::new(&bytes[..bytes.len() - 1]).signed(), None);
+            assert_eq!(Reader::new(&bytes[..bytes.len() - 1], CONTENT_BYTES).signed(), None);
         }
     }
 
     #[test]
     fn overlong_varints_are_refused() {
-        assert_eq!(Reader::new(&[0xff; 11]).varint(), None);
+        assert_eq!(Reader::new(&[0xff; 11], CONTENT_BYTES).varint(), None);
         let mut beyond = [0xff; 10];
         beyond[9] = 0x02;
-        assert_eq!(Reader::new(&beyond).varint(), None, "a bit beyond the 64th");
-        assert_eq!(Reader::new(&[3, b'a', b'b']).string(), None);
-        assert_eq!(Reader::new(&[2, b'a', b'b']).string(), Some(&b"ab"[..]));
-        assert_eq!(Reader::new(&[5]).count(4), None);
+        assert_eq!(Reader::new(&beyond, CONTENT_BYTES).varint(), None, "a bit beyond the 64th");
+        assert_eq!(Reader::new(&[3, b'a', b'b'], CONTENT_BYTES).string(), None);
+        assert_eq!(Reader::new(&[2, b'a', b'b'], CONTENT_BYTES).string(), Some(&b"ab"[..]));
+        assert_eq!(Reader::new(&[5], CONTENT_BYTES).count(4), None);
     }
 }

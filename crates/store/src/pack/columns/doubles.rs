@@ -23,7 +23,8 @@ pub(super) fn write(out: &mut Vec<u8>, bits: &[u64]) {
     if bits.is_empty() {
         return;
     }
-    let Some((scale, others)) = scale(bits) else {
+    let decimals = scale(bits).and_then(|scale| Some((scale, wholes(bits, scale)?)));
+    let Some((scale, (wholes, others))) = decimals else {
         out.push(BITS);
         numbers::write(out, &bits.iter().map(|bits| *bits as i64).collect::<Vec<_>>());
         return;
@@ -36,24 +37,17 @@ pub(super) fn write(out: &mut Vec<u8>, bits: &[u64]) {
         out.extend_from_slice(&bits[*position].to_le_bytes());
         next = position + 1;
     }
-    // In the others' places stands what was before: it costs least.
-    let mut last = bits.iter().find_map(|bits| whole(*bits, scale)).unwrap_or(0);
-    let wholes = bits.iter().map(|bits| {
-        last = whole(*bits, scale).unwrap_or(last);
-        last
-    });
-    numbers::write(out, &wholes.collect::<Vec<_>>());
+    numbers::write(out, &wholes);
 }
 
 /// Reads the column of `count` doubles: their bits.
-pub(super) fn read(reader: &mut Reader<'_>, count: usize) -> Option<Vec<u64>> {
+pub(super) fn read(reader: &mut Reader<'_>, count: usize) -> Option<Vec<i64>> {
     if count == 0 {
         return Some(Vec::new());
     }
     let scale = reader.byte()?;
     if scale == BITS {
-        let bits = numbers::read(reader, count)?;
-        return Some(bits.into_iter().map(|bits| bits as u64).collect());
+        return numbers::read(reader, count);
     }
     let power = *POWERS.get(usize::from(scale))?;
     let mut others = Vec::new();
@@ -61,35 +55,48 @@ pub(super) fn read(reader: &mut Reader<'_>, count: usize) -> Option<Vec<u64>> {
     for _ in 0..reader.count(count)? {
         let position = reader.count(count)?.checked_add(next).filter(|at| *at < count)?;
         let bits = reader.take(size_of::<u64>())?.try_into().ok()?;
-        others.push((position, u64::from_le_bytes(bits)));
+        others.push((position, i64::from_le_bytes(bits)));
         next = position + 1;
     }
-    let wholes = numbers::read(reader, count)?;
-    let mut bits: Vec<u64> =
-        wholes.into_iter().map(|whole| (whole as f64 / power).to_bits()).collect();
+    let mut bits = numbers::read(reader, count)?;
+    for whole in &mut bits {
+        *whole = (*whole as f64 / power).to_bits() as i64;
+    }
     for (position, other) in others {
         bits[position] = other;
     }
     Some(bits)
 }
 
-/// The least power of ten that makes whole numbers of all, but for a few: the power, and the
-/// positions of the few.
-fn scale(bits: &[u64]) -> Option<(usize, Vec<usize>)> {
-    let (mut scale, mut others) = (0, Vec::new());
-    for (position, number) in bits.iter().enumerate() {
+/// The least power of ten that makes whole numbers of all, but for a few.
+fn scale(bits: &[u64]) -> Option<usize> {
+    let (mut scale, mut other_count) = (0, 0);
+    for number in bits {
         match (scale..POWERS.len()).find(|scale| whole(*number, *scale).is_some()) {
             Some(fitting) => scale = fitting,
-            None => others.push(position),
+            None => other_count += 1,
         }
-        if bits.len() < others.len() * OTHERS_SHARE {
+        if bits.len() < other_count * OTHERS_SHARE {
             return None;
         }
     }
-    // A number that a small power makes whole may be none by a large one.
-    let is_other = |position: &usize| whole(bits[*position], scale).is_none();
-    let others: Vec<usize> = (0..bits.len()).filter(is_other).collect();
-    (others.len() * OTHERS_SHARE <= bits.len()).then_some((scale, others))
+    Some(scale)
+}
+
+/// The whole numbers that a power of ten makes of all but a few, and the positions of the few, in
+/// whose places stands what was before: it costs least. A number that a small power makes whole may
+/// be none by a large one.
+fn wholes(bits: &[u64], scale: usize) -> Option<(Vec<i64>, Vec<usize>)> {
+    let (mut wholes, mut others) = (Vec::with_capacity(bits.len()), Vec::new());
+    let mut last = bits.iter().find_map(|bits| whole(*bits, scale)).unwrap_or(0);
+    for (position, bits) in bits.iter().enumerate() {
+        match whole(*bits, scale) {
+            Some(whole) => last = whole,
+            None => others.push(position),
+        }
+        wholes.push(last);
+    }
+    (others.len() * OTHERS_SHARE <= bits.len()).then_some((wholes, others))
 }
 
 /// The whole number that is the one of these bits times a power of ten, if dividing gives them
@@ -108,17 +115,21 @@ fn whole(bits: u64, scale: usize) -> Option<i64> {
 mod tests {
     use super::*;
 
+    /// More than the content of any column here.
+    const CONTENT_BYTES: usize = 1 << 10;
+
     /// Checks that the numbers come back, bit by bit, and how many bytes they take at most.
     fn check(doubles: &[f64], bytes_max: usize) {
         let bits: Vec<u64> = doubles.iter().map(|double| double.to_bits()).collect();
         let mut out = Vec::new();
         write(&mut out, &bits);
         assert!(out.len() <= bytes_max, "{} bytes: {doubles:?}", out.len());
-        let mut reader = Reader::new(&out);
-        assert_eq!(read(&mut reader, bits.len()), Some(bits.clone()));
+        let mut reader = Reader::new(&out, CONTENT_BYTES);
+        let found = read(&mut reader, bits.len()).unwrap();
+        assert!(found.iter().map(|found| *found as u64).eq(bits.iter().copied()));
         assert!(reader.is_empty());
         for bytes in 0..out.len() {
-            assert_eq!(read(&mut Reader::new(&out[..bytes]), bits.len()), None);
+            assert_eq!(read(&mut Reader::new(&out[..bytes], CONTENT_BYTES), bits.len()), None);
         }
     }
 

@@ -8,7 +8,8 @@
 //! others must have them in the same order.
 
 use super::column::{Column, Read};
-use super::shape::{DATE_TIME, ID_BYTES, Shape, Slot, Step, Value, append_id};
+use super::shape::Shape;
+use super::slot::{DATE_TIME, ID_BYTES, Slot, Value, id};
 
 /// Shorter strings may be anywhere.
 const PIECE_BYTES_MIN: usize = 4;
@@ -20,11 +21,7 @@ const SUBTYPE_BYTES: usize = 1;
 
 /// The slots whose values can be pieces of keys, in the order of a shape.
 pub(super) fn candidates(shape: &Shape) -> Vec<Slot> {
-    let slots = shape.steps.iter().filter_map(|step| match step {
-        Step::Slot(slot) => Some(*slot),
-        _ => None,
-    });
-    slots.filter(is_candidate).collect()
+    shape.slots.iter().copied().filter(is_candidate).collect()
 }
 
 fn is_candidate(slot: &Slot) -> bool {
@@ -63,7 +60,7 @@ fn piece_of(slot: &Slot, columns: &[Column<'_>], row: usize, piece: &mut Vec<u8>
 pub(super) fn append_piece(slot: &Slot, columns: &[Read<'_>], row: usize, key: &mut Vec<u8>) {
     let columns = &columns[slot.column..];
     match slot.value {
-        Value::ObjectId => append_id(columns, row, key),
+        Value::ObjectId => key.extend_from_slice(&id(columns, row)),
         Value::Text => columns[0].append_string(row, key),
         Value::Binary => {
             let start = key.len();

@@ -11,7 +11,8 @@ use super::column::{Column, Read};
 use super::cursor::{Reader, write_string, write_varint};
 use super::keys::{append_piece, candidates, split_keys};
 use super::numbers;
-use super::shape::{Shape, Slot};
+use super::shape::Shape;
+use super::slot::Slot;
 use super::strings::{self, Strings};
 
 // Where the parts of a leaf's chunk lie: docs/format/chunk.md and map-node.md.
@@ -132,6 +133,8 @@ struct ReadRows<'a> {
     rests: Vec<Strings<'a>>,
     /// The next row.
     row: usize,
+    /// Where each run of each document begins.
+    starts: Vec<usize>,
     /// Room for the documents that are open while one is written.
     open: Vec<usize>,
 }
@@ -150,7 +153,8 @@ impl<'a> ReadRows<'a> {
         for _ in 0..=pieces.len() {
             rests.push(Strings::read(reader, count)?);
         }
-        Some(ReadRows { shape, columns, pieces, rests, row: 0, open: Vec::new() })
+        let (starts, open) = (Vec::with_capacity(count * shape.runs()), Vec::new());
+        Some(ReadRows { shape, columns, pieces, rests, row: 0, starts, open })
     }
 
     /// Appends the next row's key.
@@ -186,8 +190,8 @@ pub(super) fn read(reader: &mut Reader<'_>, bytes_max: usize, out: &mut Vec<u8>)
     }
     let mut all_rows = Vec::with_capacity(shape_count);
     for (shape, row_count) in shapes.into_iter().zip(row_counts) {
-        // Each step makes a byte at least in each row: what can't fit isn't allocated.
-        if left < shape.steps.len().checked_mul(row_count)? {
+        // Each row has the template's bytes at least: what can't fit isn't allocated.
+        if left < shape.template.len().checked_mul(row_count)? {
             return None;
         }
         all_rows.push(ReadRows::read(shape, reader, row_count)?);
@@ -218,11 +222,15 @@ fn append_leaf(
         rows.append_key(bytes_max, out)?;
         let key_bytes = out.len() - start - ENTRY_KEY;
         put(out, start, &u16::try_from(key_bytes).ok()?.to_le_bytes());
-        rows.shape.append(&rows.columns, rows.row, bytes_max, &mut rows.open, out)?;
+        let room = (&mut rows.starts, &mut rows.open);
+        rows.shape.append(&rows.columns, rows.row, bytes_max, room, out)?;
         rows.row += 1;
         all_flags |= flags;
         key_bytes_sum += key_bytes as u64;
         value_bytes_sum += (out.len() - start - ENTRY_KEY - key_bytes) as u64;
+    }
+    for rows in all_rows {
+        rows.shape.put_fixed(&rows.columns, &rows.starts, out);
     }
     let count = u32::try_from(which.len()).ok()?;
     out[chunk_start + OFFSET_FLAGS] = all_flags;

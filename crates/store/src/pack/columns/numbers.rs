@@ -10,6 +10,8 @@
 //! Arithmetic wraps, so that every column of 64-bit numbers has a form. Layout:
 //! docs/format/columns.md.
 
+use std::borrow::Cow;
+
 use super::bit_packing::{pack, packed_bytes, unpack, width};
 use super::cursor::{Reader, signed_bytes, write_signed, write_varint};
 
@@ -39,27 +41,103 @@ struct Packing {
     bytes: usize,
 }
 
+/// What decides how numbers are packed.
+#[derive(Clone, Copy)]
+struct Summary {
+    first: i64,
+    least: i64,
+    most: i64,
+    /// About how many bits the numbers need above the first, in all, so that an outlier counts
+    /// once.
+    spread: u32,
+}
+
+impl Summary {
+    fn of(first: i64) -> Summary {
+        Summary { first, least: first, most: first, spread: 0 }
+    }
+
+    fn note(&mut self, number: i64) {
+        self.least = self.least.min(number);
+        self.most = self.most.max(number);
+        let above = number.wrapping_sub(self.first);
+        self.spread += width((above << 1 ^ above >> 63) as u64);
+    }
+
+    /// How many bits the greatest needs above the least.
+    fn width(&self) -> u32 {
+        width(self.most.wrapping_sub(self.least) as u64)
+    }
+}
+
+/// The summary of `numbers`, of what each adds to the one before, and of what that adds to the step
+/// before; `None` of what there are none of.
+fn summaries(numbers: &[i64]) -> [Option<Summary>; 3] {
+    let mut summaries: [Option<Summary>; 3] = [None; 3];
+    let (mut last, mut last_step) = (0, 0);
+    for number in numbers {
+        let step = number.wrapping_sub(last);
+        match &mut summaries {
+            [Some(all), Some(steps), Some(steps_of_steps)] => {
+                all.note(*number);
+                steps.note(step);
+                steps_of_steps.note(step.wrapping_sub(last_step));
+            }
+            [Some(all), Some(steps), none] => {
+                all.note(*number);
+                steps.note(step);
+                *none = Some(Summary::of(step.wrapping_sub(last_step)));
+            }
+            [Some(all), none, _] => {
+                all.note(*number);
+                *none = Some(Summary::of(step));
+            }
+            [none, ..] => *none = Some(Summary::of(*number)),
+        }
+        (last, last_step) = (*number, step);
+    }
+    summaries
+}
+
+/// The numbers, their steps, or the steps of these.
+fn residues(numbers: &[i64], order: usize) -> Cow<'_, [i64]> {
+    let step = |pair: &[i64]| pair[1].wrapping_sub(pair[0]);
+    match order {
+        0 => Cow::Borrowed(numbers),
+        1 => Cow::Owned(numbers.windows(2).map(step).collect()),
+        _ => Cow::Owned(
+            numbers.windows(3).map(|three| step(&three[1..]).wrapping_sub(step(three))).collect(),
+        ),
+    }
+}
+
 /// Appends the column of `numbers`.
 pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64]) {
-    let Some(first) = numbers.first() else { return };
-    if numbers.iter().all(|number| number == first) {
+    let summaries = summaries(numbers);
+    let Some(all) = summaries[0] else { return };
+    if all.least == all.most {
         out.push(IS_CONSTANT);
-        write_signed(out, *first);
+        write_signed(out, all.least);
         return;
     }
-    let steps = steps(numbers);
-    let steps_of_steps = self::steps(&steps);
-    let orders = [numbers, &steps, &steps_of_steps];
     // The search for outliers is dear, so only what may be the cheapest is looked at: without them,
     // and if most numbers are near each other and some aren't.
-    let least = |bits: fn(&[i64]) -> u32| (0..3).min_by_key(|order| bits(orders[*order]));
-    let (narrow, near) = (least(range_width), least(spread));
-    let likely = narrow.into_iter().chain(near.filter(|near| Some(*near) != narrow));
-    let packings = likely.map(|order| (order, Packing::of(orders[order])));
-    let firsts = |order: usize| orders[..order].iter().map(|residues| signed_bytes(residues[0]));
-    let cheapest =
-        packings.min_by_key(|(order, packing)| packing.bytes + firsts(*order).sum::<usize>());
-    let Some((order, packing)) = cheapest else { return };
+    let least = |bits: fn(&Summary) -> u32| {
+        let known = summaries.iter().enumerate().filter_map(|(order, it)| Some((order, (*it)?)));
+        known.min_by_key(|(_, summary)| bits(summary))
+    };
+    let (narrow, near) = (least(Summary::width), least(|summary| summary.spread));
+    let near = near.filter(|near| narrow.is_none_or(|narrow| narrow.0 != near.0));
+    let packings = narrow.into_iter().chain(near).map(|(order, summary)| {
+        let residues = residues(numbers, order);
+        let packing = Packing::of(&residues, &summary);
+        (order, residues, packing)
+    });
+    let firsts = |order: usize| summaries[..order].iter().flatten().map(|summary| summary.first);
+    let cheapest = packings.min_by_key(|(order, _, packing)| {
+        packing.bytes + firsts(*order).map(signed_bytes).sum::<usize>()
+    });
+    let Some((order, residues, packing)) = cheapest else { return };
     if WIDTH_SEARCHED_MIN <= packing.width
         && let Some(dictionary) = dictionary(numbers)
         && dictionary.len() < packing.bytes
@@ -69,33 +147,9 @@ pub(super) fn write(out: &mut Vec<u8>, numbers: &[i64]) {
     }
     let mode = out.len();
     out.push(order as u8);
-    orders[..order].iter().for_each(|residues| write_signed(out, residues[0]));
-    let flags = packing.write(out, orders[order]);
+    firsts(order).for_each(|first| write_signed(out, first));
+    let flags = packing.write(out, &residues);
     out[mode] |= flags;
-}
-
-/// What each number adds to the one before.
-fn steps(numbers: &[i64]) -> Vec<i64> {
-    numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect()
-}
-
-/// How many bits the greatest needs above the least; the most if there are no numbers.
-fn range_width(numbers: &[i64]) -> u32 {
-    let (Some(least), Some(most)) = (numbers.iter().min(), numbers.iter().max()) else {
-        return u32::MAX;
-    };
-    width(most.wrapping_sub(*least) as u64)
-}
-
-/// About how many bits the numbers need above the first, in all, so that an outlier counts once;
-/// the most if there are none.
-fn spread(numbers: &[i64]) -> u32 {
-    let Some(first) = numbers.first() else { return u32::MAX };
-    let above = |number: &i64| {
-        let above = number.wrapping_sub(*first);
-        width((above << 1 ^ above >> 63) as u64)
-    };
-    numbers.iter().map(above).sum()
 }
 
 /// Reads the column of `count` numbers.
@@ -139,24 +193,26 @@ fn sum_up(steps: &mut Vec<i64>, first: i64) {
 }
 
 impl Packing {
-    /// The one of the fewest bytes for `numbers`, of which there is one at least.
-    fn of(numbers: &[i64]) -> Packing {
-        let (mut least, mut most) = (i64::MAX, i64::MIN);
-        for number in numbers {
-            least = least.min(*number);
-            most = most.max(*number);
-        }
-        let all = width(most.wrapping_sub(least) as u64);
-        let (least, most) = if WIDTH_SEARCHED_MIN <= all && OUTLIERS_SHARE <= numbers.len() {
-            without_outliers(numbers, all)
+    /// The one of the fewest bytes for `numbers`, whose summary this is.
+    fn of(numbers: &[i64], summary: &Summary) -> Packing {
+        let all = summary.width();
+        let count_max = (numbers.len() / OUTLIERS_SHARE).min(OUTLIERS_MAX);
+        let are_outliers_sought = WIDTH_SEARCHED_MIN <= all
+            && count_max > 0
+            && may_narrow(numbers, summary.least, all, count_max);
+        let (least, most) = if are_outliers_sought {
+            without_outliers(numbers, all, count_max)
         } else {
-            (least, most)
+            (summary.least, summary.most)
         };
         let is_inside = |number: i64| least <= number && number <= most;
         let above = |number: i64| number.wrapping_sub(least) as u64;
         let mut divisor = 0;
         for number in numbers.iter().filter(|number| is_inside(**number)) {
-            divisor = greatest_common_divisor(divisor, above(*number));
+            let above = above(*number);
+            if divisor == 0 || !above.is_multiple_of(divisor) {
+                divisor = greatest_common_divisor(divisor, above);
+            }
             if divisor == 1 {
                 break;
             }
@@ -165,9 +221,11 @@ impl Packing {
         let width = width(above(most) / divisor);
         let outside = numbers.iter().enumerate().filter(|(_, number)| !is_inside(**number));
         let (mut outliers, mut outlier_bytes) = (Vec::new(), 0);
-        for (position, number) in outside {
-            outliers.push(position);
-            outlier_bytes += 1 + signed_bytes(*number);
+        if (least, most) != (summary.least, summary.most) {
+            for (position, number) in outside {
+                outliers.push(position);
+                outlier_bytes += 1 + signed_bytes(*number);
+            }
         }
         let head = 1 + signed_bytes(least) + usize::from(width > 0);
         let bytes = head + outlier_bytes + (numbers.len() * width as usize).div_ceil(8);
@@ -201,23 +259,38 @@ impl Packing {
             if outliers.next_if_eq(&position).is_some() {
                 return 0;
             }
-            number.wrapping_sub(self.base) as u64 / self.divisor
+            let above = number.wrapping_sub(self.base) as u64;
+            // Most have no divisor, and a division takes longer than all else.
+            if self.divisor == 1 { above } else { above / self.divisor }
         });
         pack(out, self.width, packed);
         flags
     }
 }
 
-/// The least and the most of `numbers`, which need `all` bits, without those that make the others
-/// wide.
-fn without_outliers(numbers: &[i64], all: u32) -> (i64, i64) {
+/// Whether there may be so many numbers without which the others need less than `all` bits above
+/// `least`, which is the least of all: a sum that costs much less than to look for them.
+fn may_narrow(numbers: &[i64], least: i64, all: u32, count_max: usize) -> bool {
+    // What one bit less can tell, half of the range, lies in five eighths of it.
+    const EIGHTHS: usize = 5;
+    let mut eighths = [0; 8];
+    for number in numbers {
+        eighths[(number.wrapping_sub(least) as u64 >> (all - 3)) as usize & 7] += 1;
+    }
+    let most = eighths.windows(EIGHTHS).map(|near| near.iter().sum::<usize>()).max();
+    most.is_some_and(|most| numbers.len() <= most + count_max)
+}
+
+/// The least and the most of `numbers`, which need `all` bits, without up to `count_max` that make
+/// the others wide.
+fn without_outliers(numbers: &[i64], all: u32, count_max: usize) -> (i64, i64) {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     let last = sorted.len() - 1;
     // A place and the number itself, which is about as long as it is far off.
     let outlier_bits = 8 + 8 + all as usize;
     let mut best = (all as usize * numbers.len(), 0, last);
-    for count in 1..=(numbers.len() / OUTLIERS_SHARE).min(OUTLIERS_MAX) {
+    for count in 1..=count_max {
         for below in 0..=count {
             let (low, high) = (below, last - (count - below));
             let range = sorted[high].wrapping_sub(sorted[low]) as u64;
@@ -325,16 +398,19 @@ fn read_dictionary(
 mod tests {
     use super::*;
 
+    /// More than the content of any column here.
+    const CONTENT_BYTES: usize = 1 << 10;
+
     /// Checks that `numbers` come back, and how many bytes they take at most.
     fn check(numbers: &[i64], bytes_max: usize) {
         let mut out = Vec::new();
         write(&mut out, numbers);
         assert!(out.len() <= bytes_max, "{} bytes: {numbers:?}", out.len());
-        let mut reader = Reader::new(&out);
+        let mut reader = Reader::new(&out, CONTENT_BYTES);
         assert_eq!(read(&mut reader, numbers.len()).as_deref(), Some(numbers));
         assert!(reader.is_empty());
         for bytes in 0..out.len() {
-            assert_eq!(read(&mut Reader::new(&out[..bytes]), numbers.len()), None);
+            assert_eq!(read(&mut Reader::new(&out[..bytes], CONTENT_BYTES), numbers.len()), None);
         }
     }
 
@@ -391,7 +467,7 @@ mod tests {
             &[ORDER_DICTIONARY, 0],
             &[ORDER_DICTIONARY, 3, 0, 0, 0, 0xff, 0xff],
         ] {
-            assert_eq!(read(&mut Reader::new(bytes), 4), None, "{bytes:?}");
+            assert_eq!(read(&mut Reader::new(bytes, CONTENT_BYTES), 4), None, "{bytes:?}");
         }
     }
 }

@@ -4,143 +4,127 @@
 //! documents and arrays are part of it. What a document is beyond its shape are its values, in
 //! *slots*, each of which is a column (or some) over all documents of the shape.
 //!
+//! Between two values that have any length, all documents of a shape have as many bytes: a *run*,
+//! which is compared and copied as a whole, and in which each length and value has its place.
+//!
 //! Nothing is trusted here: what can't be told by a shape has none, and what a shape tells wrongly
 //! (a length that isn't that of the content) is found when the columns are read back.
 
 use std::ops::Range;
 
 use super::column::{Column, Kind, Read};
+use super::slot::{Content, LENGTH_BYTES, Slot, Value, content, put_length};
 
-// BSON's types, of elements that a shape can tell.
-const DOUBLE: u8 = 0x01;
-const STRING: u8 = 0x02;
-const DOCUMENT: u8 = 0x03;
-const ARRAY: u8 = 0x04;
-const BINARY: u8 = 0x05;
-const UNDEFINED: u8 = 0x06;
-const OBJECT_ID: u8 = 0x07;
-const BOOLEAN: u8 = 0x08;
-pub(super) const DATE_TIME: u8 = 0x09;
-const NULL: u8 = 0x0a;
-const JAVASCRIPT: u8 = 0x0d;
-const SYMBOL: u8 = 0x0e;
-const INT32: u8 = 0x10;
-const TIMESTAMP: u8 = 0x11;
-const INT64: u8 = 0x12;
-const DECIMAL128: u8 = 0x13;
-const MAX_KEY: u8 = 0x7f;
-const MIN_KEY: u8 = 0xff;
-
-const LENGTH_BYTES: usize = size_of::<i32>();
-/// The parts of an ObjectId: a time, what is the process's own, and a counter.
-const ID_TIME_BYTES: usize = 4;
-const ID_PROCESS_BYTES: usize = 5;
-const ID_COUNTER_BYTES: usize = 3;
-pub(super) const ID_BYTES: usize = ID_TIME_BYTES + ID_PROCESS_BYTES + ID_COUNTER_BYTES;
-
-/// The kind of a slot's value. The lengths that BSON has are not in the columns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Value {
-    Double,
-    /// Little-endian, of so many bytes.
-    Integer(usize),
-    ObjectId,
-    /// Text behind its length, which counts a final zero.
-    Text,
-    /// A length, a subtype and bytes.
-    Binary,
-    Decimal128,
+/// Bytes of which only those in some places differ between documents of a shape.
+#[derive(Debug)]
+struct Run {
+    /// Where they are in the template.
+    bytes: Range<usize>,
+    /// Which of them are the same in all documents: types, names and ends. They count from the
+    /// run's beginning, as all places in it do.
+    literals: Vec<Range<usize>>,
+    places: Vec<(usize, Place)>,
+    /// The value behind them, which has any length; `None` behind a document's last run.
+    value: Option<Slot>,
 }
 
-impl Value {
-    fn columns(self) -> &'static [Kind] {
-        match self {
-            Value::Double => &[Kind::Doubles],
-            Value::Integer(_) => &[Kind::Numbers],
-            Value::ObjectId => &[Kind::Numbers, Kind::Numbers, Kind::Numbers],
-            Value::Text | Value::Binary => &[Kind::Strings],
-            Value::Decimal128 => &[Kind::Numbers, Kind::Numbers],
-        }
-    }
-}
-
-/// A step of taking a document apart.
-#[derive(Clone, Debug)]
-pub(super) enum Step {
-    /// These bytes of the shape: types and names.
-    Literal(Range<usize>),
-    /// A document's length, and that what follows lies inside it.
+/// What is at a place of a run.
+#[derive(Debug)]
+enum Place {
+    /// A document's length, and its beginning.
     Open,
-    /// A document's end.
+    /// A document's end is right before.
     Close,
-    Slot(Slot),
-}
-
-/// A step of putting one together: there are fewer, since they are taken more often.
-#[derive(Clone, Debug)]
-enum Put {
-    /// These bytes of the template: types, names, zeros in place of lengths, and ends.
-    Literal(Range<usize>),
-    /// A document has begun so many bytes before.
-    Open(usize),
-    /// One has ended so many bytes before: its length goes to its beginning.
-    Close(usize),
-    Slot(Slot),
-}
-
-/// A place for values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Slot {
-    /// BSON's type.
-    pub(super) element_type: u8,
-    pub(super) value: Value,
-    /// The first of its columns.
-    pub(super) column: usize,
+    /// A value whose length is its type's.
+    Value(Slot),
 }
 
 /// A shape, taken apart.
+#[derive(Default)]
 pub(super) struct Shape {
     pub(super) bytes: Vec<u8>,
-    pub(super) steps: Vec<Step>,
+    pub(super) slots: Vec<Slot>,
     pub(super) columns: Vec<Kind>,
-    template: Vec<u8>,
-    puts: Vec<Put>,
+    /// The bytes of all runs, with zeros in place of lengths and values.
+    pub(super) template: Vec<u8>,
+    runs: Vec<Run>,
 }
 
 impl Shape {
     /// Takes `bytes` apart, if they are a shape.
     pub(super) fn parse(bytes: &[u8]) -> Option<Shape> {
-        let (mut steps, mut columns) = (vec![Step::Open], Vec::new());
+        let mut shape = Shape::default();
+        let mut run = Run::from(0);
         let (mut position, mut depth) = (0, 1);
+        shape.open(&mut run);
         while depth > 0 {
             let element_type = *bytes.get(position)?;
             if element_type == 0 {
-                steps.push(Step::Close);
+                shape.literal(&mut run, &[0]);
+                run.places.push((shape.template.len() - run.bytes.start, Place::Close));
                 position += 1;
                 depth -= 1;
                 continue;
             }
             let name_bytes = bytes[position + 1..].iter().position(|byte| *byte == 0)?;
             let end = position + 1 + name_bytes + 1;
-            steps.push(Step::Literal(position..end));
+            shape.literal(&mut run, &bytes[position..end]);
             position = end;
             match content(element_type)? {
                 Content::Nothing => {}
                 Content::Nested => {
-                    steps.push(Step::Open);
+                    shape.open(&mut run);
                     depth += 1;
                 }
-                Content::Value(value) => {
-                    steps.push(Step::Slot(Slot { element_type, value, column: columns.len() }));
-                    columns.extend_from_slice(value.columns());
-                }
+                Content::Value(value) => shape.value(&mut run, element_type, value),
             }
         }
         if position != bytes.len() {
             return None;
         }
-        let (template, puts) = puts(bytes, &steps);
-        Some(Shape { bytes: bytes.to_vec(), steps, columns, template, puts })
+        shape.end(run, None);
+        shape.bytes = bytes.to_vec();
+        Some(shape)
+    }
+
+    /// How many runs it has.
+    pub(super) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    fn open(&mut self, run: &mut Run) {
+        run.places.push((self.template.len() - run.bytes.start, Place::Open));
+        self.template.extend_from_slice(&[0; LENGTH_BYTES]);
+    }
+
+    fn literal(&mut self, run: &mut Run, bytes: &[u8]) {
+        let start = self.template.len() - run.bytes.start;
+        let end = start + bytes.len();
+        self.template.extend_from_slice(bytes);
+        match run.literals.last_mut().filter(|last| last.end == start) {
+            Some(last) => last.end = end,
+            None => run.literals.push(start..end),
+        }
+    }
+
+    fn value(&mut self, run: &mut Run, element_type: u8, value: Value) {
+        let slot = Slot { element_type, value, column: self.columns.len() };
+        self.columns.extend_from_slice(value.columns());
+        self.slots.push(slot);
+        let here = self.template.len();
+        if let Some(bytes) = value.fixed_bytes() {
+            run.places.push((here - run.bytes.start, Place::Value(slot)));
+            self.template.resize(here + bytes, 0);
+        } else {
+            let ended = std::mem::replace(run, Run::from(here));
+            self.end(ended, Some(slot));
+        }
+    }
+
+    fn end(&mut self, mut run: Run, value: Option<Slot>) {
+        run.bytes.end = self.template.len();
+        run.value = value;
+        self.runs.push(run);
     }
 
     /// The shape of `document`, if it has one.
@@ -166,7 +150,7 @@ impl Shape {
                     position += LENGTH_BYTES;
                     depth += 1;
                 }
-                Content::Value(value) => position += value_bytes(value, document.get(position..)?)?,
+                Content::Value(value) => position += value.bytes_in(document.get(position..)?)?,
             }
         }
         Shape::parse(&bytes)
@@ -185,41 +169,53 @@ impl Shape {
 
     fn try_take<'a>(&self, document: &'a [u8], columns: &mut [Column<'a>]) -> Option<()> {
         let mut rest = document;
-        for step in &self.steps {
-            match step {
-                Step::Literal(range) => rest = rest.strip_prefix(&self.bytes[range.clone()])?,
-                Step::Open => rest = rest.get(LENGTH_BYTES..)?,
-                Step::Close => rest = rest.strip_prefix(&[0])?,
-                Step::Slot(slot) => {
-                    let (value, behind) = rest.split_at_checked(value_bytes(slot.value, rest)?)?;
-                    slot.take(value, &mut columns[slot.column..]);
-                    rest = behind;
+        for run in &self.runs {
+            let template = &self.template[run.bytes.clone()];
+            let (bytes, behind) = rest.split_at_checked(template.len())?;
+            if run.literals.iter().any(|at| bytes[at.clone()] != template[at.clone()]) {
+                return None;
+            }
+            for (at, place) in &run.places {
+                if let Place::Value(slot) = place {
+                    slot.take(&bytes[*at..], columns);
                 }
+            }
+            rest = behind;
+            if let Some(slot) = run.value {
+                let (value, behind) = rest.split_at_checked(slot.value.bytes_in(rest)?)?;
+                slot.take(value, columns);
+                rest = behind;
             }
         }
         rest.is_empty().then_some(())
     }
 
     /// Appends the document that the values in `row` make, unless that exceeds `bytes_max` of
-    /// `out`. What is in `open` is of no account.
+    /// `out`; but values of a fixed length are left zero. Where each of its runs begins goes to
+    /// `starts`. What is in `open` is of no account.
     pub(super) fn append(
         &self,
         columns: &[Read<'_>],
         row: usize,
         bytes_max: usize,
-        open: &mut Vec<usize>,
+        (starts, open): (&mut Vec<usize>, &mut Vec<usize>),
         out: &mut Vec<u8>,
     ) -> Option<()> {
         open.clear();
-        for put in &self.puts {
-            match put {
-                Put::Literal(range) => out.extend_from_slice(&self.template[range.clone()]),
-                Put::Open(before) => open.push(out.len() - before),
-                Put::Close(before) => {
-                    let (start, end) = (open.pop()?, out.len() - before);
-                    put_length(&mut out[start..end], 0)?;
+        for run in &self.runs {
+            let start = out.len();
+            starts.push(start);
+            out.extend_from_slice(&self.template[run.bytes.clone()]);
+            for (at, place) in &run.places {
+                let at = start + at;
+                match place {
+                    Place::Open => open.push(at),
+                    Place::Close => put_length(&mut out[open.pop()?..at], 0)?,
+                    Place::Value(_) => {}
                 }
-                Put::Slot(slot) => slot.append(&columns[slot.column..], row, out)?,
+            }
+            if let Some(slot) = run.value {
+                slot.append(columns, row, out)?;
             }
             if bytes_max < out.len() {
                 return None;
@@ -229,167 +225,24 @@ impl Shape {
     }
 }
 
-/// Puts what begins or ends at a place of the template.
-type PutAt = fn(usize) -> Put;
-
-/// How to put documents of a shape together: the bytes that all have, and the steps.
-fn puts(shape: &[u8], steps: &[Step]) -> (Vec<u8>, Vec<Put>) {
-    let (mut template, mut puts, mut start) = (Vec::new(), Vec::new(), 0);
-    // Beginnings and ends within the bytes that aren't put yet.
-    let mut waiting: Vec<(usize, PutAt)> = Vec::new();
-    for step in steps.iter().map(Some).chain([None]) {
-        match step {
-            Some(Step::Literal(range)) => template.extend_from_slice(&shape[range.clone()]),
-            Some(Step::Open) => {
-                waiting.push((template.len(), Put::Open));
-                template.extend_from_slice(&[0; LENGTH_BYTES]);
-            }
-            Some(Step::Close) => {
-                template.push(0);
-                waiting.push((template.len(), Put::Close));
-            }
-            Some(Step::Slot(_)) | None => {
-                puts.push(Put::Literal(start..template.len()));
-                start = template.len();
-                puts.extend(waiting.drain(..).map(|(at, put)| put(start - at)));
-                if let Some(Step::Slot(slot)) = step {
-                    puts.push(Put::Slot(*slot));
+impl Shape {
+    /// Puts in their places the values of a fixed length of all documents whose runs begin at
+    /// `starts`, a column after the other: a loop over numbers costs less than one over slots.
+    pub(super) fn put_fixed(&self, columns: &[Read<'_>], starts: &[usize], out: &mut [u8]) {
+        for (number, run) in self.runs.iter().enumerate() {
+            for (at, place) in &run.places {
+                if let Place::Value(slot) = place {
+                    let starts = starts.iter().skip(number).step_by(self.runs.len());
+                    slot.put_all(columns, starts.map(|start| start + at), out);
                 }
             }
         }
     }
-    (template, puts)
 }
 
-/// The content of an element after its name.
-enum Content {
-    Nothing,
-    Nested,
-    Value(Value),
-}
-
-fn content(element_type: u8) -> Option<Content> {
-    Some(Content::Value(match element_type {
-        UNDEFINED | NULL | MIN_KEY | MAX_KEY => return Some(Content::Nothing),
-        DOCUMENT | ARRAY => return Some(Content::Nested),
-        DOUBLE => Value::Double,
-        STRING | JAVASCRIPT | SYMBOL => Value::Text,
-        BINARY => Value::Binary,
-        OBJECT_ID => Value::ObjectId,
-        BOOLEAN => Value::Integer(size_of::<u8>()),
-        INT32 => Value::Integer(size_of::<i32>()),
-        DATE_TIME | TIMESTAMP | INT64 => Value::Integer(size_of::<i64>()),
-        DECIMAL128 => Value::Decimal128,
-        _ => return None,
-    }))
-}
-
-/// How many bytes the value has that `bytes` begin with, by its own word.
-fn value_bytes(value: Value, bytes: &[u8]) -> Option<usize> {
-    let length = || {
-        let length = i32::from_le_bytes(*bytes.first_chunk()?);
-        usize::try_from(length).ok()
-    };
-    Some(match value {
-        Value::Double => size_of::<f64>(),
-        Value::Integer(bytes) => bytes,
-        Value::ObjectId => ID_BYTES,
-        Value::Decimal128 => size_of::<u128>(),
-        Value::Text => LENGTH_BYTES + length()?.max(1),
-        Value::Binary => LENGTH_BYTES + 1 + length()?,
-    })
-}
-
-/// Puts at the beginning of `bytes` how many they are, without `uncounted` ones.
-fn put_length(bytes: &mut [u8], uncounted: usize) -> Option<()> {
-    let length = i32::try_from(bytes.len().checked_sub(uncounted)?).ok()?;
-    bytes.get_mut(..LENGTH_BYTES)?.copy_from_slice(&length.to_le_bytes());
-    Some(())
-}
-
-impl Slot {
-    /// Appends `value`, which has the bytes of this slot's kind.
-    fn take<'a>(&self, value: &'a [u8], columns: &mut [Column<'a>]) {
-        match self.value {
-            Value::Double => columns[0].push_bits(little_endian(value)),
-            Value::Integer(bytes) => columns[0].push_number(signed(little_endian(value), bytes)),
-            Value::ObjectId => {
-                let (time, rest) = value.split_at(ID_TIME_BYTES);
-                let (process, counter) = rest.split_at(ID_PROCESS_BYTES);
-                for (column, part) in columns.iter_mut().zip([time, process, counter]) {
-                    column.push_number(big_endian(part) as i64);
-                }
-            }
-            Value::Text => columns[0].push_string(&value[LENGTH_BYTES..value.len() - 1]),
-            Value::Binary => columns[0].push_string(&value[LENGTH_BYTES..]),
-            Value::Decimal128 => {
-                let (low, high) = value.split_at(size_of::<u64>());
-                columns[0].push_number(little_endian(low) as i64);
-                columns[1].push_number(little_endian(high) as i64);
-            }
-        }
+impl Run {
+    /// One that begins at `start` of the template.
+    fn from(start: usize) -> Run {
+        Run { bytes: start..start, literals: Vec::new(), places: Vec::new(), value: None }
     }
-
-    /// Appends the value in `row`, as BSON has it.
-    fn append(&self, columns: &[Read<'_>], row: usize, out: &mut Vec<u8>) -> Option<()> {
-        match self.value {
-            Value::Double => out.extend_from_slice(&columns[0].double_bits(row).to_le_bytes()),
-            Value::Integer(bytes) => {
-                let number = columns[0].number(row).to_le_bytes();
-                // Of a length that is known when this is compiled: a call for each costs more.
-                match (bytes, number) {
-                    (1, [byte, ..]) => out.push(byte),
-                    (4, [a, b, c, d, ..]) => out.extend_from_slice(&[a, b, c, d]),
-                    _ => out.extend_from_slice(&number),
-                }
-            }
-            Value::ObjectId => append_id(columns, row, out),
-            Value::Text => {
-                let start = out.len();
-                out.extend_from_slice(&[0; LENGTH_BYTES]);
-                columns[0].append_string(row, out);
-                out.push(0);
-                put_length(&mut out[start..], LENGTH_BYTES)?;
-            }
-            Value::Binary => {
-                let start = out.len();
-                out.extend_from_slice(&[0; LENGTH_BYTES]);
-                columns[0].append_string(row, out);
-                put_length(&mut out[start..], LENGTH_BYTES + 1)?;
-            }
-            Value::Decimal128 => {
-                out.extend_from_slice(&columns[0].number(row).to_le_bytes());
-                out.extend_from_slice(&columns[1].number(row).to_le_bytes());
-            }
-        }
-        Some(())
-    }
-}
-
-/// Appends the ObjectId in `row` of its three columns.
-pub(super) fn append_id(columns: &[Read<'_>], row: usize, out: &mut Vec<u8>) {
-    let part = |column: usize| columns.get(column).map_or(0, |column| column.number(row) as u64);
-    let process_bits = 8 * ID_PROCESS_BYTES as u32;
-    let counter_bits = 8 * ID_COUNTER_BYTES as u32;
-    let id = u128::from(part(0)) << (process_bits + counter_bits)
-        | u128::from(part(1) & ((1 << process_bits) - 1)) << counter_bits
-        | u128::from(part(2) & ((1 << counter_bits) - 1));
-    let [_, _, _, _, bytes @ ..] = id.to_be_bytes();
-    debug_assert!(bytes.len() == ID_BYTES);
-    out.extend_from_slice(&bytes);
-}
-
-/// A number of at most eight bytes.
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-fn big_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// The number that so many low bytes of `bits` are, with their sign.
-fn signed(bits: u64, bytes: usize) -> i64 {
-    let unused = u64::BITS - 8 * bytes as u32;
-    (bits << unused) as i64 >> unused
 }

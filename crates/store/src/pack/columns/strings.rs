@@ -21,9 +21,16 @@ const DIGITS_MAX: usize = 18;
 /// A column that was read.
 pub(super) enum Strings<'a> {
     Same(&'a [u8]),
-    Dictionary { around: Affixes<'a>, different: Vec<&'a [u8]>, places: Vec<i64> },
+    Dictionary { different: Different, places: Vec<i64> },
     Plain { around: Affixes<'a>, bytes: &'a [u8], ends: Vec<usize> },
     Numbered { around: Box<[Strings<'a>; 2]>, digits: usize, numbers: Vec<i64> },
+}
+
+/// The strings of a dictionary, one after the other.
+pub(super) struct Different {
+    bytes: Vec<u8>,
+    /// Where each begins, and where the last one ends.
+    bounds: Vec<usize>,
 }
 
 /// The prefix and suffix that all strings share.
@@ -108,20 +115,33 @@ fn write_repeated(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
 fn dictionary<'a>(strings: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
     let different_max = (strings.len() / DICTIONARY_SHARE).min(DIFFERENT_MAX);
     let (mut different, mut places) = (Vec::new(), Vec::with_capacity(strings.len()));
+    // The ends of those, which differ in almost all that aren't equal.
+    let mut ends: Vec<u64> = Vec::new();
     let mut last = 0;
     for string in strings {
         if different.get(last) != Some(string) {
-            last = different.iter().position(|known| known == string).unwrap_or(different.len());
+            let end = end_of(string);
+            let is_it = |at: &usize| ends[*at] == end && different[*at] == *string;
+            last = (0..ends.len()).find(is_it).unwrap_or(ends.len());
         }
         if last == different.len() {
             if different.len() == different_max {
                 return None;
             }
+            ends.push(end_of(string));
             different.push(*string);
         }
         places.push(last as i64);
     }
     Some((different, places))
+}
+
+/// The last eight bytes, or as many as there are, as a number.
+fn end_of(string: &[u8]) -> u64 {
+    match string.last_chunk() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => string.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+    }
 }
 
 /// Strings as numbers and what stands around them.
@@ -196,15 +216,11 @@ impl<'a> Strings<'a> {
                 if count < different_count {
                     return None;
                 }
-                let around = Affixes::read(reader)?;
-                let mut different = Vec::with_capacity(different_count);
-                for _ in 0..different_count {
-                    different.push(reader.string()?);
-                }
+                let different = Different::read(reader, different_count)?;
                 let places = numbers::read(reader, count)?;
                 let known = 0..different_count as i64;
                 let all_known = places.iter().all(|place| known.contains(place));
-                all_known.then_some(Strings::Dictionary { around, different, places })
+                all_known.then_some(Strings::Dictionary { different, places })
             }
             _ => None,
         }
@@ -214,10 +230,9 @@ impl<'a> Strings<'a> {
     pub(super) fn append(&self, position: usize, out: &mut Vec<u8>) {
         match self {
             Strings::Same(string) => out.extend_from_slice(string),
-            Strings::Dictionary { around, different, places } => {
-                out.extend_from_slice(around.before);
-                out.extend_from_slice(different[places[position] as usize]);
-                out.extend_from_slice(around.behind);
+            Strings::Dictionary { different, places } => {
+                let bounds = &different.bounds[places[position] as usize..];
+                out.extend_from_slice(&different.bytes[bounds[0]..bounds[1]]);
             }
             Strings::Plain { around, bytes, ends } => {
                 let start = position.checked_sub(1).map_or(0, |before| ends[before]);
@@ -234,19 +249,44 @@ impl<'a> Strings<'a> {
     }
 }
 
+impl Different {
+    /// Reads so many strings behind what all begin and end with.
+    fn read(reader: &mut Reader<'_>, count: usize) -> Option<Different> {
+        let around = Affixes::read(reader)?;
+        let (mut bytes, mut bounds) = (Vec::new(), Vec::with_capacity(count + 1));
+        bounds.push(0);
+        for _ in 0..count {
+            for part in [around.before, reader.string()?, around.behind] {
+                bytes.extend_from_slice(part);
+            }
+            if reader.content_bytes < bytes.len() {
+                return None;
+            }
+            bounds.push(bytes.len());
+        }
+        reader.content_bytes -= bytes.len();
+        Some(Different { bytes, bounds })
+    }
+}
+
 fn append_digits(number: i64, digits_min: usize, out: &mut Vec<u8>) {
-    let start = out.len();
+    let mut digits = [b'0'; 20];
+    let mut start = digits.len();
     let mut rest = number.unsigned_abs();
-    while rest > 0 || out.len() - start < digits_min.max(1) {
-        out.push(b'0' + (rest % 10) as u8);
+    while rest > 0 {
+        start -= 1;
+        digits[start] += (rest % 10) as u8;
         rest /= 10;
     }
-    out[start..].reverse();
+    out.extend_from_slice(&digits[start.min(digits.len() - digits_min.max(1))..]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// More than the content of any column here.
+    const CONTENT_BYTES: usize = 1 << 13;
 
     /// Checks that `strings` come back, and how many bytes they take at most.
     fn check(strings: &[&str], bytes_max: usize) {
@@ -254,7 +294,7 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out, &strings);
         assert!(out.len() <= bytes_max, "{} bytes: {strings:?}", out.len());
-        let mut reader = Reader::new(&out);
+        let mut reader = Reader::new(&out, CONTENT_BYTES);
         let found = Strings::read(&mut reader, strings.len()).unwrap();
         assert!(reader.is_empty());
         for (position, string) in strings.iter().enumerate() {
@@ -263,7 +303,10 @@ mod tests {
             assert_eq!(bytes, *string);
         }
         for bytes in 0..out.len() {
-            assert!(Strings::read(&mut Reader::new(&out[..bytes]), strings.len()).is_none());
+            assert!(
+                Strings::read(&mut Reader::new(&out[..bytes], CONTENT_BYTES), strings.len())
+                    .is_none()
+            );
         }
     }
 
@@ -300,10 +343,16 @@ mod tests {
             // Numbers with numbers around them, which might go on for ever.
             &[FORM_NUMBERED, FORM_NUMBERED, 0, 0, 0, 0, 0, 0, 16, 5, 16, 5],
         ] {
-            assert!(Strings::read(&mut Reader::new(bytes), 2).is_none(), "{bytes:?}");
+            assert!(
+                Strings::read(&mut Reader::new(bytes, CONTENT_BYTES), 2).is_none(),
+                "{bytes:?}"
+            );
         }
         // Numbers that no writer makes are digits all the same.
-        let negative = Strings::read(&mut Reader::new(&[FORM_NUMBERED, 0, 0, 0, 0, 0, 16, 5]), 2);
+        let negative = Strings::read(
+            &mut Reader::new(&[FORM_NUMBERED, 0, 0, 0, 0, 0, 16, 5], CONTENT_BYTES),
+            2,
+        );
         let mut out = Vec::new();
         negative.unwrap().append(1, &mut out);
         assert_eq!(out, b"3");

@@ -253,6 +253,23 @@ fn frames_take_columns_where_they_are_shorter() {
     assert!(bytes < 8_000, "{bytes} bytes");
 }
 
+/// Texts: columns save names, which are next to nothing beside them.
+#[test]
+fn columns_that_save_little_are_left() {
+    let mut chance = Chance(2);
+    let texts: Vec<Entry> = (0..20u32)
+        .map(|number| {
+            let letters: String =
+                (0..600).map(|_| char::from(b'a' + chance.below(16) as u8)).collect();
+            (number.to_be_bytes().to_vec(), 0, document(&[element(2, "body", &text(&letters))]))
+        })
+        .collect();
+    let texts = leaf(&texts);
+    for effort in [Effort::Light, Effort::Firm, Effort::Strong] {
+        assert_ne!(frame(effort, &[&texts]).0, Codec::Columns as u8, "{effort:?}");
+    }
+}
+
 #[test]
 fn columns_are_compressed_where_that_pays_and_a_lie_about_it_is_refused() {
     let texts = |number: u32| {
@@ -264,7 +281,7 @@ fn columns_are_compressed_where_that_pays_and_a_lie_about_it_is_refused() {
     let chunk = Chunk::from_encoded(chunk.into(), ("a test", 0)).unwrap();
     let bytes = chunk.encoded().len();
     for effort in [Effort::Light, Effort::Medium, Effort::Strong] {
-        let stored = compress_columns(effort, &[&chunk]).unwrap();
+        let stored = compress_columns(effort, &[&chunk], true).unwrap();
         assert_ne!(stored[0], Codec::Raw as u8, "{effort:?}");
         let decompress = |stored: &[u8], bytes| decompress(Codec::Columns, stored, bytes);
         assert_eq!(decompress(&stored, bytes).as_deref(), Some(&chunk.encoded()[..]));
