@@ -39,6 +39,9 @@ LIMIT_MS = 1000
 # What is unknown ends so much later than at its limit, at the most.
 LATE_SECONDS_MAX = 3
 STOP_SECONDS_MAX = 20
+# A fault is told before the clients whose writes met it; one that comes later may be refused a moment earlier.
+LOG_SECONDS_MAX = 10
+DEPOSED = "another directory took the lead"
 
 
 def main():
@@ -181,8 +184,11 @@ def refuse(deposed):
             codes.append((getattr(error, "details", None) or {}).get("code"))
     if codes[-1] != NOT_WRITABLE_PRIMARY:
         raise SystemExit(f"bucket_log: a deposed server answers with the codes {codes}")
+    log, end = deposed.client().admin, time.monotonic() + LOG_SECONDS_MAX
+    while not any(DEPOSED in line for line in log.command("getLog", "global")["log"]) and time.monotonic() < end:
+        time.sleep(0.05)
     deposed.kill()
-    if "another directory took the lead" not in deposed.told:
+    if DEPOSED not in deposed.told:
         raise SystemExit(f"bucket_log: a deposed server's log: {deposed.told[-2000:]}")
 
 

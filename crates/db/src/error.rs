@@ -223,7 +223,7 @@ impl From<StoreError> for Error {
             StoreError::RootChanged { .. } => {
                 Error::new(ErrorKind::Conflict, Code::WriteConflict, message)
             }
-            StoreError::Poisoned => Error::closed(message),
+            StoreError::Poisoned { .. } => Error::closed(message),
             StoreError::InUse => Error::new(ErrorKind::Unavailable, Code::DBPathInUse, message),
             StoreError::Io { source, .. } => {
                 let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];

@@ -2,13 +2,12 @@
 //! state is unknown, or a panic in the midst of one.
 //!
 //! 1. The first one is kept; nothing leads back but opening the directory again. Reads go on.
-//! 2. It is told once, to the sink, with no lock held. It is kept before any member of the group
-//!    that failed is told, so a caller that learns of the outcome of its transaction finds the
-//!    fault there.
+//! 2. It is told once, to the sink, with no lock held. That is before any member of the group that
+//!    failed is told: who learns of the outcome of its transaction finds the fault, and the log
+//!    has its line, whatever becomes of the process then.
 //! 3. That the engine was closed by its owner is no fault.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Takes the fault.
 type Sink = Box<dyn Fn(&Fault) + Send + Sync>;
@@ -27,7 +26,7 @@ pub struct Fault {
 pub(crate) struct FaultCell {
     fault: OnceLock<Fault>,
     sink: OnceLock<Sink>,
-    is_reported: AtomicBool,
+    told: OnceLock<()>,
 }
 
 impl FaultCell {
@@ -47,18 +46,19 @@ impl FaultCell {
         self.report();
     }
 
-    /// Tells a fault that wasn't told yet. The caller holds no lock.
+    /// Tells a fault that wasn't told yet, or waits until another thread has told it. The caller
+    /// holds no lock.
     pub fn report(&self) {
         let (Some(fault), Some(sink)) = (self.fault.get(), self.sink.get()) else { return };
-        if !self.is_reported.swap(true, Ordering::AcqRel) {
-            sink(fault);
-        }
+        self.told.get_or_init(|| sink(fault));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
     use std::sync::{Arc, Mutex};
+    use std::thread;
 
     use super::*;
 
@@ -84,5 +84,35 @@ mod tests {
             assert_eq!(*told.lock().unwrap(), ["first"]);
             assert_eq!(cell.get(), Some(&Fault { message: "first".to_owned(), at_micros: 1 }));
         }
+    }
+
+    /// Else its client may be told, and the process killed, before the log has a line.
+    #[test]
+    fn a_thread_that_finds_another_telling_waits_for_that() {
+        const BEGUN: u8 = 1;
+        const WAITED_FOR: u8 = 2;
+        const TOLD: u8 = 3;
+        let cell = FaultCell::default();
+        let phase = Arc::new(AtomicU8::new(0));
+        let await_phase = |phase: &AtomicU8, awaited| {
+            while phase.load(Ordering::SeqCst) != awaited {
+                thread::yield_now();
+            }
+        };
+        let of_sink = Arc::clone(&phase);
+        cell.on_fault(move |_| {
+            of_sink.store(BEGUN, Ordering::SeqCst);
+            await_phase(&of_sink, WAITED_FOR);
+            (0..1_000).for_each(|_| thread::yield_now());
+            of_sink.store(TOLD, Ordering::SeqCst);
+        });
+        cell.set("first", 1);
+        thread::scope(|scope| {
+            scope.spawn(|| cell.report());
+            await_phase(&phase, BEGUN);
+            phase.store(WAITED_FOR, Ordering::SeqCst);
+            cell.report();
+            assert_eq!(phase.load(Ordering::SeqCst), TOLD);
+        });
     }
 }

@@ -157,10 +157,10 @@ impl Shared {
     /// memtables.
     pub fn note_failure(&self, work: &'static str, error: &EngineError) {
         self.background.errors.note(work, error, self.machine.clock.now_micros());
-        if let EngineError::Store(StoreError::Poisoned)
-        | EngineError::Tree(TreeError::Store(StoreError::Poisoned)) = error
+        if let EngineError::Store(StoreError::Poisoned { reason })
+        | EngineError::Tree(TreeError::Store(StoreError::Poisoned { reason })) = error
         {
-            self.poison("a sync of the packs failed");
+            self.poison(&format!("the packs take nothing more: {reason}"));
         }
     }
 

@@ -38,9 +38,13 @@ pub enum StoreError {
         /// What it is.
         found: Option<ChunkHash>,
     },
-    /// An earlier sync failed: the state of the disk is unknown until it is opened again.
-    #[error("closed: an earlier sync failed, open the data directory again")]
-    Poisoned,
+    /// Something failed before, a sync or the lead of a depot: what is stored is unknown until the
+    /// directory is opened again.
+    #[error("closed, open the data directory again: {reason}")]
+    Poisoned {
+        /// What failed.
+        reason: String,
+    },
     /// Another process, or another part of this one, has the data directory open.
     #[error("LOCK: the data directory is in use")]
     InUse,

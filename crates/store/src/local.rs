@@ -40,8 +40,7 @@ pub use self::tier::SELF_CONTAINED_SUFFIX;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockWriteGuard};
 
 use crate::cache::ChunkCache;
 use crate::chunk::ChunkHash;
@@ -119,7 +118,7 @@ pub struct LocalStore {
     writer: Mutex<Writer>,
     publisher: Mutex<Publisher>,
     roots: RwLock<BTreeMap<String, ChunkHash>>,
-    poisoned: AtomicBool,
+    poisoned: OnceLock<String>,
     copies: Copies,
     sessions: Arc<Sessions>,
     reported: reported_present::ReportedPresent,
@@ -224,7 +223,10 @@ impl LocalStore {
     }
 
     fn check_poison(&self) -> Result<(), StoreError> {
-        if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
+        match self.poisoned.get() {
+            Some(reason) => Err(StoreError::Poisoned { reason: reason.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// The bytes that this thread may write into packs; `None`: the disk doesn't tell.
@@ -255,7 +257,8 @@ impl LocalStore {
     }
 
     fn poison(&self, error: StoreError) -> StoreError {
-        self.poisoned.store(true, Ordering::SeqCst);
+        // The first counts: others follow from it.
+        self.poisoned.get_or_init(|| error.to_string());
         error
     }
 

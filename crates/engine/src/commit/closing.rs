@@ -8,8 +8,8 @@ impl Shared {
     /// Refuses all writes from now on: something failed, and what it left is unknown.
     pub fn poison(&self, reason: &str) {
         self.fail(&mut self.queue(), reason);
-        self.end(reason);
         self.fault.report();
+        self.end(reason);
     }
 
     /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed

@@ -210,12 +210,13 @@ impl Shared {
         if let Some(next) = next {
             next.want_leader();
         }
+        if is_closed {
+            // Before the members are report_delay: they may be the last that this process records_events.
+            self.fault.report();
+        }
         group.notify(outcome);
         if watched {
             self.commits.wake();
-        }
-        if is_closed {
-            self.fault.report();
         }
     }
 }

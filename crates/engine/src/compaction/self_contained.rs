@@ -35,7 +35,7 @@ impl Shared {
             Ok(()) => self.background.errors.end(WORK),
             Err(error) => {
                 self.note_failure(WORK, &EngineError::Store(error));
-                if let Err(error @ StoreError::Poisoned) = self.store.sync() {
+                if let Err(error @ StoreError::Poisoned { .. }) = self.store.sync() {
                     self.note_failure(WORK, &EngineError::Store(error));
                 }
             }
@@ -53,7 +53,7 @@ impl Shared {
                  the disk until there are as many as may be, and then nothing more is written"
             ));
         }
-        if let Err(error @ StoreError::Poisoned) = self.store.sync() {
+        if let Err(error @ StoreError::Poisoned { .. }) = self.store.sync() {
             self.note_failure(WORK, &EngineError::Store(error));
         }
     }

@@ -213,7 +213,7 @@ fn an_image_is_installed_or_says_that_it_is_not() {
         store.put_many(&chunks).unwrap();
         disk.fail_name_change_after(changes);
         let said = Image::install(&*store, image.root());
-        let is_unknown = said.is_err() && matches!(store.sync(), Err(StoreError::Poisoned));
+        let is_unknown = said.is_err() && matches!(store.sync(), Err(StoreError::Poisoned { .. }));
         drop(store);
         disk.fail_name_change_after(u64::MAX);
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();

@@ -23,8 +23,7 @@
 
 mod packs;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use super::{DirectoryLock, LocalOptions, LocalStore, PACK_BYTES_TARGET_MAX, Publisher};
 use crate::CacheBudget;
@@ -88,7 +87,7 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
         writer: Mutex::new(writer),
         publisher: Mutex::new(Publisher { manifest, packs: loaded.packs, batches: 0 }),
         roots: RwLock::new(roots.clone()),
-        poisoned: AtomicBool::new(false),
+        poisoned: OnceLock::new(),
         copies,
         sessions,
         reported: Default::default(),

@@ -76,9 +76,8 @@ struct State {
     next: SlotId,
     /// The checksum of the one before that.
     before: u64,
-    /// Whether a slot that was placed is there stays unknown, or it is another's: nothing behind it
-    /// is acknowledged.
-    is_broken: bool,
+    /// Why a slot that was placed isn't there, or may not be: nothing behind it is acknowledged.
+    broken: Option<String>,
     /// Slots with entries that are there, and how far the log is with each.
     held: VecDeque<(SlotId, u64)>,
     /// The first slot that is needed besides what a root leads to.
@@ -110,7 +109,7 @@ impl Slots {
             open: begin,
             next: begin,
             before: NONE_BEFORE,
-            is_broken: false,
+            broken: None,
             held: VecDeque::new(),
             roots: VecDeque::new(),
             left: Vec::new(),
@@ -153,8 +152,8 @@ impl Slots {
             let is_there = self.create(slot.id, &slot.bytes, report_delay)?;
             is_there.then_some(()).ok_or_else(deposed)
         });
-        if made.is_err() {
-            self.state().is_broken = true;
+        if let Err(error) = &made {
+            self.state().broken.get_or_insert_with(|| error.to_string());
             self.changed.notify_all();
         }
         made
@@ -169,8 +168,9 @@ impl Slots {
         let Some(first) = made.slots.first() else { return Ok(()) };
         let mut state = self.state();
         while state.open != first.id {
-            if state.is_broken {
-                let what = "whether a slot before it is there is unknown";
+            if let Some(why) = &state.broken {
+                // Whoever is told of this one may be told of no other: it says why.
+                let what = format!("a slot before it may not be there: {why}");
                 return Err(StoreError::io(LOG, io::Error::other(what)));
             }
             state = self.changed.wait(state).expect(NO_PANIC);

@@ -267,7 +267,7 @@ fn a_failed_sync_during_a_collection_poisons_and_loses_nothing() {
         model.assert_there(&*store, model.root);
         if result.is_err() {
             let again = collect_with(&*store, &[], THOROUGH).unwrap_err();
-            assert!(matches!(again, StoreError::Poisoned), "{again}");
+            assert!(matches!(again, StoreError::Poisoned { .. }), "{again}");
         }
         drop(store);
         check_after_crash(&disk.crash(), &mut model, &mut random);

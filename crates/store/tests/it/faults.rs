@@ -99,10 +99,10 @@ fn a_failed_sync_poisons() {
         let refused =
             [store.put_many(&[blob(b"x")]), store.put_many(&chunks), store.sync(), swap()];
         for result in refused {
-            assert!(matches!(result, Err(StoreError::Poisoned)));
+            assert!(matches!(result, Err(StoreError::Poisoned { .. })));
         }
         let scrubbed = store.scrub(0, &mut |_| ControlFlow::Continue(()));
-        assert!(matches!(scrubbed, Err(StoreError::Poisoned)), "{scrubbed:?}");
+        assert!(matches!(scrubbed, Err(StoreError::Poisoned { .. })), "{scrubbed:?}");
         drop(store);
         let store = open(&disk).unwrap();
         store.put_many(&chunks).unwrap();

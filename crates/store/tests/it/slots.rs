@@ -248,6 +248,29 @@ fn a_bucket_that_answers_badly_changes_nothing_of_that() {
     for_seeds(200, |random| follow_one_another(random, DepotFaults::MANY));
 }
 
+/// Several groups are on their way at once, and the one that is told first may be any of them.
+#[test]
+fn each_that_is_on_its_way_says_why_nothing_is_acknowledged() {
+    let depot = SimDepot::new(1);
+    let home = begin(&SimDisk::new(2), &depot);
+    let slots = home.slots().expect("the log lies there");
+    let mut placed = Vec::new();
+    for number in 1..=3_u64 {
+        let entry = Bytes::from(number.to_le_bytes().to_vec());
+        placed.push(slots.place(vec![(number, entry)]));
+    }
+    take(&SimDisk::new(3), Meddled::calm(&depot)).expect("it takes over");
+    let taken = placed.remove(0);
+    let mut told = vec![slots.make(&taken, &|_| {}).expect_err("its slot is closed")];
+    for behind in placed {
+        slots.make(&behind, &|_| {}).expect("nothing lies there");
+        told.push(slots.await_before(behind).expect_err("behind a gap"));
+    }
+    for error in told {
+        assert!(error.to_string().contains("another directory took the lead"), "{error}");
+    }
+}
+
 #[test]
 fn a_slot_that_is_missing_or_changed_is_damage() {
     let bucket = SimDepot::new(1);

@@ -133,7 +133,7 @@ fn a_put_that_began_before_a_sync_failed_writes_nothing() {
         assert!(within.sync().is_err());
     });
     let refused = store.put_many(&[old, new.clone()]);
-    assert!(matches!(refused, Err(StoreError::Poisoned)), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Poisoned { .. })), "{refused:?}");
     assert_eq!(store.has_many(&[new.hash()]).unwrap(), [false]);
 }
 

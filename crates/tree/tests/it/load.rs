@@ -64,7 +64,7 @@ impl StoreLayer for Bounded<'_> {
         let take = |left: usize| left.checked_sub(1);
         match self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) {
             Ok(_) => self.store.put_many(chunks),
-            Err(_) => Err(StoreError::Poisoned),
+            Err(_) => Err(StoreError::Poisoned { reason: "it is the test's".to_owned() }),
         }
     }
 }
@@ -78,7 +78,7 @@ fn a_load_ends_with_the_error_of_a_worker_or_of_the_entries() {
         let bounded = Layered(Bounded { store: &store, calls_left: calls.into() });
         let mut iter = entries.iter().cloned().map(Ok);
         let error = Tree::load(&bounded, format, &mut iter).unwrap_err();
-        assert!(matches!(error, TreeError::Store(StoreError::Poisoned)), "{error}");
+        assert!(matches!(error, TreeError::Store(StoreError::Poisoned { .. })), "{error}");
     }
     let failing = || Err(TreeError::KeyTooLong { bytes: 1, max: 0 });
     let mut iter = entries.iter().cloned().map(Ok).chain(std::iter::once_with(failing));

@@ -221,6 +221,10 @@ fn chunks_put_during_a_collection_are_kept_with_everything_they_reach() {
     assert_eq!(store.has_many(&hashes(&all([0, 1]))).unwrap(), [true; 3]);
 }
 
+fn poisoned() -> StoreError {
+    StoreError::Poisoned { reason: "it takes no more".to_owned() }
+}
+
 /// A store that takes nothing.
 struct Full(Arc<MemoryStore>);
 
@@ -230,7 +234,7 @@ impl StoreLayer for Full {
     }
 
     fn put(&self, _: Option<Lifetime>, _: &[Chunk]) -> Result<(), StoreError> {
-        Err(StoreError::Poisoned)
+        Err(poisoned())
     }
 }
 
@@ -259,7 +263,7 @@ impl StoreLayer for Filling {
             return Ok(());
         }
         let left = self.1.load(Ordering::Relaxed);
-        self.1.store(left.checked_sub(1).ok_or(StoreError::Poisoned)?, Ordering::Relaxed);
+        self.1.store(left.checked_sub(1).ok_or_else(poisoned)?, Ordering::Relaxed);
         self.0.put_many(chunks)
     }
 }
