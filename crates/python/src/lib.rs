@@ -62,6 +62,13 @@ fn socket_of(py: Python<'_>, data: PathBuf) -> Option<String> {
     Some(socket.to_string_lossy().into_owned())
 }
 
+/// In a child that was just forked: closes the locks of its parent's servers, which are its
+/// parent's.
+#[pyfunction]
+fn close_inherited_locks() {
+    frond_server::close_inherited_locks();
+}
+
 fn failed(error: &PrivateError) -> PyErr {
     match error {
         PrivateError::InUse(message) => DirectoryInUse::new_err(message.clone()),
@@ -79,6 +86,9 @@ mod _native {
 
     #[pymodule_export]
     use super::socket_of;
+
+    #[pymodule_export]
+    use super::close_inherited_locks;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -94,3 +94,5 @@ pub use shared::MemberOptions;
 pub use supervisor::Supervisor;
 pub use tls::{TlsError, TlsMode, TlsOptions};
 pub use unix_socket::UnixSocketOptions;
+
+pub use frond_store::io::close_inherited_locks;

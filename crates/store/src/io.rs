@@ -7,10 +7,12 @@
 #![allow(clippy::disallowed_methods)]
 
 mod direct;
+mod directory_lock;
 mod scratch;
 mod system;
 mod waiting;
 
+pub use directory_lock::close_inherited_locks;
 pub use scratch::ScratchDisk;
 pub use system::{SystemChance, SystemClock, SystemDisk};
 pub use waiting::{pause, steady_now};
@@ -20,6 +22,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::StoreError;
+
+/// What is stored is its owner's alone, whatever the process's umask says: a user who may read the
+/// gets past all users and roles.
+const OF_DIRECTORIES: u32 = 0o700;
+const OF_FILES: u32 = 0o600;
 
 /// One flat directory of files.
 ///

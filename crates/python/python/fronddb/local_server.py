@@ -77,11 +77,15 @@ def _start(directory, options):
 
 
 def _forget_parents():
-    """In a child: the lock may be another thread's of the parent, and the servers are the parent's."""
+    """In a child: the lock may be another thread's of the parent, and the servers are the parent's.
+
+    So are their directories: the child lets go of these, or no process could open one after its parent.
+    """
     global _lock
     _lock = threading.Lock()
     _inherited.append(dict(_running))
     _running.clear()
+    _native.close_inherited_locks()
 
 
 os.register_at_fork(after_in_child=_forget_parents)

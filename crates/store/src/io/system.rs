@@ -1,42 +1,28 @@
 //! The operating system's disk, clock and randomness.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
 use super::direct::Direct;
-use super::{Chance, Clock, Disk, DiskFile, DiskSpace};
-
-const LOCK_NAME: &str = "LOCK";
-/// What is stored is its owner's alone, whatever the process's umask says: a user who may read the
-/// files gets past all users and roles.
-const OF_DIRECTORIES: u32 = 0o700;
-const OF_FILES: u32 = 0o600;
-const REPLACED: &str = "the data directory was removed, moved or begun anew while this process had it: what lies \
-                        there now isn't its own";
+use super::directory_lock::{DirectoryLock, LOCK_NAME, check_same};
+use super::{Chance, Clock, Disk, DiskFile, DiskSpace, OF_DIRECTORIES, OF_FILES};
 
 /// A directory of the operating system.
 ///
 /// Before a name is used it is looked whether the directory is still the one that was opened: once
-/// another has its path, its files are another process's. The directory itself is locked, too,
-/// since a lock's file may be taken for a stale one and removed; where the system can't lock
-/// directories, no name is used any more once the lock is another file.
+/// another has its path, its files are another process's. Where the system can't lock directories,
+/// no name is used any more once the lock is another file ([`super::directory_lock`]).
 pub struct SystemDisk {
     path: PathBuf,
     directory: File,
-    lock: Mutex<Option<Lock>>,
-}
-
-struct Lock {
-    file: File,
-    /// Whether the directory is locked as well.
-    has_directory: bool,
+    lock: DirectoryLock,
 }
 
 impl SystemDisk {
@@ -56,32 +42,14 @@ impl SystemDisk {
             _ => {}
         }
         let directory = File::open(&path)?;
-        Ok(SystemDisk { path, directory, lock: Mutex::new(None) })
-    }
-
-    fn is_locked(&self) -> bool {
-        self.lock.lock().expect("no panic while the lock is held").is_some()
+        Ok(SystemDisk { path, directory, lock: DirectoryLock::default() })
     }
 
     /// Checks that the path leads to the directory that was opened, and that the lock, if this
     /// process holds it, is what another would try to lock.
     fn check_own(&self) -> io::Result<()> {
         check_same(&self.directory, &self.path)?;
-        let lock = self.lock.lock().expect("no panic while the lock is held");
-        match lock.as_ref().filter(|lock| !lock.has_directory) {
-            Some(lock) => check_same(&lock.file, &self.path.join(LOCK_NAME)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Checks that `path` leads to a file that is open.
-fn check_same(file: &File, path: &Path) -> io::Result<()> {
-    let held = file.metadata()?;
-    match std::fs::metadata(path) {
-        Ok(there) if (there.dev(), there.ino()) == (held.dev(), held.ino()) => Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Err(io::Error::other(REPLACED)),
+        self.lock.check(&self.path)
     }
 }
 
@@ -105,7 +73,7 @@ impl Disk for SystemDisk {
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
             // A backup on a read-only disk, or of another owner, can be read. A process that means
             // to write took the lock.
-            Err(error) if may_not_write(&error) && !self.is_locked() => File::open(path)?,
+            Err(error) if may_not_write(&error) && !self.lock.is_held() => File::open(path)?,
             opened => opened?,
         };
         Ok(Arc::new(SystemFile::new(file)))
@@ -150,31 +118,11 @@ impl Disk for SystemDisk {
     }
 
     fn lock(&self) -> io::Result<()> {
-        let path = self.path.join(LOCK_NAME);
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(OF_FILES);
-        let file = options.open(path)?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => io::Error::from(io::ErrorKind::WouldBlock),
-            TryLockError::Error(error) => error,
-        })?;
-        let has_directory = match self.directory.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
-            // Some network file systems can't.
-            locked => locked.is_ok(),
-        };
-        let lock = Lock { file, has_directory };
-        *self.lock.lock().expect("no panic while the lock is held") = Some(lock);
-        Ok(())
+        self.lock.take(&self.path)
     }
 
     fn unlock(&self) {
-        let lock = self.lock.lock().expect("no panic while the lock is held").take();
-        if lock.is_some_and(|lock| lock.has_directory) {
-            // Whatever is wrong with it, it ends with the process.
-            drop(self.directory.unlock());
-        }
-        // Closing the file lets go of its lock.
+        self.lock.release();
     }
 }
 
@@ -283,7 +231,8 @@ mod tests {
             assert_eq!(done.expect_err("no disk").kind(), io::ErrorKind::InvalidInput);
         };
         let directory = File::open(path).expect("it is there");
-        let disk = SystemDisk { path: path.to_owned(), directory, lock: Mutex::new(None) };
+        let lock = DirectoryLock::default();
+        let disk = SystemDisk { path: path.to_owned(), directory, lock };
         refused(disk.sync_directory());
         refused(disk.open("comm").expect("it is there").sync());
         // The name of a directory that is opened lies in the one above.
@@ -331,7 +280,7 @@ mod tests {
         disk.unlock();
         other.lock().expect("the first has let go");
         // As on a system that can't lock directories.
-        other.lock.lock().expect("held").as_mut().expect("locked").has_directory = false;
+        other.lock.forget_directory();
         other.create("b").expect("its lock is there");
         std::fs::remove_file(path.join(LOCK_NAME)).expect("it is there");
         for done in [other.create("c").map(drop), other.rename("a", "c"), other.remove("a")] {
@@ -417,18 +366,6 @@ mod tests {
         let passed = SystemClock.steady_micros() - steady;
         assert!(passed >= 5_000, "{passed} microseconds");
         assert!(passed <= begun.elapsed().as_micros() as i64 + 1_000_000, "{passed} microseconds");
-    }
-
-    #[test]
-    fn a_lock_is_one_processs_until_it_is_let_go() {
-        let (path, disk) = temporary_disk();
-        let other = SystemDisk::open(&path).expect("it is there");
-        disk.lock().expect("no process has it");
-        let refused = other.lock().expect_err("it is taken");
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-        disk.unlock();
-        other.lock().expect("it was let go");
-        std::fs::remove_dir_all(&path).expect("ours");
     }
 
     #[test]
