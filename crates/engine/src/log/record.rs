@@ -101,19 +101,19 @@ impl Record {
         self.patches.chunks.values().map(|patched| patched.old).collect()
     }
 
-    /// Calls `visit` with each chunk that a value names and the record doesn't bring.
-    pub fn for_each_referenced(&self, mut visit: impl FnMut(ChunkHash)) {
+    /// The chunks that values name, in the order of the entries.
+    pub fn named_chunks(&self) -> impl Iterator<Item = ChunkHash> {
         let values = self.writes.iter().flat_map(|(_, entries)| entries);
-        for value in values.filter_map(|(_, value)| value.as_ref()) {
-            let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) =
-                value.content
-            else {
-                continue;
-            };
-            if self.chunks.binary_search_by_key(&hash, Chunk::hash).is_err() {
-                visit(hash);
-            }
-        }
+        values.filter_map(|(_, value)| match value.as_ref()?.content {
+            Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. } => Some(hash),
+            Content::Inline(_) => None,
+        })
+    }
+
+    /// The chunks that values name and the record doesn't bring.
+    pub fn referenced_chunks(&self) -> impl Iterator<Item = ChunkHash> {
+        self.named_chunks()
+            .filter(|hash| self.chunks.binary_search_by_key(hash, Chunk::hash).is_err())
     }
 
     /// Has the log get what repeats earlier values as references.

@@ -111,22 +111,7 @@ impl PendingChunks {
         if self.is_empty() {
             return Ok(());
         }
-        let mut reached: Vec<Chunk> = Vec::new();
-        let mut known: HashSet<ChunkHash> = HashSet::new();
-        let mut open: Vec<Step> = roots.into_iter().map(Step::Enter).collect();
-        while let Some(step) = open.pop() {
-            match step {
-                Step::Enter(hash) => {
-                    let Some(chunk) = self.unpacked(hash) else { continue };
-                    if known.insert(hash) {
-                        let below: Vec<Step> = chunk.references().map(Step::Enter).collect();
-                        open.push(Step::Leave(chunk));
-                        open.extend(below);
-                    }
-                }
-                Step::Leave(chunk) => reached.push(chunk),
-            }
-        }
+        let reached = reached(roots, |hash| self.unpacked(hash));
         for batch in batches(&reached) {
             store.put_many_for(lifetime, batch)?;
         }
@@ -242,6 +227,31 @@ impl PendingView<'_> {
     }
 }
 
+/// What `roots` reach as far as `get` has it, in the order in which a value is read, and each chunk
+/// behind what it refers to. So what is read together lies together: a put of the same value reads
+/// it again ([`ChunkStore::has_intact`]) by one call instead of one a chunk.
+fn reached(
+    roots: impl IntoIterator<Item = ChunkHash>,
+    get: impl Fn(ChunkHash) -> Option<Chunk>,
+) -> Vec<Chunk> {
+    let mut reached: Vec<Chunk> = Vec::new();
+    let mut known: HashSet<ChunkHash, NameHasherBuilder> = HashSet::default();
+    let mut open: Vec<Step> = roots.into_iter().map(Step::Enter).collect();
+    open.reverse();
+    while let Some(step) = open.pop() {
+        match step {
+            Step::Enter(hash) => {
+                let Some(chunk) = get(hash).filter(|_| known.insert(hash)) else { continue };
+                let below: Vec<Step> = chunk.references().map(Step::Enter).collect();
+                open.push(Step::Leave(chunk));
+                open.extend(below.into_iter().rev());
+            }
+            Step::Leave(chunk) => reached.push(chunk),
+        }
+    }
+    reached
+}
+
 fn shard_of(hash: ChunkHash) -> usize {
     // Not the bytes that the shard's table takes.
     usize::from(hash.0[HASH_BYTES - 1]) % SHARD_COUNT
@@ -279,12 +289,16 @@ impl NewChunks {
         store: &dyn ChunkStore,
     ) -> Result<NewChunks, StoreError> {
         let mut needs = origins;
-        record.for_each_referenced(|hash| needs.push(hash));
+        needs.extend(record.referenced_chunks());
         let bytes: usize = record.chunks.iter().map(|chunk| chunk.encoded().len()).sum();
         if bytes <= BORN_BYTES_MAX {
             return Ok(NewChunks { chunks: record.chunks.clone(), needs });
         }
-        store.put_many(&record.chunks)?;
+        let own = record.chunks.iter().map(|chunk| (chunk.hash(), chunk));
+        let own: HashMap<ChunkHash, &Chunk, NameHasherBuilder> = own.collect();
+        // Those too that no value of the record names.
+        let all = record.named_chunks().chain(record.chunks.iter().map(Chunk::hash));
+        store.put_many(&reached(all, |hash| own.get(&hash).copied().cloned()))?;
         Ok(NewChunks { chunks: Vec::new(), needs })
     }
 }

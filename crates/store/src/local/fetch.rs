@@ -120,7 +120,7 @@ impl LocalStore {
     ) -> Result<(), StoreError> {
         let mut wanted = self.locate(hashes)?;
         wanted.sort_unstable_by_key(|(_, at, _)| *at);
-        runs(&wanted, |(_, at, _)| at).into_iter().try_for_each(|run| {
+        runs(&wanted, READ_BYTES_MAX, |(_, at, _)| at).into_iter().try_for_each(|run| {
             match fetch_run(&self.buffers, run, naming, take) {
                 // One of them; and perhaps it is healed by then.
                 Err(StoreError::Damaged { .. }) => run.iter().try_for_each(|(_, _, hash)| {
@@ -171,15 +171,16 @@ impl LocalStore {
     }
 }
 
-/// Cuts what is wanted, which is sorted by place, into runs that are fetched by one read each.
-pub(super) fn runs<T>(wanted: &[T], place: impl Fn(&T) -> &Location) -> Vec<&[T]> {
+/// Cuts what is wanted, which is sorted by place, into runs that are fetched by one read each, of
+/// `bytes_max` at most, unless a frame is longer.
+pub(super) fn runs<T>(wanted: &[T], bytes_max: u64, place: impl Fn(&T) -> &Location) -> Vec<&[T]> {
     let mut run_start = u64::MAX;
     let runs = wanted.chunk_by(|left, right| {
         let (left, right) = (place(left), place(right));
         run_start = run_start.min(u64::from(left.place.offset));
         let near = left.pack == right.pack
             && u64::from(right.place.offset) <= left.place.end() + READ_GAP_BYTES
-            && right.place.end() <= run_start + READ_BYTES_MAX;
+            && right.place.end() <= run_start + bytes_max;
         if !near {
             run_start = u64::MAX;
         }
@@ -227,7 +228,8 @@ mod tests {
     #[test]
     fn neighbouring_frames_are_read_at_once() {
         let check = |wanted: &[Location], expected: &[usize]| {
-            let found: Vec<_> = runs(wanted, |at| at).into_iter().map(<[_]>::len).collect();
+            let found: Vec<_> =
+                runs(wanted, READ_BYTES_MAX, |at| at).into_iter().map(<[_]>::len).collect();
             assert_eq!(found, expected, "{wanted:?}");
         };
         let half = READ_BYTES_MAX / 2;

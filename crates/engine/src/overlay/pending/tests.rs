@@ -9,7 +9,7 @@ use bytes::Bytes;
 use frond_store::ChunkKind;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_store::memory::MemoryStore;
-use frond_testkit::SimDisk;
+use frond_testkit::{Random, SimDisk};
 use frond_tree::{Content, Tree, Value};
 
 use super::*;
@@ -345,4 +345,35 @@ fn a_collection_sees_no_chunk_without_those_it_came_with() {
             assert_eq!(kept, HashSet::new(), "nothing is in packs");
         }
     });
+}
+
+#[test]
+fn a_value_is_reached_in_its_order_and_each_chunk_behind_what_it_refers_to() {
+    let values: [Parts; 2] = [[103, 101], [102, 103]];
+    let here: HashMap<ChunkHash, Chunk> =
+        values.into_iter().flat_map(all).map(|chunk| (chunk.hash(), chunk)).collect();
+    let roots = values.map(|parts| head(parts).hash());
+    let found = reached(roots, |hash| here.get(&hash).cloned());
+    assert_eq!(found, [part(103), part(101), head(values[0]), part(102), head(values[1])]);
+}
+
+/// Else who reads it, or puts the same again, would read each of its chunks by a call of its own.
+#[test]
+fn a_value_of_many_chunks_lies_in_its_order() {
+    let disk = SimDisk::new(1);
+    let shared = with(&disk, &[]);
+    let mut random = Random::new(1);
+    let mut chunks: Vec<Chunk> =
+        (0..40).map(|_| Chunk::new(ChunkKind::Blob, &[], &random.bytes(10_000))).collect();
+    chunks.push(Chunk::new(ChunkKind::Blob, &hashes(&chunks), b"head"));
+    let mut transaction = Transaction::begin(Arc::clone(&shared), LockMode::default());
+    transaction.put_chunks(&chunks);
+    let content = Content::Chunk { hash: chunks[40].hash(), bytes: 4 };
+    transaction.put(TREE, Bytes::from_static(KEY), Value { flags: 0, content }).unwrap();
+    transaction.commit(Durability::Synced).unwrap();
+    let packs = shared.machine.disk.list().unwrap().into_iter().filter(|it| it.ends_with(".pack"));
+    let contents: Vec<u8> = packs.flat_map(|name| disk.contents(&name).unwrap()).collect();
+    let place = |chunk: &Chunk| contents.windows(HASH_BYTES).position(|it| it == chunk.hash().0);
+    let places: Vec<usize> = chunks.iter().map(|chunk| place(chunk).expect("packed")).collect();
+    assert!(places.is_sorted(), "{places:?}");
 }
