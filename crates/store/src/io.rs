@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::error::StoreError;
 
 /// What is stored is its owner's alone, whatever the process's umask says: a user who may read the
-/// gets past all users and roles.
+/// files gets past all users and roles.
 const OF_DIRECTORIES: u32 = 0o700;
 const OF_FILES: u32 = 0o600;
 

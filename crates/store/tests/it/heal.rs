@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
-use frond_store::local::LocalStore;
-use frond_store::{Chunk, ChunkStore, GarbageCollection, GcOptions, Maintenance, StoreError};
+use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::{
+    Chunk, ChunkStore, GarbageCollection, GcOptions, GcReport, Maintenance, StoreError,
+};
 use frond_testkit::random::for_seeds;
 use frond_testkit::{Random, SimDisk};
 
-use crate::{assert_stored, blob, open, random_chunks};
+use crate::{SMALL, assert_stored, blob, open, random_chunks};
 
 /// Turns over a bit of the frame of `chunk`, wherever it lies first; returns its file and the
 /// frame's offset.
@@ -38,7 +40,7 @@ fn sealed(disk: &SimDisk, chunks: &[Chunk]) -> Arc<LocalStore> {
     store
 }
 
-fn collect(store: &LocalStore, roots: &[frond_store::ChunkHash], purge: bool) {
+fn collect(store: &LocalStore, roots: &[frond_store::ChunkHash], purge: bool) -> GcReport {
     let options = GcOptions {
         pack_history: purge,
         live_percent_min: if purge { 101 } else { 50 },
@@ -49,7 +51,7 @@ fn collect(store: &LocalStore, roots: &[frond_store::ChunkHash], purge: bool) {
         throttle: &mut |_| std::ops::ControlFlow::Continue(()),
         options,
     };
-    store.collect(&mut collection).unwrap();
+    store.collect(&mut collection).unwrap()
 }
 
 #[test]
@@ -91,6 +93,20 @@ fn a_put_of_what_is_damaged_heals_it_for_good() {
         assert_stored(&*store, &chunks);
         assert!(store.verify(&mut |_| ()).unwrap().is_empty());
     });
+}
+
+/// Its pack still has the damaged copy, which is none that the collection took.
+#[test]
+fn what_was_put_again_is_not_counted_as_dead() {
+    let (disk, mut random) = (SimDisk::new(1), Random::new(1));
+    let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
+    let hashes: Vec<_> = chunks.iter().map(Chunk::hash).collect();
+    let store = sealed(&disk, &chunks);
+    damage(&disk, &chunks[1], &mut random);
+    store.put_many(&chunks).unwrap();
+    let collected = collect(&store, &hashes, false);
+    assert_eq!((collected.chunks_live, collected.chunks_dead), (3, 0));
+    assert_stored(&*store, &chunks);
 }
 
 #[test]
@@ -214,6 +230,25 @@ fn a_scrub_tells_how_much_it_has_read_as_it_goes() {
     let scrubbed = store.scrub(0, &mut throttle).unwrap();
     assert_eq!((scrubbed.chunks, scrubbed.bytes), (40, bytes));
     assert!(1 < steps && steps < 200, "{steps} steps");
+}
+
+/// Each step is a pause, so small frames share one.
+#[test]
+fn a_scrub_pauses_after_many_frames() {
+    let (disk, mut random) = (SimDisk::new(0), Random::new(1));
+    let options = LocalOptions { pack_bytes_target: 1 << 20, ..SMALL };
+    let store = LocalStore::open(&disk.machine(), options).unwrap();
+    let chunks: Vec<Chunk> = (0..30).map(|_| blob(&random.bytes(20_000))).collect();
+    store.put_many(&chunks).unwrap();
+    let mut steps = Vec::new();
+    let mut pace = |read| {
+        steps.push(read);
+        std::ops::ControlFlow::Continue(())
+    };
+    assert_eq!(store.scrub(0, &mut pace).unwrap().chunks, 30);
+    let (last, steps) = steps.split_last().unwrap();
+    assert_eq!(steps.len(), 2, "{steps:?} {last}");
+    assert!(steps.iter().all(|read| (256 << 10..300 << 10).contains(read)), "{steps:?}");
 }
 
 /// On a full disk garbage would stay until the scrub came to an end, after weeks.

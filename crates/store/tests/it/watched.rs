@@ -16,6 +16,10 @@ use crate::{SMALL, assert_stored, blob, hashes};
 /// What a disk answers for a sector whose bytes it has lost.
 const ERROR_OF_MEDIUM: i32 = 5;
 
+/// Of [`twenty_in_a_pack`] two frames lie in it.
+const SECTOR: Range<u64> = 16_384..20_480;
+const ONE_PACK: LocalOptions = LocalOptions { pack_bytes_target: 1 << 20, ..SMALL };
+
 type BeforeRead = Arc<dyn Fn(&Range<u64>) -> io::Result<()> + Send + Sync>;
 
 #[derive(Clone)]
@@ -147,28 +151,57 @@ fn concurrent_puts_of_one_chunk_write_it_once() {
     assert_stored(&*store, &[old, new, other]);
 }
 
-#[test]
-fn one_sector_that_the_disk_does_not_give_back_takes_no_others_with_it() {
-    const SECTOR: Range<u64> = 16_384..20_480;
-    let options = LocalOptions { pack_bytes_target: 1 << 20, ..SMALL };
-    let disk = SimDisk::new(0);
+/// 20 chunks of one open pack on `disk`, each frame of which takes 3,060 bytes and a little.
+fn twenty_in_a_pack(disk: &SimDisk) -> Vec<Chunk> {
     let mut random = Random::new(1);
     let chunks: Vec<Chunk> = (0..20).map(|_| blob(&random.bytes(3_000))).collect();
-    let store = Watched::new(&disk).open(options);
+    let store = Watched::new(disk).open(ONE_PACK);
     store.put_many(&chunks).unwrap();
     store.sync().unwrap();
-    drop(store);
-    let watched = Watched::new(&disk);
+    chunks
+}
+
+/// Opens the store of `disk`, which doesn't give back [`SECTOR`].
+fn open_without_sector(disk: &SimDisk) -> Arc<LocalStore> {
+    let watched = Watched::new(disk);
     watched.before_each_read(|bytes| match bytes.start < SECTOR.end && SECTOR.start < bytes.end {
         true => Err(io::Error::from_raw_os_error(ERROR_OF_MEDIUM)),
         false => Ok(()),
     });
-    let store = watched.open(options);
+    watched.open(ONE_PACK)
+}
+
+#[test]
+fn one_sector_that_the_disk_does_not_give_back_takes_no_others_with_it() {
+    let disk = SimDisk::new(0);
+    let chunks = twenty_in_a_pack(&disk);
+    let store = open_without_sector(&disk);
     let is_there = store.has_many(&hashes(&chunks)).unwrap();
     let lost: Vec<usize> = (0..chunks.len()).filter(|position| !is_there[*position]).collect();
-    // Each frame takes 3,060 bytes and a little.
     assert_eq!(lost, [5, 6]);
     let whole: Vec<Chunk> =
         chunks.iter().zip(is_there).filter(|(_, is)| *is).map(|(chunk, _)| chunk.clone()).collect();
     assert_stored(&*store, &whole);
+}
+
+/// Frames before the sector are read one by one, and hashed as those behind a gap are: what clients
+/// store may look like a frame.
+#[test]
+fn where_a_sector_is_lost_no_frame_is_believed_that_names_another_chunk() {
+    use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+    let disk = SimDisk::new(0);
+    let chunks = twenty_in_a_pack(&disk);
+    let name = disk.list().unwrap().into_iter().find(|name| name.ends_with(".pack")).unwrap();
+    let mut contents = disk.contents(&name).unwrap();
+    let at = contents.windows(32).position(|window| window == chunks[2].hash().0).unwrap();
+    let end = contents.windows(32).position(|window| window == chunks[3].hash().0).unwrap();
+    let other = blob(b"another");
+    let frame = &mut contents[at - 24..end - 24];
+    frame[24..56].copy_from_slice(&other.hash().0);
+    let checksum = xxh3_64_with_seed(&frame[24..], xxh3_64(&frame[..16]));
+    frame[16..24].copy_from_slice(&checksum.to_le_bytes());
+    disk.set_contents(&name, &contents);
+    let store = open_without_sector(&disk);
+    let asked = [&chunks[1], &other].map(Chunk::hash);
+    assert_eq!(store.has_many(&asked).unwrap(), [true, false]);
 }
