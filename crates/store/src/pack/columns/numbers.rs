@@ -268,17 +268,26 @@ impl Packing {
     }
 }
 
-/// Whether there may be so many numbers without which the others need less than `all` bits above
-/// `least`, which is the least of all: a sum that costs much less than to look for them.
+/// About how many bits an outlier takes: its place, and the number itself, which is about as long
+/// as it is far off.
+fn outlier_bits(all: u32) -> usize {
+    8 + 8 + all as usize
+}
+
+/// Whether it may pay to list up to `count_max` numbers beside the others, which need `all` bits
+/// above `least`, the least of all: a sum that costs much less than to look for them.
 fn may_narrow(numbers: &[i64], least: i64, all: u32, count_max: usize) -> bool {
-    // What one bit less can tell, half of the range, lies in five eighths of it.
-    const EIGHTHS: usize = 5;
     let mut eighths = [0; 8];
     for number in numbers {
         eighths[(number.wrapping_sub(least) as u64 >> (all - 3)) as usize & 7] += 1;
     }
-    let most = eighths.windows(EIGHTHS).map(|near| near.iter().sum::<usize>()).max();
-    most.is_some_and(|most| numbers.len() <= most + count_max)
+    // Half of the range lies in five eighths, a quarter in three, an eighth or less in two. So many
+    // bits are saved by each number at most then, and outliers may not take more.
+    [(1, 5), (2, 3), (all as usize, 2)].into_iter().any(|(saved, eighth_count)| {
+        let near = eighths.windows(eighth_count).map(|near| near.iter().sum::<usize>()).max();
+        let count = (saved * numbers.len() / outlier_bits(all)).min(count_max);
+        count > 0 && near.is_some_and(|near| numbers.len() <= near + count)
+    })
 }
 
 /// The least and the most of `numbers`, which need `all` bits, without up to `count_max` that make
@@ -287,8 +296,7 @@ fn without_outliers(numbers: &[i64], all: u32, count_max: usize) -> (i64, i64) {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     let last = sorted.len() - 1;
-    // A place and the number itself, which is about as long as it is far off.
-    let outlier_bits = 8 + 8 + all as usize;
+    let outlier_bits = outlier_bits(all);
     let mut best = (all as usize * numbers.len(), 0, last);
     for count in 1..=count_max {
         for below in 0..=count {
