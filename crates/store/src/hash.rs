@@ -22,6 +22,23 @@ impl fmt::Debug for ChunkHash {
     }
 }
 
+/// The first four bytes of a name, by which names are filed and found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct NameBeginning(pub(crate) u32);
+
+impl NameBeginning {
+    pub(crate) fn of(hash: ChunkHash) -> NameBeginning {
+        NameBeginning(hash.0.first_chunk().copied().map_or(0, u32::from_be_bytes))
+    }
+
+    /// The least name that begins so.
+    pub(crate) fn least_name(self) -> ChunkHash {
+        let mut hash = ChunkHash([0; HASH_BYTES]);
+        hash.0[..size_of::<u32>()].copy_from_slice(&self.0.to_be_bytes());
+        hash
+    }
+}
+
 /// Takes a name's first eight bytes: it is a cryptographic hash already.
 #[derive(Clone, Copy, Default)]
 pub struct NameHasherBuilder;

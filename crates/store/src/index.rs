@@ -19,9 +19,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use self::keys::Keys;
+pub(crate) use self::keys::PackPairs;
 use crate::chunk::ChunkHash;
 use crate::damage::{FrameDamage, Hole, HoleOrigin};
-use crate::hash::NameHasherBuilder;
+use crate::hash::{NameBeginning, NameHasherBuilder};
 use crate::location::{FrameOffset, Location, PackNumber, PackedChunk};
 use crate::manifest::{SetAside, SetAsideReason};
 use crate::pack::Pack;
@@ -190,6 +191,17 @@ impl Index {
         } else {
             self.gone.insert((pack, hash));
         }
+    }
+
+    /// Adds the chunks of sealed packs to an index that has none yet. Returns what is left to be
+    /// added: chunks of a pack whose names begin as one of another pack does, or are it.
+    pub(crate) fn insert_whole(
+        &mut self,
+        packs: Vec<PackPairs>,
+    ) -> Vec<(PackNumber, NameBeginning)> {
+        let (sealed, left) = Keys::of(packs);
+        self.sealed = sealed;
+        left
     }
 
     /// Moves chunks of a pack that was sealed, which ascend by name, to the keys: those that lie

@@ -10,8 +10,9 @@
 use std::ops::Range;
 
 use crate::chunk::ChunkHash;
+use crate::hash::NameBeginning;
 use crate::interpolation;
-use crate::location::PackNumber;
+use crate::location::{PackNumber, PackedChunk};
 
 /// A bucket's mean size, at most.
 const BUCKET_COUNT_MAX: usize = 128;
@@ -34,15 +35,81 @@ impl Default for Keys {
 }
 
 fn key(hash: ChunkHash) -> u64 {
-    let beginning = hash.0.first_chunk().copied().map_or(0, u32::from_be_bytes);
-    u64::from(beginning) << u32::BITS
+    u64::from(NameBeginning::of(hash).0) << u32::BITS
 }
 
 fn pair(hash: ChunkHash, pack: PackNumber) -> u64 {
     key(hash) | u64::from(pack.0)
 }
 
+fn pack_of(pair: u64) -> PackNumber {
+    PackNumber(pair as u32)
+}
+
+fn beginning(pair: u64) -> NameBeginning {
+    NameBeginning((pair >> u32::BITS) as u32)
+}
+
+/// Moves from a sorted bucket to `alike` the pairs of names that begin alike in several packs.
+fn take_alike(bucket: &mut Vec<u64>, alike: &mut Vec<u64>) {
+    let are_alike = |left: &u64, right: &u64| beginning(*left) == beginning(*right);
+    let several = |same: &&[u64]| same.first() != same.last();
+    if !bucket.windows(2).any(|pair| pair[0] != pair[1] && are_alike(&pair[0], &pair[1])) {
+        return;
+    }
+    let start = alike.len();
+    bucket.chunk_by(are_alike).filter(several).for_each(|same| alike.extend_from_slice(same));
+    let taken = &alike[start..];
+    bucket.retain(|pair| taken.binary_search(pair).is_err());
+}
+
+/// The pairs of a pack, which ascend.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct PackPairs(Vec<u64>);
+
+impl PackPairs {
+    /// Those of `chunks`, which ascend by name.
+    pub(crate) fn of(pack: PackNumber, chunks: &[PackedChunk]) -> PackPairs {
+        let mut last = None;
+        let is_first = |chunk: &&PackedChunk| last.replace(chunk.hash) != Some(chunk.hash);
+        let mut pairs = Vec::with_capacity(chunks.len());
+        pairs.extend(chunks.iter().filter(is_first).map(|chunk| pair(chunk.hash, pack)));
+        PackPairs(pairs)
+    }
+}
+
 impl Keys {
+    /// All pairs but those whose names begin alike in several packs: these are returned, each once.
+    ///
+    /// Each pair is filed in its bucket, and each bucket is sorted once: to insert them one by one
+    /// moves those behind each.
+    pub(crate) fn of(packs: Vec<PackPairs>) -> (Keys, Vec<(PackNumber, NameBeginning)>) {
+        let count: usize = packs.iter().map(|pairs| pairs.0.len()).sum();
+        let mut keys = Keys::default();
+        while BUCKET_COUNT_MAX << keys.bits < count && keys.bits < u32::BITS {
+            keys.bits += 1;
+        }
+        let mut counts = vec![0u32; 1 << keys.bits];
+        packs.iter().flat_map(|pairs| &pairs.0).for_each(|pair| counts[keys.bucket(*pair)] += 1);
+        keys.buckets = counts.iter().map(|count| Vec::with_capacity(*count as usize)).collect();
+        for pairs in packs {
+            for pair in pairs.0 {
+                let position = keys.bucket(pair);
+                keys.buckets[position].push(pair);
+            }
+        }
+        let mut alike = Vec::new();
+        for bucket in &mut keys.buckets {
+            bucket.sort_unstable();
+            take_alike(bucket, &mut alike);
+        }
+        keys.count = count - alike.len();
+        let mut left: Vec<_> =
+            alike.iter().map(|pair| (pack_of(*pair), beginning(*pair))).collect();
+        left.dedup();
+        (keys, left)
+    }
+
     fn bucket(&self, pair: u64) -> usize {
         // Shifted in two steps, since one bucket needs a shift by all bits.
         (pair >> 1 >> (u64::BITS - 1 - self.bits)) as usize
@@ -90,7 +157,7 @@ impl Keys {
         let mut last = None;
         self.buckets[bucket][places]
             .iter()
-            .map(|pair| PackNumber(*pair as u32))
+            .map(|pair| pack_of(*pair))
             .filter(move |pack| last.replace(*pack) != Some(*pack))
     }
 
@@ -115,6 +182,54 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    /// What packs have together is as if it had been inserted one by one, once what is left has
+    /// been; and left is what is alike in several packs, no more.
+    #[test]
+    fn packs_that_are_added_together_are_as_one_by_one() {
+        let place = crate::location::FrameOffset { offset: 16, bytes: 10 };
+        // Names of few beginnings: within a pack, and in two of them.
+        let chunk = |pack: u32, number: u32| {
+            let mut hash = name(number % 9_973);
+            hash.0[31] = (number / 9_973) as u8;
+            hash.0[30] = if number.is_multiple_of(50) { 0 } else { pack as u8 };
+            PackedChunk { hash, place, refers: false }
+        };
+        let (mut packs, mut one_by_one, mut beginnings) =
+            (Vec::new(), Keys::default(), BTreeMap::<u32, Vec<u32>>::new());
+        for pack in 0..5 {
+            let mut chunks: Vec<PackedChunk> =
+                (0..4_000).map(|number| chunk(pack, pack * 1_999 + number)).collect();
+            chunks.extend((0..40).map(|number| chunk(pack, 20_000 + number)));
+            chunks.sort_unstable();
+            // A pack may name a chunk twice.
+            chunks.insert(7, chunks[6]);
+            packs.push(PackPairs::of(PackNumber(pack), &chunks));
+            chunks.dedup_by_key(|chunk| chunk.hash);
+            for chunk in chunks {
+                one_by_one.insert(chunk.hash, PackNumber(pack));
+                beginnings.entry(NameBeginning::of(chunk.hash).0).or_default().push(pack);
+            }
+        }
+        let (mut together, left) = Keys::of(packs);
+        let are_several = |packs: &&Vec<u32>| packs.iter().any(|pack| *pack != packs[0]);
+        let expected: usize = beginnings.values().filter(are_several).map(distinct).sum();
+        assert_eq!(left.len(), expected);
+        assert!(expected > 100, "{expected} beginnings are in several packs");
+        for (pack, beginning) in left {
+            let count = beginnings[&beginning.0].iter().filter(|other| **other == pack.0).count();
+            (0..count).for_each(|_| together.insert(beginning.least_name(), pack));
+        }
+        assert_eq!(together.count, one_by_one.count);
+        assert_eq!(together.bits, one_by_one.bits);
+        assert_eq!(together.buckets, one_by_one.buckets);
+    }
+
+    fn distinct(packs: &Vec<u32>) -> usize {
+        let mut packs = packs.clone();
+        packs.dedup();
+        packs.len()
+    }
 
     fn name(number: u32) -> ChunkHash {
         let mut hash = ChunkHash([7; 32]);

@@ -6,10 +6,10 @@
 //!    acknowledged. Where only one of its copies could be read a later manifest may have listed
 //!    them: then what is whole in them is in force, as in an open pack of which nothing was
 //!    durable.
-//! 3. Read the index of each sealed pack, of which 8 bytes a chunk stay in memory. Search the open
-//!    ones for frames ([`crate::pack::recover`]). A crash leaves zeros behind the length that the
-//!    manifest records, or a part of an index: these are cut off. Other bytes that are no whole
-//!    frame stay where they are.
+//! 3. Read the index of each sealed pack, several at once ([`indexes`]), of which 8 bytes a chunk
+//!    stay in memory. Search the open ones for frames ([`crate::pack::recover`]). A crash leaves
+//!    zeros behind the length that the manifest records, or a part of an index: these are cut off.
+//!    Other bytes that are no whole frame stay where they are.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
 //!    (see [`rewrite`](crate::pack::reader::rewrite)), and putting one of them again must find it
 //!    durable.
@@ -21,6 +21,7 @@
 //! ([`super::heal`]). A place whose former content is unknown is a *hole*: in a pack, or all of one
 //! whose file is gone. What isn't found may have lain there.
 
+mod indexes;
 mod packs;
 
 use std::sync::{Arc, Mutex, OnceLock, RwLock};

@@ -14,10 +14,11 @@ use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use self::format::{PAGE_ENTRY_COUNT, check_page, page_place, search_page};
+use self::format::{PAGE_ENTRY_COUNT, check_page, page_chunks, page_place, search_page};
 use super::Pack;
 use crate::chunk::ChunkHash;
 use crate::error::StoreError;
+use crate::hash::NameBeginning;
 use crate::interpolation::guess;
 use crate::location::{PackNumber, PackedChunk};
 
@@ -91,6 +92,35 @@ impl Pack {
             }
         }
         Ok(None)
+    }
+
+    /// The chunks of a sealed pack whose names begin so, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub(crate) fn named_alike(
+        &self,
+        pages: &PageCache,
+        beginning: NameBeginning,
+    ) -> Result<Vec<PackedChunk>, StoreError> {
+        let table = self.table.get().expect("a sealed pack's table is set");
+        let mut found = Vec::new();
+        let is_alike = |chunk: &PackedChunk| NameBeginning::of(chunk.hash) == beginning;
+        for page in table.pages(beginning.least_name()).start..table.fences.len() {
+            let entries = match self.page(pages, table, page as u32) {
+                Err(StoreError::Damaged { .. }) => {
+                    let rescued = self.rescued()?;
+                    return Ok(rescued.iter().copied().filter(is_alike).collect());
+                }
+                entries => entries?,
+            };
+            found.extend(page_chunks(&entries).filter(is_alike));
+            let last = page_chunks(&entries).last();
+            if last.is_some_and(|last| beginning < NameBeginning::of(last.hash)) {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn page(&self, pages: &PageCache, table: &PackTable, page: u32) -> Result<Bytes, StoreError> {

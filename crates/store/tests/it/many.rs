@@ -79,21 +79,24 @@ fn alike() -> [Chunk; 2] {
     number.expect("the numbers don't end").map(|number| blob(&number.to_le_bytes()))
 }
 
+/// Of one pack, and of two, whose indexes are read together.
 #[test]
-fn chunks_of_one_pack_whose_names_begin_alike_are_found_again() {
-    let disk = SimDisk::new(1);
-    let mut all = chunks();
-    all.splice(..2, alike());
-    let open = || LocalStore::open(&disk.machine(), OPTIONS).unwrap();
-    for chunks in all.chunks(20_000) {
-        open().put_many(chunks).unwrap();
-    }
-    let packs = pack_count(&disk);
-    for _ in 0..2 {
-        let store = open();
-        assert_eq!(store.get_many(&hashes(&all)).unwrap(), all);
-        store.put_many(&all[..2]).unwrap();
-        assert_eq!((store.counters().chunks_written, pack_count(&disk)), (0, packs));
+fn chunks_whose_names_begin_alike_are_found_again() {
+    for other in [1, 20_000] {
+        let disk = SimDisk::new(1);
+        let mut all = chunks();
+        [all[0], all[other]] = alike();
+        let open = || LocalStore::open(&disk.machine(), OPTIONS).unwrap();
+        for chunks in all.chunks(20_000) {
+            open().put_many(chunks).unwrap();
+        }
+        let packs = pack_count(&disk);
+        for _ in 0..2 {
+            let store = open();
+            assert_eq!(store.get_many(&hashes(&all)).unwrap(), all);
+            store.put_many(&[all[0].clone(), all[other].clone()]).unwrap();
+            assert_eq!((store.counters().chunks_written, pack_count(&disk)), (0, packs));
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::indexes::{self, SealedPack};
 use crate::chunk::ChunkHash;
 use crate::counters::Counters;
 use crate::damage::{Damage, FrameDamage, Hole, HoleOrigin};
@@ -54,9 +55,13 @@ pub(super) fn load(
         damaged: Vec::new(),
         findings: Vec::new(),
     };
+    let mut files = Vec::with_capacity(manifest.packs.len());
     for entry in &manifest.packs {
-        let mut entry = entry.clone();
-        let Some(pack) = open_pack(disk, &entry, manifest)? else {
+        files.push((entry.clone(), open_pack(disk, entry, manifest)?));
+    }
+    let whole = loaded.load_whole(&files, manifest)?;
+    for (mut entry, pack) in files {
+        let Some(pack) = pack else {
             loaded.note_hole(&entry.number.to_string(), 0, "missing", HoleOrigin::Damage);
             // There may be another open one before it is found again.
             entry.state = PackState::Sealed;
@@ -65,6 +70,7 @@ pub(super) fn load(
         };
         loaded.index.add_pack(Arc::clone(&pack));
         match entry.state {
+            PackState::Sealed if whole.contains(&entry.number) => {}
             PackState::Sealed => loaded.load_sealed(&pack, &mut entry, manifest)?,
             PackState::Open => {
                 let active = loaded.load_open(&pack, entry.bytes, manifest)?;
@@ -110,6 +116,36 @@ impl Loaded {
                 Ok(false)
             }
         }
+    }
+
+    /// Loads those sealed packs of which nothing was set aside and whose indexes are right, all
+    /// together. Returns which these are.
+    fn load_whole(
+        &mut self,
+        files: &[(PackEntry, Option<Arc<Pack>>)],
+        manifest: &Manifest,
+    ) -> Result<HashSet<PackNumber>, StoreError> {
+        let sealed = files.iter().filter(|(entry, _)| {
+            entry.state == PackState::Sealed && manifest.aside_in(entry.number).next().is_none()
+        });
+        let sealed: Vec<SealedPack> = sealed
+            .filter_map(|(entry, pack)| Some((Arc::clone(pack.as_ref()?), entry.bytes)))
+            .collect();
+        let (mut whole, mut pairs) = (HashSet::new(), Vec::with_capacity(sealed.len()));
+        for ((pack, _), read) in sealed.iter().zip(indexes::read(&sealed)) {
+            if let Some(read) = read {
+                self.index.add_pack(Arc::clone(pack));
+                whole.insert(pack.number);
+                pairs.push(read);
+            }
+        }
+        // A chunk that several packs have, or names that begin alike.
+        for (number, beginning) in self.index.insert_whole(pairs) {
+            let pack = Arc::clone(&self.index.packs()[&number]);
+            let chunks = pack.named_alike(&self.pages, beginning)?;
+            self.insert_all(number, PackState::Sealed, &chunks)?;
+        }
+        Ok(whole)
     }
 
     /// Loads a sealed pack by its index, or by another that is made of its frames.

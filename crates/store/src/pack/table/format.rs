@@ -118,6 +118,11 @@ pub(crate) fn check_page(page: &[u8], offset: u64) -> Result<&[u8], &'static str
     Ok(entries)
 }
 
+/// The chunks that `entries`, which are a page's, name.
+pub(crate) fn page_chunks(entries: &[u8]) -> impl Iterator<Item = PackedChunk> {
+    entries.chunks_exact(ENTRY_BYTES).filter_map(parse_entry)
+}
+
 /// Finds `hash` among `entries`, which are a page's; `guess` tells about where among so many.
 /// Returns its position in the page, too.
 pub(crate) fn search_page(
