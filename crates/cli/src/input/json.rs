@@ -6,8 +6,10 @@
 //! - a line break inside a string, which JSON forbids: the string's quote is missing;
 //! - an opening brace where JSON wants a comma first: the one before was not closed.
 //!
-//! So one broken line of a file of JSON lines costs that line only. The text of a long object isn't
-//! gathered: the record's receiver reads it while the cutter goes on.
+//! Where an object that can't be whole has swallowed lines of which one begins with a brace, as
+//! each does in a file of JSON lines, the cutter goes on there. So one broken line of such a file
+//! costs that line only. The text of a long object isn't gathered: the record's receiver reads it
+//! while the cutter goes on.
 
 use std::io::{BufRead, Read};
 use std::sync::mpsc::SyncSender;
@@ -23,6 +25,9 @@ use crate::input::{
 /// A longer text gets room for all that is gathered of one at once: growing by halves it would take
 /// three times that for a moment.
 const GROWING_BYTES_MAX: usize = 1 << 20;
+
+/// An object that can't be whole is looked through for others up to this length.
+const SWALLOWED_BYTES_MAX: usize = 64 << 10;
 
 /// Where the cutter is between objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,8 +172,13 @@ impl<R: Read> JsonSource<R> {
                 return Ok(Some(Record { line, document: Ok(Parsed::Streamed(text)) }));
             }
             Cut::Broken(what) => {
-                if after == Place::AfterElement {
-                    self.place = Place::End;
+                match swallowed(&self.text) {
+                    _ if after == Place::AfterElement => self.place = Place::End,
+                    Some(swallowed) => {
+                        self.line -= line_breaks(swallowed);
+                        self.reader.put_back(swallowed);
+                    }
+                    None => {}
                 }
                 Err(what.to_owned())
             }
@@ -301,6 +311,19 @@ impl<R: Read> Iterator for JsonSource<R> {
     }
 }
 
+/// What a broken object has taken that is another's: all from the first line of it that begins with
+/// a brace. Where its own first line is no more than a brace, its lines are those of one object. Of
+/// long texts nothing: each of a million broken lines would be read to the end again.
+fn swallowed(text: &[u8]) -> Option<&[u8]> {
+    if SWALLOWED_BYTES_MAX < text.len() {
+        return None;
+    }
+    let first = text.iter().position(|byte| *byte == b'\n')?;
+    let is_line = text[..first].trim_ascii().len() > 1;
+    let begins = text.windows(2).position(|pair| pair == b"\n{").filter(|_| is_line)?;
+    Some(&text[begins + 1..])
+}
+
 fn line_breaks(bytes: &[u8]) -> u64 {
     // Counts that fit a byte are added many at a time.
     let few = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
@@ -409,11 +432,19 @@ mod tests {
         for (bad, part) in [
             ("{\"a\": \"x}\n", "string is not closed"),
             ("{\"a\": 1\n", "not closed"),
+            ("{\"a\":\n", "not closed"),
+            ("{\"a\": 1,\n", "not closed"),
+            ("{\"a\": [\n", "not closed"),
             ("a,b\n", "expected an object, found 'a'"),
             ("\u{1}\n", "byte 0x01"),
         ] {
             check(&format!("{bad}{good}"), &[(1, Err(part)), (2, Ok(2))]);
+            let more = &format!("{bad}{good}{{\"a\":3}}\n");
+            check(more, &[(1, Err(part)), (2, Ok(2)), (3, Ok(3))]);
         }
+        // These lines are of one object.
+        let lines = "{\n\"b\":\n{\n\"a\": 1\n}\n";
+        check(&format!("{lines}{{\"a\":2}}"), &[(1, Err("not closed")), (6, Ok(2))]);
         check("{\"a\":1}\n{\"a\"", &[(1, Ok(1)), (2, Err("cut off"))]);
     }
 

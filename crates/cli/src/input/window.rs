@@ -24,6 +24,20 @@ impl<R: Read> Window<R> {
         &self.bytes[self.start..self.end]
     }
 
+    /// Puts bytes that were consumed back in front of what lies in memory.
+    pub fn put_back(&mut self, bytes: &[u8]) {
+        match self.start.checked_sub(bytes.len()) {
+            Some(start) => {
+                self.bytes[start..self.start].copy_from_slice(bytes);
+                self.start = start;
+            }
+            None => {
+                self.bytes = [bytes, self.available()].concat();
+                (self.start, self.end) = (0, self.bytes.len());
+            }
+        }
+    }
+
     /// Whether nothing more can be brought in: the stream is at its end, or the window as large as
     /// it may become.
     pub fn is_full(&self) -> bool {
@@ -111,6 +125,20 @@ mod tests {
         }
         assert_eq!(seen, text);
         assert_eq!(longest, 16);
+    }
+
+    #[test]
+    fn what_is_put_back_is_read_again() {
+        let text: Vec<u8> = (0..100).collect();
+        for count in [1, 3, 4, 30] {
+            let mut window = Window::new(Drip(&text), 4, 16);
+            let mut first = vec![0; count];
+            window.read_exact(&mut first).unwrap();
+            window.put_back(&first[count / 2..]);
+            let mut rest = Vec::new();
+            window.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, text[count / 2..], "{count}");
+        }
     }
 
     #[test]
