@@ -178,7 +178,10 @@ impl Repository {
         let engine = self.frond().engine();
         let store = engine.store();
         let refuse = |why: &str| {
-            let message = format!("branch {} {why}: force is needed to delete it", state.branch);
+            let message = format!(
+                "branch {} {why}: --force (forceDelete from a driver) deletes it all the same",
+                state.branch
+            );
             Err(Error::invalid(Code::IllegalOperation, message))
         };
         if working.root != state.head_catalog(&**store)?.root || state.merging.is_some() {

@@ -233,6 +233,8 @@ impl Repository {
             let request = CommitRequest {
                 message: Some(message.to_owned()),
                 author: Some(author.to_owned()),
+                // A branch that has no commit would be none at the target.
+                allow_empty: before.is_none(),
                 ..CommitRequest::default()
             };
             match branch.commit_as(&request) {

@@ -209,11 +209,18 @@ impl Repository {
     /// # Errors
     /// `NoSuchKey` if there is no such remote.
     pub fn remote_url(&self, name: &str) -> Result<String, Error> {
+        self.check_exists()?;
         let found = self.list_remotes()?.into_iter().find(|remote| remote.name == name);
         let missing = || {
+            let database = self.repository_name();
+            // A place, where git takes one.
+            let (new, place) = match name.contains(['/', ':']) {
+                true => ("NAME", name),
+                false => (name, "PLACE"),
+            };
             let message = format!(
-                "no remote {name} of {0}: `frond remote {0} add {name} PLACE` or frondRemote names one",
-                self.repository_name()
+                "no remote {name} of {database}: `frond remote {database} add {new} {place}` or \
+                 frondRemote makes one"
             );
             Error::invalid(Code::NoSuchKey, message)
         };

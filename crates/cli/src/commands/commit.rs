@@ -76,6 +76,9 @@ impl Commit {
         let mut command = DocumentBuilder::new();
         command.append("frondCommit", Value::Int32(1));
         if let Some(message) = &self.message {
+            if message.trim().is_empty() && !self.amend {
+                return Err(Failure::failed("an empty message: say what changed by -m"));
+            }
             command.append("message", Value::String(message));
         }
         // Who amends keeps the author, unless one is named.

@@ -331,6 +331,18 @@ fn a_pipeline_of_another_database_does_not_read_a_copy() {
 }
 
 #[test]
+fn a_branch_without_a_commit_comes_along() {
+    let (from, to) = (open(&SimDisk::new(1)), open(&SimDisk::new(2)));
+    put(&shop(&from, ""), "things", &document! { "_id": 1_i32 }).unwrap();
+    shop(&from, "").create_branch("empty", None).unwrap();
+    hand_over(&from, &to, 1).unwrap();
+    put(&shop(&to, "empty"), "things", &document! { "_id": 2_i32 }).unwrap();
+    hand_over(&to, &from, 2).unwrap();
+    assert_eq!(all(&shop(&from, "empty"), "things"), [document! { "_id": 2_i32 }]);
+    assert_eq!(all(&shop(&from, ""), "things"), [document! { "_id": 1_i32 }]);
+}
+
+#[test]
 fn a_remote_may_have_any_name() {
     let (from, to) = (source(), open(&SimDisk::new(2)));
     shop(&from, "").add_remote("moved-from", "https://hub/shop").unwrap();
