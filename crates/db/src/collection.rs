@@ -214,6 +214,8 @@ pub struct FindRequest {
     /// Of a capped collection: only what lies from this place to that one, in the order of
     /// insertion.
     pub placed: Option<(u64, u64)>,
+    /// What it asks for that no pipeline does, and therefore no view.
+    pub refused_in_views: Option<&'static str>,
     /// How it is told to stop.
     pub interrupt: Interrupt,
 }

@@ -20,6 +20,7 @@ pub mod filter;
 mod geometry;
 pub mod index;
 mod keys;
+pub mod known_fields;
 pub mod large;
 pub mod memory;
 pub mod metadata;

@@ -176,7 +176,7 @@ impl Pipeline {
         context: &Context,
     ) -> Result<Documents<'static>, QueryError> {
         let variables = &context.variables;
-        if let Some(near) = self.take_geo_near() {
+        if let Some(near) = self.take_geo_near(variables)? {
             return context.collections.near(database, collection, near, variables);
         }
         let filter = self.take_filter().with_variables(variables.clone());

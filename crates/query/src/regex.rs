@@ -32,8 +32,8 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
-/// As long as a pattern may be.
-const PATTERN_BYTES_MAX: usize = 16_384;
+/// As long as a pattern may be: MongoDB's limit.
+const PATTERN_BYTES_MAX: usize = 32_764;
 /// What is kept of patterns that were compiled lately.
 const CACHE_BYTES_MAX: u64 = 8 << 20;
 /// In a shorter text PCRE2 is done before it matters how far it looks from each place.

@@ -59,6 +59,10 @@ pub(crate) fn create_collection(
     let options = &kept_options(options)?;
     let options = options.view();
     let view = View::of_options(options)?;
+    if view.is_some() && database.transaction().is_some() {
+        let message = "Cannot create a view in a multi-document transaction.";
+        return Err(Error::invalid(Code::OperationNotSupportedInTransaction, message));
+    }
     Validator::check_options(options)?;
     let scope = Scope::collection(database.repository_name(), branch, name);
     database.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {

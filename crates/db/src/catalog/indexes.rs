@@ -268,6 +268,7 @@ pub(crate) fn drop_indexes(
         let Some(found) = adopt::find(transaction, database, branch, collection)? else {
             return Err(no_collection(database, collection));
         };
+        view::refuse(found.options.view(), &database.namespace(collection))?;
         if let Some(own) = own_index(&found)
             && own.name == index
         {

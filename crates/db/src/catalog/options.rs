@@ -78,6 +78,10 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
             }
         }
     }
+    // A view has stages, be there none.
+    if options.get("viewOn").is_some() && options.get("pipeline").is_none() {
+        builder.begin_array("pipeline").end();
+    }
     Ok(builder.build())
 }
 

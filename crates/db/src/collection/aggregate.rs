@@ -137,7 +137,7 @@ fn run_pipeline(
             Input::Documents(Box::new(rows))
         }
         _ if pipeline.is_source() => Input::Documents(Box::new(std::iter::empty())),
-        Some(collection) if let Some(near) = pipeline.take_geo_near() => {
+        Some(collection) if let Some(near) = pipeline.take_geo_near(&variables)? => {
             let wanted = match pipeline.leading_order() {
                 (None, limit) => limit.and_then(|limit| u64::try_from(limit).ok()),
                 (Some(_), _) => None,
@@ -318,7 +318,7 @@ fn stream_view(
     let variables = variables.with_large(context.large.clone());
     let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;
     pipeline.compute_constants(&variables)?;
-    let near = pipeline.take_geo_near();
+    let near = pipeline.take_geo_near(&variables)?;
     let left = pipeline.append_filter(filter);
     let input = if pipeline.is_source() {
         Input::Documents(Box::new(std::iter::empty()))

@@ -69,6 +69,7 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
         tells_key: false,
         gives_keys: false,
         placed: None,
+        refused_in_views: None,
         interrupt: _,
     } = request
     else {

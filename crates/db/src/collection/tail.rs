@@ -76,6 +76,10 @@ pub(crate) fn tail(
         // Nothing can be said of a collection that isn't there yet.
         None => tail.end(),
         Some(found) => {
+            if found.options.get("viewOn").is_some() {
+                let message = "Tailable cursors are not supported in aggregation.";
+                return Err(Error::invalid(Code::InvalidPipelineOperator, message));
+            }
             if found.order.is_none() {
                 let message = format!(
                     "error processing query: ns={} tailable cursor requested on non capped \

@@ -15,6 +15,10 @@ use crate::database::Database;
 use crate::definition::view::DEPTH_MAX;
 use crate::error::Error;
 
+fn refused(message: &str) -> Error {
+    Error::invalid(Code::InvalidPipelineOperator, message)
+}
+
 /// Appends the stages that a `find` is short for.
 ///
 /// # Errors
@@ -27,9 +31,14 @@ fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) -> Resul
         ("showRecordId", request.tells_key),
     ] {
         if is_given {
-            let message = format!("Option {option} not supported in aggregation.");
-            return Err(Error::invalid(Code::InvalidPipelineOperator, message));
+            return Err(refused(&format!("Option {option} not supported in aggregation.")));
         }
+    }
+    if let Some(message) = request.refused_in_views {
+        return Err(refused(message));
+    }
+    if request.sort.as_ref().is_some_and(|sort| sort.get("$natural").is_some()) {
+        return Err(refused("Sort option $natural not supported in aggregation."));
     }
     let mut stage = |name: &str, value: Value<'_>| {
         pipeline.push_begin_document().append(name, value).end();
@@ -37,7 +46,7 @@ fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) -> Resul
     if let Some(filter) = &request.filter {
         stage("$match", Value::from(filter));
     }
-    if let Some(sort) = request.sort.as_ref().filter(|sort| sort.get("$natural").is_none()) {
+    if let Some(sort) = &request.sort {
         stage("$sort", Value::from(sort));
     }
     if request.skip > 0 {

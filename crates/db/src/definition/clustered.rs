@@ -59,7 +59,11 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
         let message = "BSON field 'create.clusteredIndex.key' is missing but a required field";
         return Err(Error::invalid(Code::Location(40414), message));
     }
-    if !clustered.get("unique").is_some_and(|unique| unique.is_truthy()) {
+    let Some(unique) = clustered.get("unique") else {
+        let message = "BSON field 'create.clusteredIndex.unique' is missing but a required field";
+        return Err(Error::invalid(Code::Location(40414), message));
+    };
+    if !unique.is_truthy() {
         let message = "The clusteredIndex option requires unique: true to be specified";
         return Err(Error::invalid(Code::Location(5_979_700), message));
     }
@@ -74,10 +78,13 @@ fn is_id_key(key: Document<'_>) -> bool {
 pub(crate) fn told(index: Document<'_>) -> DocumentBuf {
     let mut told = DocumentBuilder::new();
     told.append("v", index.get("v").unwrap_or(Value::Int32(2)));
-    for (name, value) in index.iter().filter(|(name, _)| matches!(*name, "key" | "unique")) {
-        told.append(name, value);
+    if let Some(key) = index.get("key") {
+        told.append("key", key);
     }
     told.append("name", index.get("name").unwrap_or(Value::String(ID_INDEX_NAME)));
+    if let Some(unique) = index.get("unique") {
+        told.append("unique", unique);
+    }
     told.build()
 }
 
@@ -135,7 +142,8 @@ mod tests {
         let other = document! { "a": 1 };
         for (clustered, code) in [
             (document! { "key": &other, "unique": true }, 197),
-            (document! { "key": &key }, 5_979_700),
+            (document! { "key": &key, "unique": false }, 5_979_700),
+            (document! { "key": &key }, 40414),
             (document! { "unique": true }, 40414),
             (document! { "key": &key, "unique": true, "sparse": true }, 197),
         ] {

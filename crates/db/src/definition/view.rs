@@ -39,7 +39,9 @@ impl View {
                 return refuse("'pipeline' requires 'viewOn' to also be specified");
             }
             None | Some(Value::Null) => return Ok(None),
-            Some(Value::String("")) => return refuse("'viewOn' cannot be empty"),
+            Some(Value::String("")) => {
+                return Err(Error::invalid(Code::BadValue, "'viewOn' cannot be empty"));
+            }
             Some(Value::String(on)) => on.to_owned(),
             Some(_) => {
                 return Err(Error::invalid(Code::TypeMismatch, "'viewOn' must be a string"));
@@ -49,6 +51,13 @@ impl View {
             return refuse("a view can't have a 'validator'");
         }
         let stages = pipeline.unwrap_or(Array::from_validated(&frond_doc::document::EMPTY));
+        let begins_stream = |stage: Value<'_>| {
+            stage.as_document().is_some_and(|stage| stage.get("$changeStream").is_some())
+        };
+        if stages.iter().any(begins_stream) {
+            let message = "$changeStream cannot be used in a view definition";
+            return Err(Error::invalid(Code::OptionNotSupportedOnView, message));
+        }
         let parsed = Pipeline::parse(stages)?;
         if parsed.output().is_some() {
             let message = "$out and $merge can't stand in the pipeline of a view";

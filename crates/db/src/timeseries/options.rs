@@ -7,6 +7,7 @@
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
+use frond_query::known_fields::check_fields;
 
 use crate::error::Error;
 
@@ -56,6 +57,7 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
     if let Some(other) = OTHERS.iter().find(|name| options.get(name).is_some()) {
         return refuse(format!("time-series collections do not support the option '{other}'"));
     }
+    check_fields("create.timeseries", series, &[TIME, META, GRANULARITY, SPAN, ROUNDING])?;
     for (name, value) in series.iter() {
         check_field("create", name, value)?;
     }
@@ -93,11 +95,8 @@ pub(crate) fn kept(series: Document<'_>) -> Result<DocumentBuf, Error> {
 /// # Errors
 /// `InvalidOptions` (72) for buckets that are smaller than before.
 pub(crate) fn changed(was: Document<'_>, changes: Document<'_>) -> Result<DocumentBuf, Error> {
+    check_fields("collMod.timeseries", changes, &[GRANULARITY, SPAN, ROUNDING])?;
     for (name, value) in changes.iter() {
-        if matches!(name, TIME | META) {
-            let message = format!("BSON field 'collMod.timeseries.{name}' is an unknown field.");
-            return Err(Error::invalid(Code::Location(40415), message));
-        }
         check_field("collMod", name, value)?;
     }
     if changes.is_empty() {
@@ -231,7 +230,8 @@ fn check_field(command: &str, name: &str, value: Value<'_>) -> Result<(), Error>
             Value::String(_) => Ok(()),
             _ => Err(wrong_type(&path, "string")),
         },
-        SPAN | ROUNDING => match value.as_integer() {
+        // Unknown names were refused.
+        _ => match value.as_integer() {
             None => Err(wrong_type(&path, "int")),
             Some(seconds) if (1..=SPAN_MAX).contains(&seconds) => Ok(()),
             Some(seconds) => {
@@ -242,10 +242,6 @@ fn check_field(command: &str, name: &str, value: Value<'_>) -> Result<(), Error>
                 Err(Error::invalid(Code::BadValue, message))
             }
         },
-        _ => {
-            let message = format!("BSON field '{path}' is an unknown field.");
-            Err(Error::invalid(Code::Location(40415), message))
-        }
     }
 }
 

@@ -104,6 +104,60 @@ fn the_nearest_comes_first() {
     assert_eq!(found(&shop, "{'hit': 1}", None), [2]);
 }
 
+/// Of a `$geoNear`, the point and the distances may come from the request's variables.
+#[test]
+fn the_point_may_be_an_expression() {
+    let shop = shop();
+    let places = "[{'_id': 1, 'p': [1, 0]}, {'_id': 2, 'p': [5, 0]}, {'_id': 3, 'p': [9, 0]}]";
+    insert(&shop, "places", places);
+    index(&shop, "{'key': {'p': '2d'}}");
+    let near = |options: &str| format!("{{'$geoNear': {{'distanceField': 'd', {options}}}}}");
+    let distances = "'maxDistance': '$$most', 'minDistance': {'$subtract': ['$$most', 4]}";
+    let by_let = near(&format!("'near': '$$at', {distances}"));
+    let lookup = format!(
+        "{{'$lookup': {{'from': 'places', 'as': 'n', 'let': {{'at': '$p', 'most': 4}},
+            'pipeline': [{by_let}, {{'$project': {{'_id': 1}}}}]}}}}"
+    );
+    let project = "{'$project': {'_id': 1, 'n': '$n._id'}}";
+    for (pipeline, expected) in [
+        (
+            format!("{lookup}, {project}"),
+            "[{'_id':1,'n':[1,2]},{'_id':2,'n':[2,1,3]},{'_id':3,'n':[3,2]}]",
+        ),
+        (
+            format!(
+                "{}, {project}",
+                near("'near': {'$literal': [9, 0]}, 'maxDistance': {'$add': [1, 1]}")
+            ),
+            "[{'_id':3}]",
+        ),
+        (
+            format!("{}, {project}", near("'near': [{'$add': [4, 1]}, 0], 'maxDistance': 1")),
+            "[{'_id':2}]",
+        ),
+    ] {
+        let found = aggregate(&shop, Some("places"), &format!("[{pipeline}]")).expect(&pipeline);
+        assert_eq!(texts(&found), expected, "{pipeline}");
+    }
+    for (options, code) in [
+        ("'near': '$p'", 5_860_402),
+        ("'near': 'x'", 5_860_401),
+        ("'near': null", 5_860_401),
+        ("'near': [1, 0], 'maxDistance': '$d'", 7_555_702),
+        ("'near': [1, 0], 'minDistance': '$d'", 7_555_701),
+        ("'near': [1, 0], 'minDistance': 'x'", 14),
+        ("'near': [1, 0], 'maxDistance': {'$subtract': [1, 2]}", 2),
+        ("'near': '$$nothing'", 17276),
+        ("'near': [1, 0], 'num': 1", 50857),
+        ("'near': [1, 0], 'collation': {}", 40227),
+        ("'near': [1, 0], 'includeLocs': 1", 16607),
+        ("'near': [1, 0], 'other': 1", 2),
+    ] {
+        let found = aggregate(&shop, Some("places"), &format!("[{}]", near(options)));
+        assert_eq!(found.expect_err(options).code.number(), code, "{options}");
+    }
+}
+
 #[test]
 fn values_that_are_no_places_are_not_indexed() {
     let shop = shop();

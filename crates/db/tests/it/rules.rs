@@ -325,6 +325,7 @@ fn views_never_read_themselves() {
     let inner = "[{'$facet': {'x': [{'$lookup': {'from': 'one', 'as': 'o', 'pipeline': []}}]}}]";
     assert_eq!(view("two", "things", inner), 5);
     assert_eq!(view("two", "things", "[{'$unionWith': 'one'}]"), 5);
+    assert_eq!(view("two", "things", "[{'$changeStream': {}}]"), 167);
     assert_eq!(view("two", "things", "[{'$unionWith': {'coll': 'things'}}]"), 0);
     let changes = json("{'viewOn': 'one', 'pipeline': []}");
     assert_eq!(code(shop.change_collection("two", changes.view())), 5);

@@ -5,6 +5,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use super::locale;
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::known_fields::check_fields;
 use crate::number;
 use crate::text;
 
@@ -43,9 +44,9 @@ pub(super) fn specification(given: Document<'_>) -> Result<Option<DocumentBuf>, 
 impl<'a> Options<'a> {
     fn read(given: Document<'a>) -> Result<Options<'a>, QueryError> {
         let mut options = Options::default();
+        check_fields("collation", given, NAMES)?;
         for (name, value) in given.iter() {
             if matches!(value, Value::Null | Value::Undefined) {
-                check_known(name)?;
                 continue;
             }
             match name {
@@ -74,7 +75,8 @@ impl<'a> Options<'a> {
                     options.backwards = Some(flag);
                 }
                 "version" => options.version = Some(string(name, value)?),
-                _ => check_known(name)?,
+                // Unknown names were refused.
+                _ => {}
             }
         }
         Ok(options)
@@ -149,14 +151,6 @@ const NAMES: &[&str] = &[
     "strength",
     "version",
 ];
-
-fn check_known(name: &str) -> Result<(), QueryError> {
-    if NAMES.contains(&name) {
-        return Ok(());
-    }
-    let message = format!("BSON field 'collation.{name}' is an unknown field.");
-    Err(QueryError::new(Code::Location(40415), message))
-}
 
 fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> QueryError {
     let found = value.element_type().alias();

@@ -42,6 +42,7 @@ fn wrong_specifications_have_mongodb_s_codes() {
             "'collation.locale' is the wrong type 'int', expected type 'string'",
         ),
         (r#"{"locale": "en", "level": 1}"#, 40415, "'collation.level' is an unknown field."),
+        (r#"{"locale": "en", "locale": "en"}"#, 40413, "'collation.locale' is a duplicate field"),
         (
             r#"{"locale": "en", "strength": "1"}"#,
             14,

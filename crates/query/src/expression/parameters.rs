@@ -8,6 +8,7 @@ use super::scope::Variables;
 use super::{Expression, failure};
 use crate::code::Code;
 use crate::error::QueryError;
+use crate::known_fields::check_fields;
 use crate::number::any_type::Number;
 use crate::text;
 
@@ -51,18 +52,11 @@ pub(crate) fn percentiles_node<'v>(
     argument: Value<'v>,
     parser: &mut Parser,
 ) -> Result<(Value<'v>, Option<Expression>), QueryError> {
-    let (mut input, mut percentiles, mut method) = (None, None, None);
-    for (field, value) in specification(code, argument)?.iter() {
-        match field {
-            "input" => input = Some(value),
-            "p" if name == "$percentile" => percentiles = Some(value),
-            "method" => method = Some(value),
-            _ => {
-                let message = format!("BSON field '{name}.{field}' is an unknown field.");
-                return Err(failure(40415, message));
-            }
-        }
-    }
+    let given = specification(code, argument)?;
+    let known: &[&str] =
+        if name == "$percentile" { &["input", "p", "method"] } else { &["input", "method"] };
+    check_fields(name, given, known)?;
+    let (input, percentiles, method) = (given.get("input"), given.get("p"), given.get("method"));
     let missing = |field: &str| {
         let message = format!("BSON field '{name}.{field}' is missing but a required field");
         failure(40414, message)

@@ -12,7 +12,7 @@ use frond_doc::{Document, Value};
 
 use super::constants::{self, Constant, Guard, NotedConstant};
 use super::node::{Look, Many, ManyIn, Node, One, OneIn, Two, TwoCollated, TwoIn};
-use super::{failure, path};
+use super::{Expression, failure, path};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::feature::{Feature, SupportLevel};
@@ -209,6 +209,15 @@ impl Parser {
             (None, _) => NOTHING,
         };
         self.reads = self.reads.min(place);
+    }
+
+    /// Parses an expression; tells whether it reads the document.
+    pub(crate) fn told(&mut self, value: Value<'_>) -> Result<(Expression, bool), QueryError> {
+        let before = std::mem::take(&mut self.reads_document);
+        let parsed = Expression::parse_with(value, self);
+        let reads_document = std::mem::replace(&mut self.reads_document, before);
+        self.reads_document |= reads_document;
+        Ok((parsed?, reads_document))
     }
 
     /// Whether an expression reads the document.

@@ -1,107 +1,90 @@
 //! `$densify`: documents for the values that a sequence of numbers or dates lacks.
 //!
-//! 1. Documents are sorted by their partition's fields and then by the field, on disk where they
-//!    are many; those without a value come first, and stay as they are.
-//! 2. A partition's values are compared with the grid of the range (its low end, and steps from
-//!    there): where no document has a grid's value, one is made, with the partition's fields and
-//!    the value. One document is looked at and made at a time ([`Filler`]).
-//! 3. A step goes on from the value before, as `$add` and `$dateAdd` do: a month after January 31
-//!    is February 28, and the next one March 28. Sums of doubles are rounded at each step.
-//! 4. Explicit bounds are filled where there is no document at all, but a partition is one by a
-//!    value.
+//! 1. Documents are sorted on disk where they are many: by the partition's fields and then by the
+//!    field, with `full` bounds by the field alone. Those without a value stay as they are.
+//! 2. Each partition has a place in its grid (the low end, and steps from there), kept in memory
+//!    as long as documents may follow, or its end is to be filled.
+//!    Before a document, those are made that its partition lacks up to its value, each with the
+//!    partition's fields and the grid's value.
+//! 3. Behind the last document, each partition is filled up to the end of the bounds.
 //!
-//! Partitions come out one after the other, in the order of their fields.
+//! So partitions alternate under `full` bounds, and their ends come last, as in MongoDB, which
+//! keeps no order of partitions there; here it is that of their values.
+//!
+//! Explicit bounds are filled where there is no document at all, but a partition is one by a value.
 
-use std::cmp::Ordering;
-use std::iter::Peekable;
+mod grid;
+mod parse;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf, key, order};
+use frond_store::budget::Reservation;
 
+use self::grid::{Grid, Range, Step};
+pub(super) use self::parse::parse;
 use super::Documents;
-use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::set_path::set_path;
 use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::stage::{Context, Stage, lazily};
-use super::time_unit::TimeUnit;
-use crate::collation::Collation;
 use crate::error::QueryError;
-use crate::expression::{failure, parse_path};
+use crate::expression::{Expression, Scope, Variables, failure};
 use crate::large::{Depth, NeededPaths};
-use crate::number::any_type::Number;
+use crate::sort::SortPattern;
 
 /// More documents than these aren't made: MongoDB's limit.
 const MADE_MAX: usize = 500_000;
 /// Whether to stop is asked once for so many steps.
 const CHECK_COUNT: usize = 1024;
+/// What a partition takes in memory besides its fields.
+const PARTITION_BYTES: usize = 256;
 
 /// `$densify`
 #[derive(Debug)]
 struct Densify {
     field: Vec<String>,
-    partition: Vec<Vec<String>>,
+    /// An object of the partition's fields; `None`: there is one partition.
+    partition: Option<Expression>,
+    partition_paths: Vec<String>,
+    sort: SortPattern,
     step: Step,
     bounds: Range,
 }
 
-/// A step from one value of the grid to the next.
-#[derive(Clone, Debug)]
-enum Step {
-    Number(ValueBuf),
-    Time(i64, TimeUnit),
-}
-
-/// Between which values there are no gaps.
-#[derive(Clone, Debug)]
-enum Range {
-    /// Those of all documents, in each partition.
-    Full,
-    /// Those of the partition.
-    Partition,
-    /// From the first to before the second.
-    Explicit(ValueBuf, ValueBuf),
-}
+/// The least and the greatest value of all documents.
+type Span = Option<(ValueBuf, ValueBuf)>;
 
 /// Makes the documents that lack, one after the other.
 struct Filler {
     stage: Arc<Densify>,
+    variables: Variables,
     resources: Resources,
-    sorted: Peekable<Sorted>,
-    /// The least and the greatest value of all partitions.
-    full: Option<(ValueBuf, ValueBuf)>,
-    /// The partition that is read; `None` between two.
-    current: Option<Current>,
-    /// Whether there was one.
-    has_begun: bool,
+    sorted: Sorted,
+    span: Span,
+    /// The document before which others are made.
+    waiting: Option<Waiting>,
+    /// By the partition's key.
+    grids: BTreeMap<Vec<u8>, (DocumentBuf, Grid)>,
+    /// By what the partitions of `grids` were sorted, where others follow them.
+    sorted_by: Vec<u8>,
+    /// What the grids take.
+    reservation: Reservation,
+    bytes: usize,
+    /// Whether all documents were seen, and the grid that comes first was told so.
+    is_at_end: bool,
+    is_end_begun: bool,
     made: usize,
     steps: usize,
 }
 
-/// A partition on its way.
-struct Current {
+/// A document that has a value.
+struct Waiting {
     key: Vec<u8>,
-    /// Its fields.
-    template: DocumentBuf,
-    /// The grid's low end and its end, which may be on the grid; `None` before the first value.
-    grid: Option<(ValueBuf, End)>,
-    /// The next value of the grid; `None` at its end.
-    point: Option<ValueBuf>,
-    /// Whether a document has the point's value.
-    is_there: bool,
-    /// Whether a document has any value.
-    has_value: bool,
-}
-
-/// The end of a grid.
-#[derive(Clone)]
-enum End {
-    /// At the partition's last value.
-    WithDocuments,
-    At(ValueBuf),
-    Before(ValueBuf),
+    partition: DocumentBuf,
+    document: DocumentBuf,
 }
 
 impl Stage for Densify {
@@ -111,16 +94,22 @@ impl Stage for Densify {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let resources = context.resources.clone();
-        let collation = context.variables.collation().clone();
+        let variables = context.variables.clone();
         Ok(lazily(move || {
-            let (sorted, full) = self.sort(input, &resources, &collation)?;
+            let (sorted, span) = self.sort(input, &resources, &variables)?;
             let mut filler = Filler {
                 stage: self,
+                variables,
+                reservation: resources.reservation(),
                 resources,
-                sorted: sorted.peekable(),
-                full,
-                current: None,
-                has_begun: false,
+                sorted,
+                span,
+                waiting: None,
+                grids: BTreeMap::new(),
+                sorted_by: Vec::new(),
+                bytes: 0,
+                is_at_end: false,
+                is_end_begun: false,
                 made: 0,
                 steps: 0,
             };
@@ -134,39 +123,30 @@ impl Stage for Densify {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        for path in std::iter::once(&self.field).chain(&self.partition) {
-            asked.add(&path.join("."), Depth::Whole);
-        }
+        let mut asked = self.sort.needed_paths();
+        asked.add(&self.field.join("."), Depth::Whole);
+        self.partition_paths.iter().for_each(|path| asked.add(path, Depth::Whole));
         asked
     }
 }
 
-/// The sorted documents, and the least and the greatest of all values.
-type SortedValues = (Sorted, Option<(ValueBuf, ValueBuf)>);
-
 impl Densify {
-    /// Sorts by an array of the partition's values, then by the value; none is below null.
+    /// Sorts the documents, whose values are checked.
     fn sort(
         &self,
         input: Documents<'_>,
         resources: &Resources,
-        collation: &Collation,
-    ) -> Result<SortedValues, QueryError> {
+        variables: &Variables,
+    ) -> Result<(Sorted, Span), QueryError> {
         let mut sorter = Sorter::new("$densify", resources, usize::MAX);
-        let mut full: Option<(ValueBuf, ValueBuf)> = None;
+        let mut span: Span = None;
+        let mut key = Vec::new();
         for document in input {
             let document = document?;
-            let mut sort_key = Vec::new();
-            for path in &self.partition {
-                let value = at(document.view(), path);
-                collation.append_key(&mut sort_key, value.unwrap_or(Value::Null), false);
-            }
-            let value = self.value(document.view());
-            if let Some(value) = value {
+            if let Some(value) = self.value(document.view()) {
                 self.check(value)?;
                 let (least, greatest) =
-                    full.get_or_insert_with(|| (value.to_buf(), value.to_buf()));
+                    span.get_or_insert_with(|| (value.to_buf(), value.to_buf()));
                 if order::compare(value, least.as_value()).is_lt() {
                     *least = value.to_buf();
                 }
@@ -174,29 +154,17 @@ impl Densify {
                     *greatest = value.to_buf();
                 }
             }
-            collation.append_key(&mut sort_key, value.unwrap_or(Value::Null), false);
-            sorter.add_view(&sort_key, document.view())?;
+            key.clear();
+            self.sort.append_key(&mut key, document.view(), variables.collation())?;
+            sorter.add_view(&key, document.view())?;
         }
-        Ok((sorter.finish()?, full))
-    }
-
-    /// Whether the bounds are filled where no document has a value.
-    fn is_filled_always(&self) -> bool {
-        self.partition.is_empty() && matches!(self.bounds, Range::Explicit(..))
+        Ok((sorter.finish()?, span))
     }
 
     /// The value of the field, if there is one.
     fn value<'d>(&self, document: Document<'d>) -> Option<Value<'d>> {
-        at(document, &self.field).filter(|value| !matches!(value, Value::Null | Value::Undefined))
-    }
-
-    /// The partition's part of a sort key.
-    fn partition_of<'k>(&self, sort_key: &'k [u8]) -> &'k [u8] {
-        let mut rest = sort_key;
-        for _ in &self.partition {
-            key::skip(&mut rest, false).expect("the keys were made here");
-        }
-        &sort_key[..sort_key.len() - rest.len()]
+        let value = Path::new(&self.field.join(".")).get(document);
+        value.filter(|value| !matches!(value, Value::Null | Value::Undefined))
     }
 
     fn check(&self, value: Value<'_>) -> Result<(), QueryError> {
@@ -216,6 +184,18 @@ impl Densify {
             _ => Err(failure(5_733_201, "Densify field type must be numeric or a date")),
         }
     }
+
+    /// Whether a grid has `point` before a document with `value`; behind the last one `None`.
+    fn is_wanted(&self, point: Value<'_>, value: Option<Value<'_>>, span: &Span) -> bool {
+        let is_before_value = value.is_none_or(|value| order::compare(point, value).is_lt());
+        is_before_value
+            && match (&self.bounds, span) {
+                (Range::Explicit(_, high), _) => order::compare(point, high.as_value()).is_lt(),
+                (Range::Full, Some((_, high))) => order::compare(point, high.as_value()).is_le(),
+                (Range::Full, None) => false,
+                (Range::Partition, _) => value.is_some(),
+            }
+    }
 }
 
 impl Filler {
@@ -226,103 +206,134 @@ impl Filler {
             if self.steps.is_multiple_of(CHECK_COUNT) {
                 self.resources.check()?;
             }
-            if self.current.is_none() && !self.begin()? {
-                return Ok(None);
+            if self.is_at_end {
+                return self.next_at_end();
             }
-            if let Some(document) = self.step()? {
-                return Ok(Some(document));
+            if let Some(waiting) = self.waiting.take() {
+                return self.before(waiting).map(Some);
+            }
+            match self.sorted.next().transpose()? {
+                None => self.begin_end()?,
+                Some((_, document)) if self.stage.value(document.view()).is_none() => {
+                    return Ok(Some(document));
+                }
+                Some((sort_key, document)) => {
+                    self.forget(&sort_key);
+                    self.waiting = Some(self.wait(document)?);
+                }
             }
         }
     }
 
-    /// Begins the next partition, if there is one.
-    fn begin(&mut self) -> Result<bool, QueryError> {
-        let stage = Arc::clone(&self.stage);
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
-        let mut template = DocumentBuf::empty();
-        let key = match peeked(&mut self.sorted)? {
-            Some((sort_key, first)) => {
-                for path in &stage.partition {
-                    if let Some(value) = at(first.view(), path) {
-                        template = set_path(template.view(), path, Some(value));
-                    }
-                }
-                stage.partition_of(sort_key).to_vec()
-            }
-            None if is_first && stage.is_filled_always() => Vec::new(),
-            None => return Ok(false),
-        };
-        let grid = match (&stage.bounds, &self.full) {
-            (Range::Explicit(low, high), _) => Some((low.clone(), End::Before(high.clone()))),
-            (Range::Full, Some((low, high))) => Some((low.clone(), End::At(high.clone()))),
-            // Begins with the first value.
-            (Range::Full, None) | (Range::Partition, _) => None,
-        };
-        let low = grid.as_ref().map(|(low, _)| low.clone());
-        let has_value = stage.is_filled_always();
-        let mut current = Current { key, template, grid, point: None, is_there: false, has_value };
-        current.move_to(low);
-        self.current = Some(current);
-        Ok(true)
-    }
-
-    /// Goes on to the next value of the grid.
-    fn move_on(&mut self) {
-        let Some(current) = &mut self.current else { return };
-        let next = current.point.take();
-        let next = next.and_then(|point| self.stage.step.after(point.as_value()));
-        current.move_to(next);
-    }
-
-    /// A document of the partition, or one that is made; `None` if this step gives none.
-    fn step(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
-        let Some(current) = &mut self.current else { return Ok(None) };
-        let stage = Arc::clone(&self.stage);
-        let mut is_begun = false;
-        let is_next = match peeked(&mut self.sorted)? {
-            Some((sort_key, document)) if stage.partition_of(sort_key) == current.key => {
-                let value = stage.value(document.view());
-                current.has_value |= value.is_some();
-                match (value, &current.point) {
-                    (None, _) => true,
-                    (Some(value), None) => {
-                        is_begun = current.grid.is_none();
-                        if is_begun {
-                            current.grid = Some((value.to_buf(), End::WithDocuments));
-                            current.move_to(Some(value.to_buf()));
-                        }
-                        true
-                    }
-                    (Some(value), Some(point)) => {
-                        let ordering = order::compare(value, point.as_value());
-                        current.is_there |= ordering.is_eq();
-                        ordering.is_le()
-                    }
-                }
-            }
-            _ => {
-                let ends_here = matches!(&current.grid, None | Some((_, End::WithDocuments)));
-                if ends_here || current.point.is_none() || !current.has_value {
-                    self.current = None;
-                    return Ok(None);
-                }
-                false
-            }
-        };
-        if is_next {
-            // The first value is the grid's first point, and is there.
-            current.is_there |= is_begun;
-            let (_, document) = self.sorted.next().expect("it was seen")?;
-            return Ok(Some(document));
+    /// Forgets the partitions that no document follows of, if their ends aren't filled.
+    fn forget(&mut self, sort_key: &[u8]) {
+        if !matches!(self.stage.bounds, Range::Partition) {
+            return;
         }
-        let made = match (&current.point, current.is_there) {
-            (Some(point), false) => {
-                Some(set_path(current.template.view(), &stage.field, Some(point.as_value())))
+        let mut rest = sort_key;
+        for _ in &self.stage.partition_paths {
+            key::skip(&mut rest, false).expect("the keys were made here");
+        }
+        let sorted_by = &sort_key[..sort_key.len() - rest.len()];
+        if sorted_by != self.sorted_by {
+            self.sorted_by = sorted_by.to_vec();
+            self.grids.clear();
+            self.bytes = 0;
+        }
+    }
+
+    /// Finds a document's partition, or makes it known.
+    fn wait(&mut self, document: DocumentBuf) -> Result<Waiting, QueryError> {
+        let stage = Arc::clone(&self.stage);
+        let partition = match &stage.partition {
+            None => DocumentBuf::empty(),
+            Some(expression) => {
+                let scope = Scope::new(document.view(), &self.variables);
+                match expression.evaluate_in(&scope)?.or_null() {
+                    Value::Document(partition) => partition.to_buf(),
+                    _ => DocumentBuf::empty(),
+                }
+            }
+        };
+        let mut key = Vec::new();
+        let collation = self.variables.collation();
+        collation.append_key(&mut key, Value::Document(partition.view()), false);
+        let value = stage.value(document.view()).expect("documents without one don't wait");
+        if !self.grids.contains_key(&key) {
+            let low = self.span.as_ref().map_or(value, |(low, _)| low.as_value());
+            let grid = Grid::new(&stage.bounds, &stage.step, low, value, self.grids.len());
+            self.hold(PARTITION_BYTES + key.len() + partition.as_bytes().len())?;
+            self.grids.insert(key.clone(), (partition.clone(), grid));
+        }
+        Ok(Waiting { key, partition, document })
+    }
+
+    /// The document, or one that its partition lacks before it.
+    fn before(&mut self, waiting: Waiting) -> Result<DocumentBuf, QueryError> {
+        let stage = Arc::clone(&self.stage);
+        let (_, grid) = self.grids.get_mut(&waiting.key).expect("its partition is known");
+        let value = stage.value(waiting.document.view()).expect("documents without one don't wait");
+        if let Some(point) = &grid.next {
+            if stage.is_wanted(point.as_value(), Some(value), &self.span) {
+                let point = grid.advance(&stage.step).expect("it was seen");
+                let made = self.make(&waiting.partition, point.as_value())?;
+                self.waiting = Some(waiting);
+                return Ok(made);
+            }
+            if order::compare(point.as_value(), value).is_eq() {
+                grid.advance(&stage.step);
+            }
+        }
+        grid.below = match &stage.bounds {
+            Range::Explicit(low, _) if order::compare(value, low.as_value()).is_lt() => {
+                Some(value.to_buf())
             }
             _ => None,
         };
-        self.move_on();
-        self.made += usize::from(made.is_some());
+        Ok(waiting.document)
+    }
+
+    /// Explicit bounds are filled without documents, too, but for partitions.
+    fn begin_end(&mut self) -> Result<(), QueryError> {
+        self.is_at_end = true;
+        if let (Range::Explicit(low, _), None) = (&self.stage.bounds, &self.stage.partition)
+            && self.grids.is_empty()
+        {
+            let grid = Grid { next: Some(low.clone()), below: None };
+            self.grids.insert(Vec::new(), (DocumentBuf::empty(), grid));
+        }
+        Ok(())
+    }
+
+    /// The next document of the partitions' ends, the first partition's first.
+    fn next_at_end(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
+        let stage = Arc::clone(&self.stage);
+        while let Some(mut entry) = self.grids.first_entry() {
+            let (partition, grid) = entry.get_mut();
+            // Without partitions MongoDB goes on from the grid.
+            if !std::mem::replace(&mut self.is_end_begun, true) && stage.partition.is_some() {
+                grid.begin_end(&stage.bounds, &stage.step);
+            }
+            if let Some(point) = &grid.next
+                && stage.is_wanted(point.as_value(), None, &self.span)
+            {
+                let point = grid.advance(&stage.step).expect("it was seen");
+                let partition = partition.clone();
+                return self.make(&partition, point.as_value()).map(Some);
+            }
+            self.is_end_begun = false;
+            entry.remove();
+        }
+        Ok(None)
+    }
+
+    /// A document of the partition.
+    fn make(
+        &mut self,
+        partition: &DocumentBuf,
+        point: Value<'_>,
+    ) -> Result<DocumentBuf, QueryError> {
+        self.made += 1;
         if MADE_MAX < self.made {
             let message = format!(
                 "Generated {} documents in $densify, which is over the limit of {MADE_MAX}. \
@@ -332,202 +343,14 @@ impl Filler {
             );
             return Err(failure(5_897_900, message));
         }
-        Ok(made)
+        Ok(set_path(partition.view(), &self.stage.field, Some(point)))
     }
-}
 
-/// The next entry, which stays.
-fn peeked(sorted: &mut Peekable<Sorted>) -> Result<Option<&(Bytes, DocumentBuf)>, QueryError> {
-    if let Some(error) = sorted.next_if(Result::is_err) {
-        return Err(error.expect_err("it was seen"));
+    fn hold(&mut self, bytes: usize) -> Result<(), QueryError> {
+        self.bytes += bytes;
+        let allowed = self.reservation.hold(self.bytes);
+        allowed.map_err(|exceeded| {
+            failure(6_007_200, format!("$densify exceeded memory limit of {exceeded}"))
+        })
     }
-    Ok(sorted.peek().and_then(|entry| entry.as_ref().ok()))
-}
-
-impl Current {
-    fn move_to(&mut self, point: Option<ValueBuf>) {
-        self.is_there = false;
-        let end = self.grid.as_ref().map(|(_, end)| end);
-        self.point = point.filter(|point| end.is_none_or(|end| end.is_behind(point.as_value())));
-    }
-}
-
-impl End {
-    /// Whether a point lies before the end.
-    fn is_behind(&self, point: Value<'_>) -> bool {
-        match self {
-            End::WithDocuments => true,
-            End::At(high) => order::compare(point, high.as_value()) != Ordering::Greater,
-            End::Before(high) => order::compare(point, high.as_value()) == Ordering::Less,
-        }
-    }
-}
-
-impl Step {
-    /// The grid's value after one; `None` where numbers or dates end.
-    fn after(&self, point: Value<'_>) -> Option<ValueBuf> {
-        match (self, point) {
-            (Step::Number(step), point) => {
-                crate::number::add(point, step.as_value()).map(|next| next.to_buf())
-            }
-            (Step::Time(count, unit), Value::DateTime(date)) => {
-                unit.add(date, *count).map(|date| ValueBuf::from(Value::DateTime(date)))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The value at a path through documents.
-fn at<'d>(document: Document<'d>, parts: &[String]) -> Option<Value<'d>> {
-    Path::new(&parts.join(".")).get(document)
-}
-
-/// Whether a path is another one or leads through it.
-fn is_within(path: &str, outer: &str) -> bool {
-    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-fn missing(name: &str) -> QueryError {
-    failure(40414, format!("BSON field '$densify.{name}' is missing but a required field"))
-}
-
-/// Parses `range`.
-fn range(range: Document<'_>, has_partition: bool) -> Result<(Step, Range), QueryError> {
-    for (name, _) in range.iter() {
-        if !["step", "unit", "bounds"].contains(&name) {
-            let message = format!("BSON field '$densify.range.{name}' is an unknown field.");
-            return Err(failure(40415, message));
-        }
-    }
-    let step = range.get("step").ok_or_else(|| missing("range.step"))?;
-    let is_positive = Number::of(step).is_some_and(|number| 0.0 < number.double());
-    if !step.is_number() || !is_positive {
-        let message = "The step parameter in a range statement must be a strictly positive numeric \
-                       value";
-        return Err(failure(5_733_401, message));
-    }
-    let unit = typed(range, "unit").map(TimeUnit::parse).transpose()?;
-    let step = match unit {
-        None => Step::Number(step.to_buf()),
-        Some(unit) => {
-            let whole = step.as_integer().ok_or_else(|| {
-                let message = "The step parameter in a range statement must be a whole number when \
-                               densifying a date range";
-                failure(6_586_400, message)
-            })?;
-            Step::Time(whole, unit)
-        }
-    };
-    let bounds = match range.get("bounds").ok_or_else(|| missing("range.bounds"))? {
-        Value::String("full") => Range::Full,
-        Value::String("partition") if has_partition => Range::Partition,
-        Value::String("partition") => {
-            let message = "One cannot specify the bounds as 'partition' without specifying a \
-                           non-empty array of partitionByFields. You may have meant to specify \
-                           'full' bounds.";
-            return Err(failure(5_733_408, message));
-        }
-        Value::Array(array) => explicit(array.iter().collect::<Vec<_>>().as_slice(), &step)?,
-        Value::String(_) => {
-            let message = "Bounds string must either be 'full' or 'partition'";
-            return Err(failure(5_946_802, message));
-        }
-        _ => {
-            let message = "The bounds in a range statement must be the string 'full', \
-                           'partition', or an ascending array of two numbers or two dates";
-            return Err(failure(5_733_404, message));
-        }
-    };
-    Ok((step, bounds))
-}
-
-fn explicit(bounds: &[Value<'_>], step: &Step) -> Result<Range, QueryError> {
-    let [low, high] = bounds else {
-        let message = "A bounding array in a range statement must have exactly two elements";
-        return Err(failure(5_733_403, message));
-    };
-    let mixed = "A bounding array must contain either both dates or both numeric types";
-    let (code, message) = match (*low, *high, step) {
-        (low, high, _) if order::compare(low, high).is_gt() => (
-            5_733_402,
-            "A bounding array must be an ascending array of either two dates or two numbers",
-        ),
-        (low, _, Step::Time(..)) if low.is_number() => {
-            (5_733_409, "Numeric bounds may not have unit parameter")
-        }
-        (low, high, _) if low.is_number() && !high.is_number() => (5_733_406, mixed),
-        (low, high, Step::Number(step)) if low.is_number() => {
-            let step = step.as_value().element_type();
-            if low.element_type() == high.element_type() && low.element_type() == step {
-                return Ok(Range::Explicit(low.to_buf(), high.to_buf()));
-            }
-            (5_876_900, "Upper bound, lower bound, and step must all have the same type")
-        }
-        (Value::DateTime(_), Value::DateTime(_), Step::Number(_)) => {
-            (5_733_410, "A bounding array of dates must specify a unit")
-        }
-        (Value::DateTime(_), Value::DateTime(_), Step::Time(..)) => {
-            return Ok(Range::Explicit(low.to_buf(), high.to_buf()));
-        }
-        (Value::DateTime(_), ..) => (5_733_405, mixed),
-        _ => (5_946_800, "Explicit bounds must be numeric or dates"),
-    };
-    Err(failure(code, message))
-}
-
-pub(super) fn parse(
-    argument: Value<'_>,
-    _: &mut StageParser,
-) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
-    let Value::Document(specification) = argument else {
-        let message = "The $densify stage specification must be an object";
-        return Err(failed_to_parse(message));
-    };
-    for (name, _) in specification.iter() {
-        if !["field", "partitionByFields", "range"].contains(&name) {
-            let message = format!("BSON field '$densify.{name}' is an unknown field.");
-            return Err(failure(40415, message));
-        }
-    }
-    let field = typed(specification, "field").ok_or_else(|| missing("field"))?;
-    let Value::String(field) = field else {
-        return Err(wrong_type("$densify.field", field, "string"));
-    };
-    if field.starts_with('$') {
-        return Err(failure(16410, "FieldPath field names may not start with '$'."));
-    }
-    let mut partition = Vec::new();
-    match typed(specification, "partitionByFields") {
-        None => {}
-        Some(Value::Array(paths)) => {
-            for path in paths.iter() {
-                let Value::String(path) = path else {
-                    return Err(wrong_type("$densify.partitionByFields", path, "string"));
-                };
-                if is_within(path, field) {
-                    let message = format!(
-                        "partitionByFields '{path}' cannot include field '{field}' that is being \
-                         densified."
-                    );
-                    return Err(failure(8_993_000, message));
-                }
-                if is_within(field, path) {
-                    let message = format!(
-                        "field '{field}' that is being densified cannot include partitionByFields \
-                         '{path}'."
-                    );
-                    return Err(failure(9_554_500, message));
-                }
-                partition.push(parse_path(path)?);
-            }
-        }
-        Some(other) => return Err(wrong_type("$densify.partitionByFields", other, "array")),
-    }
-    let given = typed(specification, "range").ok_or_else(|| missing("range"))?;
-    let Value::Document(given) = given else {
-        return Err(wrong_type("$densify.range", given, "object"));
-    };
-    let (step, bounds) = range(given, !partition.is_empty())?;
-    one(Densify { field: parse_path(field)?, partition, step, bounds })
 }

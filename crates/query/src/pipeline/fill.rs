@@ -10,6 +10,7 @@ use super::stage::Stage;
 use super::{project, set_window_fields};
 use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
+use crate::known_fields::check_fields;
 
 /// The method that fills a field.
 enum Method<'v> {
@@ -25,6 +26,7 @@ fn method<'v>(path: &str, specification: Value<'v>) -> Result<Option<Method<'v>>
         return Err(failure(6_050_200, format!("{message}: {path}")));
     };
     let (mut method, mut value) = (None, None);
+    check_fields("$fill", specification, &["value", "method"])?;
     for (name, given) in specification.iter() {
         match (name, given) {
             ("value", _) => value = Some(Method::Value(given)),
@@ -35,11 +37,7 @@ fn method<'v>(path: &str, specification: Value<'v>) -> Result<Option<Method<'v>>
                 return Err(failure(6_050_202, message));
             }
             ("method", Value::Null | Value::Undefined) => {}
-            ("method", _) => return Err(wrong_type("$fill.method", given, "string")),
-            _ => {
-                let message = format!("BSON field '$fill.{name}' is an unknown field.");
-                return Err(failure(40415, message));
-            }
+            _ => return Err(wrong_type("$fill.method", given, "string")),
         }
     }
     if method.is_some() && value.is_some() {
@@ -97,16 +95,6 @@ fn parse_output(specification: Document<'_>) -> Result<Document<'_>, QueryError>
     Ok(output)
 }
 
-fn refuse_unknown(specification: Document<'_>) -> Result<(), QueryError> {
-    let known = ["sortBy", "partitionBy", "partitionByFields", "output"];
-    match specification.iter().find(|(name, _)| !known.contains(name)) {
-        Some((name, _)) => {
-            Err(failure(40415, format!("BSON field '$fill.{name}' is an unknown field.")))
-        }
-        None => Ok(()),
-    }
-}
-
 pub(super) fn parse(
     argument: Value<'_>,
     parser: &mut StageParser,
@@ -114,7 +102,8 @@ pub(super) fn parse(
     let Value::Document(specification) = argument else {
         return Err(failed_to_parse("The $fill stage specification must be an object"));
     };
-    refuse_unknown(specification)?;
+    let known = ["sortBy", "partitionBy", "partitionByFields", "output"];
+    check_fields("$fill", specification, &known)?;
     let output = parse_output(specification)?;
     let sort = typed(specification, "sortBy");
     if let Some(other) = sort.filter(|sort| sort.as_document().is_none()) {

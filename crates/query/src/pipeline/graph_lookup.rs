@@ -21,7 +21,7 @@ use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::QueryError;
 use crate::expression::{Elements, Expression, Scope, check_depth, failure, parse_path};
-use crate::filter::Filter;
+use crate::filter::{Filter, near_not_allowed};
 use crate::large::{Depth, NeededPaths};
 use crate::memory::bytes_of;
 
@@ -336,7 +336,10 @@ pub(super) fn parse(
         return Err(failure(40105, message));
     };
     if let Some(restriction) = options.restriction {
-        Filter::parse_with_functions(restriction)?;
+        let restriction = Filter::parse_with_functions(restriction)?;
+        if restriction.near().is_some() {
+            return Err(near_not_allowed());
+        }
     }
     parse_path(from)?;
     parse_path(to)?;

@@ -11,6 +11,7 @@ use super::{Documents, Pipeline, of_id, storable};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Variables, check_name, failure, parse_path};
+use crate::known_fields::check_fields;
 use crate::large::{Depth, NeededPaths};
 
 /// `$merge`
@@ -55,18 +56,13 @@ fn target(value: Value<'_>, is_field: bool) -> Result<(Option<String>, String), 
         Value::String(collection) => (None, collection),
         Value::Document(target) => {
             let (mut database, mut collection) = (None, None);
+            check_fields("into", target, &["db", "coll"])?;
             for (name, value) in target.iter() {
                 match (name, value) {
                     ("db", Value::String(text)) => database = Some(text),
                     ("coll", Value::String(text)) => collection = Some(text),
                     ("db" | "coll", Value::Null | Value::Undefined) => {}
-                    ("db" | "coll", _) => {
-                        return Err(wrong_type(&format!("into.{name}"), value, "string"));
-                    }
-                    _ => {
-                        let message = format!("BSON field 'into.{name}' is an unknown field.");
-                        return Err(failure(40415, message));
-                    }
+                    _ => return Err(wrong_type(&format!("into.{name}"), value, "string")),
                 }
             }
             let collection = collection.filter(|name| !name.is_empty()).ok_or_else(|| {
@@ -225,10 +221,7 @@ pub(super) fn parse(
         }
     };
     let known = ["into", "on", "let", "whenMatched", "whenNotMatched"];
-    if let Some((name, _)) = options.iter().find(|(name, _)| !known.contains(name)) {
-        let message = format!("BSON field '$merge.{name}' is an unknown field.");
-        return Err(failure(40415, message));
-    }
+    check_fields("$merge", options, &known)?;
     let into = options.get("into").ok_or_else(|| {
         failure(40414, "BSON field '$merge.into' is missing but a required field")
     })?;

@@ -10,6 +10,7 @@ use super::{Documents, of_id, storable};
 use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::failure;
+use crate::known_fields::check_fields;
 use crate::large::NeededPaths;
 
 /// `$out`
@@ -53,22 +54,17 @@ pub(super) fn parse(
         Value::String(collection) => (None, collection),
         Value::Document(target) => {
             let (mut database, mut collection) = (None, None);
+            check_fields("$out", target, &["db", "coll", "timeseries"])?;
             for (name, value) in target.iter() {
                 match (name, value) {
                     ("db", Value::String(name)) => database = Some(name),
                     ("coll", Value::String(name)) => collection = Some(name),
                     ("timeseries", Value::Document(options)) => series = Some(options.to_buf()),
                     ("db" | "coll" | "timeseries", Value::Null | Value::Undefined) => {}
-                    ("db" | "coll", _) => {
-                        return Err(wrong_type(&format!("$out.{name}"), value, "string"));
-                    }
                     ("timeseries", _) => {
                         return Err(wrong_type("$out.timeseries", value, "object"));
                     }
-                    _ => {
-                        let message = format!("BSON field '$out.{name}' is an unknown field.");
-                        return Err(failure(40415, message));
-                    }
+                    _ => return Err(wrong_type(&format!("$out.{name}"), value, "string")),
                 }
             }
             let missing = |name: &str| {

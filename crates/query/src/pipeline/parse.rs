@@ -61,6 +61,9 @@ const FIRST_ONLY: [&str; 8] = [
     "$planCacheStats",
 ];
 
+/// Cuts large events of a change stream.
+const SPLIT: &str = "$changeStreamSplitLargeEvent";
+
 /// Parses the stages of one pipeline.
 pub(super) struct StageParser {
     /// The table of all stages: handed in, since stages that have pipelines get this parser.
@@ -189,13 +192,17 @@ impl StageParser {
         }
         let refused = match (name, self.inside) {
             (_, Some("$facet"))
-                if matches!(name, "$out" | "$merge" | "$facet" | "$geoNear")
+                if matches!(name, "$out" | "$merge" | "$facet" | "$geoNear" | SPLIT)
                     || FIRST_ONLY.contains(&name) =>
             {
                 Some((40600, "a $facet stage"))
             }
-            ("$out" | "$merge", Some("$lookup")) => Some((51047, "a $lookup's sub-pipeline")),
-            ("$out" | "$merge", Some(_)) => Some((31441, "a $unionWith's sub-pipeline")),
+            ("$out" | "$merge" | "$changeStream" | SPLIT, Some("$lookup")) => {
+                Some((51047, "a $lookup's sub-pipeline"))
+            }
+            ("$out" | "$merge" | "$changeStream" | SPLIT, Some(_)) => {
+                Some((31441, "a $unionWith's sub-pipeline"))
+            }
             _ => None,
         };
         if let Some((code, place)) = refused {

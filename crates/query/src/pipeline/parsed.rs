@@ -88,10 +88,16 @@ impl Pipeline {
     }
 
     /// Cuts off a leading `$geoNear`, for its documents to be found by an index: see [`GeoNear`].
-    pub fn take_geo_near(&mut self) -> Option<GeoNear> {
-        let found = self.stages.first().and_then(|stage| stage.geo_near()).cloned()?;
+    ///
+    /// # Errors
+    /// Its point or a distance is none, or can't be computed.
+    pub fn take_geo_near(&mut self, variables: &Variables) -> Result<Option<GeoNear>, QueryError> {
+        let Some(found) = self.stages.first().and_then(|stage| stage.geo_near()) else {
+            return Ok(None);
+        };
+        let near = found.computed(variables, self.metadata)?;
         self.stages.remove(0);
-        Some(found.with_metadata(self.metadata))
+        Ok(Some(near))
     }
 
     /// Whether documents come out as they went in, or not at all: a caller that needs them needs

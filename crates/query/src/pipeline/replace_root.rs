@@ -10,6 +10,7 @@ use super::parse::{StageParser, one};
 use super::stage::{Cardinality, Context, Stage};
 use crate::error::QueryError;
 use crate::expression::{Expression, Scope, Variables, check_depth, failure};
+use crate::known_fields::check_fields;
 use crate::large::NeededPaths;
 
 /// `$replaceRoot`
@@ -75,17 +76,11 @@ pub(super) fn replace_root(
             format!("expected an object as specification for $replaceRoot stage, got {name}");
         return Err(failure(40229, message));
     };
-    let mut root = None;
-    for (name, value) in specification.iter() {
-        if name != "newRoot" {
-            let message = format!("BSON field '$replaceRoot.{name}' is an unknown field.");
-            return Err(failure(40415, message));
-        }
-        root = Some(parser.expression(value)?);
-    }
-    let root = root.ok_or_else(|| {
+    check_fields("$replaceRoot", specification, &["newRoot"])?;
+    let root = specification.get("newRoot").ok_or_else(|| {
         failure(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")
     })?;
+    let root = parser.expression(root)?;
     one(ReplaceRoot(root))
 }
 

@@ -26,6 +26,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Scope, Variables, check_bytes, check_depth};
 use crate::expression::{failure, parse_path};
+use crate::known_fields::check_fields;
 use crate::large::{Depth, NeededPaths};
 use crate::sort::SortPattern;
 use frond_store::budget::{Exceeded, Reservation};
@@ -267,11 +268,7 @@ pub(super) fn parse(
             "the $setWindowFields stage specification must be an object, found {found}"
         )));
     };
-    let known = ["partitionBy", "sortBy", "output"];
-    if let Some((name, _)) = specification.iter().find(|(name, _)| !known.contains(name)) {
-        let message = format!("BSON field '$setWindowFields.{name}' is an unknown field.");
-        return Err(failure(40415, message));
-    }
+    check_fields("$setWindowFields", specification, &["partitionBy", "sortBy", "output"])?;
     let partition =
         specification.get("partitionBy").map(|value| parser.expression(value)).transpose()?;
     let sort = match typed(specification, "sortBy") {

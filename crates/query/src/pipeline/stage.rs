@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use frond_doc::DocumentBuf;
 
-use super::geo_near::GeoNear;
+use super::geo_near::GeoNearStage;
 use super::parallel::Division;
 use super::rows::{Input, Rows};
 use super::shape::Shape;
@@ -105,7 +105,7 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     }
 
     /// The stage itself, if it is a `$geoNear`.
-    fn geo_near(&self) -> Option<&GeoNear> {
+    fn geo_near(&self) -> Option<&GeoNearStage> {
         None
     }
 

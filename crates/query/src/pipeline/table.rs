@@ -48,7 +48,7 @@ static STAGES: &[Row] = &[
     row("$documents", P(documents::parse)),
     row("$facet", P(facet::parse)),
     row("$fill", P(fill::parse)),
-    row("$geoNear", P(|argument, _| Ok(vec![geo_near::parse(argument)?]))),
+    row("$geoNear", P(geo_near::parse)),
     row("$graphLookup", P(graph_lookup::parse)),
     row("$group", P(group::parse)),
     row("$indexStats", R),

@@ -9,7 +9,7 @@ use super::stage::{Context, Stage, lazily};
 use super::{Documents, Pipeline};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::failure;
+use crate::known_fields::check_fields;
 use crate::large::NeededPaths;
 
 /// `$unionWith`
@@ -90,19 +90,14 @@ type Options<'v> = (Option<&'v str>, Option<&'v str>, Option<Value<'v>>);
 
 fn options(specification: Document<'_>) -> Result<Options<'_>, QueryError> {
     let mut found = (None, None, None);
+    check_fields("$unionWith", specification, &["db", "coll", "pipeline"])?;
     for (name, value) in specification.iter() {
         match (name, value) {
             ("db", Value::String(database)) => found.0 = Some(database),
             ("coll", Value::String(collection)) => found.1 = Some(collection),
             ("db" | "coll" | "pipeline", Value::Null | Value::Undefined) => {}
             ("pipeline", stages) => found.2 = Some(stages),
-            ("coll" | "db", _) => {
-                return Err(wrong_type(&format!("$unionWith.{name}"), value, "string"));
-            }
-            _ => {
-                let message = format!("BSON field '$unionWith.{name}' is an unknown field.");
-                return Err(failure(40415, message));
-            }
+            _ => return Err(wrong_type(&format!("$unionWith.{name}"), value, "string")),
         }
     }
     Ok(found)

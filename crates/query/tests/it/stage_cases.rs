@@ -179,6 +179,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", r#"[{"a": []}]"#, r#"{"$unwind": {"path": "$a", "preserveNullAndEmptyArrays": true}}"#, "[{}]"),
     ]),
     ("$replaceRoot", &[
+        ("type", "[{}]", r#"{"$replaceRoot": {"newRoot": {}, "newRoot": {}}}"#, "!40413"),
         ("plain", r#"[{"a": {"b": 1}}]"#, r#"{"$replaceRoot": {"newRoot": "$a"}}"#, r#"[{"b": 1}]"#),
         ("null", r#"[{"a": null}]"#, r#"{"$replaceRoot": {"newRoot": "$a"}}"#, "!40228"),
         ("missing", "[{}]", r#"{"$replaceRoot": {"newRoot": "$a"}}"#, "!40228"),
@@ -247,6 +248,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("nan", NAN, r#"{"$bucketAuto": {"groupBy": "$a", "buckets": 1, "granularity": "R5"}}"#, "!40259"),
     ]),
     ("$facet", &[
+        ("type", "[{}]", r#"{"$facet": {"x": [{"$changeStreamSplitLargeEvent": {}}]}}"#, "!40600"),
         ("plain", NUMBERS, r#"{"$facet": {"n": [{"$count": "n"}], "m": [{"$match": {"a": 9}}]}}"#, r#"[{"n": [{"n": 3}], "m": []}]"#),
         ("null", NUMBERS, r#"{"$facet": null}"#, "!40169"),
         ("missing", "[]", r#"{"$facet": {"n": [{"$limit": 1}]}}"#, r#"[{"n": []}]"#),
@@ -270,6 +272,8 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", r#"[[{"a": 1}]]"#, r#"{"$limit": 1}"#, "!5858203"),
     ]),
     ("$densify", &[
+        ("type", NUMBERS, r#"{"$densify": {"field": "a", "field": "a", "range": {"step": 1, "bounds": "full"}}}"#, "!40413"),
+        ("type", NUMBERS, r#"{"$densify": {"field": "a", "range": {"step": 1, "step": 1, "bounds": "full"}}}"#, "!40413"),
         ("plain", r#"[{"a": 1}, {"a": 3}]"#, r#"{"$densify": {"field": "a", "range": {"step": 1, "bounds": "full"}}}"#, r#"[{"a": 1}, {"a": 2}, {"a": 3}]"#),
         ("null", r#"[{"a": null}, {"a": 1}, {"a": 2}]"#, r#"{"$densify": {"field": "a", "range": {"step": 1, "bounds": "full"}}}"#, r#"[{"a": null}, {"a": 1}, {"a": 2}]"#),
         ("null", NUMBERS, r#"{"$densify": {"field": null, "range": {"step": 1, "bounds": "full"}}}"#, "!40414"),
@@ -301,11 +305,25 @@ const TABLES: &[(&str, &[Row])] = &[
         ("missing", "[]", r#"{"$densify": {"field": "a", "range": {"step": 1, "bounds": [1, 3]}}}"#, r#"[{"a": 1}, {"a": 2}]"#),
         ("missing", "[{}]", r#"{"$densify": {"field": "a", "range": {"step": 1, "bounds": [1, 3]}}}"#, r#"[{}, {"a": 1}, {"a": 2}]"#),
         ("missing", r#"[{"p": 1}, {"p": 2, "a": 1}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": [1, 3]}}}"#, r#"[{"p": 1}, {"p": 2, "a": 1}, {"p": 2, "a": 2}]"#),
+        // Under `full` bounds partitions alternate; what ends them comes last.
+        ("plain", r#"[{"p": 2, "a": 1}, {"p": 1, "a": 1}, {"p": 2, "a": 4}, {"p": 1, "a": 2}, {"p": 3}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": "full"}}}"#, r#"[{"p": 3}, {"p": 2, "a": 1}, {"p": 1, "a": 1}, {"p": 1, "a": 2}, {"p": 2, "a": 2}, {"p": 2, "a": 3}, {"p": 2, "a": 4}, {"p": 1, "a": 3}, {"p": 1, "a": 4}]"#),
+        ("bound", r#"[{"p": 2, "a": 1}, {"p": 1, "a": 2}, {"p": 1, "a": 4}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": [1, 4]}}}"#, r#"[{"p": 1, "a": 1}, {"p": 1, "a": 2}, {"p": 1, "a": 3}, {"p": 1, "a": 4}, {"p": 2, "a": 1}, {"p": 2, "a": 2}, {"p": 2, "a": 3}]"#),
+        ("bound", r#"[{"p": 2, "a": 1}, {"p": 1, "a": 3}, {"p": 1, "a": 5}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": "partition"}}}"#, r#"[{"p": 1, "a": 3}, {"p": 1, "a": 4}, {"p": 1, "a": 5}, {"p": 2, "a": 1}]"#),
+        // The end goes on from the partition's last value below the bounds, off their grid.
+        ("bound", r#"[{"p": 1, "a": 1}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p"], "range": {"step": 2, "bounds": [2, 6]}}}"#, r#"[{"p": 1, "a": 1}, {"p": 1, "a": 3}, {"p": 1, "a": 5}]"#),
+        ("bound", r#"[{"a": 1}]"#, r#"{"$densify": {"field": "a", "range": {"step": 2, "bounds": [2, 6]}}}"#, r#"[{"a": 1}, {"a": 2}, {"a": 4}]"#),
+        // Null and missing are two partitions, and so are an array's elements together.
+        ("null", r#"[{"p": null, "a": 1}, {"a": 3}, {"p": null, "a": 3}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p"], "range": {"step": 1, "bounds": "partition"}}}"#, r#"[{"p": null, "a": 1}, {"a": 3}, {"p": null, "a": 2}, {"p": null, "a": 3}]"#),
+        ("array", r#"[{"p": [{"q": 1}, {"q": 2}], "a": 1}, {"p": [{"q": 1}, {"q": 2}], "a": 3}]"#, r#"{"$densify": {"field": "a", "partitionByFields": ["p.q"], "range": {"step": 1, "bounds": "partition"}}}, {"$skip": 1}, {"$limit": 1}"#, r#"[{"p": {"q": [1, 2]}, "a": 2}]"#),
+        // Documents lead into a grid from the step before its low end.
+        ("bound", r#"[{"a": {"$date": "2021-04-30T00:00:00Z"}}]"#, r#"{"$densify": {"field": "a", "range": {"step": 1, "unit": "month", "bounds": [{"$date": "2021-03-31T00:00:00Z"}, {"$date": "2021-04-01T00:00:00Z"}]}}}, {"$limit": 1}"#, r#"[{"a": {"$date": "2021-03-28T00:00:00Z"}}]"#),
+        ("missing", "[]", r#"{"$densify": {"field": "a", "range": {"step": 1, "unit": "month", "bounds": [{"$date": "2021-03-31T00:00:00Z"}, {"$date": "2021-04-01T00:00:00Z"}]}}}"#, r#"[{"a": {"$date": "2021-03-31T00:00:00Z"}}]"#),
         // Step by step: a month after February 28 is March 28, and doubles are rounded each time.
         ("bound", r#"[{"a": {"$date": "2021-01-31T00:00:00Z"}}, {"a": {"$date": "2021-04-01T00:00:00Z"}}]"#, r#"{"$densify": {"field": "a", "range": {"step": 1, "unit": "month", "bounds": "full"}}}, {"$skip": 1}, {"$limit": 2}"#, r#"[{"a": {"$date": "2021-02-28T00:00:00Z"}}, {"a": {"$date": "2021-03-28T00:00:00Z"}}]"#),
         ("bound", r#"[{"a": 0.1}, {"a": 0.75}]"#, r#"{"$densify": {"field": "a", "range": {"step": 0.1, "bounds": "full"}}}, {"$skip": 5}, {"$limit": 1}"#, r#"[{"a": 0.6}]"#),
     ]),
     ("$fill", &[
+        ("type", "[{}]", r#"{"$fill": {"output": {"a": {"value": 1}}, "output": {"a": {"value": 1}}}}"#, "!40413"),
         ("plain", r#"[{"t": 1, "a": 1}, {"t": 2}, {"t": 3, "a": 3}]"#, r#"{"$fill": {"sortBy": {"t": 1}, "output": {"a": {"method": "linear"}}}}, {"$skip": 1}, {"$limit": 1}"#, r#"[{"t": 2, "a": 2.0}]"#),
         ("null", r#"[{"t": 1, "a": null}]"#, r#"{"$fill": {"sortBy": null, "partitionBy": null, "output": {"a": {"method": null, "value": 9}}}}"#, r#"[{"t": 1, "a": 9}]"#),
         ("null", "[{}]", r#"{"$fill": {"output": null}}"#, "!40414"),
@@ -325,6 +343,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", "[{}]", r#"{"$fill": {"partitionByFields": "b", "output": {"a": {"value": 1}}}}"#, "!14"),
     ]),
     ("$setWindowFields", &[
+        ("type", NUMBERS, r#"{"$setWindowFields": {"output": {}, "output": {}}}"#, "!40413"),
         ("plain", NUMBERS, r#"{"$setWindowFields": {"sortBy": {"a": 1}, "output": {"s": {"$sum": "$a", "window": {"documents": ["unbounded", 0]}}}}}"#, r#"[{"a": 1, "s": 1}, {"a": 2, "s": 3}, {"a": 3, "s": 6}]"#),
         // Null and missing are one partition.
         ("null", r#"[{"p": null, "a": 1}, {"a": 2}]"#, r#"{"$setWindowFields": {"partitionBy": "$p", "output": {"s": {"$sum": "$a"}}}}, {"$project": {"s": 1}}"#, r#"[{"s": 3}, {"s": 3}]"#),
@@ -339,6 +358,8 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", r#"[{"p": [1]}]"#, r#"{"$setWindowFields": {"partitionBy": "$p", "output": {"s": {"$sum": 1}}}}"#, "!14"),
     ]),
     ("$unionWith", &[
+        ("type", "[{}]", r#"{"$unionWith": {"coll": "orders", "pipeline": [{"$changeStream": {}}]}}"#, "!31441"),
+        ("type", MIXED, r#"{"$unionWith": {"coll": "items", "coll": "items"}}"#, "!40413"),
         ("plain", r#"[{"a": 1}]"#, r#"{"$unionWith": {"pipeline": [{"$documents": [{"a": 2}]}]}}"#, r#"[{"a": 1}, {"a": 2}]"#),
         ("null", MIXED, r#"{"$unionWith": null}"#, "!9"),
         ("null", r#"[{"a": 1}]"#, r#"{"$unionWith": {"coll": "nothing", "pipeline": null}}"#, r#"[{"a": 1}]"#),
@@ -352,6 +373,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", MIXED, r#"{"$unionWith": ["items"]}"#, "!9"),
     ]),
     ("$lookup", &[
+        ("type", "[{}]", r#"{"$lookup": {"from": "orders", "as": "o", "pipeline": [{"$changeStream": {}}]}}"#, "!51047"),
         ("plain", r#"[{"a": "b"}]"#, r#"{"$lookup": {"from": "orders", "localField": "a", "foreignField": "sku", "as": "o"}}"#, r#"[{"a": "b", "o": [{"_id": 2, "sku": "b", "n": 1}]}]"#),
         ("null", r#"[{"a": null}]"#, r#"{"$lookup": {"from": "orders", "localField": "a", "foreignField": "sku", "as": "o", "pipeline": [{"$project": {"_id": 1}}]}}"#, r#"[{"a": null, "o": [{"_id": 4}, {"_id": 5}]}]"#),
         ("missing", "[{}]", r#"{"$lookup": {"from": "orders", "localField": "a", "foreignField": "sku", "as": "o", "pipeline": [{"$project": {"_id": 1}}]}}"#, r#"[{"o": [{"_id": 4}, {"_id": 5}]}]"#),
@@ -363,6 +385,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", r#"[{"a": ["b", "c"]}]"#, r#"{"$lookup": {"from": "orders", "localField": "a", "foreignField": "sku", "as": "o", "pipeline": [{"$project": {"_id": 1}}]}}"#, r#"[{"a": ["b", "c"], "o": [{"_id": 2}, {"_id": 3}]}]"#),
     ]),
     ("$graphLookup", &[
+        ("type", r#"[{"a": 1}]"#, r#"{"$graphLookup": {"from": "orders", "startWith": "$a", "connectFromField": "n", "connectToField": "_id", "as": "g", "restrictSearchWithMatch": {"p": {"$near": [0, 0]}}}}"#, "!5626500"),
         ("plain", r#"[{"a": 1}]"#, r#"{"$graphLookup": {"from": "orders", "startWith": "$a", "connectFromField": "n", "connectToField": "_id", "as": "g"}}, {"$project": {"n": {"$size": "$g"}}}"#, r#"[{"n": 2}]"#),
         ("null", r#"[{"a": null}]"#, r#"{"$graphLookup": {"from": "orders", "startWith": "$a", "connectFromField": "n", "connectToField": "_id", "as": "g"}}"#, r#"[{"a": null, "g": []}]"#),
         ("missing", "[{}]", r#"{"$graphLookup": {"from": "orders"}}"#, "!40105"),
@@ -385,6 +408,7 @@ const TABLES: &[(&str, &[Row])] = &[
         ("array", NUMBERS, r#"{"$out": ["made"]}"#, "!16990"),
     ]),
     ("$merge", &[
+        ("type", "[{}]", r#"{"$merge": {"into": "x", "into": "x"}}"#, "!40413"),
         ("plain", r#"[{"_id": 1}]"#, r#"{"$merge": "made"}"#, "[]"),
         ("null", NUMBERS, r#"{"$merge": null}"#, "!51182"),
         ("missing", NUMBERS, r#"{"$merge": {}}"#, "!40414"),

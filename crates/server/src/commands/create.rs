@@ -3,7 +3,7 @@
 use frond_db::catalog::{IndexChange, IndexSpec, expire_after};
 use frond_db::{Error, name};
 use frond_doc::{Document, DocumentBuilder, Value, ValueBuf, document, order};
-use frond_query::{Code, text};
+use frond_query::{Code, Collation, text};
 
 use crate::fields::Fields;
 use crate::profiler;
@@ -103,6 +103,14 @@ fn check_id_index(fields: &mut Fields<'_>, options: Document<'_>) -> Result<(), 
     let found = index.get("key").and_then(|key| key.as_document());
     if found.is_none_or(|found| order::compare_documents(found, key.view()).is_ne()) {
         let message = "The field 'key' for an _id index must be {_id: 1}";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
+    let collation = |place: Document<'_>| match place.get("collation") {
+        Some(Value::Document(collation)) if !collation.is_empty() => Collation::parse(collation),
+        _ => Ok(Collation::SIMPLE),
+    };
+    if index.get("collation").is_some() && collation(index)? != collation(options)? {
+        let message = "'idIndex' must have the same collation as the collection.";
         return Err(Error::invalid(Code::BadValue, message));
     }
     Ok(())

@@ -15,7 +15,7 @@ use frond_vcs::Repository;
 use crate::authorization::AuthorizationRequest;
 use crate::commands::handshake::MONGODB_VERSION;
 use crate::commands::{
-    self, aggregate, count, delete, distinct, find, find_and_modify, update, write,
+    self, aggregate, count, delete, distinct, find, find_and_modify, map_reduce, update, write,
 };
 use crate::fields::{Fields, refuse_duplicates};
 use crate::request::{Answer, Request, collection_name};
@@ -28,6 +28,8 @@ pub enum Verbosity {
     QueryPlanner,
     /// What running it took, too.
     ExecutionStats,
+    /// What trying others took, too.
+    AllPlansExecution,
 }
 
 /// Runs an `explain`.
@@ -38,7 +40,8 @@ pub fn run(request: &Request<'_>) -> Answer {
     };
     let verbosity = match fields.string("verbosity")?.unwrap_or("allPlansExecution") {
         "queryPlanner" => Verbosity::QueryPlanner,
-        "executionStats" | "allPlansExecution" => Verbosity::ExecutionStats,
+        "executionStats" => Verbosity::ExecutionStats,
+        "allPlansExecution" => Verbosity::AllPlansExecution,
         other => {
             let message = format!(
                 "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
@@ -81,6 +84,13 @@ fn explain(
             let mut command = aggregate::read(Fields::of_command("aggregate", command)?)?;
             command.request.interrupt = request.operation.interrupt();
             return aggregate(&database, collection, &command.request, verbosity);
+        }
+        "mapReduce" | "mapreduce" => {
+            let collection = collection_name(request.database_name, argument)?;
+            map_reduce::refuse_view(request, &database, collection)?;
+            let (mut asked, _) = map_reduce::read(Fields::of_command("mapReduce", command)?)?;
+            asked.interrupt = request.operation.interrupt();
+            return aggregate(&database, Some(collection), &asked, verbosity);
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
         "count" => {
@@ -187,6 +197,7 @@ fn effort(verbosity: Verbosity) -> Effort {
     match verbosity {
         Verbosity::QueryPlanner => Effort::Plan,
         Verbosity::ExecutionStats => Effort::Run,
+        Verbosity::AllPlansExecution => Effort::RunAll,
     }
 }
 

@@ -43,7 +43,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
     let buffer = |document: Option<Document<'_>>| {
         document.filter(|document| !document.is_empty()).map(|document| document.to_buf())
     };
-    let find = FindRequest {
+    let mut find = FindRequest {
         filter: buffer(fields.document("filter")?),
         projection: buffer(fields.document("projection")?),
         sort: buffer(fields.document("sort")?),
@@ -72,9 +72,18 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         return Err(Error::invalid(Code::FailedToParse, message));
     }
     // These say how a sharded or replicated server may answer, or how much memory it may use.
-    for name in ["allowPartialResults", "oplogReplay"] {
-        fields.boolean(name)?;
-    }
+    let allows_part = fields.boolean("allowPartialResults")?;
+    fields.boolean("oplogReplay")?;
+    find.refused_in_views = [
+        (batch.no_timeout, "Option noCursorTimeout not supported in aggregation."),
+        (allows_part, "Option allowPartialResults not supported in aggregation."),
+        (
+            batch.is_single && find.limit != Some(1),
+            "Option singleBatch not supported in aggregation.",
+        ),
+    ]
+    .into_iter()
+    .find_map(|(is_given, message)| is_given.then_some(message));
     fields.ignore(&["ntoreturn"]);
     fields.finish()?;
     Ok((find, batch))

@@ -5,7 +5,7 @@
 //! 3. `out` is an `$out` or a `$merge`; with `reduce`, what matches is reduced with what is there
 //!    and finalized again. `scope` is global for all functions: the first script sets it.
 
-use frond_db::{AggregateRequest, Database, Error, FindRequest};
+use frond_db::{AggregateRequest, Database, Error, FindRequest, Interrupt};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, document};
 use frond_query::Code;
 
@@ -16,7 +16,7 @@ use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 
 /// What is done with the results.
-enum Out<'a> {
+pub enum Out<'a> {
     /// They are the answer.
     Inline,
     /// They go to a collection.
@@ -25,9 +25,12 @@ enum Out<'a> {
 
 /// How results go to a collection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+pub enum How {
+    /// In the place of what is there.
     Replace,
+    /// In the place of what has the same key.
     Merge,
+    /// Reduced with what has the same key.
     Reduce,
 }
 
@@ -44,23 +47,9 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let database = write::as_validated(request, request.database()?.database().clone());
     refuse_view(request, &database, collection)?;
-    let mut fields = request.fields()?;
-    let out = fields.value("out").ok_or_else(|| fields.missing("out"))?;
-    let out = read_out(out)?;
-    let pipeline = pipeline(&mut fields, &out)?;
+    let (mut aggregate, out) = read(request.fields()?)?;
     let current = CurrentOperation::new(&request.operation);
-    let aggregate = AggregateRequest {
-        pipeline,
-        variables: fields.document("let")?.map(|variables| variables.to_buf()),
-        collation: fields.collation()?,
-        hint: None,
-        in_memory_only: false,
-        interrupt: current.interrupt(),
-    };
-    for name in ["bypassDocumentValidation", "jsMode", "verbose"] {
-        fields.boolean(name)?;
-    }
-    fields.finish()?;
+    aggregate.interrupt = current.interrupt();
     let results = database.aggregate(Some(collection), &aggregate)?;
     let mut answer = DocumentBuilder::new();
     match out {
@@ -80,7 +69,34 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-fn refuse_view(request: &Request<'_>, database: &Database, name: &str) -> Result<(), Error> {
+/// Reads the fields of a `mapReduce`, the collection's name apart: the pipeline that it is short
+/// for, and what is done with its results.
+///
+/// # Errors
+/// What a field can't be, by MongoDB's codes; a field that there is none of.
+pub fn read(mut fields: Fields<'_>) -> Result<(AggregateRequest, Out<'_>), Error> {
+    let out = fields.value("out").ok_or_else(|| fields.missing("out"))?;
+    let out = read_out(out)?;
+    let aggregate = AggregateRequest {
+        pipeline: pipeline(&mut fields, &out)?,
+        variables: fields.document("let")?.map(|variables| variables.to_buf()),
+        collation: fields.collation()?,
+        hint: None,
+        in_memory_only: false,
+        interrupt: Interrupt::default(),
+    };
+    for name in ["bypassDocumentValidation", "jsMode", "verbose"] {
+        fields.boolean(name)?;
+    }
+    fields.finish()?;
+    Ok((aggregate, out))
+}
+
+/// Refuses a view.
+///
+/// # Errors
+/// `CommandNotSupportedOnView` (166).
+pub fn refuse_view(request: &Request<'_>, database: &Database, name: &str) -> Result<(), Error> {
     if database.pipeline_of_view(name, &FindRequest::default())?.is_none() {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 //! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
 
-use frond_db::{AggregateRequest, Error, FindRequest};
+use frond_db::{AggregateRequest, Database, Error, FindRequest};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 use frond_query::pipeline::history_stages;
@@ -193,6 +193,9 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
     }
     fields.finish()?;
     let database = request.database()?;
+    if storage.is_some() || counts {
+        check_collection(request, &database, collection, storage.is_some())?;
+    }
     let mut answer = DocumentBuilder::new();
     answer
         .append("ns", Value::String(&request.namespace(collection)))
@@ -220,6 +223,29 @@ fn coll_stats(request: &Request<'_>, collection: Option<&str>, options: Value<'_
         answer.append("count", crate::commands::reply::number(count));
     }
     Ok(answer)
+}
+
+/// Sizes and counts are those of a collection that is there, and is no view.
+fn check_collection(
+    request: &Request<'_>,
+    database: &Database,
+    collection: &str,
+    is_storage: bool,
+) -> Result<(), Error> {
+    let asked = if is_storage { "storageStats" } else { "count" };
+    match database.list_indexes(collection) {
+        Err(error) if error.code == Code::NamespaceNotFound => {
+            let message = format!(
+                "Unable to retrieve {asked} in $collStats stage :: caused by :: Collection [{}] \
+                 not found.",
+                request.namespace(collection)
+            );
+            Err(Error::invalid(Code::NamespaceNotFound, message))
+        }
+        Err(error) if error.code == Code::CommandNotSupportedOnView => Err(error),
+        // What is made as it is read has no indexes.
+        _ => Ok(()),
+    }
 }
 
 fn index_stats(

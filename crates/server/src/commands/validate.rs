@@ -4,9 +4,10 @@
 //! error. Beyond that each document must be BSON with an `_id`, and each index must have the
 //! entries of all documents, and no others. `frond fsck` checks the data directory as a whole.
 
-use frond_db::CheckedIndex;
 use frond_db::catalog::ID_INDEX_NAME;
+use frond_db::{CheckedIndex, Error};
 use frond_doc::{DocumentBuilder, Value};
+use frond_query::Code;
 
 use crate::commands::reply;
 use crate::operations::CurrentOperation;
@@ -18,12 +19,24 @@ pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.refuse_all(&["repair", "fixMultikey"])?;
     // PyMongo sends `scandata`, as servers of long ago wanted.
-    for name in
-        ["full", "background", "metadata", "checkBSONConformance", "enforceFastCount", "scandata"]
-    {
-        fields.boolean(name)?;
-    }
+    fields.boolean("scandata")?;
+    let background = fields.boolean("background")?;
+    let metadata = fields.boolean("metadata")?;
+    let (full, counts) = (fields.boolean("full")?, fields.boolean("enforceFastCount")?);
+    let conforms = fields.boolean("checkBSONConformance")?;
     fields.finish()?;
+    let message = if background && (full || counts) {
+        "Running the validate command with both { background: true } and { full: true } or \
+         { enforceFastCount: true } is not supported."
+    } else if metadata && (background || full || counts || conforms) {
+        "Running the validate command with { metadata: true } is not supported with any other \
+         options"
+    } else {
+        ""
+    };
+    if !message.is_empty() {
+        return Err(Error::invalid(Code::InvalidOptions, message));
+    }
     let database = request.database()?;
     let interrupt = CurrentOperation::new(&request.operation).interrupt();
     let checked = database.check_collection(collection, &interrupt)?;

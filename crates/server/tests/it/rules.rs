@@ -124,10 +124,26 @@ fn odd_arguments_are_refused() {
             67,
         ),
         ("test", r#"{"find": "c", "filter": {"$text": {"$search": "x"}}}"#, 27),
+        ("test", r#"{"validate": "c", "full": true, "background": true}"#, 72),
+        ("test", r#"{"validate": "c", "full": true, "metadata": true}"#, 72),
+        ("test", r#"{"create": "e", "viewOn": ""}"#, 2),
+        (
+            "test",
+            r#"{"create": "e", "idIndex": {"key": {"_id": 1}, "name": "_id_",
+                "collation": {"locale": "fr"}}}"#,
+            2,
+        ),
     ] {
         assert_eq!(client.error(database, command).0, code, "{database} {command}");
     }
     client.ok("test", validator);
+    client.ok("test", r#"{"validate": "c", "full": true}"#);
+    client.ok("test", r#"{"validate": "c", "metadata": true}"#);
+    client.ok(
+        "test",
+        r#"{"create": "e", "collation": {"locale": "fr"},
+            "idIndex": {"key": {"_id": 1}, "name": "_id_", "collation": {"locale": "fr"}}}"#,
+    );
     client.ok("test", r#"{"listIndexes": "c", "includeBuildUUIDs": true}"#);
     let opened = client.ok("test", r#"{"find": "c", "batchSize": 1}"#);
     let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document());
@@ -137,4 +153,79 @@ fn odd_arguments_are_refused() {
     };
     assert_eq!(client.error("test", &more(r#", "maxTimeMS": 1000"#)).0, 2);
     client.ok("test", &more(""));
+}
+
+/// A view takes what a pipeline takes, has no indexes, sizes and count, and tells its stages.
+#[test]
+fn views_refuse_what_no_pipeline_does() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    client.ok("test", r#"{"create": "v", "viewOn": "c"}"#);
+    for (command, code) in [
+        (r#"{"find": "v", "tailable": true}"#, 168),
+        (r#"{"find": "v", "noCursorTimeout": true}"#, 168),
+        (r#"{"find": "v", "allowPartialResults": true}"#, 168),
+        (r#"{"find": "v", "singleBatch": true}"#, 168),
+        (r#"{"find": "v", "singleBatch": true, "limit": 2}"#, 168),
+        (r#"{"find": "v", "sort": {"$natural": 1}}"#, 168),
+        (r#"{"dropIndexes": "v", "index": "*"}"#, 166),
+        (r#"{"dropIndexes": "v", "index": "a"}"#, 166),
+        (r#"{"aggregate": "v", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}"#, 166),
+        (
+            r#"{"aggregate": "v", "pipeline": [{"$collStats": {"storageStats": {}}}], "cursor": {}}"#,
+            166,
+        ),
+        (r#"{"aggregate": "no", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}"#, 26),
+        (
+            r#"{"aggregate": "no", "pipeline": [{"$collStats": {"storageStats": {}}}], "cursor": {}}"#,
+            26,
+        ),
+    ] {
+        assert_eq!(client.error("test", command).0, code, "{command}");
+    }
+    for command in [
+        r#"{"find": "v", "singleBatch": true, "limit": 1, "noCursorTimeout": false}"#,
+        r#"{"find": "c", "singleBatch": true, "limit": 2, "noCursorTimeout": true}"#,
+        r#"{"aggregate": "v", "pipeline": [{"$collStats": {"latencyStats": {}}}], "cursor": {}}"#,
+        r#"{"collStats": "no"}"#,
+        r#"{"create": "v", "viewOn": "c", "pipeline": []}"#,
+    ] {
+        client.ok("test", command);
+    }
+    let listed = client.ok("test", r#"{"listCollections": 1, "filter": {"name": "v"}}"#);
+    let listed = format!("{listed:?}");
+    assert!(listed.contains("\"pipeline\""), "{listed}");
+}
+
+/// `executionStats` tells of the plan that ran alone; a `mapReduce` is explained as its pipeline.
+#[test]
+fn explanations_tell_what_their_verbosity_asks_for() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
+    let functions = r#""map": "function() { emit(1, 1) }", "reduce": "function() { return 1 }""#;
+    let reduce = format!(r#"{{"mapReduce": "c", {functions}, "query": {{"_id": 1}}, "out": "d"}}"#);
+    for asked in [r#"{"find": "c"}"#, r#"{"count": "c", "query": {"_id": 1}}"#, &reduce] {
+        for (verbosity, has_statistics, has_all) in [
+            ("queryPlanner", false, false),
+            ("executionStats", true, false),
+            ("allPlansExecution", true, true),
+        ] {
+            let explain = format!(r#"{{"explain": {asked}, "verbosity": "{verbosity}"}}"#);
+            let told = format!("{:?}", client.ok("test", &explain));
+            assert_eq!(told.contains("\"executionStats\""), has_statistics, "{explain}: {told}");
+            assert_eq!(told.contains("\"allPlansExecution\""), has_all, "{explain}: {told}");
+        }
+    }
+    let told =
+        client.ok("test", &format!(r#"{{"explain": {reduce}, "verbosity": "queryPlanner"}}"#));
+    let told = format!("{told:?}");
+    for part in ["\"$group\"", "\"$out\"", "\"winningPlan\"", "\"$eq\": Int32(1)"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert_eq!(client.error("test", r#"{"explain": {"mapReduce": "c"}}"#).0, 40414);
+    client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);
+    let of_view = reduce.replacen(r#""c""#, r#""v""#, 1);
+    assert_eq!(client.error("test", &format!(r#"{{"explain": {of_view}}}"#)).0, 166);
 }

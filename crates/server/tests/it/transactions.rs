@@ -378,6 +378,8 @@ fn a_transaction_makes_collections_and_indexes() {
     client.ok("shop", r#"{"create": "c"}"#);
     session.begin();
     assert_eq!(session.error("shop", r#"{"create": "c"}"#), plain(48));
+    session.begin();
+    assert_eq!(session.error("shop", r#"{"create": "v", "viewOn": "c"}"#), plain(263));
 }
 
 #[test]

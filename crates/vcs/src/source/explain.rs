@@ -43,7 +43,7 @@ impl Repository {
             self.append_versions(&mut told, options.as_document().unwrap_or(Document::empty()))?;
         }
         told.end();
-        if effort == Effort::Run {
+        if effort != Effort::Plan {
             let mut returned = 0_i64;
             for row in rows {
                 row?;

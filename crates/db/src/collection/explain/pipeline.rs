@@ -38,7 +38,7 @@ pub(crate) fn explain_aggregate(
     let variables = variables.with_collation(collation.clone());
     let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
     pipeline.compute_constants(&variables)?;
-    let near = pipeline.take_geo_near();
+    let near = pipeline.take_geo_near(&variables)?;
     let filter = match &near {
         Some(near) => {
             let path = geo_path(found.as_deref(), near, &database.namespace(collection))?;

@@ -51,7 +51,7 @@ impl PlannedQuery<'_> {
                 let (_, passed) = self.passed_over()?;
                 vec![Done { passed, ..Done::default() }; access.paths.len()]
             }
-            Effort::Run => self.run(distinct)?,
+            Effort::Run | Effort::RunAll => self.run(distinct)?,
         };
         let millis = self.database.frond().steady_millis().saturating_sub(began);
         let plan = self.stages(access, &done);

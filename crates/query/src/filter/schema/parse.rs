@@ -304,7 +304,8 @@ fn patterns(
 fn schemas(keyword: &str, value: Value<'_>, depth: usize) -> Result<Vec<Schema>, QueryError> {
     let Value::Array(array) = value else { return Err(wrong_type(keyword, "an array")) };
     if array.is_empty() {
-        return Err(failed(format!("$jsonSchema keyword '{keyword}' must be a non-empty array")));
+        let message = format!("$jsonSchema keyword '{keyword}' must be a non-empty array");
+        return Err(QueryError::new(Code::BadValue, message));
     }
     list(keyword, array, depth)
 }
