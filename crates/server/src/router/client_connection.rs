@@ -24,7 +24,7 @@ use super::frames::{self, Socket};
 use super::login::{self, Identity};
 use super::route::{self, LocalCommand, Route, route_for};
 use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
-use super::scatter_gather::gather;
+use super::scatter_gather::scatter_gather;
 use super::shared::Shared;
 use super::stale_route::{Verdict, verdict};
 use super::table::Table;
