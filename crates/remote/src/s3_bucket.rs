@@ -55,7 +55,7 @@ impl S3Bucket {
     }
 
     /// A bucket of S3 or of what speaks its protocol, by the variables that
-    /// [`Bucket::s3`](crate::bucket_storage::Bucket::s3) reads.
+    /// [`BucketStorage::s3`](crate::bucket_storage::BucketStorage::s3) reads.
     ///
     /// # Errors
     /// `Unavailable` if these don't fit together.

@@ -55,7 +55,7 @@ pub fn open(
     options.engine.scrub_bytes_a_second = None;
     let machine = open_machine(directory)?;
     let (bucket, place) = bucket_of(&store.url)?;
-    open_on(&machine, home_disk(&machine, bucket, place, store)?, options)
+    open_on(&machine, tiered_disk(&machine, bucket, place, store)?, options)
 }
 
 /// As [`frond_vcs::open`], for commands: a directory whose packs live in a bucket leads there while
@@ -80,7 +80,7 @@ pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckRepor
     };
     let machine = open_machine(directory)?;
     let (bucket, place) = bucket_of(&store.url)?;
-    fsck_on(&machine, home_disk(&machine, bucket, place, &store)?, progress)
+    fsck_on(&machine, tiered_disk(&machine, bucket, place, &store)?, progress)
 }
 
 /// Checks what lies on `tiered`, which is `machine`'s disk with its bucket.
@@ -116,7 +116,7 @@ fn bucket_of(url: &str) -> Result<(Arc<S3Bucket>, String), Error> {
     Ok((Arc::new(S3Bucket::s3(&bucket, &prefix)?), place))
 }
 
-fn home_disk(
+fn tiered_disk(
     machine: &Machine,
     bucket: Arc<S3Bucket>,
     place: String,

@@ -321,7 +321,7 @@ fn a_store_that_ignores_conditions_is_found_out() {
 }
 
 #[test]
-fn an_s3_bucket_keeps_what_a_bucket_promises() {
+fn a_bucket_keeps_the_contract() {
     for prefix in ["", "a/prefix", "a prefix"] {
         let bucket = s3_bucket(prefix);
         let put = |name: &str, text: &'static [u8]| {
