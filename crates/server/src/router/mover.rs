@@ -21,6 +21,7 @@
 //! has.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use frond_db::Error;
@@ -56,6 +57,8 @@ pub(super) struct Mover {
     pub database: String,
     /// Tells each step.
     pub report: Box<dyn Fn(&str) + Send + Sync>,
+    /// Whether it is to end as soon as a line doesn't answer.
+    pub is_cancelled: Arc<AtomicBool>,
 }
 
 /// The reason why an attempt has ended.
@@ -112,6 +115,10 @@ impl Mover {
     /// Waits before the next attempt, if there is to be one.
     async fn begin_again(&self, stop: MoveStopped, attempts: &mut u32) -> Result<(), Error> {
         match stop {
+            MoveStopped::Lost(_) if self.is_cancelled.load(Ordering::Relaxed) => {
+                let message = format!("the move of database {} is taken back", self.database);
+                Err(Error::invalid(Code::ConflictingOperationInProgress, message))
+            }
             MoveStopped::Lost(error) if *attempts < ATTEMPTS_MAX => {
                 (self.report)(&format!("begins again: {}", error.message));
                 *attempts += 1;
@@ -142,7 +149,8 @@ impl Mover {
         if known.journey.is_none() {
             self.check_movable(&table, &ends).await?;
         }
-        let seen = self.seen(&ends).await?;
+        // A move that was begun has a generation above those already.
+        let seen = if known.journey.is_none() { self.seen(&ends).await? } else { 0 };
         let entry = self.change(&table, &known, &known.claimed(&from, to, seen)).await?;
         (self.report)(&format!("generation {}: {from} to {to}", entry.generation));
         match self.follow(&table, &ends, entry).await {
@@ -190,6 +198,9 @@ impl Mover {
     async fn copy(&self, ends: &MoveEnds, generation: i64) -> Result<(), MoveStopped> {
         let begun = Instant::now();
         for round in 1..=ROUNDS_MAX {
+            if self.is_cancelled.load(Ordering::Relaxed) {
+                return Err(MoveStopped::Lost(Error::internal("it is to be taken back")));
+            }
             let round_begun = Instant::now();
             self.step(&ends.from, "commit", None, Some(&ends.to), &[]).await?;
             let answer = self.copy_from(ends, generation, None).await?;
@@ -270,16 +281,13 @@ impl Mover {
             return Err(Error::invalid(Code::IllegalOperation, message).into());
         }
         let ends = self.ends(&table, &from, &to)?;
-        let seen = self.seen(&ends).await?;
-        let entry = self.change(&table, &known, &known.claimed(&from, &to, seen)).await?;
+        let entry = self.change(&table, &known, &known.claimed(&from, &to, 0)).await?;
         self.fence(&ends.from, "stay", entry.generation, &ends.to).await?;
-        match self.fence(&ends.to, "receive", entry.generation, &ends.from).await {
-            // It was refused for what lies there, which isn't of this move.
-            Err(MoveStopped::Refused(error)) if error.code == Code::NamespaceExists => {}
-            done => done?,
-        }
         self.change(&table, &entry, &entry.settled()).await?;
         (self.report)(&format!("the line {from} keeps it"));
+        // What lies at the target is a copy already. It may be away, or its disk be full, and
+        // requests wait for nothing there: the next move has a higher generation anyway.
+        let _ = self.fence(&ends.to, "receive", entry.generation, &ends.from).await;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! last one.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -43,7 +44,19 @@ struct Running {
     to: Option<String>,
     begun: Instant,
     step: String,
-    end: watch::Receiver<Option<Result<(), Error>>>,
+    is_cancelled: Arc<AtomicBool>,
+    end: End,
+}
+
+/// What a move has come to, once it has ended.
+type End = watch::Receiver<Option<Result<(), Error>>>;
+
+/// What became of the wish to begin a move.
+enum Begun {
+    /// It runs, maybe since before.
+    Running(End),
+    /// Another move has to end first, and was told so.
+    Behind(End),
 }
 
 impl Moves {
@@ -89,7 +102,12 @@ pub(super) async fn run(
     ask: &RoutedRequest<'_>,
 ) -> Result<DocumentBuf, Error> {
     let (database, to) = parse(ask)?;
-    let mut end = begin(shared, identity, database, to)?;
+    let mut end = loop {
+        match begin(shared, identity, &database, to.as_deref())? {
+            Begun::Running(end) => break end,
+            Begun::Behind(mut end) => _ = end.wait_for(Option::is_some).await,
+        }
+    };
     let ended = end.wait_for(Option::is_some).await;
     match ended.ok().and_then(|ended| ended.clone()) {
         Some(ended) => ended.map(|()| ok_reply()),
@@ -149,17 +167,21 @@ fn text<'a>(ask: &RoutedRequest<'_>, field: &str, value: Value<'a>) -> Result<&'
     })
 }
 
-/// Begins a move, or joins the same one.
+/// Begins a move, or joins the same one. One that is to be taken back ends first.
 fn begin(
     shared: &Arc<Shared>,
     identity: Option<&Identity>,
-    database: String,
-    to: Option<String>,
-) -> Result<watch::Receiver<Option<Result<(), Error>>>, Error> {
+    database: &str,
+    to: Option<&str>,
+) -> Result<Begun, Error> {
     let mut moves = shared.moves.lock();
-    if let Some(running) = moves.get(&database) {
-        if running.to == to {
-            return Ok(running.end.clone());
+    if let Some(running) = moves.get(database) {
+        if running.to.as_deref() == to {
+            return Ok(Begun::Running(running.end.clone()));
+        }
+        if to.is_none() {
+            running.is_cancelled.store(true, Ordering::Relaxed);
+            return Ok(Begun::Behind(running.end.clone()));
         }
         let message =
             format!("database {database} is being moved by this router: {}", running.step);
@@ -167,7 +189,15 @@ fn begin(
     }
     let (ended, end) = watch::channel(None);
     let step = "begins".to_owned();
-    let running = Running { to: to.clone(), begun: Instant::now(), step, end: end.clone() };
+    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let (database, to) = (database.to_owned(), to.map(str::to_owned));
+    let running = Running {
+        to: to.clone(),
+        begun: Instant::now(),
+        step,
+        is_cancelled: Arc::clone(&is_cancelled),
+        end: end.clone(),
+    };
     moves.insert(database.clone(), running);
     drop(moves);
     let (shared, identity) = (Arc::clone(shared), identity.cloned());
@@ -177,7 +207,7 @@ fn begin(
             say(&format!("frond router: move of {name}: {step}"));
             reporter.moves.note(&name, step);
         });
-        let mover = Mover { shared: Arc::clone(&shared), identity, database, report };
+        let mover = Mover { shared: Arc::clone(&shared), identity, database, report, is_cancelled };
         let result = match &to {
             Some(to) => mover.run(to).await,
             None => mover.abort().await,
@@ -190,7 +220,7 @@ fn begin(
         shared.moves.lock().remove(&mover.database);
         ended.send_replace(Some(result));
     });
-    Ok(end)
+    Ok(Begun::Running(end))
 }
 
 /// Whether a row of `currentOp` may be shown to the client: a match of the command's fields.
