@@ -6,7 +6,8 @@
 //! 2. A vote is in a file of its own ([`Vote`]) before it is here.
 //! 3. A batch is there as a whole or not at all.
 //! 4. A cut makes another file of it ([`compact`]); what is being read goes on in the old one.
-//! 5. After a failure nothing is appended any more: what is durable is unknown (`broken`).
+//! 5. After a failure nothing is appended any more: what is durable is unknown (`broken`). Where
+//!    there was no room, the file ends as it did before.
 
 mod compact;
 
@@ -301,7 +302,13 @@ impl Log for FileLog {
         bytes.extend([0; END_BYTES]);
         if let Err(error) = state.file.write_all_at(state.end, &bytes) {
             state.broken = true;
-            return Err(StoreError::io(FILE_NAME, error));
+            let error = StoreError::io(FILE_NAME, error);
+            if error.is_full() {
+                // Nothing of it was acknowledged. With a part of it at its end the log would look
+                // like one that may have lost what was, and the member would decide no election.
+                let _ = end_well(&*state.file, state.end);
+            }
+            return Err(error);
         }
         if let Some(first) = batch.entries.first() {
             assert!(state.before < first.index, "what was cut was committed");
@@ -354,6 +361,15 @@ impl Log for FileLog {
 }
 
 /// What is said after a failure.
+/// Cuts off what lies behind `end`, and leaves there what each batch leaves.
+///
+/// # Errors
+/// What the disk says.
+pub(super) fn end_well(file: &dyn DiskFile, end: u64) -> io::Result<()> {
+    file.set_bytes(end + END_BYTES as u64)?;
+    file.write_all_at(end, &[0; END_BYTES])
+}
+
 fn broken() -> StoreError {
     StoreError::io(FILE_NAME, io::Error::other("a write or sync before has failed"))
 }

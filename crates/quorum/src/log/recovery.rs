@@ -18,7 +18,7 @@ use bytes::Bytes;
 use frond_store::StoreError;
 use frond_store::io::{DiskFile, Machine};
 
-use super::file::State;
+use super::file::{State, end_well};
 use super::format::{
     Beginning, Chain, END_BYTES, FILE_NAME, HEADER_BYTES, Header, RECORD_ALIGNMENT,
     RECORD_HEADER_BYTES, Record, RecordHeader, damaged, record_bytes,
@@ -227,8 +227,7 @@ fn check_torn(
 
 /// Cuts off what lies behind `end`, and makes the rest durable.
 fn make_durable(file: &dyn DiskFile, synced: u64, end: u64) -> Result<(), StoreError> {
-    file.set_bytes(end + END_BYTES as u64).map_err(io)?;
-    file.write_all_at(end, &[0; END_BYTES]).map_err(io)?;
+    end_well(file, end).map_err(io)?;
     let mut at = synced;
     let mut buffer = vec![0; STEP_BYTES];
     while at < end {

@@ -193,6 +193,30 @@ fn an_end_that_may_be_lost_is_doubted() {
 }
 
 #[test]
+fn a_write_for_which_there_was_no_room_leaves_no_doubt() {
+    for_seeds(100, |mut random| {
+        let disk = SimDisk::new(random.next());
+        created(&disk);
+        let (log, recovered) = open(&disk);
+        let (mut ballot, mut entries) = (recovered.ballot, Vec::new());
+        for _ in 0..random.below(6) {
+            log.append(&next_batch(&mut random, &mut ballot, &mut entries)).expect("there is room");
+            log.sync().expect("it syncs");
+        }
+        let known = entries.len();
+        entries.push(entry(known as u64 + 1, ballot.term.0, random.bytes(500)));
+        disk.fill_after(random.below(300) as u64);
+        let batch = Batch { entries: entries.split_off(known), ballot: None };
+        assert!(log.append(&batch).expect_err("there is no room").is_full());
+        log.append(&Batch::default()).expect_err("it takes nothing any more");
+        disk.make_room();
+        let (log, recovered) = open(&disk.kill());
+        assert_eq!(recovered.ballot, ballot);
+        assert_eq!(read_all(&log, &recovered, 0), entries);
+    });
+}
+
+#[test]
 fn a_log_is_made_once_and_whole() {
     for operations in 0.. {
         let disk = SimDisk::new(operations);
