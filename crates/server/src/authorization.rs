@@ -331,12 +331,17 @@ fn is_large(value: Value<'_>) -> bool {
     bytes > TOLD_BYTES_MAX
 }
 
-/// A command for the log: what is secret of it replaced.
+/// A command for the log: what is secret of it replaced, also in the command that it explains.
 pub fn without_secrets(command: Document<'_>) -> DocumentBuf {
     let mut told = DocumentBuilder::new();
-    for (name, value) in command.iter() {
-        let is_secret = SECRET_FIELDS.contains(&name);
-        told.append(name, if is_secret { Value::String("xxx") } else { value });
+    for (position, (name, value)) in command.iter().enumerate() {
+        match value {
+            _ if SECRET_FIELDS.contains(&name) => told.append(name, Value::String("xxx")),
+            Value::Document(explained) if position == 0 => {
+                told.append(name, Value::from(&without_secrets(explained)))
+            }
+            value => told.append(name, value),
+        };
     }
     told.build()
 }
@@ -354,6 +359,9 @@ pub fn describe(command: Document<'_>) -> String {
             text.push_str("\"xxx\"");
         } else if is_large(value) {
             text.push_str("...");
+        } else if let (0, Value::Document(explained)) = (position, value) {
+            let explained = without_secrets(explained);
+            extended_json::write_value(Value::from(&explained), Form::Relaxed, &mut text);
         } else {
             extended_json::write_value(value, Form::Relaxed, &mut text);
         }
@@ -374,6 +382,10 @@ mod tests {
 
     use super::*;
 
+    fn text(document: &DocumentBuf) -> String {
+        frond_query::text::value(Value::from(document))
+    }
+
     #[test]
     fn commands_are_told_without_their_secrets() {
         let command = document! {
@@ -384,6 +396,11 @@ mod tests {
         assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
         let told = describe(without_secrets(command.view()).view());
         assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
+        let explained = document! { "explain": &command };
+        let explained = [describe(explained.view()), text(&without_secrets(explained.view()))];
+        for told in explained {
+            assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
+        }
         let long = document! { "insert": "ä".repeat(600).as_str(), "x": "y".repeat(990).as_str() };
         let told = describe(long.view());
         assert!(told.len() < 1_100 && told.ends_with(" }"), "{told}");
