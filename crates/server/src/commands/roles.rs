@@ -109,6 +109,10 @@ pub fn create(request: &Request<'_>) -> Answer {
         let message = "Cannot create roles in the $external database";
         return Err(Error::invalid(Code::BadValue, message));
     }
+    if builtin_roles::is_builtin(&name) {
+        let message = "Cannot create roles with the same name as a built-in role";
+        return Err(Error::invalid(Code::BadValue, message));
+    }
     let privileges = fields.array("privileges")?.ok_or_else(|| fields.missing("privileges"))?;
     let privileges = read_privileges(&name, privileges)?;
     let roles = fields.array("roles")?.ok_or_else(|| fields.missing("roles"))?;

@@ -277,24 +277,24 @@ fn commands_of_users_answer_as_mongodbs() {
         (r#"{"dropUser": "bob"}"#, 11),
         (r#"{"grantRolesToUser": "bob", "roles": ["read"]}"#, 11),
         (r#"{"grantRolesToUser": "ann", "roles": []}"#, 2),
-        (r#"{"createRole": "read", "privileges": [], "roles": []}"#, 51002),
+        (r#"{"createRole": "read", "privileges": [], "roles": []}"#, 2),
         (r#"{"createRole": "r", "privileges": [], "roles": ["nothing"]}"#, 31),
         (
             r#"{"createRole": "r", "privileges": [{"resource": {"cluster": true}, "actions": ["shutdown"]}], "roles": []}"#,
-            92,
+            49,
         ),
         (
             r#"{"createRole": "r", "privileges": [], "roles": [{"role": "read", "db": "other"}]}"#,
-            92,
+            49,
         ),
-        (r#"{"dropRole": "read"}"#, 92),
+        (r#"{"dropRole": "read"}"#, 49),
         (r#"{"dropRole": "r"}"#, 31),
     ] {
         assert_eq!(root.code("shop", command), code, "{command}");
     }
     root.ok("shop", r#"{"createRole": "one", "privileges": [], "roles": ["read"]}"#);
     root.ok("shop", r#"{"createRole": "two", "privileges": [], "roles": ["one"]}"#);
-    assert_eq!(root.code("shop", r#"{"grantRolesToRole": "one", "roles": ["two"]}"#), 92);
+    assert_eq!(root.code("shop", r#"{"grantRolesToRole": "one", "roles": ["two"]}"#), 49);
     let told = text(&root.ok("shop", r#"{"usersInfo": "ann", "showPrivileges": true}"#));
     assert!(told.contains("inheritedPrivileges") && !told.contains("storedKey"), "{told}");
     let told = text(&root.ok("shop", r#"{"usersInfo": 1, "showCredentials": true}"#));
