@@ -99,7 +99,9 @@ class Lines:
         log = open(os.path.join(root, "log"), "ab")
         serve = lambda name: Process(frond, ["serve", "--memory", "200MB", "--data", os.path.join(root, name)], log)
         self.default, self.eu = serve("default"), serve("eu")
-        self.set = Set(frond, root, argparse.Namespace(network=False, auth=False, small_disks=False))
+        plain = argparse.Namespace(
+            network=False, auth=False, small_disks=False, backups=False, other_frond=None)
+        self.set = Set(frond, root, plain)
         self.set.await_leader()
         router = lambda: Process(frond, ["router", "--default", f"mongodb://{self.default.address}"], log)
         self.routers = [router(), router()]

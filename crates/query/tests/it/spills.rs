@@ -92,7 +92,7 @@ fn spilled_is_as_in_memory() {
     let files = Arc::new(Files::default());
     for_seeds(60, |mut random| {
         let input = documents(&mut random);
-        let bytes = 200 + random.below(4000);
+        let bytes = 600 + random.below(4000);
         for (stages, has_order) in [
             (r#"[{"$sort": {"k": 1, "v": -1}}]"#, true),
             (r#"[{"$sort": {"k": -1}}, {"$limit": 30}]"#, true),
