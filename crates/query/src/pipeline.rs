@@ -24,6 +24,7 @@ mod facet;
 mod field_positions;
 mod fill;
 mod geo_near;
+mod geo_near_parse;
 mod granularity;
 mod graph_lookup;
 mod group;

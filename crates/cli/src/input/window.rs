@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_is_read_again() {
+    fn bytes_that_are_put_back_are_read_again() {
         let text: Vec<u8> = (0..100).collect();
         for count in [1, 3, 4, 30] {
             let mut window = Window::new(Drip(&text), 4, 16);

@@ -211,7 +211,7 @@ impl Shared {
             next.want_leader();
         }
         if is_closed {
-            // Before the members are report_delay: they may be the last that this process records_events.
+            // Before the members are told: they may be the last that this process tells.
             self.fault.report();
         }
         group.notify(outcome);

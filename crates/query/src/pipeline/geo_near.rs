@@ -12,49 +12,47 @@ use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
 
-use super::parse::{StageParser, one};
 use super::set_path::set_path;
 use super::sorter::Sorter;
 use super::stage::{Context, Stage, lazily};
 use super::{Documents, Resources};
 use crate::code::Code;
 use crate::error::QueryError;
-use crate::expression::{Expression, Variables, failure, parse_path};
+use crate::expression::{Expression, Variables, failure};
 use crate::filter::Filter;
 use crate::geometry::near::{self, Near};
 use crate::metadata::{self, Metadata, MetadataKind};
-use crate::number::any_type::Number;
 
 /// `$geoNear` as it was parsed.
 #[derive(Debug)]
 pub(super) struct GeoNearStage {
-    near: Given,
-    least: Option<Given>,
-    most: Option<Given>,
-    spherical: bool,
+    pub near: Given,
+    pub least: Option<Given>,
+    pub most: Option<Given>,
+    pub spherical: bool,
     /// All else.
-    rest: GeoNear<()>,
+    pub rest: GeoNear<()>,
 }
 
 /// An expression that has to be the same for all documents.
 #[derive(Debug)]
-struct Given {
-    expression: Expression,
-    reads_document: bool,
+pub(super) struct Given {
+    pub expression: Expression,
+    pub reads_document: bool,
 }
 
 /// A `$geoNear` whose point is known.
 #[derive(Clone, Debug)]
 pub struct GeoNear<Place = Near> {
-    near: Place,
+    pub(super) near: Place,
     /// The field whose index is asked; `None`: the only one.
-    key: Option<String>,
-    query: Filter,
-    distance: Option<Vec<String>>,
-    location: Option<Vec<String>>,
-    multiplier: f64,
+    pub(super) key: Option<String>,
+    pub(super) query: Filter,
+    pub(super) distance: Option<Vec<String>>,
+    pub(super) location: Option<Vec<String>>,
+    pub(super) multiplier: f64,
     /// What of the search is to be left in the documents.
-    metadata: Metadata,
+    pub(super) metadata: Metadata,
 }
 
 impl Stage for GeoNearStage {
@@ -109,11 +107,6 @@ impl GeoNearStage {
 }
 
 impl Given {
-    fn parse(value: Value<'_>, parser: &mut StageParser) -> Result<Given, QueryError> {
-        let (expression, reads_document) = parser.expressions.told(value)?;
-        Ok(Given { expression, reads_document })
-    }
-
     /// Its value; fails with a code and message of `not_constant` if it reads documents.
     fn value(
         &self,
@@ -181,109 +174,4 @@ impl GeoNear {
             kinds.into_iter().filter(|(kind, _)| self.metadata.contains(*kind)).collect();
         if wanted.is_empty() { document } else { metadata::append(document.view(), &wanted) }
     }
-}
-
-pub(super) fn parse(
-    argument: Value<'_>,
-    parser: &mut StageParser,
-) -> Result<Vec<Arc<dyn Stage>>, QueryError> {
-    let Value::Document(options) = argument else {
-        return Err(failure(10065, "$geoNear must be an object"));
-    };
-    let text = |name: &str, code: Code| match options.get(name) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => {
-            let message = format!("$geoNear requires that the '{name}' option is a String");
-            Err(QueryError::new(code, message))
-        }
-    };
-    refuse_unknown(options)?;
-    let Some(near) = options.get("near") else {
-        return Err(failure(5_860_400, "$geoNear requires a 'near' argument"));
-    };
-    let near = Given::parse(near, parser)?;
-    let distance = text("distanceField", Code::Location(16606))?;
-    let mut limit =
-        |name: &str| options.get(name).map(|value| Given::parse(value, parser)).transpose();
-    let (most, least) = (limit("maxDistance")?, limit("minDistance")?);
-    let multiplier = parse_multiplier(options)?;
-    let query = parse_query(options)?;
-    let location = text("includeLocs", Code::Location(16607))?;
-    let key = text("key", Code::TypeMismatch)?;
-    if key == Some("") {
-        let message = "$geoNear parameter 'key' cannot be the empty string";
-        return Err(QueryError::new(Code::BadValue, message));
-    }
-    let rest = GeoNear {
-        near: (),
-        key: key.map(str::to_owned),
-        query,
-        distance: distance.map(parse_path).transpose()?,
-        location: location.map(parse_path).transpose()?,
-        multiplier,
-        metadata: Metadata::default(),
-    };
-    let spherical = options.get("spherical").is_some_and(|value| value.is_truthy());
-    one(GeoNearStage { near, least, most, spherical, rest })
-}
-
-fn refuse_unknown(options: Document<'_>) -> Result<(), QueryError> {
-    let known = [
-        "near",
-        "key",
-        "query",
-        "distanceField",
-        "includeLocs",
-        "distanceMultiplier",
-        "spherical",
-        "minDistance",
-        "maxDistance",
-        "uniqueDocs",
-    ];
-    let Some((name, _)) = options.iter().find(|(name, _)| !known.contains(name)) else {
-        return Ok(());
-    };
-    Err(match name {
-        "limit" | "num" => {
-            let code = if name == "limit" { 50_858 } else { 50_857 };
-            let message = format!(
-                "$geoNear no longer supports the '{name}' parameter. Use a $limit stage instead."
-            );
-            failure(code, message)
-        }
-        "start" => failure(50_856, "$geoNear no longer supports the 'start' argument."),
-        "collation" => {
-            let message = "$geoNear does not accept the 'collation' parameter. Instead, specify a \
-                           collation for the entire aggregation command.";
-            failure(40_227, message)
-        }
-        _ => QueryError::new(Code::BadValue, format!("Unknown argument to $geoNear: {name}")),
-    })
-}
-
-fn parse_multiplier(options: Document<'_>) -> Result<f64, QueryError> {
-    let multiplier = match options.get("distanceMultiplier") {
-        None => 1.0,
-        Some(value) => Number::of(value).map(Number::double).ok_or_else(|| {
-            QueryError::new(Code::TypeMismatch, "distanceMultiplier must be a number")
-        })?,
-    };
-    if multiplier < 0.0 || multiplier.is_nan() {
-        return Err(QueryError::new(Code::BadValue, "distanceMultiplier must be nonnegative"));
-    }
-    Ok(multiplier)
-}
-
-fn parse_query(options: Document<'_>) -> Result<Filter, QueryError> {
-    let query = match options.get("query") {
-        None => Filter::all(),
-        Some(Value::Document(query)) => Filter::parse_with_functions(query)?,
-        Some(_) => return Err(QueryError::new(Code::TypeMismatch, "query must be an object")),
-    };
-    if query.near().is_some() {
-        let message = "$near cannot be used inside the 'query' of $geoNear";
-        return Err(QueryError::new(Code::BadValue, message));
-    }
-    Ok(query)
 }

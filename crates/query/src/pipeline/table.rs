@@ -5,8 +5,8 @@
 
 use super::parse::{Row, Support};
 use super::{
-    bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group,
-    limit, lookup, matching, merge_parse, out, project, redact, replace_root, sample,
+    bucket, bucket_auto, count, densify, documents, facet, fill, geo_near_parse, graph_lookup,
+    group, limit, lookup, matching, merge_parse, out, project, redact, replace_root, sample,
     set_window_fields, skip, sort, sort_by_count, union_with, unwind,
 };
 use crate::feature::{Feature, SupportLevel};
@@ -48,7 +48,7 @@ static STAGES: &[Row] = &[
     row("$documents", P(documents::parse)),
     row("$facet", P(facet::parse)),
     row("$fill", P(fill::parse)),
-    row("$geoNear", P(geo_near::parse)),
+    row("$geoNear", P(geo_near_parse::parse)),
     row("$graphLookup", P(graph_lookup::parse)),
     row("$group", P(group::parse)),
     row("$indexStats", R),

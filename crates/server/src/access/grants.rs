@@ -195,7 +195,7 @@ mod tests {
             ),
             ("userAdminAnyDatabase", "admin", Action::Find, on("admin", "a", main), false),
             ("backup", "admin", Action::Find, on("admin", "system.users", main), true),
-            // As in MongoDB, of `restore`: that it is done by commands alone is for these to refuse.
+            // As in MongoDB, of `restore`: that commands alone do it is for these to refuse.
             ("root", "admin", Action::Insert, on("admin", "system.users", main), true),
             ("root", "admin", Action::Erase, on("shop", "a", Branch::All), true),
         ] {

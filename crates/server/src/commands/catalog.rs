@@ -82,8 +82,8 @@ pub fn views_of(
     Ok(Some(described.collect()))
 }
 
-/// The collections of users, roles, views and the set's configuration, which tools read as they do others: where there are
-/// any, and for clients that may read them.
+/// The collections of users, roles, views and the set's configuration, which tools read as they do
+/// others: where there are any, and for clients that may read them.
 fn listed_system(
     request: &Request<'_>,
     names_only: bool,

@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(together.buckets, one_by_one.buckets);
     }
 
-    fn distinct(packs: &Vec<u32>) -> usize {
-        let mut packs = packs.clone();
+    fn distinct(packs: &[u32]) -> usize {
+        let mut packs = packs.to_vec();
         packs.dedup();
         packs.len()
     }

@@ -169,7 +169,7 @@ impl Slots {
         let mut state = self.state();
         while state.open != first.id {
             if let Some(why) = &state.broken {
-                // Whoever is told of this one may be told of no other: it says why.
+                // A caller that is told of this one may be told of no other: it says why.
                 let what = format!("a slot before it may not be there: {why}");
                 return Err(StoreError::io(LOG, io::Error::other(what)));
             }

@@ -97,7 +97,7 @@ fn a_put_of_what_is_damaged_heals_it_for_good() {
 
 /// Its pack still has the damaged copy, which is none that the collection took.
 #[test]
-fn what_was_put_again_is_not_counted_as_dead() {
+fn a_chunk_that_was_put_again_is_not_counted_as_dead() {
     let (disk, mut random) = (SimDisk::new(1), Random::new(1));
     let chunks: Vec<Chunk> = (0..3u8).map(|byte| blob(&[byte; 300])).collect();
     let hashes: Vec<_> = chunks.iter().map(Chunk::hash).collect();

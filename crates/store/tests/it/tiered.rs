@@ -235,7 +235,7 @@ fn a_takeover_fences_the_previous_directory() {
 
     let error = swap(&store, late[0].hash()).expect_err("it is deposed").to_string();
     assert!(error.contains("another directory took the lead"), "{error}");
-    // Whoever writes next is told why, not of an earlier failure alone.
+    // The next writer is told why, not of an earlier failure alone.
     let error = store.put_many(&random_chunks(&mut random, 3)).expect_err("it is deposed");
     assert!(matches!(error, StoreError::Poisoned { .. }), "{error}");
     assert!(error.to_string().contains("another directory took the lead"), "{error}");

@@ -23,14 +23,14 @@ struct Run {
     /// Which of them are the same in all documents: types, names and ends. They count from the
     /// run's beginning, as all places in it do.
     literals: Vec<Range<usize>>,
-    places: Vec<(usize, Place)>,
+    places: Vec<(usize, RunPlace)>,
     /// The value behind them, which has any length; `None` behind a document's last run.
     value: Option<Slot>,
 }
 
 /// What is at a place of a run.
 #[derive(Debug)]
-enum Place {
+enum RunPlace {
     /// A document's length, and its beginning.
     Open,
     /// A document's end is right before.
@@ -61,7 +61,7 @@ impl Shape {
             let element_type = *bytes.get(position)?;
             if element_type == 0 {
                 shape.literal(&mut run, &[0]);
-                run.places.push((shape.template.len() - run.bytes.start, Place::Close));
+                run.places.push((shape.template.len() - run.bytes.start, RunPlace::Close));
                 position += 1;
                 depth -= 1;
                 continue;
@@ -93,7 +93,7 @@ impl Shape {
     }
 
     fn open(&mut self, run: &mut Run) {
-        run.places.push((self.template.len() - run.bytes.start, Place::Open));
+        run.places.push((self.template.len() - run.bytes.start, RunPlace::Open));
         self.template.extend_from_slice(&[0; LENGTH_BYTES]);
     }
 
@@ -113,7 +113,7 @@ impl Shape {
         self.slots.push(slot);
         let here = self.template.len();
         if let Some(bytes) = value.fixed_bytes() {
-            run.places.push((here - run.bytes.start, Place::Value(slot)));
+            run.places.push((here - run.bytes.start, RunPlace::Value(slot)));
             self.template.resize(here + bytes, 0);
         } else {
             let ended = std::mem::replace(run, Run::from(here));
@@ -176,7 +176,7 @@ impl Shape {
                 return None;
             }
             for (at, place) in &run.places {
-                if let Place::Value(slot) = place {
+                if let RunPlace::Value(slot) = place {
                     slot.take(&bytes[*at..], columns);
                 }
             }
@@ -209,9 +209,9 @@ impl Shape {
             for (at, place) in &run.places {
                 let at = start + at;
                 match place {
-                    Place::Open => open.push(at),
-                    Place::Close => put_length(&mut out[open.pop()?..at], 0)?,
-                    Place::Value(_) => {}
+                    RunPlace::Open => open.push(at),
+                    RunPlace::Close => put_length(&mut out[open.pop()?..at], 0)?,
+                    RunPlace::Value(_) => {}
                 }
             }
             if let Some(slot) = run.value {
@@ -231,7 +231,7 @@ impl Shape {
     pub(super) fn put_fixed(&self, columns: &[Read<'_>], starts: &[usize], out: &mut [u8]) {
         for (number, run) in self.runs.iter().enumerate() {
             for (at, place) in &run.places {
-                if let Place::Value(slot) = place {
+                if let RunPlace::Value(slot) = place {
                     let starts = starts.iter().skip(number).step_by(self.runs.len());
                     slot.put_all(columns, starts.map(|start| start + at), out);
                 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::failure::Failure;
 
-/// A server that takes longer still ends: only nobody waits for it.
+/// A server that takes longer still ends: only no caller waits for it.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -68,8 +68,8 @@ fn pid_behind(_: &Path) -> Option<Pid> {
     None
 }
 
-/// Whether a process runs this program: another may have got its number, and one that has ended runs
-/// none.
+/// Whether a process runs this program: another may have got its number, and one that has ended
+/// runs none.
 fn is_own(pid: Pid) -> bool {
     let program = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let found = program(&pid.as_raw_nonzero().to_string());
