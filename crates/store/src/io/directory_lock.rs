@@ -6,7 +6,8 @@
 //! *Forks*: a lock of the system is of the open file, which a child that is forked shares. It would
 //! outlast the process that took it for as long as a child lives, though the child can't use what
 //! it protects: it has none of its parent's threads. So a child closes what it inherited
-//! ([`close_inherited_locks`]), and the process that took a lock unlocks it and doesn't only close it.
+//! ([`close_inherited_locks`]), and the process that took a lock unlocks it and doesn't only close
+//! it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
