@@ -213,7 +213,8 @@ mod tests {
         }
         let (mut together, left) = Keys::of(packs);
         let are_several = |packs: &&Vec<u32>| packs.iter().any(|pack| *pack != packs[0]);
-        let expected: usize = beginnings.values().filter(are_several).map(|packs| distinct(packs)).sum();
+        let expected: usize =
+            beginnings.values().filter(are_several).map(|packs| distinct(packs)).sum();
         assert_eq!(left.len(), expected);
         assert!(expected > 100, "{expected} beginnings are in several packs");
         for (pack, beginning) in left {
