@@ -1,7 +1,8 @@
 //! Runs a script on several documents together.
 //!
 //! A script runs in another process, and to wake that takes longer than most scripts do. So what
-//! asks scripts about one document after the other has [several of them](Ahead) asked together:
+//! asks scripts about one document after the other has [several of them](BatchReader) asked
+//! together:
 //!
 //! 1. Each is asked as far as its first call, which is noted ([`BatchedCalls`]). All that were
 //!    noted are made by one message, and each document is asked again, and answered so far. That
