@@ -105,7 +105,11 @@ pub(super) async fn run(
     let mut end = loop {
         match begin(shared, identity, &database, to.as_deref())? {
             Begun::Running(end) => break end,
-            Begun::Behind(mut end) => _ = end.wait_for(Option::is_some).await,
+            Begun::Behind(mut end) => {
+                // One that ended without a word is there for good.
+                let ended = end.wait_for(Option::is_some).await;
+                ended.map_err(|_| Error::internal("the move has ended without a word"))?;
+            }
         }
     };
     let ended = end.wait_for(Option::is_some).await;
