@@ -32,6 +32,7 @@ pub(crate) mod notes;
 pub(crate) mod pick;
 pub(crate) mod rebase;
 mod renames;
+mod reused_names;
 pub(crate) mod replay;
 pub(crate) mod resolve;
 pub(crate) mod waiting;

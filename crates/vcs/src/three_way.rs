@@ -37,6 +37,13 @@ impl<T> ThreeWay<T> {
     }
 }
 
+impl<T> ThreeWay<Option<T>> {
+    /// A reference to each value that is there.
+    pub fn as_ref(&self) -> ThreeWay<Option<&T>> {
+        ThreeWay::new(self.base.as_ref(), self.ours.as_ref(), self.theirs.as_ref())
+    }
+}
+
 impl<T: PartialEq> ThreeWay<T> {
     /// The value that is agreed on, compared as a whole; `None` if both sides changed it
     /// differently.

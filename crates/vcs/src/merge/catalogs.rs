@@ -2,7 +2,8 @@
 //!
 //! 1. Several best common ancestors (a criss-cross) are merged into one base first, and what they
 //!    are compared with is made in the same way, as git does.
-//! 2. What both sides renamed, or one renamed and the other dropped, is found ([`renames`]).
+//! 2. What both sides renamed, or one renamed and the other dropped, is found ([`renames`]), and
+//!    names that have another collection than before ([`reused_names`]).
 //! 3. For each collection that differs between the base and the other side, `merge_collection`.
 //! 4. What refuses the merge (too many indexes, a document that gets too large) is told all at
 //!    once, and nothing was changed.
@@ -23,6 +24,7 @@ use crate::diff::{ChangedCollection, changed_collections};
 use crate::history::base;
 use crate::merge::collection::{CollectionMerge, Decide, MergeFault, MergedCollection};
 use crate::merge::renames::{self, Work, Works};
+use crate::merge::reused_names;
 use crate::repository::Repository;
 use crate::three_way::{Side, ThreeWay};
 use crate::{history, state};
@@ -157,34 +159,12 @@ impl CatalogMerge<'_> {
         catalogs: ThreeWay<&Tree>,
         prefer: Side,
     ) -> Result<MergedCatalog, Error> {
-        let ThreeWay { base, ours, theirs } = catalogs;
+        let ours = catalogs.ours;
         let mut edits: Vec<Result<(Bytes, Edit), TreeError>> = Vec::new();
         let mut chunks = Vec::new();
         let (mut conflicts, mut schema) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
-        let changed = changed_collections(store, base, theirs)?;
-        // What is carried over a merge that waits is told by its names: it was done one by one.
-        let renamed = match self.by_rules {
-            true => renames::find(store, catalogs, &changed)?,
-            false => Vec::new(),
-        };
-        let mut works = Works::new();
-        for ChangedCollection { name, from, to, .. } in changed {
-            let ours = state::catalog_entry(store, ours, &name)?;
-            works.insert(name, Work::Merge(Box::new(ThreeWay::new(from, ours, to))));
-        }
-        for renamed in renamed {
-            let chosen = match renamed.conflict() {
-                Some(conflict) => {
-                    let decide = Decide { rules: self.rules, decisions: self.decisions, prefer };
-                    decide.about(conflict, &mut schema)
-                }
-                // It has a name on which both agree.
-                None => Side::Ours,
-            };
-            renamed.apply(chosen, &mut works);
-        }
-        for (name, work) in works {
+        for (name, work) in self.works(store, catalogs, prefer, &mut schema)? {
             self.database.interrupt().check()?;
             let merged = match work {
                 Work::Merge(sides) => self.merge_collection(store, &name, &sides, prefer),
@@ -214,6 +194,39 @@ impl CatalogMerge<'_> {
         store.put_many(&chunks)?;
         let catalog = ours.apply(&store, &mut edits.into_iter())?;
         Ok(MergedCatalog { catalog, conflicts, schema })
+    }
+
+    /// What becomes of the collections that theirs changed, and of those that were renamed.
+    fn works(
+        &self,
+        store: &Arc<dyn ChunkStore>,
+        catalogs: ThreeWay<&Tree>,
+        prefer: Side,
+        schema: &mut Vec<StoredConflict>,
+    ) -> Result<Works, Error> {
+        let changed = changed_collections(store, catalogs.base, catalogs.theirs)?;
+        let (mut reused, mut renamed) = (Vec::new(), Vec::new());
+        // What is carried over a merge that waits is told by its names: it was done one by one.
+        if self.by_rules {
+            reused = reused_names::find(store, catalogs, &changed)?;
+            renamed = renames::find(store, catalogs, &changed, &reused)?;
+        }
+        let mut works = Works::new();
+        for ChangedCollection { name, from, to, .. } in changed {
+            let ours = state::catalog_entry(store, catalogs.ours, &name)?;
+            works.insert(name, Work::Merge(Box::new(ThreeWay::new(from, ours, to))));
+        }
+        let decide = Decide { rules: self.rules, decisions: self.decisions, prefer };
+        for reused in reused {
+            let chosen = reused.conflict().map(|conflict| decide.about(conflict, schema));
+            reused.apply(chosen, &mut works);
+        }
+        for renamed in renamed {
+            // Without a conflict it has a name on which both agree.
+            let chosen = renamed.conflict().map(|conflict| decide.about(conflict, schema));
+            renamed.apply(chosen.unwrap_or(Side::Ours), &mut works);
+        }
+        Ok(works)
     }
 
     fn merge_collection(

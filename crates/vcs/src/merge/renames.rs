@@ -12,6 +12,7 @@
 //!    the documents are merged.
 //! 3. A collection that only one side misses is none of these: the other has it as it was, or
 //!    changed it, and that is decided as for one that was dropped.
+//! 4. Nor is one whose name has another collection on a side: see [`crate::merge::reused_names`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::ConflictKind;
 use crate::conflict::StoredConflict;
 use crate::diff::{ChangedCollection, changed_collections};
 use crate::merge::collection::description;
+use crate::merge::reused_names::ReusedNames;
 use crate::state::catalog_entry;
 use crate::three_way::{Side, ThreeWay};
 
@@ -49,13 +51,13 @@ pub(super) struct Renamed {
 
 /// The name that a side gave it, what it is there, and what had the name before.
 #[derive(Clone)]
-struct NewName {
-    name: String,
+pub(super) struct NewName {
+    pub name: String,
     entry: CatalogEntry,
     before: Option<CatalogEntry>,
 }
 
-/// Finds them, where `changed` is what theirs changed.
+/// Finds them, where `changed` is what theirs changed, outside of `reused` names.
 ///
 /// # Errors
 /// If a chunk is damaged or missing.
@@ -63,9 +65,11 @@ pub(super) fn find(
     store: &Arc<dyn ChunkStore>,
     catalogs: ThreeWay<&Tree>,
     changed: &[ChangedCollection],
+    reused: &[ReusedNames],
 ) -> Result<Vec<Renamed>, Error> {
+    let is_reused = |name: &str| reused.iter().any(|names| names.contains(name));
     let mut gone = Vec::new();
-    for left in changed.iter().filter(|changed| changed.to.is_none()) {
+    for left in changed.iter().filter(|left| left.to.is_none() && !is_reused(&left.name)) {
         let is_gone = catalog_entry(store, catalogs.ours, &left.name)?.is_none();
         gone.extend(left.from.as_ref().filter(|_| is_gone).map(|entry| (&left.name, entry)));
     }
@@ -76,7 +80,9 @@ pub(super) fn find(
     let changes = |name: &NewName, side: &[ChangedCollection]| {
         side.iter().any(|changed| changed.name == name.name)
     };
-    let (mut our_names, mut their_names) = (BTreeSet::new(), BTreeSet::new());
+    let mut our_names: BTreeSet<String> =
+        reused.iter().flat_map(ReusedNames::names).map(str::to_owned).collect();
+    let mut their_names = our_names.clone();
     let mut found = Vec::new();
     for (name, entry) in gone {
         let format = catalogs.base.format;
@@ -99,7 +105,7 @@ pub(super) fn find(
 }
 
 /// The name that a side gave a collection which it has no more, if it isn't among those `taken`.
-fn new_name(
+pub(super) fn new_name(
     store: &Arc<dyn ChunkStore>,
     format: TreeFormat,
     entry: &CatalogEntry,
@@ -124,7 +130,7 @@ fn new_name(
 }
 
 /// How many documents of `from` stand unchanged in `to`; `None` unless it is more than half.
-fn kept_count(
+pub(super) fn kept_count(
     store: &Arc<dyn ChunkStore>,
     format: TreeFormat,
     from: &CatalogEntry,
@@ -195,11 +201,16 @@ impl Renamed {
 impl NewName {
     /// What is told of it.
     fn description(&self) -> DocumentBuf {
-        let mut builder = DocumentBuilder::new();
-        builder.append("renamedTo", frond_doc::Value::String(&self.name));
-        for (name, value) in description(&self.entry).iter() {
-            builder.append(name, value);
-        }
-        builder.build()
+        renamed_description(&self.name, &self.entry)
     }
+}
+
+/// What is told of a collection that a side renamed.
+pub(super) fn renamed_description(to: &str, entry: &CatalogEntry) -> DocumentBuf {
+    let mut builder = DocumentBuilder::new();
+    builder.append("renamedTo", frond_doc::Value::String(to));
+    for (name, value) in description(entry).iter() {
+        builder.append(name, value);
+    }
+    builder.build()
 }

@@ -154,6 +154,103 @@ fn a_collection_with_other_documents_is_another() {
     assert_eq!(all(&main, "b"), [thing(9, 9)], "what was there before");
 }
 
+fn swap(database: &Repository, one: &str, two: &str) {
+    for (from, to) in [(one, "meanwhile"), (two, one), ("meanwhile", two)] {
+        database.rename_collection(from, to, false).expect("it is there");
+    }
+}
+
+/// A group of things `a`, a larger one `b`, and a branch that has swapped their names.
+fn swapped_on_the_side() -> (Frond, Repository, Repository) {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "a", &(0..4).map(|id| thing(id, 0)).collect::<Vec<_>>());
+    insert(&main, "b", &(100..120).map(|id| thing(id, 0)).collect::<Vec<_>>());
+    main.commit("first", "").expect("something changed");
+    main.create_branch("side", None).expect("a good name");
+    let side = shop(&frond, "side");
+    swap(&side, "a", "b");
+    put(&side, "b", &thing(0, 5)).expect("a good document");
+    side.commit("swapped, and one changed", "").expect("something changed");
+    (frond, main, side)
+}
+
+/// What both sides have under some name is there after any merge.
+#[test]
+fn a_collection_that_changed_names_with_a_dropped_one_stays() {
+    for chosen in [MergeSide::Ours, MergeSide::Theirs] {
+        let (_frond, main, _side) = swapped_on_the_side();
+        put(&main, "a", &thing(1, 7)).expect("a good document");
+        assert!(main.drop_collection("b").expect("it is there"));
+        main.commit("dropped", "").expect("something changed");
+        let merged: Vec<DocumentBuf> =
+            [5, 7, 0, 0].into_iter().zip(0..).map(|(a, id)| thing(id, a)).collect();
+        let check = || match chosen {
+            MergeSide::Ours => {
+                assert_eq!(names(&main), ["a"]);
+                assert_eq!(all(&main, "a"), merged);
+            }
+            MergeSide::Theirs => {
+                assert_eq!(names(&main), ["a", "b"]);
+                assert_eq!((all(&main, "a").len(), all(&main, "b")), (20, merged.clone()));
+            }
+        };
+        let rules = MergeRules { on_conflict: Some(chosen), ..MergeRules::default() };
+        let request =
+            MergeRequest { merge_in: "side".to_owned(), rules, ..MergeRequest::default() };
+        let outcome = main.merge(&request).expect("it is decided");
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+        check();
+        main.undo(None, None).expect("the merge was the last");
+
+        assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
+        let conflicts = main.conflicts(None).expect("they can be listed");
+        let [conflict] = &conflicts[..] else { panic!("{conflicts:?}") };
+        assert_eq!((&conflict.collection[..], conflict.kind), ("b", ConflictKind::Collection));
+        assert_eq!(
+            (told(conflict.ours.as_ref()), told(conflict.theirs.as_ref())),
+            (None, Some("a"))
+        );
+        assert!(conflict.base.is_some() && conflict.ours.is_none());
+        let resolution = match chosen {
+            MergeSide::Ours => Resolution::Ours,
+            MergeSide::Theirs => Resolution::Theirs,
+        };
+        main.resolve_conflict(&conflict.id, &resolution).expect("decided");
+        main.merge_continue(None, None).expect("nothing is left");
+        check();
+    }
+}
+
+/// A change goes with its collection, under the name that the other side gave it.
+#[test]
+fn changes_go_with_collections_that_changed_names() {
+    let (_frond, main, _side) = swapped_on_the_side();
+    put(&main, "a", &thing(1, 7)).expect("a good document");
+    put(&main, "b", &thing(100, 7)).expect("a good document");
+    main.commit("changed", "").expect("something changed");
+    let outcome = merge(&main, "side").expect("nothing is in conflict");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(all(&main, "b")[..2], [thing(0, 5), thing(1, 7)]);
+    assert_eq!((all(&main, "b").len(), all(&main, "a").len()), (4, 20));
+    assert_eq!(all(&main, "a")[0], thing(100, 7));
+}
+
+/// What a side made under a name that the other side gave to a collection is merged with that one.
+#[test]
+fn a_new_collection_stays_beside_one_that_got_its_name() {
+    let (_frond, main, _side) = swapped_on_the_side();
+    main.rename_collection("b", "c", false).expect("it is there");
+    insert(&main, "b", &[thing(7, 7)]);
+    main.commit("another b", "").expect("something changed");
+    let rules = MergeRules { on_conflict: Some(MergeSide::Theirs), ..MergeRules::default() };
+    let request = MergeRequest { merge_in: "side".to_owned(), rules, ..MergeRequest::default() };
+    main.merge(&request).expect("it is decided");
+    assert_eq!(names(&main), ["a", "b"]);
+    let both = [(0, 5), (1, 0), (2, 0), (3, 0), (7, 7)].map(|(id, a)| thing(id, a));
+    assert_eq!((all(&main, "a").len(), all(&main, "b")), (20, both.to_vec()));
+}
+
 /// Renames, drops and changes at random, in a branch and in its whole copy.
 fn change_at_random(random: &mut Random, branch: &Repository, whole: &mut Whole) {
     for _ in 0..1 + random.below(3) {
@@ -162,7 +259,15 @@ fn change_at_random(random: &mut Random, branch: &Repository, whole: &mut Whole)
             return;
         }
         let name = *random.choose(&names);
-        match random.below(4) {
+        match random.below(5) {
+            3 if 1 < names.len() => {
+                let other = *random.choose(&names);
+                if other != name {
+                    swap(branch, name, other);
+                    let [one, two] = [name, other].map(|name| whole.remove(name).expect("there"));
+                    whole.extend([(name, two), (other, one)]);
+                }
+            }
             0 => {
                 branch.drop_collection(name).expect("it is there");
                 whole.remove(name);

@@ -202,14 +202,170 @@ fn new_name(
     best.1
 }
 
-/// The collections to merge. `None` if a collection was renamed on one side, and otherwise or
-/// dropped on the other, and no side is `decided`.
+/// Whether more than half of the documents stand unchanged.
+fn is_kept(before: &Collection, now: &Collection) -> bool {
+    let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
+    before.len() < kept * 2
+}
+
+/// The names that a side gave to collections of the base which aren't under their own any more.
+fn renamings(base: &Whole, side: &Whole) -> BTreeMap<&'static str, &'static str> {
+    let stays = |name: &&'static str| {
+        let sides = base.get(name).zip(side.get(name));
+        sides.is_some_and(|(before, now)| is_kept(before, now))
+    };
+    let mut taken: BTreeSet<&'static str> = COLLECTIONS.into_iter().filter(stays).collect();
+    let gone = base.keys().copied().filter(|name| !taken.contains(name)).collect::<Vec<_>>();
+    let renamed = gone.into_iter().map(|name| (name, new_name([base, side], name, &mut taken)));
+    renamed.filter_map(|(name, to)| Some((name, to?))).collect()
+}
+
+/// Names that renamings connect with one that both sides changed, and that a side gave to another
+/// collection.
+fn reused(sides: [&Whole; 3]) -> Vec<BTreeSet<&'static str>> {
+    let [base, ours, theirs] = sides;
+    let found = [renamings(base, ours), renamings(base, theirs)];
+    let mut groups: Vec<BTreeSet<&'static str>> = Vec::new();
+    for name in COLLECTIONS {
+        let [before, our, their] = sides.map(|side| side.get(name));
+        let is_changed_by_both = before != our && before != their && our != their;
+        let is_reused = [ours, theirs].iter().zip(&found).any(|(side, renamings)| {
+            let is_other = before.zip(side.get(name)).is_some_and(|(a, b)| !is_kept(a, b));
+            is_other && renamings.iter().any(|(from, to)| *from == name || *to == name)
+        });
+        if !is_changed_by_both || !is_reused || groups.iter().any(|group| group.contains(name)) {
+            continue;
+        }
+        let mut group = BTreeSet::from([name]);
+        for _ in COLLECTIONS {
+            for (from, to) in found.iter().flatten() {
+                if group.contains(from) || group.contains(to) {
+                    group.extend([*from, *to]);
+                }
+            }
+        }
+        groups.push(group);
+    }
+    groups
+}
+
+/// A collection's name and content.
+type Named = (&'static str, Collection);
+
+/// The collections that have names of a group on any side: those of the base, and those that were
+/// made.
+fn origins(sides: [&Whole; 3], group: &BTreeSet<&'static str>) -> Vec<[Option<Named>; 3]> {
+    let base = sides[BASE];
+    let mut origins = Vec::new();
+    for name in group {
+        let (mut renamed, mut made) = ([None, None, None], [None, None, None]);
+        renamed[BASE] = base.get(name).map(|before| (*name, before.clone()));
+        for side in [OURS, THEIRS] {
+            let renamings = renamings(base, sides[side]);
+            let at = |name: &'static str| Some((name, sides[side].get(name)?.clone()));
+            match renamings.get(name) {
+                Some(to) => renamed[side] = at(to),
+                None if renamings.values().any(|to| to == name) => {}
+                None if base.contains_key(name) => renamed[side] = at(name),
+                None => {}
+            }
+            let is_free = !base.contains_key(name) || renamings.contains_key(name);
+            if is_free && !renamings.values().any(|to| to == name) {
+                made[side] = at(name);
+            }
+        }
+        origins.extend([renamed, made]);
+    }
+    origins
+}
+
+/// The name on which the sides agree; none if the collection is dropped.
+fn agreed_name(origin: &[Option<Named>; 3]) -> Result<Option<&'static str>, ()> {
+    let names = [0, 1, 2].map(|side| origin[side].as_ref().map(|(name, _)| *name));
+    match merge_items(names[0].as_ref(), names[1].as_ref(), names[2].as_ref())? {
+        Some(name) => Ok(Some(name)),
+        None => {
+            let [base, ours, theirs] = origin;
+            let left = ours.as_ref().or(theirs.as_ref());
+            Ok(left.filter(|left| base.as_ref() != Some(*left)).map(|(name, _)| *name))
+        }
+    }
+}
+
+/// Has the collections of a group merged by what they were. `None` if they have to be decided about
+/// as a whole, and aren't.
+fn merge_group(
+    sides: [&Whole; 3],
+    group: &BTreeSet<&'static str>,
+    decided: Option<Preferred>,
+    works: &mut Works,
+) -> Option<()> {
+    let origins = origins(sides, group);
+    let names: Vec<_> = origins.iter().map(agreed_name).collect();
+    let given: Vec<_> = names.iter().filter_map(|name| name.ok().flatten()).collect();
+    let is_clear = names.iter().all(Result::is_ok)
+        && given.iter().collect::<BTreeSet<_>>().len() == given.len();
+    let nothing = [None, None, None];
+    works.extend(group.iter().map(|name| (*name, nothing.clone())));
+    let content = |named: &Option<Named>| named.as_ref().map(|(_, content)| content.clone());
+    if is_clear {
+        for (origin, name) in origins.iter().zip(names) {
+            if let Ok(Some(name)) = name {
+                works.insert(name, origin.each_ref().map(content));
+            }
+        }
+        return Some(());
+    }
+    let chosen = decided?;
+    if chosen == BASE {
+        for name in group {
+            works.insert(
+                name,
+                nothing.each_ref().map(|_: &Option<Collection>| sides[BASE].get(name).cloned()),
+            );
+        }
+        return Some(());
+    }
+    let other = OURS + THEIRS - chosen;
+    for origin in &origins {
+        let Some((name, here)) = &origin[chosen] else { continue };
+        let work = match &origin[other] {
+            Some(_) => origin.each_ref().map(content),
+            None => [0, 1, 2].map(|_| Some(here.clone())),
+        };
+        works.insert(name, work);
+    }
+    for origin in origins.iter().filter(|origin| origin[BASE].is_none() && origin[chosen].is_none())
+    {
+        let Some((name, there)) = &origin[other] else { continue };
+        let here = works[name][chosen].clone();
+        let mut work = nothing.clone();
+        if here.is_none() {
+            work = [0, 1, 2].map(|_| Some(there.clone()));
+        } else {
+            (work[chosen], work[other]) = (here, Some(there.clone()));
+        }
+        works.insert(name, work);
+    }
+    Some(())
+}
+
+/// The collections to merge. `None` if the sides don't agree on a collection's name, or one renamed
+/// it and the other dropped it, and no side is `decided`.
 fn works(sides: [&Whole; 3], decided: Option<Preferred>) -> Option<Works> {
     let [base, ours, theirs] = sides;
     let get = |name: &str| sides.map(|side| side.get(name).cloned());
     let mut works: Works = COLLECTIONS.into_iter().map(|name| (name, get(name))).collect();
-    let mut taken = [BTreeSet::new(), BTreeSet::new()];
-    let gone = |name: &&str| !ours.contains_key(name) && !theirs.contains_key(name);
+    let groups = reused(sides);
+    for group in &groups {
+        merge_group(sides, group, decided, &mut works)?;
+    }
+    let taken: BTreeSet<&'static str> = groups.into_iter().flatten().collect();
+    let mut taken = [taken.clone(), taken];
+    let is_reused = taken[0].clone();
+    let gone = |name: &&str| {
+        !ours.contains_key(name) && !theirs.contains_key(name) && !is_reused.contains(name)
+    };
     for name in COLLECTIONS.into_iter().filter(|name| base.contains_key(name)).filter(gone) {
         let our = new_name([base, ours], name, &mut taken[0]);
         let their = new_name([base, theirs], name, &mut taken[1]);
