@@ -470,6 +470,11 @@ impl Engine {
         self.is_in_set() || self.shared.kept.is_on()
     }
 
+    /// Whether its transactions come from elsewhere: it is in a set, and another member leads.
+    pub fn follows(&self) -> bool {
+        self.shared.queue().leads_from.is_none()
+    }
+
     /// Whether what is written goes to other members of a set.
     pub fn is_in_set(&self) -> bool {
         self.shared.is_in_set()

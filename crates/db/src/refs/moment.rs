@@ -14,14 +14,20 @@
 //! | `Timestamp(1764583203, 7)` | when the write with that `operationTime` was acknowledged |
 //! | `commit by TIME` | none: the last commit by then, as in a revision |
 //!
+//! A member of a set that follows waits for an `operationTime` that it hasn't come to, as it does
+//! for `afterClusterTime`: another member may have acknowledged it.
+//!
 //! While the clock is behind what it said before, seconds name nothing: writes go on in the order
 //! that it had reached.
 //!
 //! A date behind a tag or a commit, or before steps (`~2`), is a commit's, as in a revision: there
 //! is no working state to be read.
 
+use std::time::Duration;
+
 use frond_engine::{RebuildError, Sequence, Snapshot};
 use frond_query::Code;
+use frond_store::io::{pause, steady_now};
 use jiff::Timestamp as Date;
 
 use crate::commit_id;
@@ -39,6 +45,9 @@ use crate::system::DEFAULT_BRANCH;
 const MILLIS_PER_SECOND: i64 = 1_000;
 /// Clocks of a set's members differ by less.
 const SKEW_SECONDS_MAX: i64 = 1;
+/// How long a member that follows waits for an `operationTime`.
+const APPLIED_WAIT_MAX: Duration = Duration::from_secs(30);
+const APPLIED_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A version's name that names a moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +70,7 @@ impl<'a> MomentName<'a> {
 ///
 /// # Errors
 /// `BadValue` if the moment is none, or is yet to come; `SnapshotTooOld` if it isn't kept any more;
-/// what `interrupt` says.
+/// `OperationFailed` if this member of a set doesn't come to it; what `interrupt` says.
 pub(crate) fn find(
     frond: &Frond,
     reader: &Reader<'_>,
@@ -132,7 +141,7 @@ fn snapshot_of(
     interrupt: &Interrupt,
 ) -> Result<Snapshot, Error> {
     let engine = frond.engine();
-    let sequence = match written(frond, time)? {
+    let sequence = match written(frond, time, interrupt)? {
         Some(sequence) => sequence,
         None => return Ok(engine.snapshot()),
     };
@@ -163,18 +172,38 @@ fn snapshot_of(
     })
 }
 
+/// Whether a Sequence is visible here. A member that follows waits for it, unless no clock has come
+/// to it.
+fn has_come(frond: &Frond, sequence: Sequence, interrupt: &Interrupt) -> Result<bool, Error> {
+    let (engine, begun) = (frond.engine(), steady_now());
+    let now_seconds = frond.time_millis().div_euclid(MILLIS_PER_SECOND);
+    let ahead = i64::from((sequence.0 >> 32) as u32) - now_seconds;
+    while engine.visible() < sequence {
+        if !engine.follows() || SKEW_SECONDS_MAX < ahead {
+            return Ok(sequence <= engine.visible());
+        }
+        if APPLIED_WAIT_MAX < begun.elapsed() {
+            let message = "this member of the set has not come to that operationTime yet";
+            return Err(Error::unavailable(message));
+        }
+        interrupt.check()?;
+        pause(APPLIED_CHECK_INTERVAL);
+    }
+    Ok(true)
+}
+
 /// The Sequence of a written moment; `None`: now.
-fn written(frond: &Frond, time: &str) -> Result<Option<Sequence>, Error> {
+fn written(frond: &Frond, time: &str, interrupt: &Interrupt) -> Result<Option<Sequence>, Error> {
     let refuse = |why: &str| {
         let message = format!("@{{{time}}} names no moment that can be read: {why}");
         Err(Error::invalid(Code::BadValue, message))
     };
     if let Some((seconds, increment)) = timestamp(time) {
         let sequence = Sequence((u64::from(seconds) << 32) | u64::from(increment));
-        if frond.engine().visible() < sequence {
-            return refuse("nothing has had that operationTime yet");
-        }
-        return Ok(Some(sequence));
+        return match has_come(frond, sequence, interrupt)? {
+            true => Ok(Some(sequence)),
+            false => refuse("nothing has had that operationTime yet"),
+        };
     }
     if time.trim().eq_ignore_ascii_case("now") {
         return Ok(None);
@@ -254,3 +283,6 @@ fn gone(
     }
     Ok(Error::invalid(Code::SnapshotTooOld, message))
 }
+
+#[cfg(test)]
+mod tests;
