@@ -5,9 +5,10 @@
 
 Goal: what docs/store.md says of requests, where the data are several times the disk cache and the memory.
 Method: documents of 1 KB that don't compress are inserted and recorded as a version; then come reads of single
-documents at random, a read of all, some idle seconds, and two restarts: after one, documents are read at
-random, and the same ones again; after the other, all. What is asked of the bucket is counted in the store's
-access log (its packs lie in a file system, so its times are no bucket's), and its bytes on the way.
+documents at random, a read of all, some idle seconds, and two restarts, each with what the cache has: after
+one, documents are read at random, and the same ones again; after the other, all. What is asked of the bucket is
+counted in the store's access log (its packs lie in a file system, so its times are no bucket's), and its bytes
+on the way.
 conformance/s3.py builds the store.
 """
 
@@ -40,6 +41,7 @@ def main():
     parser.add_argument("--megabytes", type=int, default=400)
     parser.add_argument("--cache", default="64MB", help="of the server's disk")
     parser.add_argument("--memory", default="200MB")
+    parser.add_argument("--disk-max", type=int, help="fail if the server ever takes more megabytes of its disk")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="frond-bucket-") as directory:
         store = Store(options.server, Path(directory))
@@ -146,6 +148,8 @@ def measure(options, directory, store):
 
     def tell(what, begun, reads=0):
         counts, came, went = store.asked()
+        if options.disk_max and options.disk_max * 1e6 < server.on_disk():
+            raise SystemExit(f"{what}: {server.on_disk() / 1e6:.0f} MB on the disk")
         each = f" ({counts.get('Get', 0) / reads:.3f} GET and {came / reads / 1e3:.1f} KB a read)" if reads else ""
         print(f"{what}: {time.monotonic() - begun:.1f} s, {counts or 'no request'}{each}, {came / 1e6:.1f} MB came, "
               f"{went / 1e6:.1f} went; disk {server.on_disk() / 1e6:.0f} MB, bucket {store.stored() / 1e6:.0f} MB, "
@@ -177,7 +181,7 @@ def measure(options, directory, store):
         if read == "all":
             read_all(things, count, tell)
             break
-        read_at_random(things, numbers, tell, ", nothing cached")
+        read_at_random(things, numbers, tell, " after a restart")
         read_at_random(things, numbers, tell, ", the same ones again")
     server.process.kill()
 

@@ -76,11 +76,21 @@ def build_server():
     return str(built)
 
 
-class Store:
-    """A running server with one bucket, in a directory."""
+def free_ports(count):
+    listeners = [socket.socket() for _ in range(count)]
+    for listener in listeners:
+        listener.bind(("127.0.0.1", 0))
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
 
-    def __init__(self, program, directory):
-        self.program = program
+
+class Store:
+    """A running server with one bucket, in a directory, which these keys open."""
+
+    def __init__(self, program, directory, keys=CREDENTIALS):
+        self.program, self.keys = program, keys
         self.directory = directory / "objects"
         (self.directory / "bucket").mkdir(parents=True)
         self.log = open(directory / "store.log", "wb")
@@ -96,8 +106,8 @@ class Store:
         self.log.close()
 
     def start(self):
-        environment = {**os.environ, "ROOT_ACCESS_KEY": CREDENTIALS["AWS_ACCESS_KEY_ID"],
-                       "ROOT_SECRET_KEY": CREDENTIALS["AWS_SECRET_ACCESS_KEY"]}
+        environment = {**os.environ, "ROOT_ACCESS_KEY": self.keys["AWS_ACCESS_KEY_ID"],
+                       "ROOT_SECRET_KEY": self.keys["AWS_SECRET_ACCESS_KEY"]}
         arguments = [self.program, "--port", f"127.0.0.1:{self.port}", "posix", str(self.directory)]
         self.process = subprocess.Popen(arguments, env=environment, stdout=self.log, stderr=self.log)
         end = time.monotonic() + START_SECONDS_MAX
@@ -122,10 +132,11 @@ class Frond:
         self.environment = {**os.environ, **CREDENTIALS, "AWS_ENDPOINT_URL": endpoint,
                             "FROND_AUTHOR": "Ada"}
 
-    def start(self, *arguments):
+    def start(self, *arguments, output=subprocess.PIPE):
+        """Starts a process; what runs for long needs a file for what it tells."""
         return subprocess.Popen([self.program, *arguments], cwd=self.directory,
                                 env=self.environment, text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                stdout=output, stderr=subprocess.STDOUT)
 
     def try_run(self, *arguments, text=None):
         done = subprocess.run([self.program, *arguments], cwd=self.directory, text=True, input=text,

@@ -141,7 +141,7 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "cargo", &[&["test", "--doc"], &all[..]].concat())?;
     let swaps = ["conformance/compare_and_swap.py", "--frond", CHECKED, "--seconds", "10"];
     let set = ["conformance/replica_set.py", "--frond", CHECKED, "--busy", "--lost-disks"];
-    let set = [&set[..], &["--change-streams"]].concat();
+    let set = [&set[..], &["--change-streams", "--backups"]].concat();
     let history =
         ["conformance/history.py", "--frond", CHECKED, "--seconds", "15", "--seed", &SEED];
     let history = [&history[..], &["--self-test"]].concat();

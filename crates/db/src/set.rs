@@ -92,6 +92,39 @@ impl Frond {
         Ok(frond)
     }
 
+    /// Opens a data directory that reads what another one leads, whose log, if it lies in the
+    /// bucket, is `slots`: it follows, and never leads. What lies there is applied by
+    /// [`Frond::read_on`].
+    ///
+    /// # Errors
+    /// As [`Frond::open_bare`].
+    #[doc(hidden)]
+    pub fn open_reader(
+        machine: &Machine,
+        options: FrondOptions,
+        versions: impl Versions + 'static,
+        slots: &Arc<Slots>,
+    ) -> Result<Frond, Error> {
+        let order = Arc::new(SlotOrder::new(Arc::clone(slots)));
+        slots.begin_to_read();
+        Frond::open_in_set(machine, options, versions, order)
+    }
+
+    /// Applies what lies in `slots` and wasn't read yet. Returns what it changed besides documents.
+    ///
+    /// # Errors
+    /// As [`Frond::apply_entry`]; `Unavailable` if the bucket doesn't answer.
+    pub fn read_on(&self, slots: &Slots) -> Result<EntryChanges, Error> {
+        let mut changes = EntryChanges::default();
+        slots.read_on(&mut |entry| {
+            let entry = self.apply_entry(&entry)?;
+            changes.access |= entry.access;
+            changes.settings |= entry.settings;
+            Ok::<(), Error>(())
+        })?;
+        Ok(changes)
+    }
+
     /// Says what names the set, for good: the tokens of change streams are the same on all of its
     /// members.
     pub fn name_set(&self, id: u64) {

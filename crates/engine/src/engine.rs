@@ -127,6 +127,19 @@ impl Engine {
         let changes = ChangeRetention { begins, ..options.changes };
         let options = EngineOptions { changes, ..options };
         let store = Engine::open_store(machine, options)?;
+        Engine::open_over_in_set(machine, store, options, order)
+    }
+
+    /// As [`Engine::open_in_set`]; the chunks lie in `store`. The log is kept as `options` say.
+    ///
+    /// # Errors
+    /// As [`Engine::open_over`].
+    pub fn open_over_in_set(
+        machine: &Machine,
+        store: Arc<dyn ChunkStore>,
+        options: EngineOptions,
+        order: Arc<dyn Order>,
+    ) -> Result<Engine, EngineError> {
         let _opening = Headroom::Opening.enter();
         let mut shared = recovery::open(machine, store, options)?;
         let beside_max = order.slots().map(SlotOrder::groups_max);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frond_db::frond::open_machine;
+pub use frond_db::set::EntryChanges;
 use frond_db::{Error, Frond, FrondOptions};
 use frond_store::io::{Disk, Machine, pause, steady_now};
 pub use frond_store::tiered::LogPlace;
 use frond_store::tiered::{TieredDisk, TieredOptions, log_place_in, place_of};
-use frond_vcs::FsckReport;
+use frond_vcs::{ChunkSource, FsckReport, RepairReport, SalvageReport};
 
 use crate::remote_url::RemoteUrl;
 use crate::s3_bucket::S3Bucket;
@@ -17,6 +18,9 @@ use crate::s3_bucket::S3Bucket;
 /// New packs of so many bytes stay on the disk before they are put into the bucket: an object of
 /// about as much, put from memory.
 const LOCAL_BYTES_MAX: u64 = 64 << 20;
+
+/// A reader that lags less behind than this reads on when the leader has flushed.
+const KEEP_SLOTS: Duration = Duration::from_secs(120);
 
 /// Bytes on the disk for what a command reads.
 const COMMAND_CACHE_BYTES: u64 = 64 << 20;
@@ -75,12 +79,10 @@ pub fn open_known(directory: &Path, options: FrondOptions) -> Result<Frond, Erro
 /// # Errors
 /// As [`frond_vcs::fsck`]; as [`open`].
 pub fn fsck(directory: &Path, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, Error> {
-    let Some(store) = known_store(directory)? else {
-        return frond_vcs::fsck(directory, progress);
-    };
-    let machine = open_machine(directory)?;
-    let (bucket, place) = bucket_of(&store.url)?;
-    fsck_on(&machine, tiered_disk(&machine, bucket, place, &store)?, progress)
+    match KnownStore::of(directory)? {
+        Some(known) => fsck_on(&known.machine, known.tiered()?, progress),
+        None => frond_vcs::fsck(directory, progress),
+    }
 }
 
 /// Checks what lies on `tiered`, which is `machine`'s disk with its bucket.
@@ -92,8 +94,169 @@ pub fn fsck_on(
     tiered: TieredDisk,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FsckReport, Error> {
-    let machine = Machine { disk: Arc::new(tiered) as Arc<dyn Disk>, ..machine.clone() };
-    frond_vcs::fsck_on(&machine, progress)
+    frond_vcs::fsck_on(&with_bucket(machine, tiered).0, progress)
+}
+
+/// As [`frond_vcs::repair`], of a directory whose packs live in a bucket, too: all of it is
+/// fetched, twice. What was brought lies on the disk until the next server sends it.
+///
+/// # Errors
+/// As [`frond_vcs::repair`]; as [`open`].
+pub fn repair(
+    directory: &Path,
+    sources: &[ChunkSource],
+    progress: &mut dyn FnMut(u64),
+) -> Result<RepairReport, Error> {
+    match KnownStore::of(directory)? {
+        Some(known) => repair_on(&known.machine, &|| known.tiered(), sources, progress),
+        None => frond_vcs::repair(directory, sources, progress),
+    }
+}
+
+/// Repairs what lies on the disk that `tiered` opens, which is `machine`'s with its bucket.
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_on(
+    machine: &Machine,
+    tiered: &dyn Fn() -> Result<TieredDisk, Error>,
+    sources: &[ChunkSource],
+    progress: &mut dyn FnMut(u64),
+) -> Result<RepairReport, Error> {
+    let mut report = {
+        let (machine, tiered) = with_bucket(machine, tiered()?);
+        frond_vcs::mend_on(&machine, tiered.slots(), sources, progress)?
+    };
+    // An engine that is closed hangs up on its bucket.
+    report.left = fsck_on(machine, tiered()?, progress)?;
+    Ok(report)
+}
+
+/// As [`frond_vcs::salvage`], of a directory whose packs live in a bucket, too.
+///
+/// # Errors
+/// As [`frond_vcs::salvage`]; as [`open`].
+pub fn salvage(
+    from: &Path,
+    to: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SalvageReport, Error> {
+    match KnownStore::of(from)? {
+        Some(known) => salvage_on(&known.machine, known.tiered()?, to, progress),
+        None => frond_vcs::salvage(from, to, progress),
+    }
+}
+
+/// Salvages what lies on `tiered`, which is `machine`'s disk with its bucket.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_on(
+    machine: &Machine,
+    tiered: TieredDisk,
+    to: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SalvageReport, Error> {
+    let (machine, tiered) = with_bucket(machine, tiered);
+    frond_vcs::salvage_from(&machine, tiered.slots(), to, progress)
+}
+
+/// A machine whose disk is `tiered`.
+fn with_bucket(machine: &Machine, tiered: TieredDisk) -> (Machine, Arc<TieredDisk>) {
+    let tiered = Arc::new(tiered);
+    let disk = Arc::clone(&tiered) as Arc<dyn Disk>;
+    (Machine { disk, ..machine.clone() }, tiered)
+}
+
+/// A directory that says which store its packs live in.
+struct KnownStore {
+    machine: Machine,
+    store: StoreOptions,
+}
+
+impl KnownStore {
+    /// `None`: they live on its disk.
+    fn of(directory: &Path) -> Result<Option<KnownStore>, Error> {
+        let Some(store) = known_store(directory)? else { return Ok(None) };
+        Ok(Some(KnownStore { machine: open_machine(directory)?, store }))
+    }
+
+    /// Its disk with its bucket.
+    fn tiered(&self) -> Result<TieredDisk, Error> {
+        let (bucket, place) = bucket_of(&self.store.url)?;
+        tiered_disk(&self.machine, bucket, place, &self.store)
+    }
+}
+
+/// A directory that reads what another one leads.
+pub struct Reading {
+    frond: Frond,
+    tiered: Arc<TieredDisk>,
+}
+
+impl Reading {
+    /// Opens `directory`, which is empty or was a reader's before, with what lies in the bucket.
+    ///
+    /// # Errors
+    /// As [`open`]; `Unavailable` if there is nothing to read yet, or the directory has data of its
+    /// own.
+    pub fn open(
+        directory: &Path,
+        store: &StoreOptions,
+        options: FrondOptions,
+    ) -> Result<Reading, Error> {
+        let machine = open_machine(directory)?;
+        let (bucket, place) = bucket_of(&store.url)?;
+        let tiered = TieredDisk::open_reader(&machine, bucket, tiered_options(place, store))?;
+        Reading::open_on(&machine, tiered, options)
+    }
+
+    /// Opens what lies on `tiered`, which is `machine`'s disk with its bucket.
+    ///
+    /// # Errors
+    /// As [`Reading::open`].
+    pub fn open_on(
+        machine: &Machine,
+        tiered: TieredDisk,
+        mut options: FrondOptions,
+    ) -> Result<Reading, Error> {
+        // What a collection would move here goes with the next opening.
+        options.engine.reclaim_bytes_a_second = None;
+        options.engine.scrub_bytes_a_second = None;
+        let (machine, tiered) = with_bucket(machine, tiered);
+        let slots = tiered.slots().expect("a reader has them");
+        let frond = frond_vcs::open_reader(&machine, options, slots)?;
+        let reading = Reading { frond, tiered };
+        reading.read_on()?;
+        Ok(reading)
+    }
+
+    /// The databases, which take no writes.
+    pub fn frond(&self) -> &Frond {
+        &self.frond
+    }
+
+    /// Whether the log lies in the bucket, so that it can be read on.
+    pub fn follows(&self) -> bool {
+        self.tiered.is_log_begun()
+    }
+
+    /// Shows what was acknowledged since, as far as it lies in the bucket; costs a request.
+    ///
+    /// # Errors
+    /// `Unavailable` if the bucket doesn't answer; another error if the directory is to be opened
+    /// again.
+    pub fn read_on(&self) -> Result<EntryChanges, Error> {
+        self.frond.read_on(self.tiered.slots().expect("a reader has them"))
+    }
+
+    /// Whether it is to be opened again: what it shows isn't read on, or goes; costs a request.
+    ///
+    /// # Errors
+    /// `Unavailable` if the bucket doesn't answer.
+    pub fn is_outdated(&self) -> Result<bool, Error> {
+        Ok(self.tiered.is_outdated()?)
+    }
 }
 
 /// The store that a directory says its packs live in.
@@ -122,15 +285,19 @@ fn tiered_disk(
     place: String,
     store: &StoreOptions,
 ) -> Result<TieredDisk, Error> {
-    let options = TieredOptions {
+    Ok(TieredDisk::open(machine, bucket, tiered_options(place, store))?)
+}
+
+fn tiered_options(place: String, store: &StoreOptions) -> TieredOptions {
+    TieredOptions {
         place,
         cache_bytes: store.cache_bytes,
         local_bytes_max: LOCAL_BYTES_MAX,
         take_over: store.take_over,
         log: store.log,
         linger: store.linger,
-    };
-    Ok(TieredDisk::open(machine, bucket, options)?)
+        keep_slots: KEEP_SLOTS,
+    }
 }
 
 /// Opens what lies on `tiered`, which is `machine`'s disk with its bucket.
@@ -142,8 +309,7 @@ pub fn open_on(
     tiered: TieredDisk,
     options: FrondOptions,
 ) -> Result<Frond, Error> {
-    let tiered = Arc::new(tiered);
-    let machine = Machine { disk: Arc::clone(&tiered) as Arc<dyn Disk>, ..machine.clone() };
+    let (machine, tiered) = with_bucket(machine, tiered);
     let Some(slots) = tiered.slots() else { return frond_vcs::open_on(&machine, options) };
     let frond = frond_vcs::open_with_slots(&machine, options, slots)?;
     begin_log(&frond, &tiered)?;

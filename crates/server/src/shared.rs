@@ -91,6 +91,8 @@ pub struct Shared {
     pub member: Member,
     /// How it is a member of a set, if the set has several.
     pub replica: Option<Arc<Replica>>,
+    /// Whether it shows what another server writes, and takes no writes.
+    pub reads_only: bool,
     /// Counts changes of the topology: there is one when a fault closes the databases for writing,
     /// and one whenever another member of the set leads.
     pub topology: watch::Sender<i64>,
@@ -201,6 +203,7 @@ impl Shared {
             sessions: Sessions::default(),
             member,
             replica: None,
+            reads_only: false,
             topology: watch::Sender::new(0),
             log,
             audit_log: AuditLog::default(),
@@ -232,7 +235,8 @@ impl Shared {
 
     /// Whether it takes writes: the primary of its set.
     pub fn is_primary(&self) -> bool {
-        self.frond.fault().is_none()
+        !self.reads_only
+            && self.frond.fault().is_none()
             && self.replica.as_ref().is_none_or(|replica| replica.is_primary())
     }
 

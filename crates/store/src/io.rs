@@ -118,6 +118,16 @@ pub trait Tier: Send + Sync {
     /// [`StoreError`]: what was there before is there, and the disk has what isn't.
     fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError>;
 
+    /// Removes at once what left the tier and is kept for readers that hold it: they find it
+    /// elsewhere, if it is needed still. So does what the tier keeps of it on the disk.
+    ///
+    /// # Errors
+    /// [`StoreError`]: some of it may still be there.
+    fn purge(&self) -> Result<(), StoreError>;
+
+    /// Files that went there and were lost there, as far as the opening has seen.
+    fn lost(&self) -> Vec<String>;
+
     /// Whether another directory has the place now: nothing may be written here any more.
     fn is_deposed(&self) -> bool;
 

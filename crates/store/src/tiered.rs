@@ -8,14 +8,16 @@
 //!    list it; its index is written to a file of its own and synced; only then its file goes. So
 //!    each pack of the manifest lies in the directory or is listed by HEAD, whatever is cut where.
 //! 3. *Down, then gone.* What a collection drops leaves the manifest first, then HEAD, and its
-//!    object goes [`DOOMED_MICROS`] later: readers that hold it read on.
+//!    object goes [`DOOMED_MICROS`] later: readers that hold it read on. Where bytes must be gone
+//!    ([`purge`]), it goes at once.
 //! 4. *Fencing.* An opening takes the lead ([`lead`]): it swaps HEAD to a higher epoch. The
 //!    previous leader finds its next swap refused, and stops writing. What it acknowledged since
 //!    its last one stays in its directory alone.
 //! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
-//!    any more: the next opening removes them.
+//!    any more: they count as dropped from the next opening on.
 //! 6. *The log* lies on the disk, or as [`slots`] in the bucket; a server that takes over goes on
 //!    from HEAD's manifest there, or from all that was acknowledged.
+//! 7. *Readers* ([`reader`]) are directories that lead nothing, beside the one that does.
 //!
 //! Reads go by extents through a bounded file ([`extents`]); a pack's index is always in the
 //! directory, so a search costs no request.
@@ -25,7 +27,9 @@ mod extents;
 mod file;
 pub(crate) mod format;
 mod lead;
+mod purge;
 mod read_ahead;
+mod reader;
 mod single_flight;
 mod slots;
 mod uploads;
@@ -49,7 +53,7 @@ use crate::location::PackNumber;
 /// The file that says which bucket a directory's packs lie in.
 pub(crate) const DEPOT_NAME: &str = "DEPOT";
 const DEPOT_NEW_NAME: &str = "DEPOT.new";
-/// The file of extents that were read.
+/// The file of extents that were read; the names of what lies beside it begin so.
 const EXTENTS_NAME: &str = "EXTENTS";
 /// What the files end with that have the indexes of packs that lie in the bucket.
 const INDEX_SUFFIX: &str = ".index";
@@ -73,6 +77,8 @@ pub struct TieredOptions {
     /// In the bucket, what is to be acknowledged waits so long for more of it, while some is on its
     /// way.
     pub linger: Duration,
+    /// There, slots that HEAD needs no more stay so long at least, for readers that come to them.
+    pub keep_slots: Duration,
 }
 
 /// Where what is acknowledged lies.
@@ -85,11 +91,19 @@ pub enum LogPlace {
     Bucket,
 }
 
+/// What a directory does with its bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    Leads,
+    Reads,
+}
+
 /// See the module.
 ///
 /// *Thread safety*: every method may be called from any number of threads at once. `line` is held
 /// across requests that put; `packs` and `files` never are, and are taken in this order.
 pub struct TieredDisk {
+    role: Role,
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     chance: Arc<dyn Chance>,
@@ -104,6 +118,8 @@ pub struct TieredDisk {
     files: Mutex<BTreeMap<PackNumber, Weak<TieredFile>>>,
     /// Bytes written to packs since they were last put there.
     written: Arc<AtomicU64>,
+    /// Packs that the bucket had lost when this was opened.
+    lost: Vec<PackNumber>,
     is_locked: AtomicBool,
 }
 
@@ -116,7 +132,7 @@ struct Line {
     /// Packs that were put, and that HEAD doesn't list yet.
     put: BTreeMap<PackNumber, PackObject>,
     /// Objects that HEAD doesn't list any more, and since when.
-    doomed: Vec<(i64, PackObject)>,
+    doomed: Vec<(i64, String)>,
 }
 
 impl TieredDisk {
@@ -132,28 +148,53 @@ impl TieredDisk {
         bucket: Arc<dyn Bucket>,
         options: TieredOptions,
     ) -> Result<TieredDisk, StoreError> {
+        TieredDisk::open_as(Role::Leads, machine, bucket, options)
+    }
+
+    /// Opens a directory that reads what another one leads, and changes nothing there.
+    ///
+    /// # Errors
+    /// As [`TieredDisk::open`]; [`StoreError::Io`] if there is nothing to read yet, or the
+    /// directory has data of its own.
+    pub fn open_reader(
+        machine: &Machine,
+        bucket: Arc<dyn Bucket>,
+        options: TieredOptions,
+    ) -> Result<TieredDisk, StoreError> {
+        TieredDisk::open_as(Role::Reads, machine, bucket, options)
+    }
+
+    fn open_as(
+        role: Role,
+        machine: &Machine,
+        bucket: Arc<dyn Bucket>,
+        options: TieredOptions,
+    ) -> Result<TieredDisk, StoreError> {
         machine.disk.lock().map_err(StoreError::of_lock)?;
         let bucket = Arc::new(MeteredBucket::new(bucket));
-        let taken = lead::take(machine, &*bucket, &options);
-        let taken = taken.inspect_err(|_| machine.disk.unlock())?;
-        let extents = Extents::open(&*machine.disk, options.cache_bytes)
-            .inspect_err(|_| machine.disk.unlock());
-        let packs = taken.head.packs.clone();
-        let slots = match options.log {
-            LogPlace::Local => None,
-            LogPlace::Bucket => {
-                let (bucket, head) = (Arc::clone(&bucket), &taken.head);
-                Some(Arc::new(Slots::new(bucket, head.epoch, head.slot, options.linger)))
-            }
+        let taken = match role {
+            Role::Leads => lead::take(machine, &*bucket, &options),
+            Role::Reads => reader::begin(machine, &*bucket, &options),
         };
+        let taken = taken.inspect_err(|_| machine.disk.unlock())?;
+        let packs = taken.head.packs.clone();
+        let extents = Extents::open(&machine.disk, options.cache_bytes, &packs)
+            .inspect_err(|_| machine.disk.unlock());
+        let slots = (role == Role::Reads || options.log == LogPlace::Bucket).then(|| {
+            let (bucket, head) = (Arc::clone(&bucket), &taken.head);
+            Arc::new(Slots::new(bucket, head.epoch, head.slot, options.linger))
+        });
+        let now = machine.clock.steady_micros();
+        let doomed = taken.left.into_iter().map(|name| (now, name)).collect();
         let line = Line {
             head: taken.head,
             version: taken.version,
             is_deposed: false,
             put: BTreeMap::new(),
-            doomed: Vec::new(),
+            doomed,
         };
         Ok(TieredDisk {
+            role,
             disk: Arc::clone(&machine.disk),
             clock: Arc::clone(&machine.clock),
             chance: Arc::clone(&machine.chance),
@@ -165,11 +206,12 @@ impl TieredDisk {
             packs: Mutex::new(packs),
             files: Mutex::default(),
             written: Arc::default(),
+            lost: taken.lost,
             is_locked: AtomicBool::new(false),
         })
     }
 
-    /// The log, where it lies in the bucket.
+    /// The log, where it lies in the bucket; a reader's, which may not.
     pub fn slots(&self) -> Option<&Arc<Slots>> {
         self.slots.as_ref()
     }
@@ -231,6 +273,7 @@ impl TieredDisk {
 
 impl Drop for TieredDisk {
     fn drop(&mut self) {
+        self.extents.close();
         self.disk.unlock();
     }
 }
@@ -273,7 +316,7 @@ pub(crate) fn check_tier_is_known(disk: &dyn Disk) -> Result<(), StoreError> {
 fn is_own(name: &str) -> bool {
     name == DEPOT_NAME
         || name == DEPOT_NEW_NAME
-        || name == EXTENTS_NAME
+        || name.starts_with(EXTENTS_NAME)
         || name.ends_with(INDEX_SUFFIX)
 }
 
@@ -351,14 +394,28 @@ impl Tier for TieredDisk {
     fn due(&self) -> Due {
         let (written, most) = (self.written.load(Ordering::Relaxed), self.options.local_bytes_max);
         match written {
-            _ if written < most => Due::No,
+            _ if written < most || self.role == Role::Reads => Due::No,
             _ if written < most.saturating_mul(2) => Due::Soon,
             _ => Due::Now,
         }
     }
 
     fn take(&self, files: &[(String, u64)], manifest: &[u8]) -> Result<(), StoreError> {
-        self.put_all(files, manifest)
+        match self.role {
+            Role::Leads => self.put_all(files, manifest),
+            Role::Reads => Ok(()),
+        }
+    }
+
+    fn purge(&self) -> Result<(), StoreError> {
+        match self.role {
+            Role::Leads => self.remove_all_dropped(),
+            Role::Reads => Ok(()),
+        }
+    }
+
+    fn lost(&self) -> Vec<String> {
+        self.lost.iter().map(PackNumber::to_string).collect()
     }
 
     fn is_deposed(&self) -> bool {

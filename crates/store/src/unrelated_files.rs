@@ -25,7 +25,7 @@ fn is_foreign(name: &str) -> bool {
         || name.starts_with("MANIFEST")
         || name.starts_with("COPIES")
         || name.starts_with("DEPOT")
-        || name == "EXTENTS"
+        || name.starts_with("EXTENTS")
         || name.ends_with(".index")
         || name.ends_with(".pack")
         || name.starts_with("log-")

@@ -13,7 +13,8 @@
 //!    Where no version held it, what can be undone is searched ([`super::erase_past`]), and
 //!    forgotten if it did.
 //! 4. What held the erased is garbage now. [`Frond::reclaim`] with `purge` removes it from the
-//!    disk: every pack that holds anything dead is written again, and the log begins anew.
+//!    disk: every pack that holds anything dead is written again, and the log begins anew. Where
+//!    packs lie in a bucket, it goes from there at once, too.
 //!
 //! *What stays*: clones, backups and remotes have their own copies: the same has to be erased
 //! there, and a push to them needs force. Cursors that are open read what they read until they
@@ -93,7 +94,6 @@ impl Repository {
     /// their fields.
     pub fn erase(&self, request: &EraseRequest) -> Result<Erased, Error> {
         check(request)?;
-        self.check_erasable(request)?;
         let name = self.repository_name();
         let scope = Scope::branch(name, "");
         let erased =
@@ -153,16 +153,6 @@ impl Repository {
     /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
     pub fn erased_commits(&self) -> Result<Vec<Replaced>, Error> {
         replaced(&self.reader(), self.repository_name())
-    }
-
-    /// Refuses where what is erased would stay in a store beyond the disk.
-    fn check_erasable(&self, request: &EraseRequest) -> Result<(), Error> {
-        if request.dry_run || !self.frond().engine().store().maintenance().is_tiered() {
-            return Ok(());
-        }
-        let message = "nothing is erased: the packs lie in a store (--store), and what is removed \
-                       there stays readable for a while";
-        Err(Error::invalid(Code::IllegalOperation, message))
     }
 
     fn rewrite<'a>(

@@ -81,7 +81,7 @@ pub use history::log::{Log, LogRequest};
 pub use merge::pick::{PickKind, PickRequest};
 pub use merge::rebase::Rebased;
 pub use merge::resolve::ConflictSelection;
-pub use open::{lead, open, open_in_set, open_on, open_with_slots};
+pub use open::{lead, open, open_in_set, open_on, open_reader, open_with_slots};
 pub use policy::BranchPolicy;
 pub use policy::automatic::{PolicyRun, run_policies};
 pub use policy::commit_policy::CommitPolicy;
@@ -89,11 +89,12 @@ pub use reclaim::{Reclaimed, forget, reclaim, reclaim_until};
 pub use refs::naming::{naming_branch, naming_branch_of};
 pub use refs::reflog::RefChangeInfo;
 pub use refs::tag::TagInfo;
-pub use repair::{ChunkSource, RepairReport, repair};
+pub use repair::{ChunkSource, RepairReport, mend_on, repair};
 pub use repository::Repository;
 pub use restore::Restored;
 pub use salvage::{
-    LostPart, PartRequest, SalvageReport, SalvagedCollection, restore_part, salvage, survey_backup,
+    LostPart, PartRequest, SalvageReport, SalvagedCollection, restore_part, salvage, salvage_from,
+    survey_backup,
 };
 pub use undo::UndoReport;
 pub use undo::dropped::DroppedDatabase;

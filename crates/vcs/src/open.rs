@@ -70,6 +70,19 @@ pub fn open_with_slots(
     Ok(frond)
 }
 
+/// Opens the data directory that is `machine`'s disk, and reads what another one leads whose log
+/// may lie in `slots`: it takes no writes.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_reader(
+    machine: &Machine,
+    options: FrondOptions,
+    slots: &Arc<Slots>,
+) -> Result<Frond, Error> {
+    Frond::open_reader(machine, options, Layer, slots)
+}
+
 /// Has a member of a set take writes: it leads from now on, and has applied all that was committed
 /// before.
 ///

@@ -1,6 +1,5 @@
 //! Repairs a damaged data directory in place, with chunks that lie elsewhere: in a place of
-//! backups,
-//! in a clone, with a server.
+//! backups, in a clone, with a server.
 //!
 //! 1. Everything is read, as fsck does; what is damaged is set aside.
 //! 2. Chunks that are lost by name, and those that others refer to and that aren't there, are asked
@@ -13,7 +12,8 @@
 //!    something in them is still lost.
 //! 6. What is left is told as fsck tells it: by file, then by branch, collection and `_id`.
 //!
-//! Whatever fails halfway, what was put stays, and nothing that can be read was removed.
+//! Whatever fails halfway, what was put stays, and nothing that can be read was removed. Where
+//! packs lie in a bucket all is the same; what is damaged there stays until HEAD lists it no more.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,9 +21,11 @@ use std::sync::Arc;
 
 use frond_db::inside::refs::shallow;
 use frond_db::inside::{Error, ErrorKind, open_machine};
+use frond_engine::order::{SetEntry, SlotOrder};
 use frond_engine::{Engine, EngineError, EngineOptions, ReclaimOptions};
 use frond_store::io::Machine;
 use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::tiered::Slots;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Damage, Lifetime, StoreError};
 
 use crate::fsck::{FsckReport, fsck_on};
@@ -66,6 +68,22 @@ pub(crate) fn repair_on(
     sources: &[ChunkSource],
     progress: &mut dyn FnMut(u64),
 ) -> Result<RepairReport, Error> {
+    let mut report = mend_on(machine, None, sources, progress)?;
+    report.left = fsck_on(machine, progress)?;
+    Ok(report)
+}
+
+/// As [`repair`], of the data directory on `machine`'s disk, whose log lies in `slots` where there
+/// are any; without the check of what is left.
+///
+/// # Errors
+/// As [`repair`].
+pub fn mend_on(
+    machine: &Machine,
+    slots: Option<&Arc<Slots>>,
+    sources: &[ChunkSource],
+    progress: &mut dyn FnMut(u64),
+) -> Result<RepairReport, Error> {
     let store = LocalStore::open(machine, LocalOptions::default())?;
     let mut report = RepairReport { brought: vec![0; sources.len()], ..RepairReport::default() };
     let found = store.verify(progress)?;
@@ -81,7 +99,7 @@ pub(crate) fn repair_on(
     }
     let mut repair = Repair { store: &store, sources, lost: HashSet::new(), report: &mut report };
     repair.bring_all()?;
-    match Engine::open_over(machine, Arc::clone(&store) as _, EngineOptions::default()) {
+    match open_engine(machine, slots, Arc::clone(&store) as _) {
         Ok(engine) => {
             let settled = repair.settle(&engine);
             let closed = engine.close();
@@ -90,9 +108,23 @@ pub(crate) fn repair_on(
         }
         Err(error) => tolerate(Err(error.into()))?,
     }
-    drop(store);
-    report.left = fsck_on(machine, progress)?;
     Ok(report)
+}
+
+/// The engine over a store, with all that its log has.
+fn open_engine(
+    machine: &Machine,
+    slots: Option<&Arc<Slots>>,
+    store: Arc<dyn ChunkStore>,
+) -> Result<Engine, EngineError> {
+    let options = EngineOptions { scrub_bytes_a_second: None, ..EngineOptions::default() };
+    let Some(slots) = slots else { return Engine::open_over(machine, store, options) };
+    let order = Arc::new(SlotOrder::new(Arc::clone(slots)));
+    let engine = Engine::open_over_in_set(machine, store, options, order)?;
+    slots.replay(&mut |entry| engine.apply(SetEntry::decode(&entry)?))?;
+    engine.lead();
+    engine.remove_left_staging()?;
+    Ok(engine)
 }
 
 /// Lets damage pass, which the check at the end tells.

@@ -18,6 +18,8 @@
 //! A part of a backup is restored in the same way (`part`): then what is left is the backup, of
 //! which what is asked for is brought.
 //!
+//! Where packs lie in a bucket, they are read from there, and so is the log, if it is there.
+//!
 //! What else was there (reflogs, policies, sessions, merges that wait) isn't brought.
 
 mod history;
@@ -28,10 +30,12 @@ mod working;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use frond_db::inside::system::DEFAULT_BRANCH;
 use frond_db::inside::{Error, Frond, FrondOptions, RepositoryRecord, open_machine};
 use frond_store::io::Machine;
+use frond_store::tiered::Slots;
 use frond_store::{ChunkHash, UnreadableRange};
 pub use part::{PartRequest, restore_part};
 use source::Source;
@@ -128,10 +132,23 @@ pub fn salvage(
     to: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<SalvageReport, Error> {
+    salvage_from(&open_machine(from)?, None, to, progress)
+}
+
+/// As [`salvage`], of the data directory on the disk of `from`, whose log lies in `slots` where
+/// there are any.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_from(
+    from: &Machine,
+    slots: Option<&Arc<Slots>>,
+    to: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<SalvageReport, Error> {
     let target = crate::open::open(to, FrondOptions::default())?;
     let left = to.join(LEFT_DIRECTORY);
-    let machines = (&open_machine(from)?, &open_machine(&left)?);
-    let saved = salvage_on(machines, &target, progress);
+    let saved = salvage_on((from, &open_machine(&left)?), slots, &target, progress);
     let closed = target.close();
     // What is left is only needed until then.
     let _ = std::fs::remove_dir_all(&left);
@@ -144,6 +161,7 @@ pub fn salvage(
 /// the second's.
 fn salvage_on(
     (from, left): (&Machine, &Machine),
+    slots: Option<&Arc<Slots>>,
     target: &Frond,
     progress: &mut dyn FnMut(u64),
 ) -> Result<SalvageReport, Error> {
@@ -152,7 +170,7 @@ fn salvage_on(
         return Err(Error::invalid(frond_query::Code::NamespaceExists, message));
     }
     let mut report = SalvageReport::default();
-    let source = Source::open(from, left, &mut report, progress)?;
+    let source = Source::open((from, left), slots, &mut report, progress)?;
     save(&source, target, &mut report)?;
     Ok(report)
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
-use frond_remote::{HttpImage, RemoteUrl};
+use frond_remote::{HttpImage, RemoteUrl, tiered};
 use frond_vcs::{ChunkSource, RepairReport};
 
 use crate::arguments::Answer;
@@ -77,7 +77,7 @@ impl Repair {
         let sources = self.from.iter().map(|place| self.source(place));
         let sources: Vec<ChunkSource> = sources.collect::<Result<_, Failure>>()?;
         let progress = Progress::new();
-        let report = frond_vcs::repair(data, &sources, &mut |chunks| progress.look(chunks));
+        let report = tiered::repair(data, &sources, &mut |chunks| progress.look(chunks));
         progress.end();
         let report = report.map_err(|error| match is_in_use(&error) {
             true => open_failure(data, &error, STOP_IT),

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use frond_doc::{DocumentBuilder, Value};
+use frond_remote::tiered;
 use frond_vcs::{LostPart, SalvageReport, SalvagedCollection};
 
 use crate::arguments::Answer;
@@ -61,7 +62,7 @@ impl Salvage {
         }
         check_usable(&self.to)?;
         let progress = Progress::new();
-        let report = frond_vcs::salvage(&self.data, &self.to, &mut |chunks| progress.look(chunks));
+        let report = tiered::salvage(&self.data, &self.to, &mut |chunks| progress.look(chunks));
         progress.end();
         let report = report.map_err(|error| match is_in_use(&error) {
             true => open_failure(&self.data, &error, STOP_IT),

@@ -53,6 +53,7 @@ Examples:
   frond serve --remote-listen 0.0.0.0:4224 --remote-token-file tokens \\
       --remote-tls-cert cert.pem --remote-tls-key key.pem
   frond serve --store s3://bucket/prefix           packs live in the bucket, the disk keeps the log
+  frond serve --data reader --store s3://bucket/prefix --store-read-only      beside that server
                                                    and 10 GB of what is read
   frond mongod --port 27017 --dbpath data          with mongod's options
 
@@ -345,7 +346,7 @@ impl Serve {
             ..self.server_options(budget, replica)?
         };
         let remote = self.serve_remotes(&frond)?;
-        let sending = self.store.send_now_and_then(&frond);
+        let sending = self.store.work_beside(&frond);
         let server = Server::bind(frond, options).map_err(|error| {
             announced.iter().for_each(Announced::remove);
             Failure::failed(error.to_string())
@@ -458,7 +459,7 @@ impl Serve {
         let store_bytes_max =
             self.remote_disk_max.map(|megabytes| megabytes.saturating_mul(1 << 20));
         let (listen, hosts) = (listen.clone(), self.remote_host.clone());
-        let refuses_pushes = !self.members.is_empty();
+        let refuses_pushes = !self.members.is_empty() || self.store.reads_only();
         let options = ServeOptions { listen, tokens, hosts, store_bytes_max, refuses_pushes, tls };
         let started = RemoteServer::start(frond.clone(), &options);
         started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))

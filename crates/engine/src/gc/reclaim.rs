@@ -105,8 +105,18 @@ impl Shared {
             self.background.workers.await_present();
         }
         self.queue().check_open()?;
+        let is_purge_beyond = options.purge && self.store.maintenance().is_tiered();
+        if is_purge_beyond {
+            // What a directory without this log begins with would keep what it had.
+            self.send_all()?;
+        }
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        self.collect_throttled(options, &mut |bytes| throttle.throttle_while(bytes, keep_going))
+        let collected = self
+            .collect_throttled(options, &mut |bytes| throttle.throttle_while(bytes, keep_going))?;
+        if is_purge_beyond && !collected.stopped {
+            self.store.maintenance().purge_tier()?;
+        }
+        Ok(collected)
     }
 
     /// Folds as much as there is room for, step by step, collecting what each replaces.

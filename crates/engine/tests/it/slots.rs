@@ -71,6 +71,7 @@ impl Node {
             take_over: self.take_over,
             log: LogPlace::Bucket,
             linger: Duration::ZERO,
+            keep_slots: Duration::ZERO,
         };
         let tiered = Arc::new(TieredDisk::open(&machine, bucket, options)?);
         let slots = Arc::clone(tiered.slots().expect("the log lies there"));

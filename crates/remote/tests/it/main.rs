@@ -5,12 +5,16 @@
 //! - [`bucket_storage`]: the same over an object store in memory, racing writers, faults;
 //! - [`cuts`]: transfers that are cut at random moments, and run again;
 //! - [`tiered`]: packs in a bucket, and takeovers;
+//! - [`buckets`]: what is erased, repaired and saved there;
+//! - [`readers`]: servers that read what another one has there;
 //! - [`backups`]: backups while others write, restored and compared.
 
 mod backups;
 mod bucket_storage;
+mod buckets;
 mod cuts;
 mod http;
+mod readers;
 mod tiered;
 
 use frond_db::{FindRequest, Frond, FrondOptions};

@@ -33,6 +33,7 @@ fn open_with(
         take_over,
         log,
         linger: Duration::ZERO,
+        keep_slots: Duration::ZERO,
     };
     let tiered = TieredDisk::open(&machine, Arc::new(bucket.other_client()), options)?;
     let mut options = FrondOptions::default();

@@ -43,6 +43,9 @@ pub struct ServerOptions {
     pub member: MemberOptions,
     /// How it is a member of a set of several.
     pub replica: Option<Arc<Replica>>,
+    /// Whether the databases follow what another server writes: then it says that it is a
+    /// secondary, and takes no writes.
+    pub reads_only: bool,
     /// The largest document that a client may store, as `hello` announces it; never more than
     /// [`DOCUMENT_BYTES_LIMIT`](crate::limits::DOCUMENT_BYTES_LIMIT).
     pub document_bytes_max: usize,
@@ -106,6 +109,7 @@ impl Default for ServerOptions {
             parsed: DocumentBuf::empty(),
             member: MemberOptions::default(),
             replica: None,
+            reads_only: false,
             document_bytes_max: DOCUMENT_BYTES_MAX,
             auth: false,
             router_key: None,

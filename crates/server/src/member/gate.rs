@@ -26,7 +26,7 @@ const READ_VERSIONS: &[&str] = &[
     "frondStatus",
 ];
 
-/// Checks that this member may run a command, if it is one of several.
+/// Checks that this member may run a command, if it is one of several, or takes no writes.
 ///
 /// # Errors
 /// `NotWritablePrimary` (10107) for a write, a linearizable read or part of a transaction, where it
@@ -39,7 +39,9 @@ pub fn check(
     body: Document<'_>,
     common: &Common,
 ) -> Result<(), Error> {
-    let Some(replica) = &server.replica else { return Ok(()) };
+    if server.replica.is_none() && !server.reads_only {
+        return Ok(());
+    }
     if !matches!(command.run, Run::Handler(_)) {
         return Ok(());
     }
@@ -58,7 +60,8 @@ pub fn check(
     }
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || reads_versions || LISTS.contains(&command.name);
-    if reads && let Some(message) = why_not_read(replica.state()) {
+    let state = server.replica.as_ref().map_or(State::Secondary, |replica| replica.state());
+    if reads && let Some(message) = why_not_read(state) {
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }
     if reads && !allows_secondary(body) {

@@ -88,6 +88,15 @@ pub trait Maintenance: Send + Sync {
     /// each attempt's outcome.
     fn send_until_stopped(&self, _told: &mut dyn FnMut(&Result<(), StoreError>)) {}
 
+    /// Sends all packs to the tier, if there is one, and has it remove at once what they replaced:
+    /// after a collection nothing of what that removed is there any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]: the tier doesn't answer; some of it may still be there.
+    fn purge_tier(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Ends `send_until_stopped`; what is on its way is given up.
     fn stop_sending(&self) {}
 

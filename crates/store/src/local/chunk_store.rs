@@ -233,6 +233,11 @@ impl Maintenance for LocalStore {
         self.run_sender(on_attempt);
     }
 
+    fn purge_tier(&self) -> Result<(), StoreError> {
+        self.send_sealed()?;
+        self.disk.tier().map_or(Ok(()), Tier::purge)
+    }
+
     fn stop_sending(&self) {
         self.stop_sender();
     }

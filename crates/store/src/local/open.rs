@@ -33,7 +33,7 @@ use crate::copies::{COPIES_NEW_NAME, Copies};
 use crate::counters::Counters;
 use crate::error::StoreError;
 use crate::gc::session::Sessions;
-use crate::io::{Disk, Machine};
+use crate::io::{Disk, Machine, Tier};
 use crate::local::prefetch::WINDOW_BYTES_MAX;
 use crate::location::PackNumber;
 use crate::manifest::{self, LoadedManifest, MANIFEST_NAME, Manifest};
@@ -108,11 +108,23 @@ pub(super) fn open(machine: &Machine, options: LocalOptions) -> Result<LocalStor
     };
     loaded.findings.into_iter().for_each(|finding| store.note_finding(finding));
     damages.into_iter().for_each(|damage| store.note_file_finding(damage));
+    note_lost(&store);
     let published = store.publish(&mut store.publisher(), roots);
     match published {
         // On a full disk the old manifest will do, so that what is there can be read.
         Err(error) if is_new || store.check_poison().is_err() => Err(error),
         _ => Ok(store),
+    }
+}
+
+/// Notes packs that the disk's tier has lost.
+fn note_lost(store: &LocalStore) {
+    for name in store.disk.tier().map(Tier::lost).unwrap_or_default() {
+        let number = PackNumber::from_file_name(&name);
+        if number.is_some_and(|number| store.index(|index| index.packs().contains_key(&number))) {
+            let what = "it isn't in the store any more";
+            store.note_file_finding(StoreError::damaged(&name, 0, what));
+        }
     }
 }
 

@@ -221,7 +221,7 @@ impl Remote {
             let bytes = read_parts(&*self.bucket, &[part])?.remove(0);
             copy_part(offset, buffer, range.start, &bytes);
             for (number, extent) in (next..).zip(bytes.chunks(EXTENT_BYTES as usize)) {
-                self.extents.put((self.number, number), extent);
+                self.extents.put((self.number, number), &self.pack.own, extent);
             }
             next += count;
         }

@@ -2,13 +2,15 @@
 //! directory at a time.
 //!
 //! 1. The directory says who it is, in a file of its own; HEAD says who leads. A directory that
-//!    leads goes on. One that holds data, while another leads, has lost the line, and is refused.
+//!    leads goes on. One that holds data, while another leads, has lost the line, and is refused;
+//!    so is one that is older than what it sent.
 //!    An empty one may take over if its operator says so.
 //! 2. HEAD is swapped to this directory and an epoch that is higher by one. From then on no other
 //!    swaps it: its condition is broken.
 //! 3. A directory without a manifest gets HEAD's.
-//! 4. Objects of earlier epochs that HEAD doesn't list go: their writers can't list them any more.
-//!    So do slots of the log that it doesn't need.
+//! 4. Objects of earlier epochs that HEAD doesn't list count as dropped: their writers can't list
+//!    them any more, and readers may hold them yet. Slots of the log that it doesn't need go at
+//!    once. Packs that HEAD lists and the bucket has lost are noted.
 //!
 //! *Crash*: before 2, nothing has changed but that the directory has a name. Between 2 and 3 HEAD
 //! says that this directory leads, which goes on with 3.
@@ -22,15 +24,23 @@ use super::errors::{ASKED_MAX, store_error};
 use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
 use super::slots;
 use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, file};
-use crate::bucket::{Bucket, ObjectVersion, create_until_known, swap_until_known};
+use crate::bucket::{Bucket, ObjectPart, ObjectVersion, create_until_known, swap_until_known};
 use crate::error::StoreError;
 use crate::io::{Chance, Disk, Machine};
+use crate::location::PackNumber;
 use crate::manifest::{self, MANIFEST_NAMES, PublishError};
+
+/// The id of a directory that reads, and leads nothing.
+pub(super) const NOBODY: Nonce = [0; 16];
 
 /// A line that is led.
 pub(super) struct Lead {
     pub(super) head: Head,
     pub(super) version: ObjectVersion,
+    /// Packs of `head` that the bucket has lost.
+    pub(super) lost: Vec<PackNumber>,
+    /// Objects of packs that earlier epochs put, and that HEAD doesn't list.
+    pub(super) left: Vec<String>,
 }
 
 /// What keeps a directory from having the line.
@@ -62,6 +72,12 @@ pub(super) fn take(
     }
     let found = load_head(bucket)?;
     let has_manifest = has_manifest(disk)?;
+    if has_manifest && member.as_ref().is_some_and(|member| member.id == NOBODY) {
+        let what = "this directory reads what another one leads (--store-read-only): name another";
+        return Err(refused(what.to_owned()));
+    }
+    // One that was to read, and has read nothing yet, may lead.
+    let member = member.filter(|member| member.id != NOBODY);
     let head = found.as_ref().map(|(head, _)| head);
     check(disk, member.as_ref(), has_manifest, (head, options))?;
     let id = match member {
@@ -72,14 +88,14 @@ pub(super) fn take(
             id
         }
     };
-    let taken = swap(&*machine.chance, bucket, found, id)?;
+    let mut taken = swap(&*machine.chance, bucket, found, id)?;
     if !has_manifest && !taken.head.manifest.is_empty() {
         // The manifest last: what is cut off here begins again.
         file::fetch_indexes(disk, bucket, &taken.head.packs)
             .map_err(|error| StoreError::io("the bucket", error))?;
         begin_with(disk, &taken.head.manifest)?;
     }
-    remove_orphans(bucket, &taken.head);
+    (taken.lost, taken.left) = compare_with_list(bucket, &taken.head);
     Ok(taken)
 }
 
@@ -101,7 +117,7 @@ fn check(
         return Err(refused(what));
     }
     if member.is_some_and(|member| member.id == head.leader) {
-        return Ok(());
+        return check_not_older(disk, head, place);
     }
     let epoch = head.epoch;
     if has_manifest {
@@ -128,6 +144,23 @@ fn check(
         )));
     }
     Ok(())
+}
+
+/// Refuses a directory that was put back to an earlier state, as from a snapshot of its disk: it
+/// lacks what it sent since, and the log there begins behind that. A directory publishes its
+/// manifest before HEAD.
+fn check_not_older(disk: &dyn Disk, head: &Head, place: &str) -> Result<(), StoreError> {
+    let Some(own) = manifest::read(disk)?.filter(|_| !head.manifest.is_empty()) else {
+        return Ok(());
+    };
+    let sent = manifest::parse(&head.manifest, HEAD_NAME)?;
+    if sent.generation <= own.manifest.generation {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "this directory is in an earlier state than {place}, which has what it sent later: let an \
+         empty directory take over (--store-take-over)"
+    )))
 }
 
 /// Swaps HEAD to this directory, in the next epoch.
@@ -158,10 +191,10 @@ pub(super) fn swap(
     };
     let lost = || refused("another directory took the lead just now".to_owned());
     let version = swapped.map_err(store_error)?.ok_or_else(lost)?;
-    Ok(Lead { head, version })
+    Ok(Lead { head, version, lost: Vec::new(), left: Vec::new() })
 }
 
-fn has_manifest(disk: &dyn Disk) -> Result<bool, StoreError> {
+pub(super) fn has_manifest(disk: &dyn Disk) -> Result<bool, StoreError> {
     for name in MANIFEST_NAMES {
         match disk.open(name) {
             Ok(_) => return Ok(true),
@@ -180,24 +213,44 @@ fn has_all_packs(disk: &dyn Disk) -> Result<bool, StoreError> {
 }
 
 /// Gives a directory the manifest that lay in HEAD.
-fn begin_with(disk: &dyn Disk, bytes: &Bytes) -> Result<(), StoreError> {
+pub(super) fn begin_with(disk: &dyn Disk, bytes: &Bytes) -> Result<(), StoreError> {
     let manifest = manifest::parse(bytes, HEAD_NAME)?;
     manifest::publish(disk, &manifest).map(drop).map_err(|error| match error {
         PublishError::Unchanged(error) | PublishError::Unknown(error) => error,
     })
 }
 
-fn remove_orphans(bucket: &dyn Bucket, head: &Head) {
-    let listed: BTreeSet<String> = head.packs.values().map(PackObject::name).collect();
+/// Removes slots that nothing needs. Returns packs that the bucket has lost, as far as can be seen,
+/// and objects that are left of earlier epochs.
+fn compare_with_list(bucket: &dyn Bucket, head: &Head) -> (Vec<PackNumber>, Vec<String>) {
     // What can't be listed or removed now is found by a later opening.
-    for name in bucket.list(PACKS_PREFIX).unwrap_or_default() {
-        if epoch_of(&name).is_some_and(|epoch| epoch < head.epoch) && !listed.contains(&name) {
-            let _ = bucket.remove(&name);
-        }
-    }
+    let there: BTreeSet<String> = match bucket.list(PACKS_PREFIX) {
+        Ok(names) => names.into_iter().collect(),
+        Err(_) => return Default::default(),
+    };
+    let listed: BTreeSet<String> = head.packs.values().map(PackObject::name).collect();
+    let is_left = |name: &&String| epoch_of(name).is_some_and(|epoch| epoch < head.epoch);
+    let left = there.difference(&listed).filter(is_left).cloned().collect();
     if let Some(first) = head.slot {
         slots::remove_left(bucket, first);
     }
+    let absent = head.packs.iter().filter(|(_, pack)| !there.contains(&pack.name()));
+    let absent: Vec<_> = absent.map(|(number, pack)| (*number, *pack)).collect();
+    (lost_among(bucket, &absent), left)
+}
+
+/// Those of packs that can't be read, which a list lacks: it may be old.
+fn lost_among(bucket: &dyn Bucket, packs: &[(PackNumber, PackObject)]) -> Vec<PackNumber> {
+    let first_byte =
+        |(_, pack): &(PackNumber, PackObject)| ObjectPart { name: pack.name(), range: 0..1 };
+    let parts: Vec<ObjectPart> = packs.iter().map(first_byte).collect();
+    let Ok(read) = bucket.read_many(&parts) else { return Vec::new() };
+    packs
+        .iter()
+        .zip(read)
+        .filter(|(_, part)| part.is_none())
+        .map(|((number, _), _)| *number)
+        .collect()
 }
 
 /// HEAD, if there is one. One that is damaged is fetched again first.
@@ -230,7 +283,7 @@ pub(super) fn read_membership(disk: &dyn Disk) -> Result<Option<Membership>, Sto
     Membership::parse(&bytes, DEPOT_NAME).map(Some)
 }
 
-fn write_membership(disk: &dyn Disk, member: &Membership) -> Result<(), StoreError> {
+pub(super) fn write_membership(disk: &dyn Disk, member: &Membership) -> Result<(), StoreError> {
     let write = || {
         let file = match disk.create(DEPOT_NEW_NAME) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {

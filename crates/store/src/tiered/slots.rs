@@ -10,6 +10,7 @@
 //!    first gap and closed there by a *tombstone*, the oldest first. So who led before finds that
 //!    slot taken, which it must make before it may acknowledge that or any later one, and stops; of
 //!    two that take over the one of the higher epoch closes that of the lower, too.
+//!    A reader beside them goes the same way, up to the first gap, and closes nothing.
 //! 4. *Unknown* is neither yes nor no: the same bytes are put until it is known whose the slot is.
 //!    Until then neither it nor what lies behind it is acknowledged.
 //! 5. HEAD names the first slot that is needed besides its manifest ([`Slots::note_root`]). Those
@@ -72,6 +73,8 @@ pub struct Slots {
 struct State {
     /// The first slot that isn't known to be there, or wasn't read yet: all before it are.
     open: SlotId,
+    /// The checksum of the slot before that, where a reader knows it.
+    last_read: Option<u64>,
     /// The slot to be placed next.
     next: SlotId,
     /// The checksum of the one before that.
@@ -82,8 +85,8 @@ struct State {
     held: VecDeque<(SlotId, u64)>,
     /// The first slot that is needed besides what a root leads to.
     roots: VecDeque<(ChunkHash, SlotId)>,
-    /// Slots that aren't needed any more, and couldn't be removed yet.
-    left: Vec<SlotId>,
+    /// Slots that aren't needed any more, since when, and weren't removed yet.
+    left: Vec<(i64, SlotId)>,
 }
 
 /// Entries that have their slots, which may not be there yet.
@@ -107,6 +110,7 @@ impl Slots {
         let begin = SlotId { epoch, number: 0 };
         let state = State {
             open: begin,
+            last_read: None,
             next: begin,
             before: NONE_BEFORE,
             broken: None,
@@ -116,6 +120,11 @@ impl Slots {
         };
         let (gives_up, changed) = (AtomicBool::new(false), Condvar::new());
         Slots { bucket, epoch, first, linger, gives_up, state: Mutex::new(state), changed }
+    }
+
+    /// What a reader reads next.
+    pub(super) fn position(&self) -> SlotId {
+        self.state().open
     }
 
     /// How long entries wait for others, while such as have their slots are on their way.
@@ -232,20 +241,26 @@ impl Slots {
         state.roots.iter().rev().find(is_among).map(|(_, needed)| *needed)
     }
 
-    /// Removes the slots below `first`: HEAD needs none of them any more. What can't be removed
-    /// now is by the next call.
-    pub(super) fn remove_below(&self, first: SlotId) {
-        let mut gone: Vec<SlotId> = {
+    /// Has the slots below `first`, which HEAD needs no more, removed once that has been so for
+    /// `keep_micros`. What can't be removed now is by a later call. Returns whether all are gone.
+    pub(super) fn remove_below(&self, first: SlotId, now_micros: i64, keep_micros: i64) -> bool {
+        let (due, stay): (Vec<_>, Vec<_>) = {
             let mut state = self.state();
             let count = state.held.partition_point(|(id, _)| *id < first);
-            let gone = state.held.drain(..count).map(|(id, _)| id).collect::<Vec<_>>();
-            std::mem::take(&mut state.left).into_iter().chain(gone).collect()
+            let gone = state.held.drain(..count).map(|(id, _)| (now_micros, id));
+            let gone = gone.collect::<Vec<_>>();
+            let left = std::mem::take(&mut state.left).into_iter().chain(gone);
+            left.partition(|(since, _)| keep_micros <= now_micros - since)
         };
-        let names: Vec<String> = gone.iter().map(|id| id.name()).collect();
-        if self.bucket.remove_many(&names).is_ok() {
-            gone.clear();
-        }
-        self.state().left = gone;
+        let names: Vec<String> = due.iter().map(|(_, id)| id.name()).collect();
+        let are_gone = self.bucket.remove_many(&names).is_ok();
+        let is_done = are_gone && stay.is_empty();
+        self.state().left.extend(if are_gone {
+            stay
+        } else {
+            due.into_iter().chain(stay).collect()
+        });
+        is_done
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -46,7 +46,9 @@ impl TieredDisk {
         self.swap_head(&mut line, packs, Bytes::copy_from_slice(manifest), slot)?;
         line.put.clear();
         if let (Some(slots), Some(first)) = (&self.slots, line.head.slot) {
-            slots.remove_below(first);
+            let keep_micros = i64::try_from(self.options.keep_slots.as_micros());
+            let now_micros = self.clock.steady_micros();
+            slots.remove_below(first, now_micros, keep_micros.unwrap_or(i64::MAX));
         }
         self.written.fetch_sub(written, Ordering::Relaxed);
         self.remove_doomed(&mut line);
@@ -92,7 +94,7 @@ impl TieredDisk {
             let now = self.clock.steady_micros();
             if let Some(version) = swapped.map_err(store_error)? {
                 let gone = |(number, pack): (&PackNumber, &PackObject)| {
-                    (packs.get(number) != Some(pack)).then_some((now, *pack))
+                    (packs.get(number) != Some(pack)).then(|| (now, pack.name()))
                 };
                 line.doomed.extend(line.head.packs.iter().filter_map(gone));
                 (line.head, line.version) = (head, version);
@@ -122,9 +124,9 @@ impl TieredDisk {
     /// Removes objects that readers have had time to leave.
     fn remove_doomed(&self, line: &mut Line) {
         let now = self.clock.steady_micros();
-        line.doomed.retain(|(since, pack)| {
+        line.doomed.retain(|(since, name)| {
             let stays = now - since < DOOMED_MICROS;
-            stays || self.bucket.remove(&pack.name()).is_err()
+            stays || self.bucket.remove(name).is_err()
         });
     }
 

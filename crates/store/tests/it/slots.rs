@@ -153,6 +153,7 @@ fn take(
         take_over: true,
         log: LogPlace::Bucket,
         linger: Duration::ZERO,
+        keep_slots: Duration::ZERO,
     };
     let home = Arc::new(TieredDisk::open(&machine, bucket, options)?);
     let mut found = Vec::new();

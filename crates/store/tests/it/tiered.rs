@@ -3,6 +3,10 @@
 //! simulated disk and a simulated bucket; the power fails at each operation of the disk, and the
 //! process is cut off at each call to the bucket.
 
+mod cache;
+mod purge;
+mod reader;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,16 +72,20 @@ impl Node {
     fn machine_at(&self, bucket: Arc<dyn Bucket>) -> Result<Machine, StoreError> {
         // Chance is another at each opening: ids and nonces are drawn.
         let machine = Machine { clock: Arc::new(self.clock.clone()), ..self.disk.machine() };
-        let options = TieredOptions {
+        let tiered = TieredDisk::open(&machine, bucket, self.tiered_options())?;
+        Ok(Machine { disk: Arc::new(tiered), ..machine })
+    }
+
+    fn tiered_options(&self) -> TieredOptions {
+        TieredOptions {
             place: "sim://bucket".to_owned(),
             cache_bytes: self.cache_bytes,
             local_bytes_max: LOCAL_BYTES_MAX,
             take_over: self.take_over,
             log: LogPlace::Local,
             linger: Duration::ZERO,
-        };
-        let tiered = TieredDisk::open(&machine, bucket, options)?;
-        Ok(Machine { disk: Arc::new(tiered), ..machine })
+            keep_slots: Duration::ZERO,
+        }
     }
 
     /// Bytes of packs on the disk.
@@ -150,8 +158,9 @@ fn a_store_sees_packs_and_none_of_the_files_that_lead_to_them() {
     }
     assert!(below.iter().any(|name| name.ends_with(".index")), "{below:?}");
     let hidden: Vec<&String> = below.iter().filter(|name| !seen.contains(name)).collect();
-    let is_own =
-        |name: &str| name.starts_with("DEPOT") || name == "EXTENTS" || name.ends_with(".index");
+    let is_own = |name: &str| {
+        name.starts_with("DEPOT") || name.starts_with("EXTENTS") || name.ends_with(".index")
+    };
     assert!(hidden.iter().all(|name| is_own(name)), "{hidden:?}");
     assert!(!seen.iter().any(|name| is_own(name)), "{seen:?}");
 }
@@ -246,6 +255,64 @@ fn a_takeover_fences_the_previous_directory() {
     // The one that leads goes on.
     taken.put_many(&late).unwrap();
     swap(&taken, late[0].hash()).unwrap();
+}
+
+#[test]
+fn an_opening_tells_which_packs_the_bucket_has_lost() {
+    for_seeds(10, |mut random| {
+        let bucket = SimDepot::new(random.next());
+        bucket.set_faults(DepotFaults { stale_one_in: 2, ..DepotFaults::default() });
+        let node = Node::new(random.next(), &bucket);
+        let store = node.open().unwrap();
+        for _ in 0..4 {
+            let chunks = random_chunks(&mut random, 20);
+            store.put_many(&chunks).unwrap();
+            swap(&store, chunks[19].hash()).unwrap();
+        }
+        drop(store);
+        let mut node = node.again(node.disk.kill(), &bucket);
+        let store = node.open().unwrap();
+        assert!(store.take_findings().is_empty(), "a list that is old is none");
+        drop(store);
+        let packs = bucket.objects().into_keys().filter(|name| name.starts_with("packs/"));
+        let lost = random.choose(&packs.collect::<Vec<_>>()).clone();
+        bucket.remove(&lost).unwrap();
+        node = node.again(node.disk.kill(), &bucket);
+        // A list may have it yet.
+        let found = (0..20).find_map(|_| {
+            let found = node.open().unwrap().take_findings();
+            (!found.is_empty()).then_some(found)
+        });
+        let found = found.expect("a list that is new lacks it");
+        assert_eq!(found.len(), 1);
+        assert!(found[0].what.contains("isn't in the store any more"), "{found:?}");
+    });
+}
+
+/// As by a snapshot of its disk: its next packs would have the numbers of others.
+#[test]
+fn a_directory_that_was_put_back_does_not_go_on() {
+    let mut random = Random::fresh();
+    let bucket = SimDepot::new(21);
+    let node = Node::new(22, &bucket);
+    let store = node.open().unwrap();
+    let put = |random: &mut Random| {
+        let chunks = random_chunks(random, 20);
+        store.put_many(&chunks).unwrap();
+        swap(&store, chunks[19].hash()).unwrap();
+        chunks
+    };
+    put(&mut random);
+    let before = node.disk.copy(24);
+    let last = put(&mut random);
+    let now = node.disk.kill();
+    drop(store);
+    node.again(now, &bucket).open().expect("it is as it was");
+    let error = node.again(before, &bucket).open().err().expect("it is older").to_string();
+    assert!(error.contains("in an earlier state"), "{error}");
+    let mut other = Node::new(23, &bucket);
+    other.take_over = true;
+    assert_stored(&*other.open().unwrap(), &last[19..]);
 }
 
 #[test]
@@ -428,7 +495,12 @@ fn objects_that_nothing_needs_go() {
     let orphan = format!("packs/ab/main-1-{}", "ab".repeat(16));
     bucket.create(&orphan, b"an orphan"[..].into()).unwrap();
     drop(store);
-    let store = node.again(node.disk.kill(), &bucket).open().unwrap();
+    let node = node.again(node.disk.kill(), &bucket);
+    let store = node.open().unwrap();
+    assert!(bucket.objects().contains_key(&orphan), "a reader may hold it yet");
+    node.clock.step(80 * 60 * 1_000_000);
+    store.put_many(&random_chunks(&mut random, 30)).unwrap();
+    swap(&store, last[29].hash()).unwrap();
     assert!(!bucket.objects().contains_key(&orphan));
     assert_stored(&*store, &last[29..]);
 }

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use frond_db::inside::refs::shallow;
-use frond_db::inside::{Error, Frond, FrondOptions, Reader};
+use frond_db::inside::{Error, ErrorKind, Frond, FrondOptions, Reader};
+use frond_engine::order::SlotOrder;
 use frond_engine::{Engine, EngineError, EngineOptions, Image, omit_record};
 use frond_store::io::{Disk, Machine, ScratchDisk};
 use frond_store::local::examine::rescue;
 use frond_store::local::{LocalOptions, LocalStore};
+use frond_store::tiered::Slots;
 use frond_store::{
     Chunk, ChunkHash, ChunkKind, ChunkStore, Copies, Damage, GarbageCollection, GcReport, Layered,
     Lifetime, Maintenance, ScrubReport, StoreError, StoreLayer, UnreadableRange,
@@ -115,18 +117,19 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Brings what can be read of `from` to `left`, an empty disk, and opens it.
+    /// Brings what can be read of the first machine's disk to that of the second, which is empty,
+    /// and opens it; with what lies in `slots`, where the log does.
     ///
     /// # Errors
     /// `Damaged` with the first reason if no root can be opened; `Unavailable` if a disk doesn't
     /// answer.
     pub fn open(
-        from: &Machine,
-        left: &Machine,
+        (from, left): (&Machine, &Machine),
+        slots: Option<&Arc<Slots>>,
         report: &mut SalvageReport,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Source, Error> {
-        let (roots, commits) = bring(from, left, report, progress)?;
+        let Brought { roots, commits, is_last_first } = bring(from, left, report, progress)?;
         copy_log(&*from.disk, &*left.disk, report)?;
         let mut reasons: Vec<String> = Vec::new();
         // Without any state, commits are left.
@@ -140,8 +143,12 @@ impl Source {
                 copy_log(&*from.disk, &*left.disk, &mut SalvageReport::default())?;
             }
             let mut notes = Vec::new();
-            match Source::open_at(left, root, &mut notes) {
+            match Source::open_at(left, root, slots, &mut notes) {
                 Ok(source) => {
+                    if let Some(slots) = slots {
+                        let is_last = is_last_first && reasons.is_empty();
+                        notes.extend(source.apply(slots, is_last)?);
+                    }
                     if let Some(reason) = reasons.first() {
                         let what = match root {
                             Some(_) => "an older one is used",
@@ -188,13 +195,14 @@ impl Source {
     pub fn look_at(machine: &Machine, report: &mut SalvageReport) -> Result<Source, Error> {
         let scratch = ScratchDisk::over(&machine.disk).map_err(|error| io(".", error))?;
         let machine = Machine { disk: Arc::new(scratch), ..machine.clone() };
-        Source::open_as_it_is(&machine, &mut report.notes)
+        Source::open_as_it_is(&machine, None, &mut report.notes)
     }
 
     /// Opens what is left, with `root` as its state; with an empty one where there is none.
     fn open_at(
         left: &Machine,
         root: Option<ChunkHash>,
+        slots: Option<&Arc<Slots>>,
         notes: &mut Vec<String>,
     ) -> Result<Source, Error> {
         {
@@ -202,17 +210,28 @@ impl Source {
             let now = store.root(ROOT_NAME)?;
             store.swap_root(ROOT_NAME, now, root)?;
         }
-        Source::open_as_it_is(left, notes)
+        Source::open_as_it_is(left, slots, notes)
     }
 
-    fn open_as_it_is(left: &Machine, notes: &mut Vec<String>) -> Result<Source, Error> {
+    fn open_as_it_is(
+        left: &Machine,
+        slots: Option<&Arc<Slots>>,
+        notes: &mut Vec<String>,
+    ) -> Result<Source, Error> {
         let mut left_out = 0;
         loop {
             let store = LocalStore::open(left, LocalOptions::default())?;
             let forgiving = Forgiving::new(store, None);
             // What is folded in the background would be lost for good: nothing is, if nothing is
             // written.
-            let engine = Engine::open_over(left, forgiving.clone(), EngineOptions::default());
+            let (store, options) = (forgiving.clone() as _, EngineOptions::default());
+            let engine = match slots {
+                Some(slots) => {
+                    let order = Arc::new(SlotOrder::new(Arc::clone(slots)));
+                    Engine::open_over_in_set(left, store, options, order)
+                }
+                None => Engine::open_over(left, store, options),
+            };
             match engine {
                 Ok(engine) => {
                     let frond = crate::open::over(left, engine, FrondOptions::default())?;
@@ -236,6 +255,24 @@ impl Source {
                     notes.push(format!("{what}: {error}"));
                 }
             }
+        }
+    }
+
+    /// Applies what lies in the log in a bucket, if what is open `is_last`: an older state lacks
+    /// what came between. Returns what is to be told of that.
+    ///
+    /// # Errors
+    /// `Unavailable` if the bucket doesn't answer.
+    fn apply(&self, slots: &Slots, is_last: bool) -> Result<Option<String>, Error> {
+        let lost = "what was written last is lost";
+        if !is_last {
+            return Ok(Some(format!("{lost}: the log in the bucket begins behind a later state")));
+        }
+        match slots.replay(&mut |entry| self.frond.apply_entry(&entry).map(drop)) {
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                Ok(Some(format!("{lost}: the log in the bucket can't be read: {}", error.message)))
+            }
+            applied => applied.map(|()| None),
         }
     }
 
@@ -304,14 +341,22 @@ fn io(name: &str, source: std::io::Error) -> Error {
     StoreError::Io { file: name.to_owned(), source }.into()
 }
 
-/// Puts every chunk that is whole into a store on `left`. Returns the states that the directory may
-/// have had, the likeliest first, and all commits.
+/// What was brought.
+struct Brought {
+    /// The states that the directory may have had, the likeliest first.
+    roots: Vec<ChunkHash>,
+    /// Whether the first of them is its last one.
+    is_last_first: bool,
+    commits: Vec<ChunkHash>,
+}
+
+/// Puts every chunk that is whole into a store on `left`.
 fn bring(
     from: &Machine,
     left: &Machine,
     report: &mut SalvageReport,
     progress: &mut dyn FnMut(u64),
-) -> Result<(Vec<ChunkHash>, Vec<ChunkHash>), Error> {
+) -> Result<Brought, Error> {
     let store = LocalStore::open(left, LocalOptions::default())?;
     let (mut batch, mut bytes) = (Vec::new(), 0);
     let mut states: Vec<(u64, ChunkHash)> = Vec::new();
@@ -363,7 +408,9 @@ fn bring(
     let others = states.iter().map(|(_, state)| *state).filter(|state| Some(*state) != first);
     commits.sort_unstable();
     commits.dedup();
-    Ok((first.filter(|_| is_first).into_iter().chain(others).collect(), commits))
+    let is_last_first = is_first && roots.get(ROOT_NAME).copied() == first;
+    let roots = first.filter(|_| is_first).into_iter().chain(others).collect();
+    Ok(Brought { roots, is_last_first, commits })
 }
 
 /// Removes the segments of the log.

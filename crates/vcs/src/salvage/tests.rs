@@ -141,7 +141,7 @@ fn readable_data_is_saved_and_the_rest_reported() {
         let (left, to) = (SimDisk::new(random.next()), SimDisk::new(random.next()));
         let target = open(&to);
         let machines = (&disk.machine(), &left.machine());
-        let report = salvage_on(machines, &target, &mut |_| {});
+        let report = salvage_on(machines, None, &target, &mut |_| {});
         let after: Vec<_> = names.iter().map(|name| disk.contents(name)).collect();
         assert!(before == after, "{what}: the damaged directory was written");
         let report = match report {
@@ -200,7 +200,7 @@ fn metadata_chunks_are_stored_twice() {
         }
         let target = open(&SimDisk::new(3));
         let machines = (&disk.machine(), &SimDisk::new(4).machine());
-        let report = salvage_on(machines, &target, &mut |_| {}).expect("commits are left");
+        let report = salvage_on(machines, None, &target, &mut |_| {}).expect("commits are left");
         assert!(!report.damages.is_empty(), "{hash}");
         assert_eq!(report.commits, 2, "{hash}: {report:?}");
         if has_copy {
@@ -299,7 +299,7 @@ fn a_capped_collection_comes_in_its_order() {
         let collection = (way == "collection").then(|| "things".to_owned());
         let request = PartRequest { backup: None, database: "shop".to_owned(), collection };
         let report = match way {
-            "salvage" => salvage_on((&disk.machine(), &left.machine()), &target, &mut |_| {}),
+            "salvage" => salvage_on((&disk.machine(), &left.machine()), None, &target, &mut |_| {}),
             _ => part::restore_on(opened(), &request, &left.machine(), &target),
         };
         let report = report.expect("it is there");
@@ -329,7 +329,7 @@ fn a_lost_log_costs_what_it_had_and_is_told() {
     assert!(error.message.contains(log[0].as_str()), "{error:?}");
     let target = open(&SimDisk::new(7));
     let machines = (&disk.machine(), &SimDisk::new(8).machine());
-    let report = salvage_on(machines, &target, &mut |_| {}).expect("most is there");
+    let report = salvage_on(machines, None, &target, &mut |_| {}).expect("most is there");
     assert!(!report.is_whole(), "{report:?}");
     for (name, expected) in [("shop", main), ("shop@side", side)] {
         assert!(all(&Repository::open(&target, name).expect("a name")) == expected, "{report:?}");
@@ -361,7 +361,7 @@ fn a_damaged_record_of_the_log_costs_itself_alone() {
         disk.flip_bit(log, bytes * eighth + 9);
         let target = open(&SimDisk::new(7));
         let machines = (&disk.machine(), &SimDisk::new(8).machine());
-        let report = salvage_on(machines, &target, &mut |_| {}).expect("most is there");
+        let report = salvage_on(machines, None, &target, &mut |_| {}).expect("most is there");
         assert!(!report.is_whole(), "{report:?}");
         let is_told = |note: &String| note.contains("a record of the log can't be read");
         assert!(report.notes.iter().any(is_told), "{report:?}");
@@ -376,7 +376,7 @@ fn a_damaged_record_of_the_log_costs_itself_alone() {
 fn salvaged(disk: &SimDisk) -> SalvageReport {
     let target = open(&SimDisk::new(3));
     let machines = (&disk.machine(), &SimDisk::new(4).machine());
-    salvage_on(machines, &target, &mut |_| {}).expect("most is there")
+    salvage_on(machines, None, &target, &mut |_| {}).expect("most is there")
 }
 
 /// One copy of the manifest can't be read, the other is from before the last change.

@@ -75,6 +75,7 @@ impl Serve {
                     .or_else(|| self.advertise.clone()),
             },
             replica,
+            reads_only: self.store.reads_only(),
             document_bytes_max: self.max_document_bytes as usize,
             auth: self.auth,
             router_key: self

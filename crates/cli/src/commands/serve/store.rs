@@ -1,17 +1,30 @@
-//! `--store`: a data directory whose packs live in a bucket.
+//! `--store`: a data directory whose packs live in a bucket; and one that reads what another server
+//! has there (`--store-read-only`).
 
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use frond_db::{Error, Frond, FrondOptions};
-use frond_remote::tiered::{self, LogPlace, StoreOptions};
+use frond_db::{Error, ErrorKind, Frond, FrondOptions};
+use frond_remote::tiered::{self, LogPlace, Reading, StoreOptions};
 
+use super::process;
 use super::values::parse_size;
+use crate::notice::tell;
 
 /// What was written goes there at the latest after so long.
 const SEND_EVERY: Duration = Duration::from_secs(60);
+
+/// A reader looks for what was acknowledged since: $0.52 a month.
+const READ_EVERY: Duration = Duration::from_secs(2);
+/// And whether it is to be opened again.
+const COMPARE_EVERY: Duration = Duration::from_secs(30);
+/// It isn't opened again sooner: connections end then.
+const OPEN_AGAIN: Duration = Duration::from_secs(60);
+/// Nor where the log lies on another disk: each minute there may be something newer.
+const OPEN_AGAIN_WITHOUT_LOG: Duration = Duration::from_secs(600);
 
 /// Where packs live, beside the disk.
 #[derive(clap::Args)]
@@ -48,6 +61,15 @@ pub struct StoreArguments {
     /// on their way there; 20 means at most 50 requests a second
     #[arg(long, value_name = "MS", default_value_t = 20, requires = "store")]
     store_linger: u64,
+
+    /// Show what another server has in the store, and take no writes: a secondary for reads. The
+    /// data directory has a copy of the index and a cache, and nothing of its own
+    #[arg(long, requires = "store", conflicts_with_all = ["store_take_over", "store_log"])]
+    store_read_only: bool,
+
+    /// What the directory reads, once it is open.
+    #[arg(skip)]
+    reading: OnceLock<Arc<Reading>>,
 }
 
 impl StoreArguments {
@@ -67,32 +89,87 @@ impl StoreArguments {
             },
             linger: Duration::from_millis(self.store_linger),
         };
-        tiered::open(directory, &store, options)
+        if !self.store_read_only {
+            return tiered::open(directory, &store, options);
+        }
+        let reading = Arc::new(Reading::open(directory, &store, options)?);
+        let frond = reading.frond().clone();
+        // It is opened once.
+        let _ = self.reading.set(reading);
+        Ok(frond)
     }
 
-    /// Has what was written sent to the store every minute, until the result is dropped; nothing
-    /// where there is no store, or nothing was written.
-    pub fn send_now_and_then(&self, frond: &Frond) -> Option<Sending> {
+    /// Whether the server takes no writes.
+    pub fn reads_only(&self) -> bool {
+        self.store_read_only
+    }
+
+    /// Does what goes on beside the server, until the result is dropped: what was written is sent
+    /// to the store every minute, or read from there. Nothing where there is no store.
+    pub fn work_beside(&self, frond: &Frond) -> Option<Beside> {
         self.store.as_ref()?;
         let (stop, stopped) = channel::<()>();
         let frond = frond.clone();
-        let thread = thread::spawn(move || {
-            while stopped.recv_timeout(SEND_EVERY) == Err(RecvTimeoutError::Timeout) {
-                // The engine notes what fails in its background, and a closed one is stopped soon.
-                let _ = frond.engine().flush();
-            }
-        });
-        Some(Sending { stop: Some(stop), thread: Some(thread) })
+        let thread = match self.reading.get().cloned() {
+            Some(reading) => thread::spawn(move || read_on(&reading, &stopped)),
+            None => thread::spawn(move || send_now_and_then(&frond, &stopped)),
+        };
+        Some(Beside { stop: Some(stop), thread: Some(thread) })
     }
 }
 
-/// The thread that sends; it ends when this is dropped.
-pub struct Sending {
+/// Whether a time passed and nothing said to stop.
+fn keep_going(stopped: &Receiver<()>, time: Duration) -> bool {
+    stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
+}
+
+fn send_now_and_then(frond: &Frond, stopped: &Receiver<()>) {
+    while keep_going(stopped, SEND_EVERY) {
+        // The engine notes what fails in its background, and a closed one is stopped soon.
+        let _ = frond.engine().flush();
+    }
+}
+
+/// Shows what was acknowledged elsewhere. The process begins anew where that can't be read on.
+fn read_on(reading: &Reading, stopped: &Receiver<()>) {
+    let least = if reading.follows() { OPEN_AGAIN } else { OPEN_AGAIN_WITHOUT_LOG };
+    let begun = Instant::now();
+    let (mut compared, mut is_due, mut is_told) = (begun, false, false);
+    while keep_going(stopped, READ_EVERY) {
+        match reading.read_on() {
+            Ok(changes) => {
+                // What the server remembers of users and settings goes with the process.
+                is_due |= changes.access || changes.settings;
+                is_told = false;
+            }
+            Err(error) => {
+                is_due |= error.kind != ErrorKind::Unavailable;
+                if !is_told {
+                    tell(format_args!("frond: the store can't be read on: {}", error.message));
+                }
+                is_told = true;
+            }
+        }
+        if begun.elapsed() < least {
+            continue;
+        }
+        if !is_due && COMPARE_EVERY <= compared.elapsed() {
+            compared = Instant::now();
+            is_due = reading.is_outdated().unwrap_or(false);
+        }
+        if is_due {
+            process::begin_anew();
+        }
+    }
+}
+
+/// The thread that does that; it ends when this is dropped.
+pub struct Beside {
     stop: Option<Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Drop for Sending {
+impl Drop for Beside {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

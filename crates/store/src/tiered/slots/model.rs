@@ -6,11 +6,12 @@
 //! the next request to the bucket. All orders of their requests are explored, and what may become
 //! of each: a put is done, or done and its reply lost, or not done, or done late. A directory may
 //! end anywhere, so at each state another one takes over, undisturbed: it must find all that each
-//! actor knows, in the same order and with nothing before or between.
+//! actor knows, in the same order and with nothing before or between. So does a reader beside them:
+//! it finds a beginning of that, and whatever happens next it has what it had.
 //!
 //! An actor goes on by being run again with the answers that it got so far and one more.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -53,6 +54,8 @@ enum Actor {
     Leader,
     /// It takes over, and puts an entry.
     Successor(u8),
+    /// It reads beside the others.
+    Reader,
 }
 
 /// Takes over where nothing happens beside it.
@@ -195,6 +198,7 @@ fn run(actor: Actor, answers: &[Answer], undisturbed: Option<Objects>, without: 
     let _ = match actor {
         Actor::Leader => lead_on(&script, &mut known),
         Actor::Successor(own) => succeed(&script, own, &mut known),
+        Actor::Reader => read_beside(&script, &mut known),
     };
     let next = script.state().next.take();
     Run { next, known }
@@ -252,6 +256,17 @@ fn succeed(script: &Arc<Script>, own: u8, known: &mut Vec<u8>) -> Result<(), Sto
     let placed = place(&slots, own);
     slots.make(&placed, &|_| {})?;
     acknowledge(script, &slots, placed, known)
+}
+
+fn read_beside(script: &Arc<Script>, known: &mut Vec<u8>) -> Result<(), StoreError> {
+    let there = script.load(HEAD_NAME).map_err(crate::tiered::errors::store_error)?;
+    let head = Head::parse(&there.expect("HEAD is never removed").0)?;
+    let slots = Slots::new(Arc::clone(script) as _, head.epoch, head.slot, Duration::ZERO);
+    slots.begin_to_read();
+    slots.read_on(&mut |entry| {
+        known.push(entry[0]);
+        Ok::<_, StoreError>(())
+    })
 }
 
 /// Does a request under its condition.
@@ -362,10 +377,16 @@ impl World {
         run(LOOKS, &[], Some(self.objects.clone()), without).known
     }
 
-    /// Whether all that each actor knows is there, as it knows it.
+    /// What a reader finds.
+    fn read(&self, without: Without) -> Vec<u8> {
+        run(Actor::Reader, &[], Some(self.objects.clone()), without).known
+    }
+
+    /// Whether all that each actor and a reader know is there, as they know it.
     fn holds(&self, without: Without) -> bool {
         let found = self.found(without);
-        self.runs.iter().all(|run| found.starts_with(&run.known))
+        let known = self.runs.iter().map(|run| &run.known);
+        known.chain([&self.read(without)]).all(|known| found.starts_with(known))
     }
 }
 
@@ -374,12 +395,22 @@ fn explore(actors: &[Actor], faults: u32, without: Without) -> Result<usize, Str
     let begin = World::begin(actors, faults, without);
     let (mut seen, mut open) = (HashSet::from([begin.key()]), vec![begin]);
     let mut views = HashSet::new();
+    let mut reads: HashMap<u64, Vec<u8>> = HashMap::new();
+    let mut read = |world: &World| {
+        let found = reads.entry(hash(&world.objects)).or_insert_with(|| world.read(without));
+        found.clone()
+    };
     while let Some(world) = open.pop() {
         if views.insert(world.view()) && !world.holds(without) {
             let known: Vec<&Vec<u8>> = world.runs.iter().map(|run| &run.known).collect();
             return Err(format!("{known:?} known, {:?} found", world.found(without)));
         }
+        let before = read(&world);
         for next in world.following(actors, without) {
+            let after = read(&next);
+            if !after.starts_with(&before) {
+                return Err(format!("a reader has {before:?}, and then {after:?}"));
+            }
             if seen.insert(next.key()) {
                 open.push(next);
             }

@@ -80,6 +80,54 @@ impl Slots {
         }
     }
 
+    /// Begins to read at the first slot that HEAD needs, for [`Slots::read_on`].
+    pub fn begin_to_read(&self) {
+        if let Some(first) = self.first {
+            let mut state = self.state();
+            (state.open, state.last_read) = (first, (first.number == 0).then_some(NONE_BEFORE));
+        }
+    }
+
+    /// Hands over the entries behind those that were read before, in their order, up to the first
+    /// slot that isn't there; and closes nothing: for a reader beside who leads. What was handed
+    /// over is a beginning of what is acknowledged, or about to be.
+    ///
+    /// # Errors
+    /// What `apply` fails with; as an error of the store that the bucket doesn't answer, or that a
+    /// slot is damaged.
+    pub fn read_on<E: From<StoreError>>(
+        &self,
+        apply: &mut dyn FnMut(Bytes) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.first.is_none() {
+            return Ok(());
+        }
+        let mut ahead = 1;
+        loop {
+            let first = self.state().open;
+            for found in self.load(first, &mut ahead)? {
+                let id = self.state().open;
+                let Some(bytes) = found else { return Ok(()) };
+                let (slot, own) = self.parse(&bytes, id)?;
+                let Content::Entry { entry, .. } = slot.content else {
+                    // The next epoch begins only when this one is closed.
+                    let mut state = self.state();
+                    state.open = SlotId { epoch: id.epoch + 1, number: 0 };
+                    state.last_read = Some(NONE_BEFORE);
+                    break;
+                };
+                if self.state().last_read.is_some_and(|before| before != slot.before) {
+                    let what = "it isn't the one that the slot before it was followed by";
+                    return Err(StoreError::damaged(&id.name(), 0, what).into());
+                }
+                apply(entry)?;
+                let mut state = self.state();
+                state.open.number += 1;
+                state.last_read = Some(own);
+            }
+        }
+    }
+
     /// Reads the slot `id`. One that is damaged is fetched again first.
     fn parse(&self, bytes: &Bytes, id: SlotId) -> Result<(Slot, u64), StoreError> {
         let mut parsed = Slot::parse(bytes, id);
