@@ -83,16 +83,18 @@ class SmallDisk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", directory], check=True)
 
     def fill(self):
-        with open(os.path.join(self.directory, "other"), "wb") as file:
-            try:
-                while True:
-                    file.write(bytes(1 << 16))
-                    file.flush()
-            except OSError:
-                pass
+        try:
+            with open(os.path.join(self.directory, "other"), "wb", buffering=0) as file:
+                while file.write(bytes(1 << 16)):
+                    pass
+        except OSError:
+            pass  # It may have been full before.
 
     def free(self):
-        os.remove(os.path.join(self.directory, "other"))
+        try:
+            os.remove(os.path.join(self.directory, "other"))
+        except FileNotFoundError:
+            pass
 
     def remove(self):
         subprocess.run(["umount", "-l", self.directory], check=True)
