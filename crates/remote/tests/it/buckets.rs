@@ -65,7 +65,7 @@ fn secret(id: i32, marker: &[u8]) -> DocumentBuf {
 }
 
 #[test]
-fn what_is_erased_is_in_no_object_and_no_file() {
+fn erased_data_is_in_no_object_and_no_file() {
     for log in LOGS {
         for_seeds(2, |mut random| erase(log, &mut random));
     }
@@ -149,7 +149,7 @@ fn damage(random: &mut Random, bucket: &SimDepot) -> String {
 }
 
 #[test]
-fn what_is_damaged_in_a_bucket_comes_back_from_a_backup() {
+fn damage_in_a_bucket_is_repaired_from_a_backup() {
     for log in LOGS {
         let mut found = 0;
         for_seeds(6, |mut random| {
@@ -184,7 +184,7 @@ fn new_directory(random: &mut Random) -> PathBuf {
 }
 
 #[test]
-fn what_is_whole_in_a_bucket_is_saved() {
+fn whole_data_in_a_bucket_is_saved() {
     for log in LOGS {
         for_seeds(3, |mut random| {
             let bucket = SimDepot::new(random.next());

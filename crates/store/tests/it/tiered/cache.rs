@@ -59,7 +59,7 @@ fn a_restart_fetches_nothing_again() {
 }
 
 #[test]
-fn who_is_killed_keeps_most_of_what_it_has_read() {
+fn a_killed_process_keeps_most_of_what_it_has_read() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(3);
     let first = node(4, &bucket);

@@ -40,7 +40,7 @@ fn put_below_root(store: &LocalStore, chunks: &[Chunk]) -> Result<Chunk, StoreEr
 }
 
 #[test]
-fn what_was_purged_is_in_no_object_and_no_file() {
+fn purged_data_is_in_no_object_and_no_file() {
     for_seeds(30, |mut random| {
         let bucket = SimDepot::new(random.next());
         let node = Node::new(random.next(), &bucket);
@@ -105,7 +105,7 @@ fn readers_go_on_while_what_they_hold_is_purged() {
 }
 
 #[test]
-fn who_was_deposed_purges_nothing() {
+fn a_deposed_directory_purges_nothing() {
     let mut random = Random::fresh();
     let bucket = SimDepot::new(3);
     let (first, mut second) = (Node::new(4, &bucket), Node::new(5, &bucket));
