@@ -6,7 +6,10 @@
 //! stay documents.
 
 pub mod base64;
+mod date;
 mod parse;
+mod plain;
+mod short;
 mod transcode;
 mod visit;
 pub(crate) mod wrapper;

@@ -229,6 +229,11 @@ fn any_value(random: &mut Random, depth: usize, out: &mut String) {
     match random.below(if depth < 5 { 14 } else { 10 }) {
         0 => out.push_str(["null", "true", "false"][random.below(3)]),
         1 => out.push_str(&(random.next() as i64 >> random.below(64)).to_string()),
+        2 if random.below(2) == 0 => {
+            let point = random.below(24);
+            let digits = format!("{:026}", random.next() >> random.below(64));
+            out.push_str(&format!("{}.{}", random.below(3), &digits[point..]));
+        }
         2 => out.push_str(&format!("{:?}", f64::from_bits(random.next()))),
         3 => out.push_str(
             ["-0", "0", "-0.0", "1E5", "1e+2", "9223372036854775808", "0.1e-7", "1e400", "NaN"]
@@ -241,10 +246,19 @@ fn any_value(random: &mut Random, depth: usize, out: &mut String) {
                 r#"{ "$date" : {"$numberLong": "-5"} }"#,
                 r#"{"$date":"2012-12-24T12:15:30.501Z"}"#,
                 r#"{"$oid":"too short"}"#,
+                r#"{ "$oid" : "0123456789ABCDEF01234567" }"#,
+                r#"{"$date" :"2012-02-29T12:15:30Z" }"#,
+                r#"{"$date":"2013-02-29T12:15:30Z"}"#,
+                r#"{"$date":"0001-02-28T12:15:30Z"}"#,
+                r#"{"$numberInt":"-7"}"#,
+                r#"{"$numberInt":"3000000000"}"#,
+                r#"{"$numberLong":"+8"}"#,
+                r#"{"$numberDouble":"-Infinity"}"#,
+                r#"{"$numberLong":"8","x":1}"#,
                 r#"{"$gt":5}"#,
                 r#"{"$code":"f()","$scope":{"x":{"$numberInt":"7"}}}"#,
                 r#"{"$regex":"a","$options":"mi"}"#,
-            ][random.below(7)],
+            ][random.below(16)],
         ),
         9 => out.push_str(["{}", "[]", "{ }", "[ ]"][random.below(4)]),
         kind => {
@@ -288,7 +302,8 @@ fn any_text(random: &mut Random, out: &mut String) {
                 "\\ud83d",
                 "\u{7f}",
                 "plain text, ",
-            ][random.below(15)],
+                "text of so many letters that it is copied in another way than what is short, ",
+            ][random.below(16)],
         );
     }
     out.push('"');

@@ -3,17 +3,17 @@
 //! 1. A name or a string is copied where it will stand: what comes before it, a type or a length,
 //!    is left open and filled in.
 //! 2. An object whose first name is a wrapper's becomes a document first, is converted when it
-//!    ends, and gives way to the value.
+//!    ends, and gives way to the value. The commonest, of one short text, become the value at once
+//!    ([`short`]).
 //! 3. What isn't JSON, or no document's, ends in `None`, and so does text that ends too soon.
 //!    Recursion is bounded by the documents' own depth; what only wrappers make deeper is given
 //!    up, too.
 
-use super::wrapper;
-use super::write::plain_bytes;
+use super::plain::append_plain;
+use super::{short, wrapper};
 use crate::builder::{append_value, position_name};
 use crate::document::{DEPTH_MAX, Document};
 use crate::element_type::ElementType;
-use crate::raw::is_ascii;
 
 /// Appends the object that `text` begins with, behind white space, to `out`, which is empty; tells
 /// where it ends.
@@ -154,6 +154,10 @@ impl Reader<'_> {
                 ElementType::String as u8
             }
             b'{' if depth < DEPTH_MAX => {
+                if let Some(kind) = self.short_wrapper() {
+                    self.out[kind_at] = kind as u8;
+                    return Some(());
+                }
                 self.at += 1;
                 let start = self.out.len();
                 match self.fields(depth + 1)? {
@@ -184,6 +188,14 @@ impl Reader<'_> {
         Some(kind as u8)
     }
 
+    /// An object that stands for a value and is as short as most of them.
+    #[inline(always)]
+    fn short_wrapper(&mut self) -> Option<ElementType> {
+        let (kind, bytes) = short::read(&self.text[self.at..], self.out)?;
+        self.at += bytes;
+        Some(kind)
+    }
+
     /// Puts the value in place of the document that stands for it, which began at `start`.
     fn convert(&mut self, start: usize) -> Option<u8> {
         let Some(value) = wrapper::convert(Document::from_validated(&self.out[start..])).ok()?
@@ -199,21 +211,22 @@ impl Reader<'_> {
     #[inline(always)]
     fn text_to_quote(&mut self) -> Option<bool> {
         let start = self.out.len();
-        let mut has_escapes = false;
+        let (mut has_escapes, mut is_ascii) = (false, true);
         loop {
             let rest = &self.text[self.at..];
-            let plain = plain_bytes(rest);
-            self.out.extend_from_slice(&rest[..plain]);
-            self.at += plain + 1;
-            match rest.get(plain)? {
+            let plain = append_plain(rest, self.out);
+            is_ascii &= plain.is_ascii;
+            self.at += plain.bytes + 1;
+            match rest.get(plain.bytes)? {
                 b'"' => break,
                 b'\\' => self.escape()?,
                 _ => return None,
             }
             has_escapes = true;
         }
-        let text = &self.out[start..];
-        (is_ascii(text) || std::str::from_utf8(text).is_ok()).then_some(has_escapes)
+        // What an escape stands for is UTF-8.
+        let is_text = is_ascii || std::str::from_utf8(&self.out[start..]).is_ok();
+        is_text.then_some(has_escapes)
     }
 
     /// Behind a backslash: appends what it stands for.
@@ -263,52 +276,116 @@ impl Reader<'_> {
         let start = self.at;
         let is_negative = self.next()? == b'-';
         self.at += usize::from(is_negative);
-        let digits = self.digits()?;
-        if digits.len() > 1 && digits[0] == b'0' {
+        let mut digits = Digits::default();
+        let whole = self.digits(&mut digits)?;
+        if whole > 1 && self.text[self.at - whole] == b'0' {
             return None;
         }
-        let mut is_integer = true;
+        let (mut behind_point, mut has_exponent) = (0, false);
         if self.next() == Some(b'.') {
             self.at += 1;
-            self.digits()?;
-            is_integer = false;
+            behind_point = self.digits(&mut digits)?;
         }
         if let Some(b'e' | b'E') = self.next() {
             self.at += 1;
             if let Some(b'+' | b'-') = self.next() {
                 self.at += 1;
             }
-            self.digits()?;
-            is_integer = false;
+            self.digits(&mut Digits::default())?;
+            has_exponent = true;
         }
         // It may go on: what is cut off here is no number yet.
         self.next()?;
-        let text = std::str::from_utf8(&self.text[start..self.at]).ok()?;
-        if is_integer
-            && let Ok(number) = text.parse::<i64>()
-            && !(is_negative && number == 0)
+        let text = &self.text[start..self.at];
+        if behind_point == 0
+            && !has_exponent
+            && let Some(number) = integer(text, digits, is_negative)
         {
-            return Some(match i32::try_from(number) {
-                Ok(number) => {
-                    self.out.extend_from_slice(&number.to_le_bytes());
-                    ElementType::Int32 as u8
-                }
-                Err(_) => {
-                    self.out.extend_from_slice(&number.to_le_bytes());
-                    ElementType::Int64 as u8
-                }
-            });
+            return Some(self.integer(number));
         }
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite())?;
-        self.out.extend_from_slice(&number.to_le_bytes());
-        Some(ElementType::Double as u8)
+        let number = match digits.over_power_of_ten(behind_point) {
+            Some(number) if !has_exponent => {
+                if is_negative {
+                    -number
+                } else {
+                    number
+                }
+            }
+            _ => std::str::from_utf8(text).ok()?.parse().ok()?,
+        };
+        self.out.extend_from_slice(&f64::to_le_bytes(number));
+        number.is_finite().then_some(ElementType::Double as u8)
     }
 
-    /// One digit or more.
-    fn digits(&mut self) -> Option<&[u8]> {
-        let rest = &self.text[self.at..];
-        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        self.at += count;
-        (count > 0).then_some(&rest[..count])
+    fn integer(&mut self, number: i64) -> u8 {
+        match i32::try_from(number) {
+            Ok(number) => {
+                self.out.extend_from_slice(&number.to_le_bytes());
+                ElementType::Int32 as u8
+            }
+            Err(_) => {
+                self.out.extend_from_slice(&number.to_le_bytes());
+                ElementType::Int64 as u8
+            }
+        }
     }
+
+    /// Reads one digit or more; tells how many.
+    #[inline(always)]
+    fn digits(&mut self, digits: &mut Digits) -> Option<usize> {
+        let start = self.at;
+        while let Some(digit @ b'0'..=b'9') = self.next() {
+            digits.push(digit);
+            self.at += 1;
+        }
+        (start < self.at).then_some(self.at - start)
+    }
+}
+
+/// The digits of a number, as long as they are few.
+#[derive(Clone, Copy, Default)]
+struct Digits {
+    number: u64,
+    count: usize,
+}
+
+impl Digits {
+    /// So many fit a signed number of 64 bits.
+    const COUNT_MAX: usize = 18;
+
+    #[inline(always)]
+    fn push(&mut self, digit: u8) {
+        self.number = self.number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+        self.count += 1;
+    }
+
+    /// The number, if its digits are few.
+    fn whole(self) -> Option<u64> {
+        (self.count <= Digits::COUNT_MAX).then_some(self.number)
+    }
+
+    /// The double that is nearest to the number with so many digits behind the point: both of which
+    /// it is the quotient are doubles, and division rounds once (W. D. Clinger, How to Read
+    /// Floating Point Numbers Accurately, 1990).
+    fn over_power_of_ten(self, behind_point: usize) -> Option<f64> {
+        const EXACT_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
+        let number = self.whole().filter(|number| *number <= EXACT_MAX)?;
+        Some(number as f64 / POWERS_OF_TEN.get(behind_point)?)
+    }
+}
+
+/// Powers of ten that are doubles, and as many as [`Digits`] are few.
+static POWERS_OF_TEN: [f64; 19] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18,
+];
+
+/// A number without a point that fits 64 bits. One zero, with a sign, is none.
+fn integer(text: &[u8], digits: Digits, is_negative: bool) -> Option<i64> {
+    let number = match digits.whole() {
+        Some(number) if is_negative => -(number as i64),
+        Some(number) => number as i64,
+        None => std::str::from_utf8(text).ok()?.parse().ok()?,
+    };
+    (!is_negative || number != 0).then_some(number)
 }

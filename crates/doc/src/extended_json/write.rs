@@ -1,22 +1,21 @@
 //! Documents as JSON text. The text is compact, as mongoexport writes it.
 //!
 //! Text is appended as bytes, and names and strings are copied as they lie in the document: shown
-//! to be UTF-8 again only where the caller wants a `String`.
+//! to be UTF-8 again only where the caller wants a `String`. What most documents consist of is made
+//! text where it lies, without a [`Value`].
 
 use std::io::Write;
 
 use data_encoding::HEXLOWER;
 
-use super::{EPOCH, Form, base64};
+use super::plain::{append_plain, append_plain_name};
+use super::{Form, base64, date};
 use crate::decimal;
+use crate::document::Document;
 use crate::document::decode_value;
 use crate::document::value::{Binary, ObjectId, Value};
-use crate::document::{Array, Document};
-use crate::element_type::ElementType;
-use crate::raw::{RawElements, array_at};
-
-/// 9999-12-31T23:59:59.999Z: relaxed dates lie between 1970 and here.
-const RELAXED_DATE_MAX: i64 = 253_402_300_799_999;
+use crate::element_type::{ElementType, kind_of};
+use crate::raw::{array_at, split_name, value_bytes};
 
 /// Appends a document as one line of JSON.
 pub fn write(document: Document<'_>, form: Form, out: &mut String) {
@@ -39,35 +38,70 @@ fn as_text(out: &mut String, append: impl FnOnce(&mut Vec<u8>)) {
 
 /// As [`write()`], for text that is handed on as bytes: twice as fast.
 pub fn append(document: Document<'_>, form: Form, out: &mut Vec<u8>) {
-    append_fields(document.elements(), form, out);
+    append_fields(document.as_bytes(), form, out);
 }
 
-fn append_fields(elements: RawElements<'_>, form: Form, out: &mut Vec<u8>) {
+fn append_fields(document: &[u8], form: Form, out: &mut Vec<u8>) {
     out.push(b'{');
-    for (position, element) in elements.enumerate() {
-        if position > 0 {
+    let mut rest = document.get(size_of::<i32>()..).unwrap_or(&[]);
+    let start = out.len();
+    while let Some((kind, after)) = next_kind(rest) {
+        if start < out.len() {
             out.push(b',');
         }
-        append_text(element.name, out);
-        out.push(b':');
-        if append_raw(element.kind, element.value, form, out).is_none() {
-            break; // No valid document has that; like a decoder, this ends here.
-        }
+        let Some(name_bytes) = append_name(after, out) else { break };
+        // No valid document ends here; like a decoder, this ends then.
+        let Some(after) = append_first(kind, &after[name_bytes + 1..], form, out) else { break };
+        rest = after;
     }
     out.push(b'}');
 }
 
-fn append_array(array: Array<'_>, form: Form, out: &mut Vec<u8>) {
+fn append_array(array: &[u8], form: Form, out: &mut Vec<u8>) {
     out.push(b'[');
-    for (position, element) in array.elements().enumerate() {
-        if position > 0 {
+    let mut rest = array.get(size_of::<i32>()..).unwrap_or(&[]);
+    let start = out.len();
+    while let Some((kind, after)) = next_kind(rest)
+        && let Some((_, after)) = split_name(after)
+    {
+        if start < out.len() {
             out.push(b',');
         }
-        if append_raw(element.kind, element.value, form, out).is_none() {
-            break;
-        }
+        let Some(after) = append_first(kind, after, form, out) else { break };
+        rest = after;
     }
     out.push(b']');
+}
+
+/// The type of the next element, and what lies behind it.
+#[inline(always)]
+fn next_kind(rest: &[u8]) -> Option<(ElementType, &[u8])> {
+    let (&kind, after) = rest.split_first()?;
+    Some((kind_of(kind)?, after))
+}
+
+/// Appends the name that `bytes` begin with, and a colon; tells how long it is.
+#[inline(always)]
+fn append_name(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    append_plain_name(bytes, out).or_else(|| {
+        let (name, _) = split_name(bytes)?;
+        append_text(name, out);
+        out.push(b':');
+        Some(name.len())
+    })
+}
+
+/// Appends the value that `bytes` begin with; gives what lies behind it.
+#[inline(always)]
+fn append_first<'b>(
+    kind: ElementType,
+    bytes: &'b [u8],
+    form: Form,
+    out: &mut Vec<u8>,
+) -> Option<&'b [u8]> {
+    let (value, rest) = bytes.split_at_checked(value_bytes(kind, bytes)?)?;
+    append_raw(kind, value, form, out)?;
+    Some(rest)
 }
 
 /// Appends a value as it lies in a document; `None` if the bytes aren't what the type wants.
@@ -77,10 +111,17 @@ pub(crate) fn append_raw(
     form: Form,
     out: &mut Vec<u8>,
 ) -> Option<()> {
+    let is_relaxed = form == Form::Relaxed;
     match kind {
         ElementType::String => append_text(bytes.get(4..bytes.len().checked_sub(1)?)?, out),
-        ElementType::Document => append_fields(RawElements::new(bytes), form, out),
-        ElementType::Array => append_array(Array::from_validated(bytes), form, out),
+        ElementType::Document => append_fields(bytes, form, out),
+        ElementType::Array => append_array(bytes, form, out),
+        ElementType::Int32 if is_relaxed => {
+            append_integer(i32::from_le_bytes(array_at(bytes, 0)?), out);
+        }
+        ElementType::DateTime => {
+            append_date(i64::from_le_bytes(array_at(bytes, 0)?), is_relaxed, out);
+        }
         _ => append_value(decode_value(kind, bytes)?, form, out),
     }
     Some(())
@@ -102,7 +143,7 @@ fn append_value(value: Value<'_>, form: Form, out: &mut Vec<u8>) {
         Value::Symbol(text) => append_wrapped("$symbol", text, out),
         Value::JavaScript(text) => append_wrapped("$code", text, out),
         Value::Document(document) => append(document, form, out),
-        Value::Array(array) => append_array(array, form, out),
+        Value::Array(array) => append_array(array.as_bytes(), form, out),
         Value::Binary(binary) => append_binary(binary, out),
         Value::Undefined => put(out, r#"{"$undefined":true}"#),
         Value::ObjectId(id) => append_object_id(id, out),
@@ -184,24 +225,20 @@ fn append_binary(binary: Binary<'_>, out: &mut Vec<u8>) {
 
 /// A date as text if people would read it, with milliseconds only if there are any.
 fn append_date(millis: i64, is_relaxed: bool, out: &mut Vec<u8>) {
-    let is_readable = is_relaxed && (0..=RELAXED_DATE_MAX).contains(&millis);
-    let since = jiff::SignedDuration::from_millis(millis);
-    let Some(date) = EPOCH.checked_add(since).ok().filter(|_| is_readable) else {
-        put(out, r#"{"$date":"#);
+    put(out, r#"{"$date":"#);
+    let start = out.len();
+    out.push(b'"');
+    if is_relaxed && date::append(millis, out) {
+        out.push(b'"');
+    } else {
+        out.truncate(start);
         quoted("$numberLong", out, |out| append_integer(millis, out));
-        return out.push(b'}');
-    };
-    quoted("$date", out, |out| {
-        let written = match millis % 1000 {
-            0 => write!(out, "{date}Z"),
-            _ => write!(out, "{date:.3}Z"),
-        };
-        written.expect("a vector takes everything");
-    });
+    }
+    out.push(b'}');
 }
 
 fn append_integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
-    put(out, itoa::Buffer::new().format(number));
+    append_plain(itoa::Buffer::new().format(number).as_bytes(), out);
 }
 
 /// The shortest digits that give the double back: 1.0, 0.1, 1e300.
@@ -212,7 +249,7 @@ fn append_double(number: f64, out: &mut Vec<u8>) {
         f64::NEG_INFINITY => put(out, "-Infinity"),
         // Without an exponent here, as the standard library writes them, if slowly.
         _ if number == 0.0 || (1e-4..1e15).contains(&number.abs()) => {
-            put(out, zmij::Buffer::new().format_finite(number));
+            append_plain(zmij::Buffer::new().format_finite(number).as_bytes(), out);
         }
         _ => write!(out, "{number:?}").expect("a vector takes everything"),
     }
@@ -223,42 +260,22 @@ pub(crate) fn append_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text;
     loop {
-        let plain = plain_bytes(rest);
-        out.extend_from_slice(&rest[..plain]);
+        let plain = append_plain(rest, out).bytes;
         let Some(special) = rest.get(plain) else { break };
-        match special {
-            b'"' => put(out, "\\\""),
-            b'\\' => put(out, "\\\\"),
-            b'\n' => put(out, "\\n"),
-            b'\r' => put(out, "\\r"),
-            b'\t' => put(out, "\\t"),
-            other => write!(out, "\\u{other:04x}").expect("a vector takes everything"),
-        }
+        append_escaped(*special, out);
         rest = &rest[plain + 1..];
     }
     out.push(b'"');
 }
 
-/// How many bytes of JSON text come before one that isn't itself in a string: a quote, a
-/// backslash, a control character. Eight at a time.
-#[inline(always)]
-pub(super) fn plain_bytes(text: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let mut at = 0;
-    while let Some(word) = array_at(text, at) {
-        let word = u64::from_le_bytes(word);
-        let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-        let quote = zero(word ^ (ONES * u64::from(b'"')));
-        let backslash = zero(word ^ (ONES * u64::from(b'\\')));
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        // The lowest of these bits is at the first such byte (Mycroft's test).
-        let special = (quote | backslash | control) & HIGHS;
-        if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
-        }
-        at += size_of::<u64>();
+#[cold]
+fn append_escaped(special: u8, out: &mut Vec<u8>) {
+    match special {
+        b'"' => put(out, "\\\""),
+        b'\\' => put(out, "\\\\"),
+        b'\n' => put(out, "\\n"),
+        b'\r' => put(out, "\\r"),
+        b'\t' => put(out, "\\t"),
+        other => write!(out, "\\u{other:04x}").expect("a vector takes everything"),
     }
-    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    text[at..].iter().position(is_special).map_or(text.len(), |count| at + count)
 }
