@@ -40,6 +40,7 @@ pub(crate) mod scan;
 pub(crate) mod search;
 mod skip;
 mod sort;
+pub(crate) mod stored_functions;
 pub(crate) mod stream;
 mod sweep;
 pub(crate) mod tail;

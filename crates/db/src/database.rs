@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use frond_doc::ValueBuf;
 use frond_engine::{Durability, Snapshot, TreeId};
 use frond_query::Code;
 
@@ -39,6 +40,8 @@ pub struct Database {
     deferred: Option<Arc<Deferred>>,
     /// The move to another line that uses it, by its generation.
     moved_by: Option<i64>,
+    /// The roles of the user whose request it is, an array: `$$USER_ROLES`.
+    user_roles: Option<ValueBuf>,
 }
 
 /// What the requests on a database belong to.
@@ -119,6 +122,7 @@ impl Database {
             interrupt: Interrupt::default(),
             deferred: None,
             moved_by: None,
+            user_roles: None,
         })
     }
 
@@ -150,6 +154,7 @@ impl Database {
             interrupt: Interrupt::default(),
             deferred: None,
             moved_by: None,
+            user_roles: None,
         })
     }
 
@@ -173,6 +178,7 @@ impl Database {
             interrupt: Interrupt::default(),
             deferred: None,
             moved_by: None,
+            user_roles: None,
         }
     }
 
@@ -211,6 +217,16 @@ impl Database {
     /// The same, whose writes wait for those of others only as long as `interrupt` lets them.
     pub fn interruptible(self, interrupt: Interrupt) -> Database {
         Database { interrupt, ..self }
+    }
+
+    /// The same, for a user with these roles, an array.
+    pub fn for_user_with(self, roles: ValueBuf) -> Database {
+        Database { user_roles: Some(roles), ..self }
+    }
+
+    /// The roles of the user whose request it is; `None` if nobody has logged in.
+    pub(crate) fn user_roles(&self) -> Option<&ValueBuf> {
+        self.user_roles.as_ref()
     }
 
     /// The same, whose inserts, updates and deletes aren't awaited: nothing that they answer may be
@@ -302,7 +318,8 @@ impl Database {
             }
             _ => self.frond.database(name),
         }?;
-        Ok(Database { validates: self.validates, ..sibling })
+        let user_roles = self.user_roles.clone();
+        Ok(Database { validates: self.validates, user_roles, ..sibling })
     }
 
     /// The transaction that requests on this database belong to.
@@ -421,9 +438,17 @@ impl Database {
         self.refuse_past()?;
         let body = |transaction: &mut frond_engine::Transaction, _: Option<CatalogEpoch>| {
             self.check_fence(transaction)?;
+            self.ask_while_folding(transaction);
             body(transaction)
         };
         self.frond.transact_noted(scope, mode, durability, &self.interrupt, body)
+    }
+
+    /// Has folds for `transaction` end once the request is to stop.
+    pub(crate) fn ask_while_folding(&self, transaction: &mut frond_engine::Transaction) {
+        if let Some(keep_going) = self.interrupt.keep_going() {
+            transaction.ask_while_folding(keep_going);
+        }
     }
 
     /// Refuses to change what isn't used at this line: see [`crate::fence`].

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use frond_engine::KeepGoing;
+
 use crate::error::Error;
 
 /// Asks whether to go on.
@@ -17,6 +19,13 @@ impl Interrupt {
     /// An interrupt that is told by `check`.
     pub fn new(check: impl Fn() -> Result<(), Error> + Send + Sync + 'static) -> Interrupt {
         Interrupt(Some(Arc::new(check)))
+    }
+
+    /// Asks the same; `None` if it never says no.
+    #[doc(hidden)]
+    pub fn keep_going(&self) -> Option<Arc<KeepGoing>> {
+        let check = self.0.clone()?;
+        Some(Arc::new(move || check().is_ok()))
     }
 
     /// Whether to go on.

@@ -291,8 +291,15 @@ impl Frond {
                 Err(error) if error.code == Code::SnapshotTooOld && attempt < EXPIRED_MAX => {
                     continue;
                 }
-                // It may rest on queued commits.
-                Err(error) => Err(end(transaction, interrupt).err().unwrap_or(error)),
+                // It may rest on queued commits; a fold that was interrupted doesn't tell by whom.
+                Err(error) => {
+                    let awaited = end(transaction, interrupt);
+                    let told = match error.code {
+                        Code::Interrupted => interrupt.check(),
+                        _ => Ok(()),
+                    };
+                    Err(awaited.and(told).err().unwrap_or(error))
+                }
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {

@@ -223,6 +223,15 @@ impl DocumentBuf {
         Ok(DocumentBuf::from_validated(bytes))
     }
 
+    /// As [`DocumentBuf::validated`], of what documents lie in so many levels down.
+    ///
+    /// # Errors
+    /// As [`DocumentBuf::validated`]; [`DocError::TooDeep`] beyond [`DEPTH_MAX`] and these levels.
+    pub fn validated_around(bytes: Bytes, levels: usize) -> Result<DocumentBuf, DocError> {
+        validate_to(&bytes, DEPTH_MAX + levels)?;
+        Ok(DocumentBuf::from_validated(bytes))
+    }
+
     /// As [`DocumentBuf::validated`], of what other documents lie in.
     ///
     /// # Errors

@@ -1,11 +1,14 @@
 //! Folds everything on request, and checks an engine's invariants.
 
+use std::sync::Arc;
+
 use frond_store::{Lifetime, StoreError};
 
 use crate::compaction::publish::ROOT_NAME;
 use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::shared::Shared;
+use crate::snapshot::{KeepGoing, Snapshot};
 use crate::state::State;
 
 impl Shared {
@@ -31,9 +34,21 @@ impl Shared {
     /// # Errors
     /// As `flush`, and as `fold_whole`.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.checkpoint_at(Shared::snapshot)
+    }
+
+    /// As `checkpoint`, while `keep_going` says so.
+    ///
+    /// # Errors
+    /// As `checkpoint`; [`EngineError::Interrupted`].
+    pub fn checkpoint_while(&self, keep_going: &Arc<KeepGoing>) -> Result<(), EngineError> {
+        self.checkpoint_at(|shared| shared.snapshot().asking(Arc::clone(keep_going)))
+    }
+
+    fn checkpoint_at(&self, take: impl FnOnce(&Shared) -> Snapshot) -> Result<(), EngineError> {
         self.flush()?;
         let trees = self.trees_with_runs();
-        let snapshot = self.snapshot();
+        let snapshot = take(self);
         let exists = |tree: &TreeId| snapshot.has_tree(*tree);
         let trees: Vec<TreeId> = trees.into_iter().filter(exists).collect();
         let _session = self.store.session();

@@ -27,7 +27,7 @@ use crate::rebuilt_snapshots::RebuildError;
 use crate::recovery;
 use crate::shared::Shared;
 use crate::slow_commits::SlowCommit;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{KeepGoing, Snapshot};
 use crate::threads::Threads;
 use crate::transaction::Transaction;
 use crate::transaction::held_locks::LockMode;
@@ -367,19 +367,19 @@ impl Engine {
     /// [`EngineError::Store`]: something reachable is missing or damaged (nothing that can be read
     /// was removed), or the disk is full.
     pub fn reclaim(&self, options: ReclaimOptions) -> Result<GcReport, EngineError> {
-        self.reclaim_while(options, &mut || true)
+        let keep_going: Arc<KeepGoing> = Arc::new(|| true);
+        self.reclaim_while(options, &keep_going)
     }
 
-    /// As [`Engine::reclaim`], until `keep_going` says no: asked again and again, but not by the
-    /// fold that a thorough one begins with. What was done stays done, and the report tells
-    /// `stopped`.
+    /// As [`Engine::reclaim`], until `keep_going` says no: asked again and again. What was done
+    /// stays done, and the report tells `stopped`.
     ///
     /// # Errors
-    /// As there.
+    /// As there; [`EngineError::Interrupted`] amid the fold that a thorough one begins with.
     pub fn reclaim_while(
         &self,
         options: ReclaimOptions,
-        keep_going: &mut dyn FnMut() -> bool,
+        keep_going: &Arc<KeepGoing>,
     ) -> Result<GcReport, EngineError> {
         self.shared.reclaim_while(options, keep_going)
     }

@@ -8,6 +8,7 @@ pub(crate) mod read_set;
 pub(crate) mod since;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use frond_store::{ChunkStore, Lifetime};
@@ -27,6 +28,8 @@ use crate::state::{Base, State, TreeGeneration};
 
 /// How many entries of the overlay are counted for an estimate.
 const ESTIMATE_COUNT_MAX: usize = 512;
+/// A fold asks whether to go on once for so many edits, which take some milliseconds at most.
+const EDITS_ASKED: usize = 1024;
 
 /// All trees as they were at one moment. Cloning is cheap; writers and folds never disturb it.
 ///
@@ -37,18 +40,29 @@ const ESTIMATE_COUNT_MAX: usize = 512;
 pub struct Snapshot {
     view: Arc<View>,
     sequence: Sequence,
+    /// Asked while it is folded.
+    keep_going: Option<Arc<KeepGoing>>,
 }
+
+/// Asks whether to go on with what is given up otherwise.
+pub type KeepGoing = dyn Fn() -> bool + Send + Sync;
 
 impl Snapshot {
     pub(crate) fn new(view: Arc<View>, sequence: Sequence) -> Snapshot {
-        Snapshot { view, sequence }
+        Snapshot { view, sequence, keep_going: None }
     }
 
     /// What `view` shows with all that is queued.
     pub(crate) fn ahead(view: &View, ahead: QueuedReads) -> Snapshot {
         let (store, state) = (Arc::clone(&view.store), Arc::clone(&view.state));
         let sequence = ahead.sequence;
-        Snapshot { view: Arc::new(View { store, state, ahead: Some(ahead) }), sequence }
+        Snapshot::new(Arc::new(View { store, state, ahead: Some(ahead) }), sequence)
+    }
+
+    /// The same; folding it ends with [`EngineError::Interrupted`] once `keep_going` says no. What
+    /// was folded by then is garbage.
+    pub(crate) fn asking(self, keep_going: Arc<KeepGoing>) -> Snapshot {
+        Snapshot { keep_going: Some(keep_going), ..self }
     }
 
     /// How it shows what was queued, if it does.
@@ -405,12 +419,20 @@ impl Snapshot {
             !base.runs.is_empty() || self.is_written_since(*tree, base)
         };
         let changed = trees.iter().filter(is_changed);
+        let is_stopped = AtomicBool::new(false);
         let changed = changed.map(|(tree, base)| {
-            let edits: Edits<'_> = Box::new(edits(self.changes(*tree, base)));
+            let edits = edits(self.changes(*tree, base));
+            let edits: Edits<'_> = match &self.keep_going {
+                Some(keep_going) => Box::new(until_stopped(edits, &**keep_going, &is_stopped)),
+                None => Box::new(edits),
+            };
             (*base.tree, edits)
         });
         let store = ThrottledStore::new(&*self.view.store, lifetime);
         let folded = Tree::apply_many(&store, changed.collect()).map_err(EngineError::from);
+        if is_stopped.load(Ordering::Relaxed) {
+            return Err(EngineError::Interrupted);
+        }
         let mut folded = self.unless_expired(folded)?.into_iter();
         let results = trees.iter().map(|tree| is_changed(&tree).then(|| folded.next()).flatten());
         Ok(results.collect())
@@ -445,6 +467,20 @@ pub(crate) fn run_sources<'a>(
     base.runs.iter().flat_map(move |run| {
         let left = base.progress.left(run.up_to, bounds);
         left.map(move |bounds| Source::Run(RunCursor::new(run, store, bounds, direction)))
+    })
+}
+
+/// `edits`, cut short once `keep_going` says no, which `is_stopped` tells all threads of a fold.
+fn until_stopped<'a, T>(
+    edits: impl Iterator<Item = T> + 'a,
+    keep_going: &'a KeepGoing,
+    is_stopped: &'a AtomicBool,
+) -> impl Iterator<Item = T> + 'a {
+    edits.enumerate().map_while(move |(position, edit)| {
+        if position.is_multiple_of(EDITS_ASKED) && !keep_going() {
+            is_stopped.store(true, Ordering::Relaxed);
+        }
+        (!is_stopped.load(Ordering::Relaxed)).then_some(edit)
     })
 }
 

@@ -23,9 +23,9 @@ use crate::overlay::run::DELETION_FLAG;
 use crate::queue::commit_wait::{CommitWait, DurabilityWait};
 use crate::queue::conflicts::TransactionStart;
 use crate::shared::Shared;
-use crate::snapshot::Snapshot;
 use crate::snapshot::open_transactions::OpenTransaction;
 use crate::snapshot::read_set::{ReadSet, ReadSetMark};
+use crate::snapshot::{KeepGoing, Snapshot};
 use crate::transaction::difference::Difference;
 use crate::transaction::held_locks::{HeldLocks, LockMode};
 use crate::transaction::write_set::{StagedWrite, WriteSet};
@@ -167,6 +167,12 @@ impl Transaction {
         self.note_read();
         self.reading(ReadSet::anything);
         &self.open.snapshot
+    }
+
+    /// Has folds of what [`snapshot`](Self::snapshot) shows end with [`EngineError::Interrupted`]
+    /// once `keep_going` says no, until the transaction begins anew.
+    pub fn ask_while_folding(&mut self, keep_going: Arc<KeepGoing>) {
+        self.open.snapshot = self.open.snapshot.clone().asking(keep_going);
     }
 
     /// Gives `key` a value. The highest of its flags is the engine's and must not be set.

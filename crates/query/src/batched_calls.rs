@@ -1,6 +1,8 @@
 //! The script calls of one document when documents are evaluated in batches: calls already made are
 //! answered, the next one is noted, to be made together with those of the other documents.
 
+use std::sync::Arc;
+
 use frond_doc::{DocumentBuf, ValueBuf};
 use frond_script::Call;
 
@@ -21,7 +23,7 @@ pub(crate) struct NextCall {
     /// The call, as a document.
     pub(crate) message: DocumentBuf,
     /// What is global for it.
-    pub(crate) globals: Option<DocumentBuf>,
+    pub(crate) globals: Option<Arc<DocumentBuf>>,
 }
 
 impl BatchedCalls {
@@ -30,7 +32,7 @@ impl BatchedCalls {
     pub(crate) fn answer(
         &mut self,
         call: &Call<'_>,
-        globals: Option<&DocumentBuf>,
+        globals: Option<&Arc<DocumentBuf>>,
     ) -> Option<Result<ValueBuf, QueryError>> {
         let waits = || QueryError::new(Code::InternalError, "a script's call waits for others");
         if self.next.is_some() {

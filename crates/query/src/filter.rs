@@ -28,6 +28,7 @@ mod near;
 mod number;
 mod operand;
 mod operators;
+mod origins;
 mod parse;
 mod pattern;
 mod pieces;
@@ -172,6 +173,11 @@ impl Filter {
     /// Whether a client's script may be run to ask it.
     pub fn runs_scripts(&self) -> bool {
         scripts::are_run(&self.root)
+    }
+
+    /// Whether there is a `$where`.
+    pub fn has_where(&self) -> bool {
+        scripts::stands_in(&self.root)
     }
 
     /// What every document that passes fulfils, without running scripts.

@@ -18,7 +18,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use frond_doc::{DocumentBuf, Value, ValueBuf};
 use frond_script::Call;
@@ -70,6 +70,8 @@ struct Account {
     sandbox: Mutex<Option<Sandbox>>,
     /// What becomes of the calls of the document that is asked together with others.
     noted: Mutex<Option<BatchedCalls>>,
+    /// The functions that the database stores for a `$where`, by their names.
+    stored_functions: OnceLock<Arc<DocumentBuf>>,
 }
 
 impl fmt::Debug for RequestMemory {
@@ -92,6 +94,7 @@ impl RequestMemory {
             allows_scripts: true,
             sandbox: Mutex::default(),
             noted: Mutex::default(),
+            stored_functions: OnceLock::new(),
         })))
     }
 
@@ -108,6 +111,19 @@ impl RequestMemory {
         self.0.as_ref().is_some_and(|account| account.allows_scripts)
     }
 
+    /// Makes these global for each `$where`: functions that the database stores, by their names.
+    /// The first ones stay.
+    pub fn set_stored_functions(&self, functions: Arc<DocumentBuf>) {
+        if let Some(account) = &self.0 {
+            account.stored_functions.get_or_init(|| functions);
+        }
+    }
+
+    /// What is global for each `$where`.
+    pub(crate) fn stored_functions(&self) -> Option<&Arc<DocumentBuf>> {
+        self.0.as_ref()?.stored_functions.get()
+    }
+
     /// Runs a script in the request's sandbox; its globals count if nothing was global before.
     ///
     /// # Errors
@@ -115,7 +131,7 @@ impl RequestMemory {
     pub(crate) fn run_script(
         &self,
         call: Call<'_>,
-        globals: Option<&DocumentBuf>,
+        globals: Option<&Arc<DocumentBuf>>,
     ) -> Result<ValueBuf, QueryError> {
         if let Some(noted) = &mut *self.scripted()?.noted()
             && let Some(answer) = noted.answer(&call, globals)
@@ -133,7 +149,7 @@ impl RequestMemory {
     pub(crate) fn run_scripts(
         &self,
         calls: Vec<Call<'_>>,
-        globals: Option<&DocumentBuf>,
+        globals: Option<&Arc<DocumentBuf>>,
     ) -> Result<Vec<Result<ValueBuf, QueryError>>, QueryError> {
         let account = self.scripted()?;
         self.check()?;
@@ -141,7 +157,7 @@ impl RequestMemory {
         if sandbox.is_none() {
             *sandbox = Some(Sandbox::new(self.another(usize::MAX), account.go_on.clone())?);
         }
-        sandbox.as_mut().expect("made above").run(calls, globals.map(DocumentBuf::view))
+        sandbox.as_mut().expect("made above").run(calls, globals.map(|globals| globals.view()))
     }
 
     /// What becomes of calls from now on, if they are not to be made at once; and what was so
@@ -221,6 +237,9 @@ impl RequestMemory {
             go_on()
         };
         let part = RequestMemory::new(reservation, Some(Arc::new(both)));
+        if let Some(functions) = self.stored_functions() {
+            part.set_stored_functions(Arc::clone(functions));
+        }
         if self.allows_scripts() { part } else { part.without_scripts() }
     }
 

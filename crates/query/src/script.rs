@@ -13,7 +13,7 @@ use crate::memory::RequestMemory;
 pub(crate) struct Script {
     source: Arc<str>,
     /// What is global for all scripts of the request.
-    globals: Option<DocumentBuf>,
+    globals: Option<Arc<DocumentBuf>>,
 }
 
 impl Script {
@@ -24,7 +24,7 @@ impl Script {
 
     /// The same; if it is the first of its request that is called, these are global from then on.
     pub(crate) fn with_globals(self, globals: DocumentBuf) -> Script {
-        Script { globals: Some(globals), ..self }
+        Script { globals: Some(Arc::new(globals)), ..self }
     }
 
     /// The source.
@@ -47,7 +47,8 @@ impl Script {
         self.run(memory, Call { arguments, ..Call::new(WantedResult::Result, &self.source, this) })
     }
 
-    /// Whether what it gives for `this` counts as true in a script.
+    /// Whether what it gives for `this` counts as true in a script, which knows the functions that
+    /// the database stores.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -56,7 +57,8 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<bool, QueryError> {
-        let holds = self.run(memory, Call::new(WantedResult::Truth, &self.source, Some(this)))?;
+        let call = Call::new(WantedResult::Truth, &self.source, Some(this));
+        let holds = memory.run_script(call, memory.stored_functions())?;
         Ok(holds.as_value() == Value::Boolean(true))
     }
 

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use frond_db::{Error, Frond};
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::Code;
 
-use crate::access::{Accounts, Grants, RoleName, User, UserName};
+use crate::access::{Accounts, Grants, RoleName, User, UserName, told_roles};
 use crate::common_fields::UserDigest;
 use crate::scram::Exchange;
 
@@ -68,6 +68,8 @@ pub struct Rights {
     pub login: Arc<Login>,
     /// The roles, with those that they include.
     pub roles: Vec<RoleName>,
+    /// The same as expressions see them.
+    pub user_roles: ValueBuf,
     /// What they allow.
     pub grants: Grants,
     epoch: u64,
@@ -237,7 +239,8 @@ impl Peer {
         };
         let roles = directory.with_included(&user.roles);
         let grants = directory.grants_of(&user.roles);
-        let rights = Arc::new(Rights { login, roles, grants, epoch });
+        let user_roles = told_roles(&roles);
+        let rights = Arc::new(Rights { login, roles, user_roles, grants, epoch });
         state.rights = Some(Arc::clone(&rights));
         Ok(Some(rights))
     }

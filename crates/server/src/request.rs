@@ -148,7 +148,11 @@ impl<'a> Request<'a> {
             Code::NamespaceNotFound => Error { code: Code::InvalidNamespace, ..error },
             _ => error,
         })?;
-        Ok(Repository::from(database.interruptible(self.operation.interrupt())))
+        let database = database.interruptible(self.operation.interrupt());
+        Ok(Repository::from(match &self.rights {
+            Some(rights) => database.for_user_with(rights.user_roles.clone()),
+            None => database,
+        }))
     }
 
     /// The database for a write: if the client may send it again, what its statements do is

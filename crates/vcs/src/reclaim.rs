@@ -11,13 +11,14 @@
 //! something to remove, once more with the database's latch closed.
 
 use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use frond_db::inside::refs::{self, repositories};
 use frond_db::inside::{
     CommitId, Error, Frond, Interrupt, LatchMode, Outcome, Reader, Scope, TreeRef, system,
 };
-use frond_engine::{Durability, ReclaimOptions, TreeId};
+use frond_engine::{Durability, KeepGoing, ReclaimOptions, TreeId};
 use frond_store::{ChunkHash, GcReport};
 use frond_tree::{Bounds, Direction};
 
@@ -52,8 +53,7 @@ pub fn reclaim(
     reclaim_until(frond, undo_millis, options, &Interrupt::default())
 }
 
-/// As [`reclaim`]; `interrupt` may stop it, but for the fold that a thorough one begins with. What
-/// was done stays done.
+/// As [`reclaim`]; `interrupt` may stop it. What was done stays done.
 ///
 /// # Errors
 /// As [`reclaim`]; what `interrupt` says.
@@ -65,12 +65,23 @@ pub fn reclaim_until(
 ) -> Result<Reclaimed, Error> {
     interrupt.check()?;
     let mut reclaimed = forget(frond, undo_millis)?;
-    let mut interrupted = Ok(());
-    reclaimed.collected = frond.engine().reclaim_while(options, &mut || {
-        interrupted = interrupt.check();
-        interrupted.is_ok()
-    })?;
-    interrupted.map(|()| reclaimed)
+    let interrupted: Arc<OnceLock<Error>> = Arc::default();
+    let keep_going: Arc<KeepGoing> = {
+        let (interrupt, interrupted) = (interrupt.clone(), Arc::clone(&interrupted));
+        Arc::new(move || match interrupt.check() {
+            Ok(()) => true,
+            Err(error) => {
+                interrupted.get_or_init(|| error);
+                false
+            }
+        })
+    };
+    let collected = frond.engine().reclaim_while(options, &keep_going);
+    if let Some(error) = interrupted.get() {
+        return Err(error.clone());
+    }
+    reclaimed.collected = collected?;
+    Ok(reclaimed)
 }
 
 /// Forgets what can be brought back and was dropped, deleted or replaced before that: the next

@@ -6,7 +6,7 @@ use crate::collection::explain::pipeline;
 use crate::collection::stream::StoredDocument;
 use crate::collection::{
     AggregateRequest, Cursor, Effort, FindRequest, Purpose, Tail, aggregate, count, distinct,
-    explain, find, stream, tail,
+    explain, find, stored_functions, stream, tail,
 };
 use crate::database::Database;
 use crate::error::Error;
@@ -20,6 +20,15 @@ impl Database {
     /// the cursor reads them; a sort has read them all before this returns.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         find::find(self, collection, request)
+    }
+
+    /// The functions, and other values, that clients stored in `system.js`, by their names; `None`
+    /// if there are none.
+    ///
+    /// # Errors
+    /// 10209 and 10210 for documents that name nothing or have no value; `ExceededMemoryLimit`.
+    pub fn stored_functions(&self) -> Result<Option<DocumentBuf>, Error> {
+        stored_functions::stored_functions(self)
     }
 
     /// Follows a capped collection.

@@ -30,6 +30,7 @@ pub(crate) fn drop_collection(database: &Database, name: &str) -> Result<bool, E
             return Ok(Outcome::Discard(false));
         };
         transaction.give_back();
+        database.ask_while_folding(transaction);
         let remembered =
             database.versions()?.remember_collection(database, transaction, branch, name);
         unless_full(database, name, remembered)?;
@@ -104,6 +105,7 @@ pub(crate) fn drop_database(database: &Database) -> Result<(), Error> {
             transaction.validate(TreeId::SYSTEM, key);
         }
         transaction.give_back();
+        database.ask_while_folding(transaction);
         let remembered = database.versions()?.remember_database(database, transaction, &repository);
         unless_full(database, name, remembered)?;
         for tree in trees {

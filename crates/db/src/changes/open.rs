@@ -13,7 +13,7 @@ use super::net::Net;
 use super::request::{ChangeStreamRequest, StreamStart, Watched};
 use super::token::{self, ResumePoint, Step};
 use super::{ChangeStream, lost, split};
-use crate::collection::parse::parse_variables;
+use crate::collection::parse::variables_in;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
@@ -140,8 +140,7 @@ impl Frond {
         };
         let collation = request.collation.clone().unwrap_or(Collation::SIMPLE);
         let pipeline = Pipeline::parse_collated(stages, &collation)?;
-        let variables =
-            parse_variables(database.frond(), request.variables.as_ref(), &Interrupt::default())?;
+        let variables = variables_in(&database, request.variables.as_ref(), &Interrupt::default())?;
         let variables = variables.with_collation(collation);
         pipeline.compute_constants(&variables)?;
         Ok((pipeline, variables))

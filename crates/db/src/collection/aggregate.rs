@@ -24,7 +24,7 @@ use crate::collection::cursor_validity::CursorValidity;
 use crate::collection::deferred_errors::DeferredErrors;
 use crate::collection::handles::{LazyLargeDocuments, handles};
 use crate::collection::merge::MergeInto;
-use crate::collection::parse::{collation_of, parse_variables};
+use crate::collection::parse::{collation_of, variables_in};
 use crate::collection::plan::Order;
 use crate::collection::reference_translator::Referring;
 use crate::collection::replace::replace_collection;
@@ -69,8 +69,7 @@ pub(crate) fn aggregate(
             return Err(Error::invalid(Code::TypeMismatch, message));
         }
     };
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    let variables = variables_in(database, request.variables.as_ref(), &request.interrupt)?;
     variables.memory().hold_parsed(stages.as_bytes().len())?;
     let reader = database.reader();
     let deferred = DeferredErrors::default();
@@ -313,7 +312,7 @@ fn stream_view(
         let message = "$match with $text is only allowed as the first pipeline stage";
         return Err(Error::invalid(Code::Location(17313), message));
     }
-    let variables = parse_variables(database.frond(), None, &context.interrupt)?;
+    let variables = variables_in(database, None, &context.interrupt)?;
     let variables = variables.with_collation(view.collation.clone());
     let variables = variables.with_large(context.large.clone());
     let mut pipeline = Pipeline::parse_collated(view.stages(), &view.collation)?;

@@ -31,7 +31,7 @@ pub(crate) fn count(
     let found = Catalog::of(&reader, database).collection(collection)?;
     let deferred = DeferredErrors::default();
     let large = handles(&reader, &deferred);
-    let (filter, _) = parse_request(database.frond(), request, found.as_deref(), &large)?;
+    let (filter, _) = parse_request(database, request, found.as_deref(), &large)?;
     let limit = limit.unwrap_or(u64::MAX);
     let enough = skip.saturating_add(limit);
     let search = Search {

@@ -7,9 +7,10 @@ use frond_query::{Code, Collation, Filter};
 use crate::collection::batch::{
     BATCH_COUNT_MAX, BatchOptions, BatchReport, StatementRun, Statements,
 };
-use crate::collection::parse::{parse_filter, parse_variables};
+use crate::collection::parse::{parse_filter, variables_in};
 use crate::collection::parts::{change_in_parts, collation_of_collection};
 use crate::collection::plan::Order;
+use crate::collection::stored_functions::prepare_scripts;
 use crate::collection::update::MULTI_IS_NOT_RETRYABLE;
 use crate::collection::write::{CollectionWriter, MatchedRow};
 use crate::collection::{DeleteStatement, WriteReport};
@@ -36,7 +37,7 @@ pub(crate) fn delete(
     durability: Durability,
 ) -> Result<WriteReport, Error> {
     if let Some(statement) = statements.first() {
-        parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
+        variables_in(database, statement.variables.as_ref(), database.interrupt())?;
     }
     let options = BatchOptions { ordered, durability };
     let prepare = |begun: usize| {
@@ -64,10 +65,10 @@ fn parse_delete(
     if !statement.only_first && database.retry().is_some() {
         return Err(Error::invalid(Code::InvalidOptions, MULTI_IS_NOT_RETRYABLE));
     }
-    let variables =
-        parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
+    let variables = variables_in(database, statement.variables.as_ref(), database.interrupt())?;
     let variables = variables.with_collation(statement.collation.clone().unwrap_or_default());
     let filter = parse_filter(Some(statement.filter.view()), &variables)?;
+    prepare_scripts(database, &filter)?;
     filter.compute_constants()?;
     Ok(ParsedStatement {
         filter,

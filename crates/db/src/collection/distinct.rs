@@ -67,7 +67,7 @@ pub(crate) fn distinct(
     let found = Catalog::of(&reader, database).collection(collection)?;
     let deferred = DeferredErrors::default();
     let large = handles(&reader, &deferred);
-    let (filter, variables) = parse_request(database.frond(), request, found.as_deref(), &large)?;
+    let (filter, variables) = parse_request(database, request, found.as_deref(), &large)?;
     let collation = variables.collation();
     let search = Search {
         needs: Some(vec![path.to_owned()]),

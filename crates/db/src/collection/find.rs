@@ -62,6 +62,9 @@ pub(crate) fn find(
     }
     let skip = usize::try_from(skip).unwrap_or(usize::MAX);
     let ending = CursorValidity::of(database, collection, &found, &access);
+    if let (Order::Any, Some(_)) = (&query.order, &request.hint) {
+        query.order = access.key_order(&found)?.unwrap_or(Order::Any);
+    }
     let scan = scan_of(reader, (&found, access), request, &query, &large).ended_by(ending);
     // Of a few the scores are computed faster than all are read.
     let mut scan = match is_sorted || request.limit.is_none() {

@@ -6,9 +6,10 @@ use frond_engine::Durability;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::{Code, Collation, Filter, Projection};
 
-use crate::collection::parse::{asked_metadata, parse_searched, parse_variables};
+use crate::collection::parse::{asked_metadata, parse_searched, variables_in};
 use crate::collection::plan::Order;
 use crate::collection::scan::Row;
+use crate::collection::stored_functions::prepare_scripts;
 use crate::collection::update::{ParsedUpdate, parse_update, upsert};
 use crate::collection::write::CollectionWriter;
 use crate::collection::{FindAndModify, FindAndModifyReport};
@@ -81,8 +82,7 @@ fn parse_find_and_modify(database: &Database, request: &FindAndModify) -> Result
              deleted document",
         );
     }
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), database.interrupt())?;
+    let variables = variables_in(database, request.variables.as_ref(), database.interrupt())?;
     let collation = request.collation.clone().unwrap_or_default();
     let variables = variables.with_collation(collation.clone());
     let array_filters = request.array_filters.as_ref();
@@ -99,7 +99,7 @@ fn parse_find_and_modify(database: &Database, request: &FindAndModify) -> Result
     let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?
         .with_collation(&collation);
     let filter = Filter::parse_search(request.filter.view())?.with_variables(variables);
-    filter.check_scripts()?;
+    prepare_scripts(database, &filter)?;
     filter.compute_constants()?;
     if let Some(projection) = &projection {
         projection.compute_constants()?;

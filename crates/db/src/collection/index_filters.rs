@@ -10,7 +10,7 @@ use frond_doc::{Document, DocumentBuf};
 use frond_query::{Collation, Filter};
 
 use crate::catalog::Catalog;
-use crate::collection::parse::{collation_of, parse_filter, parse_variables};
+use crate::collection::parse::{collation_of, parse_filter, variables_in};
 use crate::collection::plan::Order;
 use crate::database::Database;
 use crate::error::Error;
@@ -76,9 +76,10 @@ fn shape_key(
         false => Some(Collation::parse(shape.collation.view())?),
     };
     let collation = collation_of(given.as_ref(), Some(collection))?;
-    let variables = parse_variables(database.frond(), None, &Interrupt::default())?;
+    let variables = variables_in(database, None, &Interrupt::default())?;
     let variables = variables.with_collation(collation.clone());
     let filter = parse_filter(Some(shape.query.view()), &variables)?;
+    filter.check_scripts()?;
     let order = Order::parse_search(Some(shape.sort.view()))?.with_collation(&collation);
     let given = |document: &DocumentBuf| !document.view().is_empty();
     let projection = Some(&shape.projection).filter(|it| given(it)).map(DocumentBuf::view);

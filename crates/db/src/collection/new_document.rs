@@ -4,7 +4,9 @@ use frond_doc::{DocError, Document, DocumentBuf, DocumentBuilder, Timestamp, Val
 use frond_query::Code;
 
 use crate::database::Database;
+use crate::definition::validation::Validator;
 use crate::error::Error;
+use crate::frond::Notice;
 
 /// The document as it is inserted: with an `_id`, and the time where it asks for that.
 pub(super) fn normalise(database: &Database, document: &DocumentBuf) -> Result<DocumentBuf, Error> {
@@ -55,6 +57,31 @@ pub fn check_size(database: &Database, bytes: u64) -> Result<(), Error> {
         return Err(Error::invalid(Code::BSONObjectTooLarge, message));
     }
     Ok(())
+}
+
+/// Refuses a document of a collection that its validator doesn't let through, or tells of it.
+///
+/// # Errors
+/// As [`Validator::check`].
+pub(crate) fn check_valid(
+    (database, collection): (&Database, &str),
+    validator: &Validator,
+    before: Option<Document<'_>>,
+    after: Document<'_>,
+) -> Result<(), Error> {
+    match validator.check(before, after) {
+        Err(error) if error.code == Code::DocumentValidationFailure && validator.warns() => {
+            let details = error.details.map(|details| frond_query::text::value((&details).into()));
+            let message = format!(
+                "Document would fail validation: {}: {}",
+                database.namespace(collection),
+                details.unwrap_or_default()
+            );
+            database.frond().notice(Notice::Warning, &message);
+            Ok(())
+        }
+        checked => checked,
+    }
 }
 
 /// Checks a document's `_id`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frond_doc::{Document, DocumentBuf};
+use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::expression::Variables;
 use frond_query::large::Large;
 use frond_query::memory::RequestMemory;
@@ -11,6 +11,8 @@ use frond_query::{Code, Collation, Filter, Projection, SortPattern};
 
 use crate::collection::FindRequest;
 use crate::collection::plan::Order;
+use crate::collection::stored_functions::prepare_scripts;
+use crate::database::Database;
 use crate::error::Error;
 use crate::frond::Frond;
 use crate::interrupt::Interrupt;
@@ -27,32 +29,54 @@ pub fn parse_variables(
     variables: Option<&DocumentBuf>,
     interrupt: &Interrupt,
 ) -> Result<Variables, Error> {
+    variables_of_user(frond, None, variables, interrupt)
+}
+
+/// As [`parse_variables`], for a request on `database`, which knows the user's roles.
+///
+/// # Errors
+/// As [`parse_variables`].
+pub(crate) fn variables_in(
+    database: &Database,
+    variables: Option<&DocumentBuf>,
+    interrupt: &Interrupt,
+) -> Result<Variables, Error> {
+    variables_of_user(database.frond(), database.user_roles(), variables, interrupt)
+}
+
+fn variables_of_user(
+    frond: &Frond,
+    user_roles: Option<&ValueBuf>,
+    variables: Option<&DocumentBuf>,
+    interrupt: &Interrupt,
+) -> Result<Variables, Error> {
     let variables = variables.map(DocumentBuf::view);
     let interrupt = interrupt.clone();
     let go_on = move || interrupt.check().map_err(|error| error.as_query());
     let memory = RequestMemory::new(frond.request_reservation(), Some(Arc::new(go_on)));
     let memory = if frond.runs_scripts() { memory } else { memory.without_scripts() };
     let (now, time) = (frond.now_millis(), frond.operation_time());
-    Ok(Variables::in_cluster(now, time, memory, variables)?)
+    Ok(Variables::in_cluster(now, time, memory, user_roles, variables)?)
 }
 
 /// Parses the filter of a search in the collection `found`, and evaluates the variables that it
 /// sees. They know how strings compare, and `large`, which reads what documents hold references to.
 pub(crate) fn parse_request(
-    frond: &Frond,
+    database: &Database,
     request: &FindRequest,
     found: Option<&Collection>,
     large: &Large,
 ) -> Result<(Filter, Variables), Error> {
     let collation = collation_of(request.collation.as_ref(), found)?;
-    let variables = parse_variables(frond, request.variables.as_ref(), &request.interrupt)?;
+    let variables = variables_in(database, request.variables.as_ref(), &request.interrupt)?;
     let variables = variables.with_collation(collation).with_large(large.clone());
     let filter = parse_filter(request.filter.as_ref().map(DocumentBuf::view), &variables)?;
+    prepare_scripts(database, &filter)?;
     filter.compute_constants()?;
     Ok((filter, variables))
 }
 
-/// Parses a filter (`None`: everything passes), which sees `variables`.
+/// Parses a filter (`None`: everything passes), which sees `variables`; its scripts aren't checked.
 pub(crate) fn parse_filter(
     filter: Option<Document<'_>>,
     variables: &Variables,
@@ -64,9 +88,7 @@ pub(crate) fn parse_filter(
         }
         None => Filter::all(),
     };
-    let filter = filter.with_variables(variables.clone());
-    filter.check_scripts()?;
-    Ok(filter)
+    Ok(filter.with_variables(variables.clone()))
 }
 
 /// Parses a projection of what a search has found; `None` if documents go through unchanged.

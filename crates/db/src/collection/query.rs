@@ -66,7 +66,7 @@ pub(super) fn query_of(
     large: &Large,
 ) -> Result<Query, Error> {
     let found = Catalog::of(reader, database).collection(collection)?;
-    let (filter, variables) = parse_request(database.frond(), request, found.as_deref(), large)?;
+    let (filter, variables) = parse_request(database, request, found.as_deref(), large)?;
     let order = Order::parse_search(request.sort.as_ref().map(DocumentBuf::view))?;
     let order = match (order.with_collation(variables.collation()), filter.distance()) {
         (Order::Any, Some(distance)) => Order::Near(distance),

@@ -23,8 +23,8 @@ use frond_tree::{Bounds, Direction, Tree};
 use crate::catalog::build::Builder;
 use crate::catalog::tell::tell_of;
 use crate::catalog::{Catalog, CatalogView, adopt};
-use crate::collection::new_document::{check_id, check_size};
-use crate::collection::parse::parse_variables;
+use crate::collection::new_document::{check_id, check_size, check_valid};
+use crate::collection::parse::variables_in;
 use crate::collection::parts::collation_of_collection;
 use crate::collection::reference_translator::{ReferenceTranslator, Referring};
 use crate::collection::replace::content::Content;
@@ -169,11 +169,11 @@ impl<'a> StagedDocuments<'a> {
     /// Checks all by the validator that the options name.
     fn check(&self, options: &DocumentBuf) -> Result<(), Error> {
         let database = self.database;
-        let variables = || parse_variables(database.frond(), None, database.interrupt());
+        let variables = || variables_in(database, None, database.interrupt());
         let validator = Validator::of_options(options.view(), variables)?;
         let Some(validator) = validator.filter(|_| database.validates()) else { return Ok(()) };
         for document in self.read(validator.outermost_names()) {
-            validator.check(None, document?.1.view())?;
+            check_valid((database, self.name), &validator, None, document?.1.view())?;
         }
         Ok(())
     }

@@ -16,10 +16,11 @@ use frond_store::ChunkStore;
 
 use crate::catalog::{Catalog, adopt};
 use crate::collection::new_document::{check_id, check_size};
-use crate::collection::parse::{parse_filter, parse_variables};
+use crate::collection::parse::{parse_filter, variables_in};
 use crate::collection::plan::Order;
 use crate::collection::scan::Scan;
 use crate::collection::search::Search;
+use crate::collection::stored_functions::prepare_scripts;
 use crate::collection::write::CollectionWriter;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -134,9 +135,10 @@ pub(crate) fn export<E: From<Error>>(
     let reader = database.reader();
     let Some(found) = Catalog::of(&reader, database).collection(collection)? else { return Ok(()) };
     view::refuse(found.options.view(), &database.namespace(collection))?;
-    let variables = parse_variables(database.frond(), None, database.interrupt())?
-        .with_collation(found.collation()?);
+    let variables =
+        variables_in(database, None, database.interrupt())?.with_collation(found.collation()?);
     let filter = parse_filter(filter, &variables)?;
+    prepare_scripts(database, &filter)?;
     let search = Search::of(&filter, None);
     let Some((found, access)) = search.access(database.frond(), &reader, Some(found))? else {
         return Ok(());

@@ -10,10 +10,11 @@ use crate::collection::batch::{
     BATCH_COUNT_MAX, BatchOptions, BatchReport, StatementRun, Statements,
 };
 use crate::collection::new_document::{check_document, set_zero_timestamps};
-use crate::collection::parse::{asked_metadata, parse_variables};
+use crate::collection::parse::{asked_metadata, variables_in};
 use crate::collection::parts::{change_in_parts, collation_of_collection, write_once};
 use crate::collection::plan::Order;
 use crate::collection::scan::{FetchedDocument, Row};
+use crate::collection::stored_functions::prepare_scripts;
 use crate::collection::write::{CollectionWriter, DocumentChange, MatchedRow};
 use crate::collection::{UpdateReport, UpdateStatement};
 use crate::database::Database;
@@ -63,7 +64,7 @@ pub(crate) fn update(
 ) -> Result<UpdateReport, Error> {
     // What is wrong with a command's `let` concerns the command, not its first statement.
     if let Some(variables) = statements.first().and_then(|first| first.variables.as_ref()) {
-        parse_variables(database.frond(), Some(variables), database.interrupt())?;
+        variables_in(database, Some(variables), database.interrupt())?;
     }
     let options = BatchOptions { ordered, durability };
     let prepare = |begun: usize| {
@@ -84,8 +85,7 @@ pub(crate) fn update(
 }
 
 fn parse(database: &Database, statement: &UpdateStatement) -> Result<ParsedStatement, Error> {
-    let variables =
-        parse_variables(database.frond(), statement.variables.as_ref(), database.interrupt())?;
+    let variables = variables_in(database, statement.variables.as_ref(), database.interrupt())?;
     let collation = statement.collation.clone().unwrap_or_default();
     let variables = variables.with_collation(collation.clone());
     let constants = statement.constants.as_ref().map(DocumentBuf::view);
@@ -105,7 +105,7 @@ fn parse(database: &Database, statement: &UpdateStatement) -> Result<ParsedState
     let order = Order::parse_search(statement.sort.as_ref().map(DocumentBuf::view))?
         .with_collation(&collation);
     let filter = Filter::parse_search(statement.filter.view())?.with_variables(variables);
-    filter.check_scripts()?;
+    prepare_scripts(database, &filter)?;
     filter.compute_constants()?;
     Ok(ParsedStatement {
         filter: asked_metadata(filter, &order, None)?,

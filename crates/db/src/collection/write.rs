@@ -30,7 +30,8 @@ use frond_query::{Code, Collation};
 use frond_tree::{Content, Value};
 
 use crate::catalog::adopt;
-use crate::collection::parse::parse_variables;
+use crate::collection::new_document::check_valid;
+use crate::collection::parse::variables_in;
 use crate::collection::plan::OwnFacts;
 use crate::collection::scan::{FetchedDocument, Row};
 use crate::database::Database;
@@ -39,7 +40,6 @@ use crate::definition::validation::Validator;
 use crate::definition::{images, view};
 use crate::error::Error;
 use crate::event::EventRecorder;
-use crate::frond::Notice;
 use crate::reader::Reader;
 use crate::schema::{CatalogEpoch, Collection, Index, TreeRef};
 use crate::timeseries::Series;
@@ -143,8 +143,8 @@ impl<'t> CollectionWriter<'t> {
         let validator = match &before {
             Some(before) => {
                 refuse_unwritable(before, database, name)?;
-                Validator::that_refuses_or_warns(before.options.view(), || {
-                    parse_variables(database.frond(), None, database.interrupt())
+                Validator::of_options(before.options.view(), || {
+                    variables_in(database, None, database.interrupt())
                 })?
             }
             None => None,
@@ -350,22 +350,9 @@ impl<'t> CollectionWriter<'t> {
 
     /// Refuses what the validator doesn't let through, or tells of it.
     fn check_valid(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
-        let Some(validator) = &self.validator else { return Ok(()) };
-        match validator.check(before, after) {
-            Err(error) if error.code == Code::DocumentValidationFailure && validator.warns() => {
-                let details =
-                    error.details.map(|details| frond_query::text::value((&details).into()));
-                self.database.frond().notice(
-                    Notice::Warning,
-                    &format!(
-                        "Document would fail validation: {}: {}",
-                        self.namespace(),
-                        details.unwrap_or_default()
-                    ),
-                );
-                Ok(())
-            }
-            checked => checked,
+        match &self.validator {
+            Some(validator) => check_valid((self.database, self.name), validator, before, after),
+            None => Ok(()),
         }
     }
 

@@ -26,19 +26,6 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// The validator that a collection's options name, if it refuses anything, for a request with
-    /// these variables; they are asked for only if there is one.
-    ///
-    /// # Errors
-    /// What is wrong with the filter, the level or the action; what `variables` fails with.
-    pub fn of_options(
-        options: Document<'_>,
-        variables: impl FnOnce() -> Result<Variables, Error>,
-    ) -> Result<Option<Validator>, Error> {
-        let validator = Validator::that_refuses_or_warns(options, variables)?;
-        Ok(validator.filter(|validator| !validator.warns))
-    }
-
     /// Checks the options of a collection that is made or changed.
     ///
     /// # Errors
@@ -56,11 +43,12 @@ impl Validator {
         self.warns
     }
 
-    /// As [`Validator::of_options`], and also one that only warns.
+    /// The validator that a collection's options name, if it refuses anything or warns of it, for a
+    /// request with these variables; they are asked for only if there is one.
     ///
     /// # Errors
-    /// The same.
-    pub fn that_refuses_or_warns(
+    /// What is wrong with the filter, the level or the action; what `variables` fails with.
+    pub fn of_options(
         options: Document<'_>,
         variables: impl FnOnce() -> Result<Variables, Error>,
     ) -> Result<Option<Validator>, Error> {

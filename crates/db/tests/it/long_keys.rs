@@ -112,6 +112,37 @@ fn min_and_max_within_what_was_cut_are_exact() {
 }
 
 #[test]
+fn a_hinted_index_is_read_in_the_order_of_its_keys() {
+    let shop = shop();
+    let specs = ["{'key': {'a': 1}}", "{'key': {'b': 1, 'a': -1}}"].map(spec);
+    shop.create_indexes("things", &specs).expect("made");
+    let ends = ["e", "b", "f", "a", "d", "c"];
+    for (id, end) in (0_i32..).zip(ends) {
+        let document = document! { "_id": id, "a": long(end).as_str(), "b": 1_i32, "end": end };
+        assert_eq!(try_insert(&shop, "things", &[document]).count, 1);
+        let by_name = document! { "_id": long(end).as_str(), "end": end };
+        assert_eq!(try_insert(&shop, "ids", &[by_name]).count, 1);
+    }
+    let told = |collection: &str, request: FindRequest| {
+        let found = run(&shop, collection, &request).expect("right");
+        let ends = found.iter().map(|it| it.get("end").and_then(|end| end.as_str()).expect("one"));
+        ends.collect::<String>()
+    };
+    let by = |hint: &str| FindRequest { hint: Some(value(hint)), ..FindRequest::default() };
+    assert_eq!(told("things", by("{'a': 1}")), "abcdef");
+    assert_eq!(told("things", by("{'b': 1, 'a': -1}")), "fedcba");
+    assert_eq!(told("ids", by("{'_id': 1}")), "abcdef");
+    let from = |path: &str, hint: &str| FindRequest {
+        min: Some(json(&format!("{{'{path}': '{}'}}", long("c")))),
+        skip: 1,
+        limit: Some(2),
+        ..by(hint)
+    };
+    assert_eq!(told("things", from("a", "{'a': 1}")), "de", "pages by min and limit");
+    assert_eq!(told("ids", from("_id", "{'_id': 1}")), "de");
+}
+
+#[test]
 fn an_index_with_a_long_key_tells_no_arrays_and_gives_its_keys() {
     let shop = shop();
     shop.create_indexes("things", &[spec("{'key': {'a': 1, 'b': 1}}")]).expect("made");

@@ -312,6 +312,25 @@ fn a_merge_writes_what_it_can() {
 }
 
 #[test]
+fn views_read_views_of_their_own_collation() {
+    let shop = shop();
+    insert(&shop, "things", "[{'_id': 1, 'a': 1}]");
+    let make = |name: &str, options: &str| code(shop.create_collection(name, json(options).view()));
+    let french = "'collation': {'locale': 'fr'}";
+    assert_eq!(make("french", &format!("{{'viewOn': 'things', {french}}}")), 0);
+    assert_eq!(make("plain", "{'viewOn': 'french'}"), 167);
+    assert_eq!(make("other", "{'viewOn': 'french', 'collation': {'locale': 'de'}}"), 167);
+    let inner = "[{'$lookup': {'from': 'french', 'as': 'o', 'pipeline': []}}]";
+    assert_eq!(make("plain", &format!("{{'viewOn': 'things', 'pipeline': {inner}}}")), 167);
+    assert_eq!(make("same", &format!("{{'viewOn': 'french', {french}}}")), 0);
+    assert_eq!(make("series", "{'timeseries': {'timeField': 't'}}"), 0);
+    assert_eq!(make("of_series", &format!("{{'viewOn': 'series', {french}}}")), 167);
+    assert_eq!(make("of_series", "{'viewOn': 'series'}"), 0);
+    let changed = json("{'viewOn': 'series', 'pipeline': []}");
+    assert_eq!(code(shop.change_collection("french", changed.view())), 167);
+}
+
+#[test]
 fn views_never_read_themselves() {
     let shop = shop();
     insert(&shop, "things", "[{'_id': 1, 'a': 1}]");

@@ -1,6 +1,8 @@
 //! Goal: validators hold for every write, with MongoDB's details; views read as their pipelines
 //! say. Method: small collections, each kind of write.
 
+use std::sync::{Arc, Mutex};
+
 use frond_db::{Database, Error, FindAndModify, FindRequest, FrondOptions, UpdateStatement};
 use frond_query::Code;
 use frond_testkit::SimDisk;
@@ -185,7 +187,14 @@ fn validators_hold_for_out() {
     assert_eq!(out(&shop, "things", stages).expect("right"), "[{'_id':2,'n':1}]");
     assert_eq!(out(&shop, "large", stages).expect("right"), "[]");
     shop.change_collection("few", json("{'validationAction': 'warn'}").view()).expect("changed");
+    let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
+    let told = Arc::clone(&warnings);
+    let sink = move |_, line: &str| told.lock().expect("no panic").push(line.to_owned());
+    shop.frond().on_notice(sink);
     assert!(out(&shop, "things", "{'$out': 'few'}").is_ok());
+    let warnings = warnings.lock().expect("no panic");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("Document would fail validation: shop.few: "), "{warnings:?}");
     shop.frond().engine().check().expect("every invariant holds");
 }
 

@@ -35,6 +35,7 @@ use crate::background::throttle::yield_now;
 use crate::error::EngineError;
 use crate::gc::idle::IdleCollection;
 use crate::shared::Shared;
+use crate::snapshot::KeepGoing;
 use crate::state::{Base, State};
 
 /// How often the background looks whether a collection is due: a fast ingest makes 100 MB of
@@ -73,7 +74,7 @@ impl Shared {
     pub fn reclaim_while(
         &self,
         options: ReclaimOptions,
-        keep_going: &mut dyn FnMut() -> bool,
+        keep_going: &Arc<KeepGoing>,
     ) -> Result<GcReport, EngineError> {
         if options.purge {
             self.forget_changes()?;
@@ -94,7 +95,7 @@ impl Shared {
         let _collecting = Headroom::Collection.enter();
         if options.thorough || options.purge {
             // Bases that are published only because newer ones aren't yet would be kept.
-            if let Err(error) = self.checkpoint() {
+            if let Err(error) = self.checkpoint_while(keep_going) {
                 if !error.is_full() {
                     return Err(error);
                 }
@@ -111,8 +112,9 @@ impl Shared {
             self.send_all()?;
         }
         let mut throttle = GcThrottle::new(self, options.bytes_a_second);
-        let collected = self
-            .collect_throttled(options, &mut |bytes| throttle.throttle_while(bytes, keep_going))?;
+        let collected = self.collect_throttled(options, &mut |bytes| {
+            throttle.throttle_while(bytes, &mut || keep_going())
+        })?;
         if is_purge_beyond && !collected.stopped {
             self.store.maintenance().purge_tier()?;
         }

@@ -1,7 +1,8 @@
 //! A command's `let`: variables whose values are constant expressions.
 
-use frond_doc::{Document, Timestamp};
+use frond_doc::{Document, Timestamp, ValueBuf};
 
+use super::scope::USER_ROLES;
 use super::{Expression, Parser, Variables, check_name, failure};
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
@@ -16,7 +17,7 @@ impl Variables {
     }
 
     /// As [`Variables::new`], in a cluster in which it is `cluster_time`, for a request that may
-    /// use `memory`.
+    /// use `memory`, of a user with these roles, an array.
     ///
     /// # Errors
     /// As [`Variables::new`].
@@ -24,9 +25,15 @@ impl Variables {
         now_millis: i64,
         cluster_time: Timestamp,
         memory: RequestMemory,
+        user_roles: Option<&ValueBuf>,
         let_values: Option<Document<'_>>,
     ) -> Result<Variables, QueryError> {
-        Variables::of_system(now_millis, Some(cluster_time), memory).with_let(let_values)
+        let system = Variables::of_system(now_millis, Some(cluster_time), memory);
+        let system = match user_roles {
+            Some(roles) => system.with(vec![(USER_ROLES.to_owned(), Some(roles.clone()))]),
+            None => system,
+        };
+        system.with_let(let_values)
     }
 
     fn with_let(self, let_values: Option<Document<'_>>) -> Result<Variables, QueryError> {

@@ -18,6 +18,9 @@ use crate::large::Large;
 use crate::memory::{RequestMemory, bytes_of};
 use crate::metadata;
 
+/// The variable of the user's roles, which no operator can bind.
+pub(super) const USER_ROLES: &str = "USER_ROLES";
+
 /// What holds for a whole command: variables (`$$NOW`, those of its `let` and of `$lookup`), and
 /// the collation by which strings are compared. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
@@ -265,8 +268,9 @@ impl<'a> Scope<'a> {
                 Some(time) => Ok(Evaluated::Borrowed(Value::Timestamp(time))),
                 None => Err(failure(51144, "Builtin variable '$$CLUSTER_TIME' is not available")),
             },
-            // Expressions don't know the user, so there are no roles.
-            "USER_ROLES" => Ok(Evaluated::Borrowed(Value::Array(Array::from_validated(&EMPTY)))),
+            USER_ROLES if !self.variables.contains(USER_ROLES) => {
+                Ok(Evaluated::Borrowed(Value::Array(Array::from_validated(&EMPTY))))
+            }
             _ => self.variables.get(name),
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::parse::StageParser;
-use super::pushdown::{CONDITIONS_MAX, may_pass};
+use super::pushdown::{CONDITIONS_MAX, asked_before, before};
 use super::stage::Stage;
 use super::table;
 use crate::collation::Collation;
@@ -74,19 +74,12 @@ fn advance(told: &mut Vec<ExplainedStage>, filter: Document<'_>) -> Result<(), Q
     }
     let end = told.len();
     let mut placed: Vec<(usize, DocumentBuf)> = Vec::new();
-    for condition in conditions {
-        let parsed = Filter::parse_search(condition.view())?;
+    for mut condition in conditions {
         let mut place = end;
-        for before in (0..end).rev() {
-            match &told[before] {
-                ExplainedStage::Match(_) => {}
-                ExplainedStage::Other(_, stages) => {
-                    if !stages.iter().all(|stage| may_pass(stage.as_ref(), &parsed)) {
-                        break;
-                    }
-                    place = before;
-                }
-            }
+        for position in (0..end).rev() {
+            let ExplainedStage::Other(_, stages) = &told[position] else { continue };
+            let Some(earlier) = moved(stages, &condition)? else { break };
+            (place, condition) = (position, earlier);
         }
         placed.push((place, condition));
     }
@@ -96,6 +89,47 @@ fn advance(told: &mut Vec<ExplainedStage>, filter: Document<'_>) -> Result<(), Q
         told.insert(place, ExplainedStage::Match(condition));
     }
     Ok(())
+}
+
+/// A condition as it is asked before these stages; `None` if it isn't asked there.
+fn moved(
+    stages: &[Arc<dyn Stage>],
+    condition: &DocumentBuf,
+) -> Result<Option<DocumentBuf>, QueryError> {
+    let mut parsed = Filter::parse_search(condition.view())?;
+    let mut written = condition.clone();
+    for stage in stages.iter().rev() {
+        let Some(earlier) = asked_before(stage.as_ref(), &parsed) else { return Ok(None) };
+        if stage.order().is_none() {
+            written = renamed(written.view(), stage.as_ref());
+        }
+        parsed = earlier;
+    }
+    Ok(Some(written))
+}
+
+/// A condition with the paths of before a stage. Recursion follows the document's nesting, which
+/// parsing has bounded.
+fn renamed(condition: Document<'_>, stage: &dyn Stage) -> DocumentBuf {
+    let mut written = DocumentBuilder::new();
+    for (name, value) in condition.iter() {
+        match value {
+            Value::Array(several) if matches!(name, "$and" | "$or" | "$nor") => {
+                written.begin_array(name);
+                for inner in several.iter().filter_map(|inner| inner.as_document()) {
+                    written.push(Value::from(&renamed(inner, stage)));
+                }
+                written.end();
+            }
+            _ if name.starts_with('$') => {
+                written.append(name, value);
+            }
+            _ => {
+                written.append(&before(stage, name), value);
+            }
+        }
+    }
+    written.build()
 }
 
 /// The conditions that all must hold, as they are written beside one another. Recursion follows the
@@ -164,7 +198,15 @@ mod tests {
             ),
             (
                 r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": 1}}]"#,
-                r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": 1}}]"#,
+                r#"[{"$match": {"a": 1}}, {"$group": {"_id": "$a"}}]"#,
+            ),
+            (
+                r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": {"$type": "int"}}}]"#,
+                r#"[{"$group": {"_id": "$a"}}, {"$match": {"_id": {"$type": "int"}}}]"#,
+            ),
+            (
+                r#"[{"$project": {"b": "$a", "c": "$d.e"}}, {"$match": {"$or": [{"b.x": 1}, {"_id": 2}], "c": 3}}]"#,
+                r#"[{"$match": {"$or": [{"a.x": 1}, {"_id": 2}]}}, {"$project": {"b": "$a", "c": "$d.e"}}, {"$match": {"c": 3}}]"#,
             ),
             (
                 r#"[{"$limit": 2}, {"$match": {"a": 1}}, {"$match": {}}]"#,

@@ -29,7 +29,7 @@ use super::parse::{StageParser, one};
 use super::rows::{Input, Rows};
 use super::sorter::{RESTING_BYTES_MIN, Sorted, Sorter};
 use super::spill::Resources;
-use super::stage::{Context, Counter, Stage, lazily};
+use super::stage::{Context, Counter, Origin, Stage, lazily};
 use super::{Documents, MEMORY_BYTES_MAX};
 use crate::accumulator::{self, Accumulator, Place, State};
 use crate::code::Code;
@@ -54,6 +54,8 @@ pub(super) struct Group {
     names: ScannedNames,
     /// Their paths; `None` if documents are read as a whole.
     needs: Option<Vec<String>>,
+    /// The paths of the key that are an outermost field's value, and that field.
+    origins: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -111,6 +113,14 @@ impl Stage for Group {
 
     fn needs(&self) -> Option<Vec<String>> {
         self.needs.clone()
+    }
+
+    fn origin(&self, path: &str) -> Option<Origin> {
+        self.origins.iter().find_map(|(key, field)| {
+            let rest = path.strip_prefix(key.as_str())?;
+            let is_within = rest.is_empty() || rest.starts_with('.');
+            is_within.then(|| Origin::Group(format!("{field}{rest}")))
+        })
     }
 
     fn counter(&self) -> Option<&dyn Counter> {
@@ -496,6 +506,7 @@ pub(super) fn group(
     parser: &mut StageParser,
 ) -> Result<Group, QueryError> {
     let mut id = None;
+    let mut origins = Vec::new();
     let mut fields = Vec::new();
     // What was noted belongs to other stages.
     parser.expressions.take_names();
@@ -506,6 +517,7 @@ pub(super) fn group(
                 return Err(failure(15948, "a group's _id may only be specified once"));
             }
             id = Some(Expression::parse_key(value, &mut parser.expressions)?);
+            origins = origins_of(value);
             continue;
         }
         let mut field = field(name, value, parser)?;
@@ -519,7 +531,27 @@ pub(super) fn group(
         paths.extend(fields.iter().flat_map(|field| field.accumulator.sort_paths()));
         paths
     });
-    Ok(Group { id, fields, names: parser.expressions.take_names(), needs })
+    Ok(Group { id, fields, names: parser.expressions.take_names(), needs, origins })
+}
+
+/// Which paths of a group's key are the value of an outermost field, and of which.
+fn origins_of(key: Value<'_>) -> Vec<(String, String)> {
+    match key {
+        Value::Document(fields) => {
+            let fields =
+                fields.iter().filter(|(name, _)| !name.starts_with('$') && !name.contains('.'));
+            fields
+                .filter_map(|(name, value)| Some((format!("_id.{name}"), outermost(value)?)))
+                .collect()
+        }
+        value => outermost(value).map(|field| ("_id".to_owned(), field)).into_iter().collect(),
+    }
+}
+
+/// The field, if an expression is the path of an outermost one.
+pub(super) fn outermost(expression: Value<'_>) -> Option<String> {
+    let field = expression.as_str()?.strip_prefix('$')?;
+    (!field.starts_with('$') && !field.contains('.')).then(|| field.to_owned())
 }
 
 fn field(name: &str, value: Value<'_>, parser: &mut StageParser) -> Result<Field, QueryError> {

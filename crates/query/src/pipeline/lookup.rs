@@ -91,6 +91,10 @@ impl Stage for Lookup {
         })))
     }
 
+    fn keeps(&self, path: &str) -> bool {
+        path.split('.').next() != self.target.first().map(String::as_str)
+    }
+
     fn needed_paths(&self) -> NeededPaths {
         let mut asked = NeededPaths::default();
         ask_on_way(&mut asked, self.target.iter().map(String::as_str));

@@ -10,7 +10,7 @@ use super::parse::{StageParser, one};
 use super::rows::{Input, Pass, Passed, Rows, Visit};
 use super::shape::Shape;
 use super::shape_parse;
-use super::stage::{Cardinality, Context, Stage, needed_ahead};
+use super::stage::{Cardinality, Context, Origin, Stage, needed_ahead};
 use crate::error::QueryError;
 use crate::expression::{Variables, failure};
 use crate::large::NeededPaths;
@@ -49,6 +49,10 @@ impl Stage for Project {
 
     fn keeps(&self, path: &str) -> bool {
         self.0.keeps(path)
+    }
+
+    fn origin(&self, path: &str) -> Option<Origin> {
+        self.0.origin(path).map(Origin::Document)
     }
 
     fn needed_paths(&self) -> NeededPaths {

@@ -1,9 +1,13 @@
 //! Predicate push-down: moves a `$match` before stages that don't change what it tests.
 //!
 //! 1. A filter is taken apart into the conditions that all must hold ([`Filter::conjuncts`]).
-//! 2. A condition goes before a `$sort`, and before a `$project`, `$addFields`, `$unset` or
-//!    `$unwind` that gives each of its paths as it was ([`Stage::keeps`]).
-//! 3. What comes to the front is the planner's, so that an index serves it. A view's reader's
+//! 2. A condition goes before a `$sort`, and before a `$project`, `$addFields`, `$unset`,
+//!    `$unwind`, `$lookup` or `$graphLookup` that gives each of its paths as it was
+//!    ([`Stage::keeps`]).
+//! 3. What a `$project` or `$addFields` has renamed is asked for by its name of before
+//!    ([`Stage::origin`]). So is the key of a `$group`, or of the partitions of a
+//!    `$setWindowFields`, if the condition only compares: values that make one group pass alike.
+//! 4. What comes to the front is the planner's, so that an index serves it. A view's reader's
 //!    filter goes the same way, through the view's stages.
 //!
 //! *Surprise*: a document that is left out early isn't computed, so an error of its computation
@@ -12,7 +16,7 @@
 use std::sync::Arc;
 
 use super::matching;
-use super::stage::Stage;
+use super::stage::{Origin, Stage};
 use crate::filter::Filter;
 
 /// A filter of more conditions stays where it is: moving them costs more than it saves.
@@ -40,8 +44,13 @@ fn advance(stages: &mut Vec<Arc<dyn Stage>>, position: usize) -> usize {
         if stage.filter().is_some() {
             continue;
         }
-        let (passing, staying): (Vec<Filter>, Vec<Filter>) =
-            moving.into_iter().partition(|condition| may_pass(stage, condition));
+        let (mut passing, mut staying) = (Vec::new(), Vec::new());
+        for condition in moving {
+            match asked_before(stage, &condition) {
+                Some(passes) => passing.push(passes),
+                None => staying.push(condition),
+            }
+        }
         placed.extend(Filter::all_of(&staying).map(|staying| (place, staying)));
         moving = passing;
         if moving.is_empty() {
@@ -60,8 +69,26 @@ fn advance(stages: &mut Vec<Arc<dyn Stage>>, position: usize) -> usize {
     1
 }
 
-/// Whether a condition holds of what comes out of a stage whenever it holds of what goes in.
-pub(super) fn may_pass(stage: &dyn Stage, condition: &Filter) -> bool {
-    let Some(paths) = condition.paths() else { return false };
-    stage.order().is_some() || paths.into_iter().all(|path| stage.keeps(path))
+/// What holds of the documents that go into a stage if and only if `condition` holds of what comes
+/// of them.
+pub(super) fn asked_before(stage: &dyn Stage, condition: &Filter) -> Option<Filter> {
+    // What asks for nothing would go in front of stages that make documents of none, too.
+    let paths = condition.paths().filter(|paths| !paths.is_empty())?;
+    if stage.order().is_some() {
+        return Some(condition.clone());
+    }
+    let mut is_same = true;
+    for path in paths {
+        let origin = stage.origin(path)?;
+        if matches!(origin, Origin::Group(_)) && !condition.only_compares() {
+            return None;
+        }
+        is_same &= origin.path() == path;
+    }
+    Some(if is_same { condition.clone() } else { condition.renamed(&|path| before(stage, path)) })
+}
+
+/// Where a stage has what comes out at `path` from.
+pub(super) fn before(stage: &dyn Stage, path: &str) -> String {
+    stage.origin(path).map_or_else(|| path.to_owned(), |origin| origin.path().to_owned())
 }

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use frond_doc::{Document, DocumentBuf, Value, key};
 
 use super::Documents;
+use super::group::outermost;
 use super::parse::{StageParser, failed_to_parse, one, typed, wrong_type};
 use super::rows::{Input, Rows};
 use super::set_path::{ask_on_way, set_path};
 use super::sorter::{Sorted, Sorter};
 use super::spill::Resources;
 use super::spool::Spool;
-use super::stage::{Context, Stage, lazily};
+use super::stage::{Context, Origin, Stage, lazily};
 use super::window::{Partition, PartitionError, Stream, WindowFunction, bytes_of};
 use crate::code::Code;
 use crate::error::QueryError;
@@ -35,6 +36,8 @@ use frond_store::budget::{Exceeded, Reservation};
 #[derive(Debug)]
 struct SetWindowFields {
     partition: Option<Expression>,
+    /// The outermost field whose value is the partition's.
+    partition_field: Option<String>,
     sort: Option<SortPattern>,
     output: Vec<(Vec<String>, Arc<WindowFunction>)>,
 }
@@ -62,6 +65,12 @@ impl Stage for SetWindowFields {
         Ok(Input::Documents(self.over(Input::Rows(rows), context)))
     }
 
+    fn origin(&self, path: &str) -> Option<Origin> {
+        let field = self.partition_field.as_deref()?;
+        let is_of_partition = path.split('.').next() == Some(field) && self.keeps_field_of(path);
+        is_of_partition.then(|| Origin::Group(path.to_owned()))
+    }
+
     fn needed_paths(&self) -> NeededPaths {
         let mut asked = self.sort.as_ref().map(SortPattern::needed_paths).unwrap_or_default();
         for (path, function) in &self.output {
@@ -73,6 +82,12 @@ impl Stage for SetWindowFields {
 }
 
 impl SetWindowFields {
+    /// Whether what is at `path` stays as it is.
+    fn keeps_field_of(&self, path: &str) -> bool {
+        let outer = path.split('.').next();
+        self.output.iter().all(|(target, _)| target.first().map(String::as_str) != outer)
+    }
+
     fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let variables = context.variables.clone();
         let resources = context.resources.clone();
@@ -293,5 +308,6 @@ pub(super) fn parse(
         let function = WindowFunction::parse(function, sort.as_ref(), parser)?;
         output.push((parse_path(path)?, Arc::new(function)));
     }
-    one(SetWindowFields { partition, sort, output })
+    let partition_field = specification.get("partitionBy").and_then(outermost);
+    one(SetWindowFields { partition, partition_field, sort, output })
 }

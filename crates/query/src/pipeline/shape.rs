@@ -121,6 +121,18 @@ impl Shape {
         }
     }
 
+    /// Where what is at `path` was before: there, or, where an outermost field was computed by the
+    /// path of one, below that one.
+    pub(super) fn origin(&self, path: &str) -> Option<String> {
+        let outer = path.split('.').next().unwrap_or_default();
+        let position = self.root.position(outer.as_bytes());
+        if let Some(Rule::Compute(expression)) = position.map(|it| &self.root.rules[it].1) {
+            let [before] = expression.field()? else { return None };
+            return Some(format!("{before}{}", &path[outer.len()..]));
+        }
+        self.keeps(path).then(|| path.to_owned())
+    }
+
     /// What of documents the rules look at: what is on the way to a rule.
     pub(super) fn needed_paths(&self) -> NeededPaths {
         let mut asked = NeededPaths::default();

@@ -63,6 +63,25 @@ pub(super) enum Cardinality {
     Other,
 }
 
+/// Where what comes out of a stage at some path was before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// At this path of the one document that it was made of.
+    Document(String),
+    /// At this path of each of the documents that it was made of, or that were looked at with it:
+    /// all those that have equal values there. Null stands for what they hadn't.
+    Group(String),
+}
+
+impl Origin {
+    /// The path.
+    pub(super) fn path(&self) -> &str {
+        match self {
+            Origin::Document(path) | Origin::Group(path) => path,
+        }
+    }
+}
+
 /// A parsed stage. *Thread safety*: immutable, so that any number of runs may share it.
 pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// Puts this stage after `input`.
@@ -91,6 +110,12 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
     /// whether nothing but the document itself decides what comes of it.
     fn keeps(&self, _path: &str) -> bool {
         false
+    }
+
+    /// Where a document that went in has what each that comes out has at `path`, if nothing but
+    /// that document, or those of its group, decides what comes of it.
+    fn origin(&self, path: &str) -> Option<Origin> {
+        self.keeps(path).then(|| Origin::Document(path.to_owned()))
     }
 
     /// At what of documents the stage looks by itself: other values may be references. Its

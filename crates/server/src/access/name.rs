@@ -3,7 +3,7 @@
 use std::fmt;
 
 use frond_db::Error;
-use frond_doc::{DocumentBuilder, Value};
+use frond_doc::{DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
 use crate::fields::Fields;
@@ -97,6 +97,21 @@ pub fn append_roles(builder: &mut DocumentBuilder, name: &str, roles: &[RoleName
         builder.end();
     }
     builder.end();
+}
+
+/// Roles as `$$USER_ROLES` has them.
+pub fn told_roles(roles: &[RoleName]) -> ValueBuf {
+    let mut told = DocumentBuilder::new();
+    told.begin_array("");
+    for role in roles {
+        let RoleName { database, role } = role;
+        told.push_begin_document();
+        told.append("_id", Value::String(&format!("{database}.{role}")));
+        told.append("role", Value::String(role)).append("db", Value::String(database));
+        told.end();
+    }
+    told.end();
+    ValueBuf::from_only_field(told.build())
 }
 
 fn read(value: Value<'_>, kind: &str, database: &str) -> Result<(String, String), Error> {

@@ -81,6 +81,11 @@ fn explain(
     let mut find = match name {
         "aggregate" => {
             let collection = aggregate::target(request.database_name, argument)?;
+            if command.get("explain").is_some() {
+                let message = "The 'explain' option is illegal when an explain verbosity is also \
+                               provided";
+                return Err(Error::invalid(Code::FailedToParse, message));
+            }
             let mut command = aggregate::read(Fields::of_command("aggregate", command)?)?;
             command.request.interrupt = request.operation.interrupt();
             return aggregate(&database, collection, &command.request, verbosity);
@@ -88,7 +93,8 @@ fn explain(
         "mapReduce" | "mapreduce" => {
             let collection = collection_name(request.database_name, argument)?;
             map_reduce::refuse_view(request, &database, collection)?;
-            let (mut asked, _) = map_reduce::read(Fields::of_command("mapReduce", command)?)?;
+            let (mut asked, _) =
+                map_reduce::read(Fields::of_command("mapReduce", command)?, &database)?;
             asked.interrupt = request.operation.interrupt();
             return aggregate(&database, Some(collection), &asked, verbosity);
         }

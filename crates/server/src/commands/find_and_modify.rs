@@ -73,6 +73,9 @@ fn check(command: &FindAndModify, removes: bool) -> Result<(), Error> {
         (Some(_), true) => "Cannot specify both an update and remove=true",
         (None, false) => "Either an update or remove=true must be specified",
         (_, true) if command.upsert => "Cannot specify both upsert=true and remove=true",
+        (_, true) if command.array_filters.is_some() => {
+            "Cannot specify arrayFilters and remove=true"
+        }
         (_, true) if command.return_new => {
             "Cannot specify both new=true and remove=true; 'remove' always returns the deleted \
              document"

@@ -15,7 +15,7 @@ pub fn create(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;
     let indexes = fields.array("indexes")?.ok_or_else(|| fields.missing("indexes"))?;
-    check_quorum(&mut fields)?;
+    let quorum = check_quorum(&mut fields)?;
     let unknown = match fields.boolean("ignoreUnknownIndexOptions")? {
         true => UnknownOptions::Ignored,
         false => UnknownOptions::Refused,
@@ -56,16 +56,25 @@ pub fn create(request: &Request<'_>) -> Answer {
         .append("createdCollectionAutomatically", Value::Boolean(created.created_collection));
     if created.before == created.after {
         answer.append("note", Value::String("all indexes already exist"));
+        return Ok(answer);
+    }
+    if u64::from(created.after - created.before) < specs.len() as u64 {
+        answer.append("note", Value::String("index already exists"));
+    }
+    if !created.created_collection {
+        answer.append("commitQuorum", quorum.unwrap_or(Value::String("votingMembers")));
     }
     Ok(answer)
 }
 
 /// Checks how many members are to be ready before indexes are used: there is one, and it is.
-fn check_quorum(fields: &mut Fields<'_>) -> Result<(), Error> {
+fn check_quorum<'a>(fields: &mut Fields<'a>) -> Result<Option<Value<'a>>, Error> {
     const MEMBERS_MAX: i64 = 50;
-    let Some(quorum) = fields.value("commitQuorum") else { return Ok(()) };
+    let Some(quorum) = fields.value("commitQuorum") else { return Ok(None) };
     let (code, message) = match (quorum, quorum.as_integer()) {
-        (Value::String("votingMembers" | "majority"), _) | (_, Some(0 | 1)) => return Ok(()),
+        (Value::String("votingMembers" | "majority"), _) | (_, Some(0 | 1)) => {
+            return Ok(Some(quorum));
+        }
         (Value::String(mode), _) => {
             let message =
                 format!("No write concern mode named '{mode}' found in replica set configuration");

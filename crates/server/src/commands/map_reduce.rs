@@ -3,7 +3,8 @@
 //! 1. `query`, `sort` and `limit` are stages; `map` emits an array of pairs for each document.
 //! 2. The pairs are grouped by their key and reduced; `finalize` is a function of key and value.
 //! 3. `out` is an `$out` or a `$merge`; with `reduce`, what matches is reduced with what is there
-//!    and finalized again. `scope` is global for all functions: the first script sets it.
+//!    and finalized again. `scope` is global for all functions, and so are those that `system.js`
+//!    has: the first script sets them.
 
 use frond_db::{AggregateRequest, Database, Error, FindRequest, Interrupt};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, document};
@@ -39,7 +40,8 @@ struct Functions<'a> {
     map: &'a str,
     reduce: &'a str,
     finalize: Option<&'a str>,
-    scope: Option<Document<'a>>,
+    /// What is global for them.
+    globals: Option<DocumentBuf>,
 }
 
 /// Runs a `mapReduce`.
@@ -47,7 +49,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     let database = write::as_validated(request, request.database()?.database().clone());
     refuse_view(request, &database, collection)?;
-    let (mut aggregate, out) = read(request.fields()?)?;
+    let (mut aggregate, out) = read(request.fields()?, &database)?;
     let current = CurrentOperation::new(&request.operation);
     aggregate.interrupt = current.interrupt();
     let results = database.aggregate(Some(collection), &aggregate)?;
@@ -73,12 +75,16 @@ pub fn run(request: &Request<'_>) -> Answer {
 /// for, and what is done with its results.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; a field that there is none of.
-pub fn read(mut fields: Fields<'_>) -> Result<(AggregateRequest, Out<'_>), Error> {
+/// What a field can't be, by MongoDB's codes; a field that there is none of; what the functions of
+/// `system.js` can't be.
+pub fn read<'a>(
+    mut fields: Fields<'a>,
+    database: &Database,
+) -> Result<(AggregateRequest, Out<'a>), Error> {
     let out = fields.value("out").ok_or_else(|| fields.missing("out"))?;
     let out = read_out(out)?;
     let aggregate = AggregateRequest {
-        pipeline: pipeline(&mut fields, &out)?,
+        pipeline: pipeline(&mut fields, &out, database)?,
         variables: fields.document("let")?.map(|variables| variables.to_buf()),
         collation: fields.collation()?,
         hint: None,
@@ -168,12 +174,16 @@ fn read_out(out: Value<'_>) -> Result<Out<'_>, Error> {
 }
 
 /// The stages that a `mapReduce` is short for.
-fn pipeline(fields: &mut Fields<'_>, out: &Out<'_>) -> Result<ValueBuf, Error> {
+fn pipeline(
+    fields: &mut Fields<'_>,
+    out: &Out<'_>,
+    database: &Database,
+) -> Result<ValueBuf, Error> {
     let functions = Functions {
         map: code(fields, "map")?.ok_or_else(|| fields.missing("map"))?,
         reduce: code(fields, "reduce")?.ok_or_else(|| fields.missing("reduce"))?,
         finalize: code(fields, "finalize")?,
-        scope: fields.document("scope")?,
+        globals: globals(fields.document("scope")?, database.stored_functions()?),
     };
     let mut stages = DocumentBuilder::new();
     stages.begin_array("pipeline");
@@ -209,6 +219,18 @@ fn pipeline(fields: &mut Fields<'_>, out: &Out<'_>) -> Result<ValueBuf, Error> {
     Ok(stages.get("pipeline").map_or(Value::Null.to_buf(), |stages| stages.to_buf()))
 }
 
+/// What is global for the functions: `scope`, and what is stored, which counts where both have a
+/// name.
+fn globals(scope: Option<Document<'_>>, stored: Option<DocumentBuf>) -> Option<DocumentBuf> {
+    let Some(stored) = stored else { return scope.map(|scope| scope.to_buf()) };
+    let mut globals = DocumentBuilder::new();
+    let scope = scope.into_iter().flat_map(|scope| scope.iter());
+    for (name, value) in scope.filter(|(name, _)| stored.get(name).is_none()).chain(stored.iter()) {
+        globals.append(name, value);
+    }
+    Some(globals.build())
+}
+
 /// The source of a function.
 fn code<'a>(fields: &mut Fields<'a>, name: &str) -> Result<Option<&'a str>, Error> {
     match fields.value(name) {
@@ -231,8 +253,8 @@ impl Functions<'_> {
     fn emitting(&self) -> DocumentBuf {
         let mut emit = DocumentBuilder::new();
         emit.append("this", Value::String("$$ROOT")).append("eval", Value::String(self.map));
-        if let Some(scope) = self.scope {
-            emit.append("scope", Value::Document(scope));
+        if let Some(globals) = &self.globals {
+            emit.append("scope", Value::Document(globals.view()));
         }
         let emit = document! { "$_internalJsEmit": &emit.build() };
         document! { "_id": 0_i32, "emits": &emit }

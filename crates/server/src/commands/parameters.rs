@@ -1,7 +1,7 @@
 //! `getParameter`, `setParameter`, the default concerns, `getCmdLineOpts` and `profile`.
 
 use frond_db::Error;
-use frond_doc::{DocumentBuilder, Value, order};
+use frond_doc::{DocumentBuilder, Value, ValueBuf, order};
 use frond_query::Code;
 
 use crate::commands::{reply, users};
@@ -123,33 +123,56 @@ pub fn get(request: &Request<'_>) -> Answer {
 /// Sets a parameter to what it is, and refuses everything else.
 pub fn set(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    for (name, append) in PARAMETERS {
-        let Some(wanted) = fields.value(name) else { continue };
-        fields.finish()?;
-        let mut now = DocumentBuilder::new();
-        append(&mut now, request.server);
-        let now = now.build();
-        let now = now.get(name).unwrap_or(Value::Null);
-        let is_same = match now {
-            Value::Boolean(now) => now == wanted.is_truthy(),
-            now => order::equal(now, wanted),
-        };
-        if !is_same && !change(request.server, name, wanted)? {
-            let message = format!("not allowed to change [{name}] at runtime");
-            return Err(Error::invalid(Code::IllegalOperation, message));
-        }
-        let mut answer = DocumentBuilder::new();
-        answer.append("was", now);
-        return Ok(answer);
+    for (name, _) in PARAMETERS {
+        fields.ignore(&[name]);
     }
-    let named = request.body.iter().nth(1).map_or("", |(name, _)| name);
-    let message = match named.is_empty() || named.starts_with('$') || named == "lsid" {
-        true => "no option found to set, use help:true to see options ".to_owned(),
-        false => format!(
-            "attempted to set unrecognized parameter [{named}], use help:true to see options "
-        ),
+    let unknown = fields.finish().is_err();
+    let asked = request.body.iter().skip(1);
+    let asked = asked.filter(|(name, _)| !name.starts_with('$') && *name != "lsid");
+    let mut first = None;
+    for (name, wanted) in asked {
+        match PARAMETERS.iter().find(|(known, _)| *known == name) {
+            Some((_, append)) => {
+                let was = set_one(request.server, (name, *append), wanted)?;
+                first.get_or_insert(was);
+            }
+            None if unknown => {
+                let message = format!(
+                    "attempted to set unrecognized parameter [{name}], use help:true to see options "
+                );
+                return Err(Error::invalid(Code::InvalidOptions, message));
+            }
+            None => {}
+        }
+    }
+    let Some(was) = first else {
+        let message = "no option found to set, use help:true to see options ";
+        return Err(Error::invalid(Code::InvalidOptions, message));
     };
-    Err(Error::invalid(Code::InvalidOptions, message))
+    let mut answer = DocumentBuilder::new();
+    answer.append("was", was.as_value());
+    Ok(answer)
+}
+
+/// Sets a parameter; answers what it was.
+fn set_one(
+    server: &Shared,
+    (name, append): (&str, AppendParameter),
+    wanted: Value<'_>,
+) -> Result<ValueBuf, Error> {
+    let mut now = DocumentBuilder::new();
+    append(&mut now, server);
+    let now = now.build();
+    let now = now.get(name).unwrap_or(Value::Null);
+    let is_same = match now {
+        Value::Boolean(now) => now == wanted.is_truthy(),
+        now => order::equal(now, wanted),
+    };
+    if !is_same && !change(server, name, wanted)? {
+        let message = format!("not allowed to change [{name}] at runtime");
+        return Err(Error::invalid(Code::IllegalOperation, message));
+    }
+    Ok(now.to_buf())
 }
 
 /// Changes a parameter; false if it is none that can be changed.

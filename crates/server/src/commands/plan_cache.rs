@@ -2,7 +2,7 @@
 //! may use; and of cached plans, which there are not: a plan is chosen anew each time, by the sizes
 //! of ranges of keys, so there is nothing to clear.
 
-use frond_db::{Error, IndexFilter, QueryShape};
+use frond_db::{Error, FindRequest, IndexFilter, QueryShape};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
 
@@ -11,11 +11,22 @@ use crate::request::{Answer, Request};
 
 /// `planCacheClear`: clears what there is not.
 pub fn clear(request: &Request<'_>) -> Answer {
-    request.collection()?;
+    let collection = request.collection()?;
     let mut fields = request.fields()?;
     shape(&mut fields)?;
     fields.finish()?;
+    refuse_view(request, collection)?;
     Ok(DocumentBuilder::new())
+}
+
+/// Views have no plans.
+fn refuse_view(request: &Request<'_>, collection: &str) -> Result<(), Error> {
+    if request.database()?.pipeline_of_view(collection, &FindRequest::default())?.is_none() {
+        return Ok(());
+    }
+    let message =
+        format!("Namespace {} is a view, not a collection", request.namespace(collection));
+    Err(Error::invalid(Code::CommandNotSupportedOnView, message))
 }
 
 /// `planCacheSetFilter`
@@ -30,6 +41,7 @@ pub fn set_filter(request: &Request<'_>) -> Answer {
         return Err(wrong("required field indexes must contain at least one index"));
     }
     fields.finish()?;
+    refuse_view(request, collection)?;
     let database = request.database()?;
     match database.set_index_filter(collection, IndexFilter { shape, indexes })? {
         true => Ok(DocumentBuilder::new()),
@@ -43,6 +55,7 @@ pub fn clear_filters(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let shape = shape(&mut fields)?;
     fields.finish()?;
+    refuse_view(request, collection)?;
     request.database()?.clear_index_filters(collection, shape.as_ref())?;
     Ok(DocumentBuilder::new())
 }
@@ -51,6 +64,7 @@ pub fn clear_filters(request: &Request<'_>) -> Answer {
 pub fn list_filters(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
     request.no_fields()?;
+    refuse_view(request, collection)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("filters");
     for filter in request.database()?.index_filters(collection)? {

@@ -67,7 +67,7 @@ fn append_scaled(answer: &mut DocumentBuilder, name: &str, value: Value<'_>, sca
 pub fn db_stats(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let scale = read_scale(&mut fields)?;
-    fields.ignore(&["freeStorage"]);
+    let tells_free = fields.value("freeStorage").is_some_and(|tells| tells.as_integer() != Some(0));
     fields.finish()?;
     let database = request.database()?;
     let (views, collections): (Vec<_>, Vec<_>) =
@@ -86,11 +86,25 @@ pub fn db_stats(request: &Request<'_>) -> Answer {
         .append("objects", Value::Int64(sums.objects))
         .append("avgObjSize", Value::Double(mean))
         .append("dataSize", scaled(sums.bytes))
-        .append("storageSize", scaled(sums.storage_bytes))
+        .append("storageSize", scaled(sums.storage_bytes));
+    // What is free is free for all databases, and no part of any.
+    let free = |answer: &mut DocumentBuilder, name: &str| {
+        if tells_free {
+            answer.append(name, scaled(0));
+        }
+    };
+    free(&mut answer, "freeStorageSize");
+    answer
         .append("indexes", Value::Int64(sums.indexes))
-        .append("indexSize", scaled(sums.index_bytes))
-        .append("totalSize", scaled(sums.storage_bytes + sums.index_bytes))
-        .append("scaleFactor", Value::Int64(scale));
+        .append("indexSize", scaled(sums.index_bytes));
+    free(&mut answer, "indexFreeStorageSize");
+    answer.append("totalSize", scaled(sums.storage_bytes + sums.index_bytes));
+    free(&mut answer, "totalFreeStorageSize");
+    answer.append("scaleFactor", Value::Int64(scale));
+    if let Some(disk) = request.server.frond.engine().disk_status() {
+        answer.append("fsUsedSize", scaled(reply::long(disk.disk.saturating_sub(disk.free))));
+        answer.append("fsTotalSize", scaled(reply::long(disk.disk)));
+    }
     Ok(answer)
 }
 

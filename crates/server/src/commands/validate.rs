@@ -71,8 +71,24 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.push(Value::String(&error));
     }
     answer.end();
-    let count = |count: fn(&frond_db::CheckedIndex) -> u64| checked.indexes.iter().map(count).sum();
-    answer.append("extraIndexEntries", reply::number(count(|index| index.extra)));
-    answer.append("missingIndexEntries", reply::number(count(|index| index.missing)));
+    append_entries(&mut answer, "extraIndexEntries", &checked.indexes, |index| index.extra);
+    append_entries(&mut answer, "missingIndexEntries", &checked.indexes, |index| index.missing);
+    answer.begin_array("corruptRecords").end();
     Ok(answer)
+}
+
+/// Which indexes have entries that are wrong, and how many: MongoDB tells each entry.
+fn append_entries(
+    answer: &mut DocumentBuilder,
+    name: &str,
+    indexes: &[CheckedIndex],
+    count: fn(&CheckedIndex) -> u64,
+) {
+    answer.begin_array(name);
+    for index in indexes.iter().filter(|index| 0 < count(index)) {
+        answer.push_begin_document();
+        answer.append("indexName", Value::String(&index.name));
+        answer.append("count", reply::number(count(index))).end();
+    }
+    answer.end();
 }

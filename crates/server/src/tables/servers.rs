@@ -58,7 +58,7 @@ pub static DATA_SIZE: Table = Table::of(
 /// An old command, which reads what it knows.
 pub static DB_HASH: Table = Table::of("dbHash", &[field("collections", Kind::Any)]).lenient();
 
-pub static DB_STATS: Table = Table::of("dbStats", &[field("freeStorage", NUMERIC).idle(), SCALE]);
+pub static DB_STATS: Table = Table::of("dbStats", &[field("freeStorage", NUMERIC), SCALE]);
 
 pub static FSYNC: Table = Table::of(
     "fsync",

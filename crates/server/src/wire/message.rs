@@ -216,7 +216,7 @@ fn read_sections(reader: &mut Reader) -> Result<(DocumentBuf, Vec<DocumentSequen
     while !reader.is_empty() {
         match reader.u8("a section's kind")? {
             SECTION_BODY => {
-                if body.replace(reader.document("the body")?).is_some() {
+                if body.replace(reader.document_around("the body", levels_of_command)?).is_some() {
                     return Err(WireError::Bodies(2));
                 }
             }
@@ -238,6 +238,18 @@ fn read_sections(reader: &mut Reader) -> Result<(DocumentBuf, Vec<DocumentSequen
     Ok((body, sequences))
 }
 
+/// How many levels down in a command the documents lie that it writes, by its name.
+fn levels_of_command(command: &[u8]) -> usize {
+    // Behind the length of the command and the type of its first field.
+    let name = command.get(5..).and_then(|rest| rest.split(|byte| *byte == 0).next());
+    match name {
+        Some(b"update" | b"delete" | b"bulkWrite") => 3,
+        Some(b"insert") => 2,
+        Some(b"findAndModify" | b"findandmodify") => 1,
+        _ => 0,
+    }
+}
+
 fn read_sequence(reader: &mut Reader) -> Result<DocumentSequence, WireError> {
     let field = "a document sequence";
     let length = reader.i32(field)?;
@@ -247,7 +259,9 @@ fn read_sequence(reader: &mut Reader) -> Result<DocumentSequence, WireError> {
     let name = part.name("a document sequence's name")?;
     let mut documents = Vec::new();
     while !part.is_empty() {
-        let document = part.document("a document of a sequence")?;
+        // A statement has its documents within it.
+        let levels = usize::from(name != "documents");
+        let document = part.document_around("a document of a sequence", |_| levels)?;
         // One more than there may be is enough for the command to refuse them, and tiny documents
         // can't multiply the memory of the message.
         if documents.len() <= DOCUMENTS_MAX {

@@ -109,6 +109,19 @@ impl Reader {
     /// # Errors
     /// [`WireError::Truncated`] if it is cut short; what makes it no document.
     pub fn document(&mut self, field: &'static str) -> Result<DocumentBuf, WireError> {
+        self.document_around(field, |_| 0)
+    }
+
+    /// As [`Reader::document`], of one in which documents lie as many levels down as `levels` says
+    /// of it.
+    ///
+    /// # Errors
+    /// As [`Reader::document`].
+    pub fn document_around(
+        &mut self,
+        field: &'static str,
+        levels: impl FnOnce(&[u8]) -> usize,
+    ) -> Result<DocumentBuf, WireError> {
         let prefix = self.rest.get(..size_of::<i32>());
         let Some(prefix) = prefix else {
             return Err(WireError::Truncated { end: self.end, field });
@@ -118,7 +131,10 @@ impl Reader {
         let bytes = self.take(length, field)?;
         Ok(match self.is_answer {
             true => DocumentBuf::validated_answer(bytes)?,
-            false => DocumentBuf::validated(bytes)?,
+            false => {
+                let levels = levels(&bytes);
+                DocumentBuf::validated_around(bytes, levels)?
+            }
         })
     }
 }

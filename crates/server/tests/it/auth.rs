@@ -52,6 +52,60 @@ fn while_there_are_no_users_the_first_can_be_made_and_nothing_else_done() {
     client.ok("admin", second);
 }
 
+/// The manual's example: a view that shows a user what the user's roles are for.
+#[test]
+fn expressions_see_the_users_roles() {
+    let (server, mut root) = start();
+    root.ok("shop", r#"{"createRole": "inner", "privileges": [], "roles": []}"#);
+    root.ok("shop", r#"{"createRole": "sales", "privileges": [], "roles": ["inner", "read"]}"#);
+    root.ok("shop", r#"{"createUser": "ann", "pwd": "x", "roles": ["sales"]}"#);
+    root.ok("shop", r#"{"createUser": "bob", "pwd": "x", "roles": ["read"]}"#);
+    root.ok(
+        "shop",
+        r#"{"insert": "budget", "documents": [{"_id": 1, "for": ["sales"]}, {"_id": 2, "for": ["read", "law"]},
+            {"_id": 3, "for": ["law"]}]}"#,
+    );
+    root.ok(
+        "shop",
+        r#"{"create": "mine", "viewOn": "budget", "pipeline": [{"$match": {"$expr":
+            {"$ne": [{"$setIntersection": ["$for", "$$USER_ROLES.role"]}, []]}}}]}"#,
+    );
+    let mut ann = logged_in(&server, "shop", "ann", "x");
+    let mut bob = logged_in(&server, "shop", "bob", "x");
+    let ids = |client: &mut TestClient, command: &str| {
+        let answer = client.ok("shop", command);
+        let cursor = answer.get("cursor").and_then(|it| it.as_document()).expect("a cursor");
+        let batch = cursor.get("firstBatch").and_then(|it| it.as_array()).expect("a batch");
+        batch
+            .iter()
+            .map(|it| it.as_document().and_then(|it| it.get("_id")).expect("one"))
+            .map(|id| id.as_integer().expect("a number").to_string())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let find = r#"{"find": "mine"}"#;
+    assert_eq!((ids(&mut ann, find).as_str(), ids(&mut bob, find).as_str()), ("1 2", "2"));
+    let by_let = r#"{"find": "budget", "let": {"mine": "$$USER_ROLES"},
+        "filter": {"$expr": {"$in": ["sales", "$$mine.role"]}}}"#;
+    assert_eq!((ids(&mut ann, by_let).as_str(), ids(&mut bob, by_let).as_str()), ("1 2 3", ""));
+    let lookup = r#"{"aggregate": 1, "cursor": {}, "pipeline": [{"$documents": [{"_id": 0}]},
+        {"$lookup": {"from": "mine", "pipeline": [], "as": "m"}}, {"$unwind": "$m"},
+        {"$replaceWith": "$m"}]}"#;
+    assert_eq!(ids(&mut bob, lookup), "2");
+    let told =
+        r#"{"aggregate": 1, "cursor": {}, "pipeline": [{"$documents": [{"r": "$$USER_ROLES"}]}]}"#;
+    let cursor = |roles: &str| {
+        format!(
+            r#"{{"cursor": {{"firstBatch": [{{"r": [{roles}]}}], "id": 0, "ns": "shop.$cmd.aggregate"}}, "ok": 1.0}}"#
+        )
+    };
+    let role = |name: &str| format!(r#"{{"_id": "shop.{name}", "role": "{name}", "db": "shop"}}"#);
+    ann.check("shop", told, &cursor(&["inner", "read", "sales"].map(role).join(", ")));
+    root.ok("shop", r#"{"revokeRolesFromUser": "ann", "roles": ["sales"]}"#);
+    root.ok("shop", r#"{"grantRolesToUser": "ann", "roles": ["read"]}"#);
+    assert_eq!(ids(&mut ann, find), "2", "the next request has what is so now");
+}
+
 #[test]
 fn certificate_users_are_managed_with_rights_on_all_databases() {
     let (server, mut root) = start();

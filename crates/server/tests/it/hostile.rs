@@ -4,8 +4,10 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use bytes::Bytes;
-use frond_doc::{DocumentBuf, document};
-use frond_server::wire::{HEADER_BYTES, Header, LegacyQuery, LegacyReply, Message};
+use frond_doc::{DocumentBuf, DocumentBuilder, Value, document};
+use frond_server::wire::{
+    DocumentSequence, HEADER_BYTES, Header, LegacyQuery, LegacyReply, Message,
+};
 use frond_testkit::random::for_seeds;
 
 use crate::running::Running;
@@ -99,23 +101,80 @@ fn read_message(stream: &mut TcpStream) -> Vec<u8> {
     message
 }
 
+/// A document with so many levels within it.
+fn nested(depth: usize) -> DocumentBuf {
+    let mut document = Vec::new();
+    for inner in (1..=depth).rev() {
+        document.extend_from_slice(&(5 + 8 * inner as i32).to_le_bytes());
+        document.extend_from_slice(b"\x03a\0");
+    }
+    document.extend_from_slice(DocumentBuf::empty().as_bytes());
+    document.resize(5 + 8 * depth, 0);
+    DocumentBuf::from_validated(Bytes::from(document))
+}
+
 #[test]
 fn nesting_has_a_limit() {
     let server = Running::start();
     for depth in [10, 100, 1_000, 100_000] {
-        let mut document = Vec::new();
-        for inner in (1..=depth).rev() {
-            document.extend_from_slice(&(5 + 8 * inner as i32).to_le_bytes());
-            document.extend_from_slice(b"\x03a\0");
-        }
-        document.extend_from_slice(DocumentBuf::empty().as_bytes());
-        document.resize(5 + 8 * depth, 0);
-        let nested = DocumentBuf::from_validated(Bytes::from(document));
-        let answer = exchange(&server, &Message::new(nested).encode(1, 0));
+        let answer = exchange(&server, &Message::new(nested(depth)).encode(1, 0));
         let expected = if depth < 180 { 59 } else { 15 };
         assert_eq!(code_of(&answer), Some(expected), "{depth}");
     }
     server.check();
+}
+
+/// A document of 180 levels is written by each command, within its body and beside it, and one of
+/// 181 by none.
+#[test]
+fn the_deepest_document_is_written_by_every_command() {
+    let server = Running::start();
+    let around = |command: DocumentBuf, name: &str, element: &DocumentBuf| {
+        let mut body = DocumentBuilder::new();
+        for (name, value) in command.iter() {
+            body.append(name, value);
+        }
+        body.begin_array(name).push(Value::from(element)).end();
+        Message::new(body.build())
+    };
+    let beside = |body: DocumentBuf, name: &str, document: &DocumentBuf| Message {
+        sequences: vec![DocumentSequence {
+            name: name.to_owned(),
+            documents: vec![document.clone()],
+        }],
+        ..Message::new(body)
+    };
+    for (levels, expected) in [(180, None), (181, Some(15))] {
+        let deep = nested(levels - 1);
+        let query = document! { "b": levels as i32 };
+        let statement = document! { "q": &query, "u": &deep, "upsert": true };
+        let operation = document! { "insert": 0_i32, "document": &deep };
+        let insert = document! { "insert": "c", "$db": "test" };
+        let update = document! { "update": "c", "$db": "test" };
+        let bulk = document! { "bulkWrite": 1_i32, "$db": "admin" };
+        let bulk = around(bulk, "nsInfo", &document! { "ns": "test.c" }).body;
+        let modify = document! {
+            "findAndModify": "c", "query": &query, "update": &deep, "upsert": true, "$db": "test"
+        };
+        for message in [
+            around(insert.clone(), "documents", &deep),
+            beside(insert, "documents", &deep),
+            around(update.clone(), "updates", &statement),
+            beside(update, "updates", &statement),
+            around(bulk.clone(), "ops", &operation),
+            beside(bulk, "ops", &operation),
+            Message::new(modify),
+        ] {
+            let answer = exchange(&server, &message.encode(1, 0));
+            let name = message.body.iter().next().map(|(name, _)| name);
+            assert_eq!(code_of(&answer), expected, "{levels} {name:?}");
+            let answer = Message::decode_answer(Bytes::from(answer)).expect("an answer").body;
+            assert!(answer.get("writeErrors").is_none(), "{levels} {name:?}: {answer:?}");
+        }
+    }
+    server.check();
+    let mut client = server.client();
+    client.check("test", r#"{"count": "c"}"#, r#"{"n": 7, "ok": 1.0}"#);
 }
 
 #[test]

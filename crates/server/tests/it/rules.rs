@@ -1,7 +1,7 @@
 //! Goal: small rules of MongoDB that applications meet over the wire: each was answered otherwise
 //! once. Method: the least request that shows it, and its neighbours.
 
-use frond_doc::Value;
+use frond_doc::{DocumentBuf, Value};
 
 use crate::running::Running;
 
@@ -103,6 +103,50 @@ fn messages_quote_what_was_sent_as_the_shell_writes_it() {
 
 /// What MongoDB refuses, though it could be made something of.
 #[test]
+fn answers_have_the_fields_of_mongodbs() {
+    let server = Running::start();
+    let mut client = server.client();
+    let build = |more: &str| {
+        format!(
+            r#"{{"createIndexes": "c", "indexes": [{{"key": {{"a": 1}}, "name": "a_1"}}{more}]}}"#
+        )
+    };
+    let (first, b) = (build(""), build(r#", {"key": {"b": 1}, "name": "b_1"}"#));
+    client.check(
+        "test",
+        &first,
+        r#"{"numIndexesBefore": 1, "numIndexesAfter": 2, "createdCollectionAutomatically": true,
+            "ok": 1.0}"#,
+    );
+    client.check(
+        "test",
+        &b,
+        r#"{"numIndexesBefore": 2, "numIndexesAfter": 3, "createdCollectionAutomatically": false,
+            "note": "index already exists", "commitQuorum": "votingMembers", "ok": 1.0}"#,
+    );
+    client.check(
+        "test",
+        &b,
+        r#"{"numIndexesBefore": 3, "numIndexesAfter": 3, "createdCollectionAutomatically": false,
+            "note": "all indexes already exist", "ok": 1.0}"#,
+    );
+    let names = |answer: DocumentBuf, from: &str| -> Vec<String> {
+        let names = answer.iter().map(|(name, _)| name.to_owned());
+        names.skip_while(|name| name != from).collect()
+    };
+    let sizes = client.ok("test", r#"{"dbStats": 1, "freeStorage": 1}"#);
+    let expected = "storageSize freeStorageSize indexes indexSize indexFreeStorageSize totalSize \
+                    totalFreeStorageSize scaleFactor";
+    let told = names(sizes, "storageSize").join(" ");
+    assert!(told.starts_with(expected), "{told}");
+    let valid = client.ok("test", r#"{"validate": "c"}"#);
+    for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
+        let entries = valid.get(name).and_then(|entries| entries.as_array()).expect(name);
+        assert_eq!(entries.iter().count(), 0, "{name}");
+    }
+}
+
+#[test]
 fn odd_arguments_are_refused() {
     let server = Running::start();
     let mut client = server.client();
@@ -133,9 +177,20 @@ fn odd_arguments_are_refused() {
                 "collation": {"locale": "fr"}}}"#,
             2,
         ),
+        (
+            "test",
+            r#"{"findAndModify": "c", "query": {"_id": 1}, "remove": true, "arrayFilters": []}"#,
+            9,
+        ),
+        (
+            "test",
+            r#"{"explain": {"aggregate": "c", "pipeline": [], "cursor": {}, "explain": true}}"#,
+            9,
+        ),
     ] {
         assert_eq!(client.error(database, command).0, code, "{database} {command}");
     }
+    client.ok("test", "{\"hostInfo\": 1}");
     client.ok("test", validator);
     client.ok("test", r#"{"validate": "c", "full": true}"#);
     client.ok("test", r#"{"validate": "c", "metadata": true}"#);
@@ -171,6 +226,10 @@ fn views_refuse_what_no_pipeline_does() {
         (r#"{"find": "v", "sort": {"$natural": 1}}"#, 168),
         (r#"{"dropIndexes": "v", "index": "*"}"#, 166),
         (r#"{"dropIndexes": "v", "index": "a"}"#, 166),
+        (r#"{"planCacheClear": "v"}"#, 166),
+        (r#"{"planCacheListFilters": "v"}"#, 166),
+        (r#"{"planCacheClearFilters": "v"}"#, 166),
+        (r#"{"planCacheSetFilter": "v", "query": {}, "indexes": ["a_1"]}"#, 166),
         (r#"{"aggregate": "v", "pipeline": [{"$collStats": {"count": {}}}], "cursor": {}}"#, 166),
         (
             r#"{"aggregate": "v", "pipeline": [{"$collStats": {"storageStats": {}}}], "cursor": {}}"#,

@@ -199,6 +199,62 @@ fn map_reduce_answers_or_writes() {
 }
 
 #[test]
+fn scripts_know_the_functions_that_are_stored() {
+    let server = Running::start();
+    let mut client = server.client();
+    client.ok(
+        "test",
+        r#"{"insert": "system.js", "documents": [
+            {"_id": "twice", "value": {"$code": "function(x) { return 2 * x; }"}},
+            {"_id": "four", "value": {"$code": "function() { return twice(2); }"}},
+            {"_id": "one", "value": 1}, {"_id": "broken", "value": {"$code": "function("}}]}"#,
+    );
+    client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "n": 2}, {"_id": 2, "n": 9}]}"#);
+    client.ok("other", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
+    let filter = r#"{"$where": "twice(this.n) === four() && one === 1"}"#;
+    for (command, expected) in [
+        (format!(r#"{{"count": "c", "query": {filter}}}"#), r#"{"n": 1, "ok": 1.0}"#),
+        (
+            format!(r#"{{"distinct": "c", "key": "_id", "query": {filter}}}"#),
+            r#"{"values": [1], "ok": 1.0}"#,
+        ),
+        (
+            format!(r#"{{"delete": "c", "deletes": [{{"q": {filter}, "limit": 1}}]}}"#),
+            r#"{"n": 1, "ok": 1.0}"#,
+        ),
+        (
+            format!(r#"{{"update": "c", "updates": [{{"q": {filter}, "u": {{}}}}]}}"#),
+            r#"{"n": 0, "nModified": 0, "ok": 1.0}"#,
+        ),
+        (
+            format!(r#"{{"findAndModify": "c", "query": {filter}, "remove": true}}"#),
+            r#"{"value": null, "ok": 1.0}"#,
+        ),
+        (
+            r#"{"mapReduce": "c", "map": "function() { emit(factor, twice(this.n)); }",
+                "reduce": "function(key, values) { return Array.sum(values); }",
+                "finalize": "function(key, value) { return value + four() + one; }",
+                "scope": {"factor": 10, "one": 100}, "out": {"inline": 1}}"#
+                .to_owned(),
+            r#"{"results": [{"_id": 10, "value": 23.0}], "ok": 1.0}"#,
+        ),
+    ] {
+        client.check("test", &command, expected);
+    }
+    let in_function = r#"{"aggregate": "c", "cursor": {}, "pipeline": [{"$project": {"n":
+        {"$function": {"body": "function() { return four(); }", "args": [], "lang": "js"}}}}]}"#;
+    let find = r#"{"find": "c", "filter": {"$where": "four() === 4"}}"#;
+    assert_eq!(client.code("test", in_function), 139, "it doesn't know them");
+    assert_eq!(client.code("other", find), 139, "each database has its own");
+    assert_eq!(client.code("test", r#"{"find": "c", "filter": {"$where": "broken()"}}"#), 139);
+    for (document, code) in [(r#"{"_id": 5, "value": 1}"#, 10_209), (r#"{"_id": "a"}"#, 10_210)] {
+        client.ok("other", &format!(r#"{{"insert": "system.js", "documents": [{document}]}}"#));
+        assert_eq!(client.code("other", find), code, "{document}");
+        client.ok("other", r#"{"delete": "system.js", "deletes": [{"q": {}, "limit": 0}]}"#);
+    }
+}
+
+#[test]
 fn map_reduce_is_refused_where_it_cant_be() {
     let server = Running::start();
     let mut client = server.client();

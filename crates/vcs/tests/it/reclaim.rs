@@ -115,6 +115,43 @@ fn a_collection_may_be_interrupted() {
 }
 
 #[test]
+fn commits_and_drops_may_be_interrupted_while_they_fold() {
+    let frond = new();
+    let main = shop(&frond, "");
+    let documents: Vec<DocumentBuf> =
+        (0..5_000_i32).map(|n| document! { "_id": n, "noise": "x" }).collect();
+    insert(&main, "things", &documents);
+    let mut stops = [0_u64; 2];
+    for (stopped, is_drop) in stops.iter_mut().zip([false, true]) {
+        loop {
+            let (checks, checks_max) = (AtomicU64::new(0), *stopped);
+            let late = Database::clone(main.database()).interruptible(Interrupt::new(move || {
+                match checks.fetch_add(1, Ordering::Relaxed) < checks_max {
+                    true => Ok(()),
+                    false => Err(Error::invalid(Code::MaxTimeMSExpired, "late")),
+                }
+            }));
+            let late = Repository::from(late);
+            let done = match is_drop {
+                true => late.drop_collection("things").map(|was_there| assert!(was_there)),
+                false => late.commit("late", "Ada").map(|_| ()),
+            };
+            match done {
+                Ok(()) => break,
+                Err(error) => assert_eq!(error.code, Code::MaxTimeMSExpired, "{error}"),
+            }
+            assert_eq!(all(&main, "things").len(), 5_000 + usize::from(is_drop));
+            let log = main.log(None, None).expect("it can be read");
+            assert_eq!(log.len(), usize::from(is_drop));
+            *stopped += 1;
+        }
+        insert(&main, "things", &[document! { "_id": 5_000_i32 }]);
+    }
+    assert!(stops.iter().all(|count| (2..40).contains(count)), "{stops:?}");
+    frond.engine().check().expect("whole");
+}
+
+#[test]
 fn undoable_changes_are_listed_with_their_times() {
     const HOUR_MICROS: i64 = 3_600_000_000;
     let clock = SimClock::new();

@@ -12,7 +12,7 @@ use frond_query::{Collation, Filter, SortPattern};
 use super::{Effort, Purpose, explain_query};
 use crate::catalog::Catalog;
 use crate::collection::aggregate::near::geo_path;
-use crate::collection::parse::{collation_of, parse_variables};
+use crate::collection::parse::{collation_of, variables_in};
 use crate::collection::plan::Order;
 use crate::collection::query::Query;
 use crate::collection::search::Search;
@@ -33,8 +33,7 @@ pub(crate) fn explain_aggregate(
     let reader = database.reader();
     let found = Catalog::of(&reader, database).collection(collection)?;
     let collation = collation_of(request.collation.as_ref(), found.as_deref())?;
-    let variables =
-        parse_variables(database.frond(), request.variables.as_ref(), &request.interrupt)?;
+    let variables = variables_in(database, request.variables.as_ref(), &request.interrupt)?;
     let variables = variables.with_collation(collation.clone());
     let mut pipeline = Pipeline::parse_collated(stages, &collation)?;
     pipeline.compute_constants(&variables)?;

@@ -1,8 +1,9 @@
 //! Where documents are found: the trees that are scanned, and their ranges.
 
-use frond_doc::ValueBuf;
-use frond_query::Filter;
+use frond_doc::{ValueBuf, document};
+use frond_query::index::{FLAG_UNTOLD, FieldKind, IndexField};
 use frond_query::planner::{FieldBounds, PartCheck};
+use frond_query::{Filter, SortPattern};
 use frond_tree::{Bounds, Direction};
 
 use super::fit;
@@ -138,6 +139,38 @@ impl Access {
             path.source = Source::Id;
         }
         Ok(())
+    }
+
+    /// The order of the keys of the one tree that is read, `None` where that isn't the order of
+    /// fields' values. Keys that were cut don't come in it by themselves.
+    ///
+    /// # Errors
+    /// None that is known: `_id` can be sorted by.
+    pub fn key_order(&self, collection: &Collection) -> Result<Option<Order>, Error> {
+        let [path] = &self.paths[..] else { return Ok(None) };
+        if self.is_merged || !self.gives_order {
+            return Ok(None);
+        }
+        let (mut fields, collation) = match path.source {
+            Source::Id | Source::Collection if collection.series.is_none() => {
+                let pattern = SortPattern::parse(document! { "_id": 1_i32 }.view())?;
+                (pattern.fields, pattern.collation)
+            }
+            Source::Index(position) => {
+                let shape = &collection.indexes[position].shape;
+                let is_plain = |field: &IndexField| field.kind == FieldKind::Value;
+                let has_arrays = path.flags & !FLAG_UNTOLD != 0;
+                if has_arrays || !shape.fields().iter().all(is_plain) {
+                    return Ok(None);
+                }
+                (shape.sort_fields().to_vec(), shape.collation().clone())
+            }
+            Source::Id | Source::Collection | Source::Natural | Source::Place => return Ok(None),
+        };
+        for field in &mut fields {
+            field.descending ^= path.direction == Direction::Descending;
+        }
+        Ok(Some(Order::By(SortPattern { fields, collation })))
     }
 
     /// All documents, in this direction.

@@ -1,12 +1,14 @@
 //! Folds at moments that only a test without background threads can choose.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use frond_store::local::{LocalOptions, LocalStore};
 use frond_testkit::SimDisk;
 use frond_tree::{Tree, Value};
 
+use crate::error::EngineError;
 use crate::ids::{Sequence, TreeId};
 use crate::options::EngineOptions;
 use crate::recovery;
@@ -168,6 +170,40 @@ fn several_sealed_memtables_are_folded_at_once_and_their_segments_removed() {
     shared.checkpoint().unwrap();
     assert_eq!(logs(&disk), ["log-0000000004"]);
     assert_eq!(read_both(&open(&disk.crash())), both("d"));
+}
+
+#[test]
+fn a_fold_that_is_stopped_changes_nothing() {
+    const KEYS: u32 = 5_000;
+    let disk = SimDisk::new(5);
+    let shared = open_with_trees(&disk);
+    commit(&shared, Durability::Synced, |transaction| {
+        for (number, tree) in (0..KEYS).flat_map(|number| [(number, FIRST), (number, SECOND)]) {
+            let key = Bytes::copy_from_slice(&number.to_be_bytes());
+            transaction.put(tree, key, Value::inline(vec![1_u8; 100])).unwrap();
+        }
+    });
+    let before = shared.snapshot();
+    let mut stopped = 0;
+    let folded = loop {
+        let (asked, asked_max) = (AtomicU64::new(0), stopped);
+        let keep_going = move || asked.fetch_add(1, Ordering::Relaxed) < asked_max;
+        let snapshot = shared.snapshot().asking(Arc::new(keep_going));
+        match shared.fold(&snapshot, &[FIRST, SECOND]) {
+            Ok(folded) => break folded,
+            Err(error) => assert!(matches!(error, EngineError::Interrupted), "{error}"),
+        }
+        assert_eq!(shared.snapshot().clean_base(FIRST).unwrap(), None, "nothing was folded");
+        shared.check().unwrap();
+        stopped += 1;
+    };
+    assert_eq!(stopped, 2 * u64::from(KEYS).div_ceil(1024), "it asks in both trees");
+    assert_eq!(folded, shared.fold(&before, &[FIRST, SECOND]).unwrap());
+    assert_eq!(folded[0].count(&*shared.store).unwrap(), u64::from(KEYS));
+    let restarted = open(&disk.crash());
+    restarted.check().unwrap();
+    restarted.checkpoint().unwrap();
+    assert_eq!(restarted.snapshot().clean_base(SECOND).unwrap(), Some(folded[1]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! *Method*: a value is a head that refers to two parts. Memtables are closed, flushed and folded
 //! one by one, and the packs are collected so that nothing stays in them that isn't kept.
 
+use std::sync::Arc;
 use std::thread;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::ids::TreeId;
 use crate::options::EngineOptions;
 use crate::recovery;
 use crate::shared::Shared;
+use crate::snapshot::KeepGoing;
 use crate::transaction::held_locks::LockMode;
 use crate::transaction::{Durability, Transaction};
 
@@ -94,7 +96,8 @@ fn collect(shared: &Shared) {
     // So much that each pack is worth moving.
     let garbage = (0..100).map(|number| Chunk::new(ChunkKind::Blob, &[], &[number; 900]));
     shared.store.put_many(&garbage.collect::<Vec<_>>()).unwrap();
-    shared.reclaim_while(ReclaimOptions::default(), &mut || true).unwrap();
+    let keep_going: Arc<KeepGoing> = Arc::new(|| true);
+    shared.reclaim_while(ReclaimOptions::default(), &keep_going).unwrap();
 }
 
 /// Checks that all can be read, now and after a power cut.
