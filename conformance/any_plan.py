@@ -8,8 +8,8 @@
 Goal: no index, no hint, no size of a document, no flush, no commit and no branch changes what a request answers.
 
 Method:
-1. A case is drawn from a seed (any_plan_draw.py): documents of every type that a driver can write, with missing fields
-   and arrays, and requests: finds, counts, distincts, pipelines that join, window and divide, and writes of every
+1. A case is drawn from a seed (any_plan_draw.py): some documents, in one case of twelve a thousand, of every type that
+   a driver can write, with missing fields and arrays, and requests: finds, counts, distincts, pipelines that join, window and divide, and writes of every
    operator.
 2. The documents lie in one collection without an index, whose requests say `$natural` where they may, and in others:
    one for each kind of index, some with documents of more than 32 KB, some on a branch of their own, some read through
@@ -49,6 +49,12 @@ from ports import free_port
 PAD_BYTES = 40_000
 DOCUMENTS_MAX = 30
 REQUESTS = 60
+# One case in so many has many documents: plans and trees are others then. It has fewer collections and requests.
+MANY_ONE_IN = 12
+MANY_DOCUMENTS = 1_000
+MANY_PLACES, MANY_REQUESTS = 6, 20
+# No more than so many of them are large.
+LARGE_MAX = 60
 # A case that is cut down may take so long.
 MINIMISE_SECONDS = 90
 # What an index may refuse, and a collection without it doesn't: parallel arrays, an array under a hash, a key that is
@@ -73,13 +79,18 @@ class Case:
     @staticmethod
     def of_seed(seed):
         draw = Draw(seed)
-        documents = [draw.document() for _ in range(draw.random.randrange(DOCUMENTS_MAX))]
+        is_many = draw.one_in(MANY_ONE_IN)
+        count = MANY_DOCUMENTS if is_many else draw.random.randrange(DOCUMENTS_MAX)
+        documents = [draw.document() for _ in range(count)]
         places = []
-        for name, *_ in draw.random.sample(INDEXES, 12):
+        for name, *_ in draw.random.sample(INDEXES, MANY_PLACES if is_many else 12):
             is_series = draw.has_times and name in OF_SERIES and draw.one_in(2)
             places.append({"index": name, "large": not is_series and draw.one_in(4), "branch": draw.one_in(4),
                            "late": draw.one_in(3), "view": draw.one_in(5), "series": is_series})
-        requests = [draw.request() for _ in range(REQUESTS)]
+        requests = [draw.request() for _ in range(MANY_REQUESTS if is_many else REQUESTS)]
+        if is_many:
+            # All joined with all would be more than one batch holds.
+            requests = [request for request in requests if "SELF" not in repr(request)]
         if not draw.one_in(4):
             return Case(documents, places, requests)
         for request in requests:
@@ -150,7 +161,7 @@ class Table:
 
     def stored(self, document):
         """A document as it is stored: with much beside it, if this collection's are large."""
-        if not self.place["large"] or document["u"] % 3 == 2:
+        if not self.place["large"] or document["u"] % 3 == 2 or LARGE_MAX < document["u"]:
             return document
         pad = {"pad": "x" * PAD_BYTES}
         return {**pad, **document} if document["u"] % 3 else {**document, **pad}
