@@ -76,6 +76,7 @@ const BRANCH_FIELDS: &[&str] = &[
     "forceDelete",
     "protected",
     "removeExpired",
+    "rename",
     "start",
 ];
 

@@ -320,7 +320,11 @@ impl BranchState {
         system::working_key(&self.database, &self.branch, name)
     }
 
-    fn put_entry(
+    /// Puts a working entry.
+    ///
+    /// # Errors
+    /// As the transaction's `put`.
+    pub fn put_entry(
         &self,
         transaction: &mut Transaction,
         name: &str,

@@ -3,6 +3,8 @@
 //! A branch begins at a commit, never at changes that aren't committed. Deleting one takes its
 //! working trees and its waiting merge with it; its commits stay, and so does its reflog.
 
+mod rename;
+
 use frond_db::inside::refs::{self, format};
 use frond_db::inside::{
     BranchRef, Error, EventKind, LatchMode, Outcome, Reader, Scope, TreeRef, system,

@@ -315,7 +315,8 @@ fn split_key(prefix: &[u8], key: &Bytes) -> Result<(String, Bytes), Error> {
 
 /// Says that no merge waits.
 pub(crate) fn no_merge(branch: &str) -> Error {
-    Error::invalid(Code::IllegalOperation, format!("no merge into {branch} is in progress"))
+    let message = format!("no merge, pick, revert or rebase of {branch} is in progress");
+    Error::invalid(Code::IllegalOperation, message)
 }
 
 impl Repository {

@@ -55,9 +55,22 @@ impl Repository {
         let name = self.repository_name();
         let now_millis = || self.frond().time_millis();
         let found = history::resolve_from(reader, name, text, || self.head(reader), now_millis)?;
-        found.map(|(_, chunk)| chunk).ok_or_else(|| {
-            let message = format!("no branch or revision {text} in {}", self.repository_name());
-            Error::invalid(Code::BadValue, message)
-        })
+        if let Some((_, chunk)) = found {
+            return Ok(chunk);
+        }
+        let started = match text.split_once("@{") {
+            Some(("", _)) => Some(history::HEAD),
+            Some((from, _)) => {
+                let known =
+                    history::resolve_from(reader, name, from, || self.head(reader), now_millis)?;
+                known.map(|_| from)
+            }
+            None => None,
+        };
+        let message = match started {
+            Some(from) => format!("{from} of {name} has no commit by then: {text}"),
+            None => format!("no branch or revision {text} in {name}"),
+        };
+        Err(Error::invalid(Code::BadValue, message))
     }
 }

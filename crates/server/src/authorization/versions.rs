@@ -71,7 +71,8 @@ pub fn reading(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     ["range", "from", "to", "target"].iter().try_for_each(|field| asked.reads(field, collection))
 }
 
-/// `frondBranch`: lists, for readers; what changes a branch is judged by that branch's name.
+/// `frondBranch`: lists, for readers; what changes a branch is judged by that branch's name, or by
+/// both.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -84,7 +85,8 @@ pub fn branch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     if fields.boolean("removeExpired")? {
         asked.on(&manage, asked.database, VersionScope::All, None)?;
     }
-    let names = [named, delete.and_then(|delete| delete.as_str())];
+    let rename = fields.string("rename")?;
+    let names = [named, rename, delete.and_then(|delete| delete.as_str())];
     for name in names.iter().flatten() {
         asked.on(&manage, asked.database, VersionScope::Branch(name), None)?;
     }
@@ -92,7 +94,7 @@ pub fn branch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     if !has_name && !asked.may(Action::ManageBranches, asked.database, VersionScope::Open, None)? {
         return asked.here(&[Action::Find], None);
     }
-    if start.is_none() && has_name && !deletes {
+    if start.is_none() && has_name && !deletes && rename.is_none() {
         // It begins where this database is open.
         if !asked.may(Action::Find, asked.database, VersionScope::Open, None)? {
             asked.here(&manage, None)?;

@@ -249,6 +249,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
     let removes_expired = fields.boolean("removeExpired")?;
     let tells_details = fields.boolean("details")?;
     let (name, deletes) = read_deleted(&mut fields, name, forces)?;
+    let rename = fields.string("rename")?;
     let name_missing = fields.missing("branch");
     fields.finish()?;
     let database = request.existing_database()?;
@@ -262,7 +263,9 @@ pub fn branch(request: &Request<'_>) -> Answer {
         return Ok(answer);
     }
     match name {
-        None if change.is_any() || deletes || start.is_some() => return Err(name_missing),
+        None if change.is_any() || deletes || start.is_some() || rename.is_some() => {
+            return Err(name_missing);
+        }
         None => {
             answer.begin_array("branches");
             for branch in database.list_branches()? {
@@ -277,12 +280,25 @@ pub fn branch(request: &Request<'_>) -> Answer {
             answer.end();
         }
         Some(name) if deletes => {
+            if rename.is_some() {
+                return Err(contradicts_rename("delete"));
+            }
             database.delete_branch(name, forces)?;
             answer.append("deleted", Value::String(name));
         }
-        Some(name) => make_or_change(&mut answer, &database, name, start, change)?,
+        Some(name) => match rename {
+            Some(_) if start.is_some() => return Err(contradicts_rename("start")),
+            Some(_) if change.is_any() => return Err(contradicts_rename("a policy")),
+            Some(new) => append_branch(&mut answer, &database.rename_branch(name, new)?),
+            None => make_or_change(&mut answer, &database, name, start, change)?,
+        },
     }
     Ok(answer)
+}
+
+fn contradicts_rename(what: &str) -> Error {
+    let message = format!("'rename' can't be given together with {what}");
+    Error::invalid(Code::BadValue, message)
 }
 
 /// Makes a branch, or changes the policy of one that is there.

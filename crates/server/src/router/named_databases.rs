@@ -21,8 +21,8 @@ const STAGES_OF_VERSIONS: &[&str] =
     &["$blame", "$conflicts", "$diff", "$history", "$log", "$reflog"];
 /// The fields of both that name a branch or a revision, or several.
 const REVISIONS: &[&str] = &[
-    "branch", "delete", "from", "merge_in", "merges", "onto", "range", "start", "tag", "target",
-    "to",
+    "branch", "delete", "from", "merge_in", "merges", "onto", "range", "rename", "start", "tag",
+    "target", "to",
 ];
 
 /// Refuses a command that goes to `line` and names what another one leads.

@@ -53,6 +53,7 @@ pub static BRANCH: Table = of(
         flag("forceDelete"),
         flag("protected"),
         flag("removeExpired"),
+        text("rename"),
         text("start"),
     ],
 );

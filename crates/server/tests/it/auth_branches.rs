@@ -206,6 +206,8 @@ pub const BRANCHES: &[&str] = &[
     r#"{"frondBranch": 1, "branch": "main", "delete": true}"#,
     r#"{"frondBranch": 1, "delete": "main", "forceDelete": true}"#,
     r#"{"frondBranch": 1, "branch": "other", "start": "dev/a"}"#,
+    r#"{"frondBranch": 1, "branch": "main", "rename": "dev/stolen"}"#,
+    r#"{"frondBranch": 1, "branch": "dev/a", "rename": "other"}"#,
     r#"{"frondReflog": 1, "branch": "main"}"#,
     r#"{"frondReflog": 1, "all": true}"#,
     r#"{"frondReflog": 1, "dropped": true}"#,

@@ -71,6 +71,30 @@ fn a_branch_is_changed_compared_and_merged() {
     );
 }
 
+#[test]
+fn a_branch_gets_another_name() {
+    let server = Running::start();
+    let mut client = branched(&server);
+    set(&mut client, "shop@feature", "a", 5);
+    for (command, expected) in [
+        (r#"{"frondBranch": 1, "rename": "x"}"#, 40414),
+        (r#"{"frondBranch": 1, "branch": "feature", "rename": "x", "start": "main"}"#, 2),
+        (r#"{"frondBranch": 1, "branch": "feature", "rename": "x", "closed": true}"#, 2),
+        (r#"{"frondBranch": 1, "branch": "feature", "rename": "x", "delete": true}"#, 2),
+        (r#"{"frondBranch": 1, "branch": "feature", "rename": "main"}"#, 48),
+        (r#"{"frondBranch": 1, "branch": "main", "rename": "x"}"#, 20),
+        (r#"{"frondBranch": 1, "branch": "nothing", "rename": "x"}"#, 26),
+    ] {
+        assert_eq!(client.error("shop", command).0, expected, "{command}");
+    }
+    let renamed = client.ok("shop", r#"{"frondBranch": 1, "branch": "feature", "rename": "x"}"#);
+    assert_eq!(renamed.get("branch"), Some(Value::String("x")));
+    let find = r#"{"find": "c", "filter": {"_id": 1}}"#;
+    client.check_documents("shop@x", find, &[r#"{"_id": 1, "a": 5, "b": 1}"#]);
+    set(&mut client, "shop@x", "a", 6);
+    client.error("shop@feature", find);
+}
+
 /// PyMongo's `db.command("frondResolveConflict", id=…, value=…)` sends the value in the place of
 /// the 1.
 #[test]

@@ -2,8 +2,7 @@
 
 use frond_doc::{Value, ValueBuf, document};
 use frond_query::Code;
-use frond_vcs::Repository;
-use frond_vcs::{CollectionChange, FieldChangeKind};
+use frond_vcs::{BranchPolicy, CollectionChange, FieldChangeKind, Repository};
 
 use super::{all, find, index, insert, new, open, put, remove, shop};
 
@@ -87,6 +86,70 @@ fn a_branch_is_by_itself() {
     assert_eq!(main.list_branches().unwrap().len(), 1);
     main.create_branch("merged", None).unwrap();
     main.delete_branch("merged", false).expect("nothing is lost with it");
+}
+
+#[test]
+fn a_branch_gets_another_name() {
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &[document! { "_id": 1_i32 }]);
+    main.commit("first", "").unwrap();
+    main.create_branch("sale", None).unwrap();
+    let sale = shop(&frond, "sale");
+    insert(&sale, "things", &[document! { "_id": 2_i32 }]);
+    let second = sale.commit("second", "").unwrap();
+    insert(&sale, "things", &[document! { "_id": 3_i32 }]);
+    let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
+    main.set_branch_policy("sale", policy).unwrap();
+    main.create_branch("taken", None).unwrap();
+    main.create_tag("v1", None, None, false).unwrap();
+    for (old, new, expected) in [
+        ("sale", "taken", Code::NamespaceExists),
+        ("sale", "v1", Code::NamespaceExists),
+        ("sale", "sale", Code::NamespaceExists),
+        ("sale", "a b", Code::BadValue),
+        ("main", "trunk", Code::IllegalOperation),
+        ("nothing", "new", Code::NamespaceNotFound),
+    ] {
+        assert_eq!(main.rename_branch(old, new).unwrap_err().code, expected, "{old} {new}");
+    }
+    main.set_branch_policy("taken", BranchPolicy { protected: true, ..policy }).unwrap();
+    assert_eq!(main.rename_branch("taken", "x").unwrap_err().code, Code::IllegalOperation);
+
+    let renamed = main.rename_branch("sale", "spring/sale").expect("nothing is in the way");
+    assert_eq!((renamed.name.as_str(), renamed.head), ("spring/sale", Some(second.id)));
+    assert!(Repository::open(&frond, "shop@sale").is_err());
+    assert!(sale.commit("gone", "").is_err());
+    let spring = shop(&frond, "spring%2Fsale");
+    let three = [1, 2, 3].map(|id: i32| document! { "_id": id });
+    assert_eq!(all(&spring, "things"), three, "what isn't committed goes with it");
+    assert_eq!(main.branch_policy("spring/sale").unwrap(), policy);
+    main.set_branch_policy("spring/sale", BranchPolicy::default()).unwrap();
+
+    // A branch of the old name begins anew, and the renamed one goes on.
+    main.create_branch("sale", None).unwrap();
+    assert_eq!(main.branch_policy("sale").unwrap(), BranchPolicy::default());
+    assert_eq!(all(&shop(&frond, "sale"), "things"), [document! { "_id": 1_i32 }]);
+    insert(&spring, "things", &[document! { "_id": 4_i32 }]);
+    let third = spring.commit("third", "").unwrap();
+    assert_eq!(third.parents, [second.id]);
+    let whys = |branch| {
+        let changes = main.reflog(Some(branch)).unwrap();
+        changes.into_iter().map(|change| change.why).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        whys("spring/sale"),
+        [
+            "commit: third",
+            "branch: renamed from sale to spring/sale",
+            "commit: second",
+            "branch: created from HEAD"
+        ]
+    );
+    assert_eq!(whys("sale"), ["branch: created from HEAD"]);
+    for expected in ["commit: third", "commit: second"] {
+        assert_eq!(spring.undo(None, None).unwrap().change.why, expected);
+    }
 }
 
 #[test]
