@@ -3,9 +3,9 @@
 // `frond shell` starts mongosh with this script; elsewhere `frond shell --print-script` prints it,
 // and `load("frond.mongosh.js")` runs it. db.frondHelp() lists what it adds.
 //
-// Each method sends a command of docs/commands.md, and returns what the server answers: a commit, or
-// an array. Only how the shell shows it is different. A collection that is called as a method is
-// reached by db.getCollection("log").
+// Each method sends a command of docs/commands.md, and returns what the server answers, or of a list
+// its array: only how the shell shows it is different. A collection that is called as a method is
+// there, too: db.log() are the versions, db.log.find() are the documents of a collection "log".
 
 (() => {
   const SHORT_ID_LETTERS = 10;
@@ -111,14 +111,58 @@
     return `~ ${path}: ${side(change.from)} → ${side(change.to)}`;
   }
 
+  /** What lies at a dotted path; undefined if nothing does. */
+  function valueAt(document, path) {
+    return path.split(".").reduce((value, name) => value?.[name], document);
+  }
+
+  /** A conflict, as `frond conflicts` prints it: each path with its three values. */
   function conflictText(conflict) {
     const lines = [`${conflict.id}  ${plain(conflict.collection)} ${json(conflict._id, VALUE_COLUMNS)}`];
-    lines[0] += `  ${plain((conflict.paths ?? []).join(", ") || conflict.kind)}`;
-    for (const side of ["base", "ours", "theirs"]) {
-      const shown = conflict[side] === undefined ? "(none)" : json(conflict[side], DOCUMENT_COLUMNS);
-      lines.push(`    ${side.padEnd(7)} ${shown}`);
+    const paths = conflict.paths ?? [];
+    if (paths.length === 0) {
+      lines[0] += `  ${plain(conflict.kind)}`;
+    }
+    for (const path of paths.length === 0 ? [null] : paths) {
+      const indent = path === null ? "  " : "    ";
+      lines.push(...(path === null ? [] : [`  ${plain(path)}`]));
+      for (const side of ["base", "ours", "theirs"]) {
+        const value = path === null ? conflict[side] : valueAt(conflict[side], path);
+        const shown = value === undefined ? "(none)" : json(value, DOCUMENT_COLUMNS);
+        lines.push(`${indent}${side.padEnd(7)} ${shown}`);
+      }
     }
     return lines.join("\n");
+  }
+
+  /** A commit, and below it what it changed in each collection. */
+  function commitText(commit) {
+    const lines = [`commit ${commit.commitId}`, `Author: ${plain(commit.author)}`];
+    lines.push(`Date:   ${commit.timestamp.toISOString()}`, "");
+    lines.push(...plain(commit.message).split("\n").map((line) => `    ${line}`), "");
+    for (const changed of commit.collections ?? []) {
+      lines.push(`${plain(changed.collection)}  ${countsText(changed)}`);
+    }
+    return lines.join("\n").trimEnd();
+  }
+
+  function countsText(changed) {
+    const kinds = ["added", "removed", "modified"].filter((kind) => changed[kind] > 0);
+    return kinds.map((kind) => `${changed[kind]} ${kind}`).join(", ") || changed.change;
+  }
+
+  /** A version of a document, newest first in a list. */
+  function versionText(version) {
+    const line = version.commitId ? commitLine(version) : "not committed yet";
+    const changes = (version.changes ?? []).map((change) => "    " + fieldText(change));
+    const whole = version.change === "removed" ? "    - removed" : "    + " + json(version.document, DOCUMENT_COLUMNS);
+    return [line, ...(changes.length > 0 ? changes : [whole])].join("\n");
+  }
+
+  function blameText(field) {
+    const commit = field.commitId ? shortId(field.commitId) : "not yet   ";
+    const author = cut(plain(field.author ?? ""), 20).padEnd(20);
+    return `${commit}  ${author}  ${plain(field.path)}  ${json(field.value, VALUE_COLUMNS)}`;
   }
 
   /** What a merge ended with. */
@@ -136,6 +180,22 @@
     };
     const text = (texts[answer.result] ?? (() => plain(answer.result)))();
     return shownAs(answer, answer.dryRun ? "would be: " + text : text);
+  }
+
+  /** Runs a command that merges; conflicts are an error that says how to go on. */
+  function withConflicts(database, command) {
+    try {
+      return merged(database, database.runCommand(command));
+    } catch (error) {
+      if (error.errorResponse?.result !== "conflicts") {
+        throw error;
+      }
+      const answer = merged(database, error.errorResponse);
+      const text = answer[Symbol.for("nodejs.util.inspect.custom")]();
+      const next = "db.conflicts() lists them, db.resolve() decides, db.merge({continue: true}) ends the merge";
+      error.message = `the merge has conflicts\n${text}\n${next}`;
+      throw error;
+    }
   }
 
   const methods = {
@@ -179,8 +239,8 @@
       },
     },
     branch: {
-      usage: 'db.branch("sale" [, "main~2" | {start, protected, closed, expireAfterSeconds, delete, forceDelete}])',
-      about: "make a branch, or change or delete one",
+      usage: 'db.branch("sale" [, "main~2" | {start, protected, closed, expireAfterSeconds, rename, delete, forceDelete}])',
+      about: "make a branch, or change, rename or delete one",
       run(name, options) {
         if (typeof name !== "string") {
           throw new Error("db.branch() takes the branch's name; db.branches() lists them");
@@ -210,12 +270,14 @@
       },
     },
     diff: {
-      usage: 'db.diff([["main",] "sale" | {from, to, collection, document}])',
+      usage: 'db.diff([["main",] "sale" | "main...sale" | {from, to, collection, document}])',
       about: "show what differs; without arguments, what is not committed",
       run(from, to) {
         const sides = typeof from === "object" ? { ...from } : {};
         if (typeof from === "string") {
-          Object.assign(sides, to === undefined ? { to: from } : { from, to });
+          // A range says both sides itself.
+          const one = from.includes("..") ? { from } : { to: from };
+          Object.assign(sides, to === undefined ? one : { from, to });
         }
         const rows = this.aggregate([{ $diff: { whole: true, ...sides } }]).toArray();
         return shownAs(rows, diffText(rows));
@@ -227,19 +289,7 @@
       about: "bring another version into this branch",
       run(version, options) {
         const given = { ...fields(version, "merge_in"), ...options };
-        Object.assign(given, given.abort ? {} : { ...author(), ...given });
-        try {
-          return merged(this, this.runCommand({ frondMerge: 1, ...given }));
-        } catch (error) {
-          if (error.errorResponse?.result !== "conflicts") {
-            throw error;
-          }
-          const answer = merged(this, error.errorResponse);
-          const text = answer[Symbol.for("nodejs.util.inspect.custom")]();
-          const next = "db.conflicts() lists them, db.resolve() decides, db.merge({continue: true}) ends the merge";
-          error.message = `the merge has conflicts\n${text}\n${next}`;
-          throw error;
-        }
+        return withConflicts(this, { frondMerge: 1, ...(given.abort ? {} : author()), ...given });
       },
     },
     conflicts: {
@@ -273,6 +323,86 @@
         return shownAs(answer, `undone: ${plain(answer.undone?.why ?? "the drop of a database")}`);
       },
     },
+    show: {
+      usage: 'db.show(["main~2"])',
+      about: "show a version, and what it changed in each collection",
+      run(version) {
+        const commit = this.runCommand({ frondShow: 1, ...fields(version, "target") });
+        return shownAs(commit, commitText(commit));
+      },
+    },
+    tag: {
+      usage: 'db.tag("v1" [, "main~2" | {target, message, author, force, delete}])',
+      about: "name a version, or delete its name",
+      run(name, options) {
+        const answer = this.runCommand({ frondTag: 1, tag: name, ...fields(options, "target") });
+        const text = answer.deleted
+          ? `removed tag ${plain(answer.deleted)}, which named ${shortId(answer.commitId)}`
+          : `tag ${plain(answer.tag)} names ${shortId(answer.commitId)}`;
+        return shownAs(answer, text);
+      },
+    },
+    tags: {
+      usage: "db.tags()",
+      about: "list the tags",
+      run() {
+        const { tags } = this.runCommand({ frondTag: 1 });
+        const lines = tags.map((tag) => {
+          return `${plain(tag.tag).padEnd(24)} ${shortId(tag.commitId)}  ${plain(tag.message ?? "")}`.trimEnd();
+        });
+        return shownAs(tags, lines.join("\n") || "no tags");
+      },
+    },
+    history: {
+      usage: 'db.history("items", 1 [, {limit}])',
+      about: "list the versions of a document, newest first",
+      run(collection, document, options) {
+        const { versions } = this.runCommand({ frondHistory: 1, collection, document, ...options });
+        return shownAs(versions, versions.map(versionText).join("\n") || "no versions");
+      },
+    },
+    blame: {
+      usage: 'db.blame("items", 1)',
+      about: "show which version each field of a document comes from",
+      run(collection, document) {
+        const answer = this.runCommand({ frondBlame: 1, collection, document });
+        return shownAs(answer, answer.fields.map(blameText).join("\n"));
+      },
+    },
+    revert: {
+      usage: 'db.revert("main~2" [, {message, author, parent}])',
+      about: "take back what one version changed, by a new one",
+      run(version, options) {
+        return withConflicts(this, { frondRevert: 1, ...author(), ...fields(version, "target"), ...options });
+      },
+    },
+    cherryPick: {
+      usage: 'db.cherryPick("sale~1" [, {message, author, parent}])',
+      about: "make the changes of one version here, too",
+      run(version, options) {
+        return withConflicts(this, { frondCherryPick: 1, ...fields(version, "target"), ...options });
+      },
+    },
+    reset: {
+      usage: 'db.reset("main~1" [, {hard: true}])',
+      about: "move the branch to another version; with hard what is not committed, too",
+      run(version, options) {
+        const answer = this.runCommand({ frondReset: 1, ...fields(version, "target"), ...options });
+        return shownAs(answer, `${plain(answer.branch)} is at ${shortId(answer.commitId)} now`);
+      },
+    },
+    reflog: {
+      usage: "db.reflog([10 | {branch, all, limit}])",
+      about: "list what moved this branch, newest first",
+      run(options) {
+        const given = typeof options === "number" ? { limit: options } : { ...options };
+        const { changes } = this.runCommand({ frondReflog: 1, ...given });
+        const lines = changes.map((change) => {
+          return `${change.change}  ${change.to ? shortId(change.to) : "deleted   "}  ${plain(change.why)}`;
+        });
+        return shownAs(changes, lines.join("\n") || "nothing moved it");
+      },
+    },
     frondHelp: {
       usage: 'db.frondHelp(["frondMerge"])',
       about: "list these methods; explain one of Frond's commands",
@@ -289,8 +419,27 @@
     },
   };
 
+  /** A method that is also the collection of its name: db.tags() and db.tags.find(). */
+  function methodOrCollection(database, name, run) {
+    return new Proxy(run.bind(database), {
+      get(method, property, receiver) {
+        if (typeof property === "symbol" || property in method) {
+          return Reflect.get(method, property, receiver);
+        }
+        const collection = database.getCollection(name);
+        const value = collection[property];
+        return typeof value === "function" ? value.bind(collection) : value;
+      },
+    });
+  }
+
   const prototype = Object.getPrototypeOf(db);
   for (const [name, { run }] of Object.entries(methods)) {
-    Object.defineProperty(prototype, name, { value: run, configurable: true, writable: true });
+    Object.defineProperty(prototype, name, {
+      get() {
+        return methodOrCollection(this, name, run);
+      },
+      configurable: true,
+    });
   }
 })();

@@ -54,15 +54,21 @@ impl Section {
     }
 }
 
-/// `[text](#place)` as `text`: a reader of an answer can't follow it.
+/// `[text](#place)` as `text`, and `[text](page.md)` as `text (docs/page.md)`: a reader of an answer
+/// can't follow a link, but find a page.
 fn without_links(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("](#") {
+    while let Some((before, behind)) = rest.split_once("](") {
         let Some((before, name)) = before.rsplit_once('[') else { break };
-        let Some((_, behind)) = behind.split_once(')') else { break };
+        let Some((place, behind)) = behind.split_once(')') else { break };
         plain.push_str(before);
         plain.push_str(name);
+        let page = place.split('#').next().unwrap_or_default();
+        if !page.is_empty() {
+            let folder = if page.contains("://") { "" } else { "docs/" };
+            plain.push_str(&format!(" ({folder}{page})"));
+        }
         rest = behind;
     }
     plain.push_str(rest);
@@ -139,6 +145,22 @@ mod tests {
             assert!(!section.text.contains("\n## "), "{name}");
         }
         assert!(own.is_empty(), "without a section: {own:?}");
+    }
+
+    #[test]
+    fn links_are_places_that_can_be_found() {
+        for (text, expected) in [
+            (
+                "See [How documents\nmerge](merging.md#fields).",
+                "See How documents\nmerge (docs/merging.md).",
+            ),
+            ("the [policy's](#frondpolicy) rules [a: int]", "the policy's rules [a: int]"),
+            ("[BSON](https://bsonspec.org/), [n]", "BSON (https://bsonspec.org/), [n]"),
+        ] {
+            assert_eq!(without_links(text), expected);
+        }
+        let linked = sections().find(|section| section.text.contains("]("));
+        assert_eq!(linked.map(|section| section.command), None);
     }
 
     #[test]

@@ -212,8 +212,9 @@ pub fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
 pub fn conflicts_error(counts: &[(String, u64)]) -> Error {
     let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let message = format!(
-        "the merge has {total} conflicts: list them with frondConflicts, resolve them with \
-         frondResolveConflict, then frondMerge {{continue: true}} or {{abort: true}}"
+        "the merge has {total} conflict{}: list them with frondConflicts, resolve them with \
+         frondResolveConflict, then frondMerge {{continue: true}} or {{abort: true}}",
+        if total == 1 { "" } else { "s" }
     );
     let mut details = DocumentBuilder::new();
     details.append("result", Value::String("conflicts"));
