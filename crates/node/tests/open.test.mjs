@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, readFileSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
@@ -157,6 +157,14 @@ test("a directory that nothing leads to is in use", async (t) => {
   await once(holder, "exit");
   const client = await open(data);
   await client.close();
+});
+
+test("a directory of something else is left alone", async (t) => {
+  const data = dataFor(t);
+  mkdirSync(data);
+  writeFileSync(join(data, "mine.txt"), "mine");
+  await assert.rejects(open(data), /not empty \(it holds mine.txt/);
+  assert.deepEqual(readdirSync(data), ["mine.txt"]);
 });
 
 test("a file is no data directory", async (t) => {

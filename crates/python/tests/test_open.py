@@ -32,6 +32,13 @@ def test_a_directory_opened_twice_is_served_once(tmp_path):
     second.close()
 
 
+def test_a_directory_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(fronddb.FrondError, match="not empty .it holds mine.txt"):
+        fronddb.open(tmp_path)
+    assert os.listdir(tmp_path) == ["mine.txt"]
+
+
 def test_only_this_user_may_connect_and_no_address_is_listened_on(tmp_path):
     before = listening()
     with fronddb.open(tmp_path / "data") as client:
