@@ -165,6 +165,33 @@ impl Subject {
     }
 }
 
+/// One document, as two words or as a path.
+#[derive(Args, Clone, Debug)]
+pub struct OneDocument {
+    /// Collection, or COLLECTION/ID
+    collection: String,
+
+    /// The document's _id (JSON or plain text)
+    id: Option<String>,
+}
+
+impl OneDocument {
+    /// The collection and the `_id`, as they were typed.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if there is no `_id`.
+    pub fn parts(&self) -> Result<(&str, &str), Failure> {
+        let path = match &self.id {
+            Some(id) => Some((self.collection.as_str(), id.as_str())),
+            None => self.collection.split_once('/'),
+        };
+        path.filter(|(_, id)| !id.is_empty()).ok_or_else(|| {
+            let collection = self.collection.trim_end_matches('/');
+            Failure::Usage(format!("which document? {collection} ID, or {collection}/ID"))
+        })
+    }
+}
+
 /// How an answer is told.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Answer {

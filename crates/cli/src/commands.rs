@@ -5,6 +5,7 @@ pub mod bisect;
 pub mod blame;
 pub mod branch;
 pub mod commit;
+pub mod complete;
 pub mod completions;
 pub mod conflicts;
 pub mod decorations;

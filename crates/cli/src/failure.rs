@@ -13,10 +13,17 @@ use crate::notice::tell;
 const OUT_OF_DISK_SPACE: i64 = 14031;
 const FULL: &str = ": what was acknowledged is kept; free some space and run the command again";
 
-/// The code where there is no such database, branch or version, and where to look for those there
-/// are.
+/// The code where there is no such database, branch or version.
 const NAMESPACE_NOT_FOUND: i64 = 26;
-const LISTED: &str = "; frond ls lists databases, frond branch DATABASE branches";
+/// What such an error names, and where to look for those there are.
+const LISTED: &[(&str, &str)] = &[
+    ("no tag ", "; frond tag DATABASE lists the tags"),
+    ("no branch ", "; frond branch DATABASE lists the branches"),
+    ("no remote ", ""),
+    ("versioned collection ", "; frond ls DATABASE lists the collections"),
+    ("no collection ", "; frond ls DATABASE lists the collections"),
+    ("", "; frond ls lists databases, frond branch DATABASE branches"),
+];
 
 /// The code where a server wants a user, and how to name one.
 const UNAUTHORIZED: i64 = 13;
@@ -101,6 +108,12 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
+/// Where to look for what there is of the kind that an error names.
+fn where_to_look(message: &str) -> &'static str {
+    let found = LISTED.iter().find(|(named, _)| message.contains(named));
+    found.map_or("", |(_, hint)| hint)
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,7 +125,7 @@ impl fmt::Display for Failure {
                 f.write_str(message)?;
                 f.write_str(match *code {
                     OUT_OF_DISK_SPACE => FULL,
-                    NAMESPACE_NOT_FOUND => LISTED,
+                    NAMESPACE_NOT_FOUND => where_to_look(message),
                     UNAUTHORIZED if message.contains("requires authentication") => LOGIN,
                     _ => "",
                 })

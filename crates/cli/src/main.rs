@@ -5,7 +5,8 @@
 //! exists once), [`directory`] (what is a data directory), [`commands`] (one file a command),
 //! [`input`] and [`output`] (files in, text out), [`output_file`] (files that are there whole or
 //! not at all), [`text_file`] (small files), [`terminal`] (colours), [`pager`], [`allocator`]
-//! (memory), [`failure`] (what can go wrong, and exit codes).
+//! (memory), [`other_tools`] (what users of git type), [`failure`] (what can go wrong, and exit
+//! codes).
 
 #![deny(clippy::print_stderr)] // `notice` says why.
 
@@ -17,6 +18,7 @@ mod directory;
 mod failure;
 mod input;
 mod notice;
+mod other_tools;
 mod output;
 mod output_file;
 mod pager;
@@ -28,7 +30,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::serve::configuration::Configuration;
@@ -121,6 +123,7 @@ enum Command {
     Repair(commands::repair::Repair),
     Salvage(commands::salvage::Salvage),
     Completions(commands::completions::Completions),
+    Complete(commands::complete::Complete),
     Man(commands::man::Manual),
 }
 
@@ -131,22 +134,6 @@ impl Command {
         matches!(self, Log(_) | Diff(_) | Show(_) | History(_) | Blame(_) | Reflog(_))
     }
 }
-
-/// What users of git and MongoDB type, and what there is instead.
-const OF_OTHERS: &[(&str, &str)] = &[
-    ("add", "nothing is staged: frond commit records the whole working state"),
-    ("am", "frond apply takes what frond format-patch wrote"),
-    ("checkout", "a branch is a database of its own: shop@sale; see frond restore, too"),
-    ("config", "settings are options: frond serve --config FILE, --author, FROND_AUTHOR"),
-    ("dump", "frond backup copies everything, frond export a collection"),
-    ("init", "frond import and frond serve make a data directory"),
-    ("mongosh", "frond shell starts it"),
-    ("mv", "a collection is renamed by a client: db.items.renameCollection(...)"),
-    ("rm", "documents are deleted by a client: db.items.deleteMany({...}); see frond erase, too"),
-    ("stash", "commit to a branch: frond branch shop later, then write to shop@later"),
-    ("switch", "a branch is a database of its own: shop@sale"),
-    ("worktree", "every branch is one: shop@sale is read and written like any database"),
-];
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == frond_script::COMMAND) {
@@ -195,7 +182,9 @@ fn read_arguments() -> Result<Cli, Failure> {
         if arguments.get(1).is_some_and(|word| word == "log" || word == "history") {
             name_limit(&mut arguments);
         }
-        return Ok(Cli::try_parse_from(arguments).unwrap_or_else(|error| refuse(&error)));
+        let command = arguments.get(1).and_then(|word| word.to_str()).map(str::to_owned);
+        let parsed = Cli::try_parse_from(arguments);
+        return Ok(parsed.unwrap_or_else(|error| refuse(error, command.as_deref())));
     }
     let configuration = Configuration::read(arguments, std::env::vars_os())?;
     let mut cli = Cli::try_parse_from(&configuration.arguments).unwrap_or_else(|error| {
@@ -225,14 +214,14 @@ fn is_of_mongod(error: &clap::Error) -> bool {
         Some(ContextValue::String(argument)) if OPTIONS.contains(&argument.as_str()))
 }
 
-/// Moves options of every command that stand before the command's name behind it.
+/// Moves options of every command, or of most, that stand before the command's name behind it.
 fn put_command_first(arguments: &mut [OsString]) {
     let mut at = 1;
     while let Some(word) = arguments.get(at).and_then(|word| word.to_str()) {
         at += match word {
-            "--color" => 2,
+            "--color" | "--data" | "--uri" => 2,
             "--no-pager" => 1,
-            _ if word.starts_with("--color=") => 1,
+            _ if ["--color=", "--data=", "--uri="].iter().any(|each| word.starts_with(each)) => 1,
             _ => break,
         };
     }
@@ -252,14 +241,12 @@ fn name_limit(arguments: &mut [OsString]) {
 }
 
 /// Ends the process: help was asked for, or the arguments are wrong (exit code 2).
-fn refuse(error: &clap::Error) -> ! {
+fn refuse(mut error: clap::Error, command: Option<&str>) -> ! {
+    let meant = other_tools::correct(&mut error, command);
     // As clap itself does it: a message that can't be written is dropped.
     let _ = error.print();
-    if error.kind() == ErrorKind::InvalidSubcommand
-        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some((_, instead)) = OF_OTHERS.iter().find(|(known, _)| known == word)
-    {
-        tell(format_args!("\n  {instead}"));
+    if let Some(meant) = meant {
+        tell(format_args!("\n  {meant}"));
     }
     std::process::exit(error.exit_code())
 }
@@ -312,29 +299,10 @@ fn run(command: &Command, terminal: &mut Terminal) -> Result<(), Failure> {
         Command::Repair(repair) => repair.run(terminal),
         Command::Salvage(salvage) => salvage.run(terminal),
         Command::Completions(completions) => completions.run(Cli::command(), terminal),
+        Command::Complete(complete) => complete.run(Cli::command(), terminal),
         Command::Man(manual) => manual.run(Cli::command(), terminal),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn paragraphs_of_help_are_broken_where_the_terminal_ends() {
-        for command in Cli::command().get_subcommands() {
-            let below = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let is_text = |line: &str| line.starts_with(|first: char| !first.is_whitespace());
-            let broken = below
-                .lines()
-                .zip(below.lines().skip(1))
-                .find(|(line, next)| is_text(line) && is_text(next));
-            assert_eq!(broken, None, "help of {}", command.get_name());
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{OneDocument, Target};
 use crate::commands::log;
 use crate::failure::Failure;
 use crate::output::{answer_json, cut, documents_of, plain, short_json, text_of};
@@ -26,11 +26,8 @@ pub struct Blame {
     /// Database, or DATABASE@VERSION
     database: String,
 
-    /// Collection
-    collection: String,
-
-    /// The document's _id (JSON or plain text)
-    id: String,
+    #[command(flatten)]
+    document: OneDocument,
 
     /// Print the answer as JSON
     #[arg(long)]
@@ -48,8 +45,9 @@ impl Blame {
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondBlame", Value::Int32(1));
-        command.append("collection", Value::String(&self.collection));
-        log::append_id(&mut command, "document", &self.id);
+        let (collection, id) = self.document.parts()?;
+        command.append("collection", Value::String(collection));
+        log::append_id(&mut command, "document", id);
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
         if self.json {

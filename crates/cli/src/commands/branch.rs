@@ -1,8 +1,8 @@
-//! `frond branch`: lists, makes and deletes branches.
+//! `frond branch`: lists, makes, renames and deletes branches.
 
 use std::io::Write;
 
-use frond_doc::{Document, DocumentBuilder, Value};
+use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use crate::arguments::{Answer, Target};
 use crate::failure::Failure;
@@ -18,7 +18,8 @@ Examples:
   frond branch shop old main~5          make one at an older version
   frond branch shop old 'WORKING@{1 hour ago}'    what main held then, committed or not
   frond branch shop --delete sale       delete one that was merged
-  frond branch shop --delete sale -f    delete it whatever its state
+  frond branch shop --delete sale -f    delete it whatever its state; or -D sale
+  frond branch shop --move sale spring  rename one, with what isn't committed on it
   frond branch shop main --protect      main only moves forward from now on
   frond branch shop main --close        main takes merges only, no direct writes
   frond branch shop try --expire 604800 may be removed in a week
@@ -27,12 +28,10 @@ Examples:
 A branch is one small record, however large the database is. Its database, shop@sale, is read and \
 written like any other.";
 
-/// The code where there is no such database or branch.
-const NAMESPACE_NOT_FOUND: i64 = 26;
 /// As git has it, the branch would come where the database does.
-const DELETES: &str = "frond branch DATABASE --delete BRANCH deletes one";
+const DELETES: &str = ": frond branch DATABASE --delete BRANCH deletes one";
 
-/// List, make or delete branches
+/// List, make, rename or delete branches
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Branch {
@@ -53,6 +52,19 @@ pub struct Branch {
     /// Delete it even if it isn't merged or has uncommitted changes
     #[arg(short, long, requires = "delete")]
     force: bool,
+
+    /// The same as --delete BRANCH --force
+    #[arg(short = 'D', value_name = "BRANCH", conflicts_with_all = ["branch", "delete"])]
+    delete_forced: Option<String>,
+
+    /// Rename a branch; with one name, that of DATABASE@BRANCH
+    #[arg(short = 'm', long = "move", num_args = 1..=2, value_names = ["BRANCH", "NAME"])]
+    #[arg(conflicts_with_all = ["branch", "delete", "delete_forced"])]
+    rename: Vec<String>,
+
+    /// As in git: the branches are listed without it, too
+    #[arg(short, long, short_alias = 'v', hide = true, conflicts_with_all = ["branch", "rename"])]
+    list: bool,
 
     /// Let the branch only move forward: no reset, amend, rebase, forced push or deletion
     #[arg(long, requires = "branch", conflicts_with = "unprotect")]
@@ -75,7 +87,7 @@ pub struct Branch {
     expire: Option<u32>,
 
     /// Remove expired branches
-    #[arg(long, conflicts_with_all = ["branch", "delete"])]
+    #[arg(long, conflicts_with_all = ["branch", "delete", "delete_forced", "rename"])]
     remove_expired: bool,
 
     #[command(flatten)]
@@ -86,23 +98,81 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Does one of the three.
+    /// Does one of the four.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if the branch is missing, taken, protected or not
     /// committed.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let command = self.command()?;
+        let mut backend = self.target.open()?;
+        let answer = backend.execute(&self.database, &command);
+        let answer = answer.map_err(|failure| match failure {
+            Failure::Refused { message, .. }
+                if self.deleted().is_some() && message.contains("doesn't exist yet") =>
+            {
+                Failure::failed(format!("{message}{DELETES}"))
+            }
+            other => other,
+        })?;
+        if self.as_json.tell(terminal, &answer)? {
+            return backend.close();
+        }
+        let answer = answer.view();
+        if self.remove_expired {
+            for branch in array_of(answer, "removed").iter().filter_map(|name| name.as_str()) {
+                writeln!(terminal, "removed branch {}", plain(branch))?;
+            }
+        } else if self.changes_policy() && self.start.is_none() {
+            tell_branch(terminal, answer)?;
+        } else if self.deleted().is_some() {
+            writeln!(terminal, "deleted branch {}", plain(text_of(answer, "deleted")))?;
+        } else if self.branch.is_some() || !self.rename.is_empty() {
+            self.tell_made(terminal, answer)?;
+        } else {
+            for branch in documents_of(answer, "branches") {
+                tell_branch(terminal, branch)?;
+            }
+        }
+        backend.close()
+    }
+
+    /// The branch to delete.
+    fn deleted(&self) -> Option<&str> {
+        self.delete.as_deref().or(self.delete_forced.as_deref())
+    }
+
+    fn changes_policy(&self) -> bool {
+        self.protect || self.unprotect || self.close || self.reopen || self.expire.is_some()
+    }
+
+    fn command(&self) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondBranch", Value::Int32(1));
-        if let Some(branch) = self.branch.as_ref().or(self.delete.as_ref()) {
+        let (renamed, new) = match self.rename.as_slice() {
+            [] => (None, None),
+            [new] => (self.database.split_once('@').map(|(_, branch)| branch), Some(new)),
+            [branch, new, ..] => (Some(branch.as_str()), Some(new)),
+        };
+        if let Some(new) = new {
+            command.append("rename", Value::String(new));
+            if renamed.is_none() {
+                let message = "--move takes the branch and its new name: frond branch DATABASE \
+                               --move BRANCH NAME";
+                return Err(Failure::Usage(message.to_owned()));
+            }
+        }
+        let named = self.branch.as_deref().or(self.deleted()).or(renamed);
+        if let Some(branch) = named {
             command.append("branch", Value::String(branch));
         }
         if let Some(start) = &self.start {
             command.append("start", Value::String(start));
         }
-        if self.delete.is_some() {
+        if self.deleted().is_some() {
+            let forces = self.force || self.delete_forced.is_some();
             command.append("delete", Value::Boolean(true));
-            command.append("forceDelete", Value::Boolean(self.force));
+            command.append("forceDelete", Value::Boolean(forces));
         }
         if self.protect || self.unprotect {
             command.append("protected", Value::Boolean(self.protect));
@@ -115,39 +185,10 @@ impl Branch {
         }
         if self.remove_expired {
             command.append("removeExpired", Value::Boolean(true));
-        } else if self.branch.is_none() && self.delete.is_none() {
+        } else if named.is_none() {
             command.append("details", Value::Boolean(true));
         }
-        let changes_policy =
-            self.protect || self.unprotect || self.close || self.reopen || self.expire.is_some();
-        let mut backend = self.target.open()?;
-        let answer = backend.execute(&self.database, &command.build());
-        let answer = answer.map_err(|failure| match failure {
-            Failure::Refused { code: NAMESPACE_NOT_FOUND, .. } if self.delete.is_some() => {
-                Failure::failed(format!("{failure}: {DELETES}"))
-            }
-            other => other,
-        })?;
-        if self.as_json.tell(terminal, &answer)? {
-            return backend.close();
-        }
-        let answer = answer.view();
-        if self.remove_expired {
-            for branch in array_of(answer, "removed").iter().filter_map(|name| name.as_str()) {
-                writeln!(terminal, "removed branch {}", plain(branch))?;
-            }
-        } else if changes_policy && self.start.is_none() {
-            tell_branch(terminal, answer)?;
-        } else if self.delete.is_some() {
-            writeln!(terminal, "deleted branch {}", plain(text_of(answer, "deleted")))?;
-        } else if self.branch.is_some() {
-            self.tell_made(terminal, answer)?;
-        } else {
-            for branch in documents_of(answer, "branches") {
-                tell_branch(terminal, branch)?;
-            }
-        }
-        backend.close()
+        Ok(command.build())
     }
 
     fn tell_made(&self, terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
@@ -161,9 +202,10 @@ impl Branch {
             "" => "nothing, there is no commit yet".to_owned(),
             head => terminal.paint(Style::Changed, head),
         };
+        let done = if self.rename.is_empty() { "made branch" } else { "renamed to" };
         Ok(writeln!(
             terminal,
-            "made branch {branch} at {head}: use it as database {database}, in a URI {in_uri}"
+            "{done} {branch} at {head}: use it as database {database}, in a URI {in_uri}"
         )?)
     }
 }

@@ -26,9 +26,9 @@ pub struct Commit {
     /// Database, or DATABASE@BRANCH
     database: String,
 
-    /// Message: what this version is about, and why
+    /// Message: what this version is about, and why; each further one is a paragraph
     #[arg(short, long, required_unless_present = "amend")]
-    message: Option<String>,
+    message: Vec<String>,
 
     /// Replace the last commit with one that also has what changed since
     #[arg(long)]
@@ -75,11 +75,12 @@ impl Commit {
     fn command(&self) -> Result<DocumentBuf, Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondCommit", Value::Int32(1));
-        if let Some(message) = &self.message {
+        if !self.message.is_empty() {
+            let message = self.message.join("\n\n");
             if message.trim().is_empty() && !self.amend {
                 return Err(Failure::failed("an empty message: say what changed by -m"));
             }
-            command.append("message", Value::String(message));
+            command.append("message", Value::String(&message));
         }
         // Who amends keeps the author, unless one is named.
         let author = if self.amend {

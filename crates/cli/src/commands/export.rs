@@ -13,6 +13,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use crate::arguments::Target;
 use crate::backend::Backend;
 use crate::commands::export::parquet::ParquetExport;
+use crate::commands::log::without_moment;
 use crate::failure::Failure;
 use crate::notice::tell;
 use crate::output::{counted, json};
@@ -112,16 +113,29 @@ impl Export {
                 let mut file = WholeFile::begin(path).map_err(told)?;
                 let count = self.write(&mut *backend, &command, &mut file);
                 let count = count.map_err(|failure| file.failure().map_or(failure, told))?;
+                if count == 0 {
+                    self.check_database(&mut *backend)?;
+                }
                 file.finish().map_err(told)?;
                 count
             }
         };
+        if count == 0 && self.out.is_none() {
+            self.check_database(&mut *backend)?;
+        }
         let why = match count == 0 && !self.is_there(&mut *backend)? {
             true => format!(": {} has no collection {}", self.database, self.collection),
             false => String::new(),
         };
         tell(format_args!("exported {}{why}", counted(count, "document")));
         backend.close()
+    }
+
+    /// Fails if there is no such database: it has no collections and is no error to a reader, but
+    /// its history says so.
+    fn check_database(&self, backend: &mut dyn Backend) -> Result<(), Failure> {
+        let command = document! { "frondLog": 1_i32, "limit": 1_i32 };
+        backend.execute(without_moment(&self.database), &command).map(drop)
     }
 
     /// Whether there is such a collection.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-use crate::arguments::Target;
+use crate::arguments::{OneDocument, Target};
 use crate::commands::{diff, log};
 use crate::failure::Failure;
 use crate::output::{json, short_json, shown_json, text_of};
@@ -26,11 +26,8 @@ pub struct History {
     /// Database, or DATABASE@VERSION to begin there
     database: String,
 
-    /// Collection
-    collection: String,
-
-    /// The document's _id (JSON or plain text)
-    id: String,
+    #[command(flatten)]
+    document: OneDocument,
 
     /// At most this many versions
     #[arg(short = 'n', long = "limit", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -54,9 +51,11 @@ impl History {
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if there is no such collection.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
+        let (collection, id) = self.document.parts()?;
+        let command = self.command(collection, id);
         let mut backend = self.target.open()?;
         let mut is_first = true;
-        backend.for_each_document(&self.database, &self.command(), &mut |version| {
+        backend.for_each_document(&self.database, &command, &mut |version| {
             if self.json {
                 return Ok(writeln!(terminal, "{}", json(Value::Document(version)))?);
             }
@@ -68,18 +67,18 @@ impl History {
         })?;
         if is_first && !self.json {
             return Err(Failure::failed(format!(
-                "no version of {} {} is known in {}",
-                self.collection, self.id, self.database
+                "no version of {collection} {id} is known in {}",
+                self.database
             )));
         }
         backend.close()
     }
 
-    fn command(&self) -> DocumentBuf {
+    fn command(&self, collection: &str, id: &str) -> DocumentBuf {
         let mut command = DocumentBuilder::new();
-        command.append("aggregate", Value::String(&self.collection));
+        command.append("aggregate", Value::String(collection));
         command.begin_array("pipeline").push_begin_document().begin_document("$history");
-        log::append_id(&mut command, "_id", &self.id);
+        log::append_id(&mut command, "_id", id);
         if let Some(limit) = self.limit {
             command.append("limit", Value::Int64(i64::from(limit)));
         }

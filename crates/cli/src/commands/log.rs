@@ -12,7 +12,7 @@ use crate::commands::diff;
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
 use crate::notice::tell;
-use crate::output::{answer_json, array_of, cut, date, date_of, documents_of, plain, text_of};
+use crate::output::{answer_json, array_of, date, date_of, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
 /// How many letters of a commit's id a short line shows: enough to name it.
@@ -261,7 +261,7 @@ pub fn whole(terminal: &mut Terminal, commit: Document<'_>, names: &str) -> Resu
     let parents: Vec<String> = array_of(commit, "parents")
         .iter()
         .filter_map(|parent| parent.as_str())
-        .map(|parent| cut(parent, SHORT_ID_LETTERS).trim_end_matches('…').to_owned())
+        .map(|parent| parent.chars().take(SHORT_ID_LETTERS).collect())
         .collect();
     if parents.len() > 1 {
         writeln!(terminal, "Merge:  {}", parents.join(" "))?;
@@ -298,7 +298,16 @@ pub fn changes(
     let parent = array_of(commit, "parents").iter().next();
     let parent = parent.and_then(|parent| parent.as_str()).unwrap_or("NOTHING");
     let versions = (Some(parent), Some(text_of(commit, "commitId")));
-    diff::show(backend, terminal, database, versions, shown)
+    diff::show(backend, terminal, without_moment(database), versions, shown)
+}
+
+/// The branch of `shop@sale@{TIME}`: commits are the same there, and a moment has no history to
+/// compare.
+pub fn without_moment(database: &str) -> &str {
+    match database.rsplit_once("@{") {
+        Some((branch, moment)) if moment.ends_with('}') => branch,
+        _ => database,
+    }
 }
 
 /// Appends an `_id` as `name`: as JSON where it reads as JSON, otherwise as text: `17`, `"17"`,
@@ -315,6 +324,19 @@ pub fn append_id(command: &mut DocumentBuilder, name: &str, id: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_left_out() {
+        for (database, expected) in [
+            ("shop", "shop"),
+            ("shop@sale", "shop@sale"),
+            ("shop@{now}", "shop"),
+            ("shop@sale@{1 hour ago}", "shop@sale"),
+            ("shop@main@{now}~1", "shop@main@{now}~1"),
+        ] {
+            assert_eq!(without_moment(database), expected);
+        }
+    }
 
     #[test]
     fn dates() {

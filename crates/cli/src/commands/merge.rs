@@ -17,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   frond merge shop sale -m 'the sale begins'
   frond merge shop@sale main              the other way: bring sale up to date
+  frond merge shop sale --dry-run         only tell what it would do
   frond merge shop sale --squash -m 'sale'      as one commit with one parent
   frond merge shop sale --on-conflict theirs    take their side where both changed something
   frond merge shop sale --rule items.stock=delta --rule items.tags=union
@@ -57,6 +58,10 @@ pub struct Merge {
     #[arg(long, requires = "merge_in", conflicts_with_all = ["no_ff", "ff_only"])]
     squash: bool,
 
+    /// Only tell what the merge would do, and its conflicts: nothing changes
+    #[arg(short = 'n', long, requires = "merge_in")]
+    dry_run: bool,
+
     #[command(flatten)]
     rules: Rules,
 
@@ -96,7 +101,7 @@ impl Merge {
         let command = self.command()?;
         let how = OutcomeDisplay { as_json: self.as_json, tell };
         let mut backend = self.target.open()?;
-        if self.merge_in.is_some() && !self.refuse_dirty {
+        if self.merge_in.is_some() && !self.refuse_dirty && !self.dry_run {
             tell_dirty(&mut *backend, &self.database);
         }
         run(backend, terminal, &self.database, &command, how)
@@ -120,6 +125,7 @@ impl Merge {
             ("ffOnly", self.ff_only),
             ("squash", self.squash),
             ("refuseDirty", self.refuse_dirty),
+            ("dryRun", self.dry_run),
             ("continue", self.continue_),
             ("abort", self.abort),
         ];
@@ -278,11 +284,7 @@ pub fn tell_conflicts(
     answer: &DocumentBuf,
 ) -> Result<(), Failure> {
     writeln!(terminal, "Conflicts wait to be resolved:")?;
-    for conflict in documents_of(answer.view(), "conflicts") {
-        let collection = plain(text_of(conflict, "collection"));
-        let line = format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
-        writeln!(terminal, "{}", terminal.paint(Style::Removed, line))?;
-    }
+    tell_counts(terminal, answer.view())?;
     for (what, command) in [
         ("list them with", format!("frond conflicts {database}")),
         ("resolve each with", format!("frond resolve {database} ID --ours")),
@@ -319,6 +321,33 @@ pub fn tell_set_aside(
     Ok(())
 }
 
+/// Tells what a merge would do.
+fn tell_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Result<(), Failure> {
+    let branch = plain(text_of(answer, "branch"));
+    match text_of(answer, "result") {
+        "merged" => writeln!(terminal, "would merge into {branch} without conflicts")?,
+        "fastForward" => writeln!(terminal, "would move {branch} forward to {id}")?,
+        "upToDate" => writeln!(terminal, "nothing to merge: already up to date at {id}")?,
+        _ => {
+            writeln!(terminal, "would conflict:")?;
+            tell_counts(terminal, answer)?;
+            terminal.finish()?;
+            return Err(Failure::Told);
+        }
+    }
+    Ok(())
+}
+
+/// Tells how many conflicts each collection has.
+fn tell_counts(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
+    for conflict in documents_of(answer, "conflicts") {
+        let collection = plain(text_of(conflict, "collection"));
+        let line = format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
+        writeln!(terminal, "{}", terminal.paint(Style::Removed, line))?;
+    }
+    Ok(())
+}
+
 /// Tells what a merge did.
 ///
 /// # Errors
@@ -326,6 +355,9 @@ pub fn tell_set_aside(
 pub fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let view = answer.view();
     let id = terminal.paint(Style::Changed, text_of(view, "commitId"));
+    if view.get("dryRun").is_some() {
+        return tell_preview(terminal, view, &id);
+    }
     match text_of(view, "result") {
         "merged" => commit::tell(terminal, answer)?,
         "fastForward" => writeln!(terminal, "moved forward to {id}")?,

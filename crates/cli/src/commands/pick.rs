@@ -111,6 +111,13 @@ impl Pick {
         author: Option<&str>,
         terminal: &mut Terminal,
     ) -> Result<(), Failure> {
+        if let Some(range) = self.version.as_deref().filter(|version| version.contains("..")) {
+            return Err(Failure::Usage(format!(
+                "{range} is a range, and this takes one commit: frond log {} {range} --oneline lists \
+                 them",
+                self.database
+            )));
+        }
         let mut command = DocumentBuilder::new();
         match &self.version {
             Some(version) => {

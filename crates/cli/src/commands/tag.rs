@@ -44,6 +44,14 @@ pub struct Tag {
     #[arg(short, long, value_name = "TAG", conflicts_with = "tag")]
     delete: Option<String>,
 
+    /// As in git: the tags are listed without it, too
+    #[arg(short, long, hide = true, conflicts_with_all = ["tag", "delete"])]
+    list: bool,
+
+    /// As in git: a message makes a tag annotated
+    #[arg(short, long, hide = true, requires = "message")]
+    annotate: bool,
+
     #[command(flatten)]
     author: Author,
 

@@ -173,10 +173,108 @@ fn words_of_git_are_answered() {
         ("comit shop", "'commit'"),
         ("logg shop", "'log'"),
         ("diff shop --statt", "'--stat'"),
+        ("branch shop --move new", "--move BRANCH NAME"),
+        ("blame shop items", "items ID, or items/ID"),
+        ("cherry-pick shop a..b", "frond log shop a..b"),
     ] {
         let error = frond(&directory, line).fails(2);
         assert!(error.contains(expected), "{line}: {error}");
     }
+    // Where it is known what was meant, nothing that is only spelt like it is suggested.
+    for (line, expected) in [
+        ("switch sale", "shop@sale"),
+        ("stash", "shop@later"),
+        ("branch shop -a", "frond fetch"),
+        ("log shop --all", "main...sale"),
+        ("log shop --format=%h", "--oneline"),
+        ("merge shop sale --no-commit", "--dry-run"),
+        ("restore shop items --source v1", "--from VERSION"),
+        ("-v", "--version"),
+        ("merge shop sale --fast", ""),
+    ] {
+        let error = frond(&directory, line).fails(2);
+        assert!(error.contains(expected) && !error.contains("tip:"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn habits_of_git_do_what_they_do_there() {
+    let directory = Directory::new();
+    let one = "{\"_id\": 1, \"price\": 30}";
+    frond_with(&directory, "import -d shop -c items --commit first", one).ok();
+    frond(&directory, "branch shop sale").ok();
+    let listed = frond(&directory, "branch shop").ok();
+    for line in ["branch shop --list", "branch shop -l", "branch shop -v"] {
+        assert_eq!(frond(&directory, line).ok(), listed, "{line}");
+    }
+    frond(&directory, "tag shop -a v1 -m sold").ok();
+    assert_eq!(frond(&directory, "tag shop -l").ok(), frond(&directory, "tag shop").ok());
+    assert_eq!(frond(&directory, "--data frond-data ls").ok(), frond(&directory, "ls").ok());
+    assert_eq!(
+        frond(&directory, "blame shop items/1").ok(),
+        frond(&directory, "blame shop items 1").ok()
+    );
+    assert_eq!(
+        frond(&directory, "history shop items/1").ok(),
+        frond(&directory, "history shop items 1").ok()
+    );
+    let moved = frond(&directory, "branch shop -m sale spring").ok();
+    assert!(moved.contains("renamed to spring") && moved.contains("shop@spring"), "{moved}");
+    let moved = frond(&directory, "branch shop@spring --move summer").ok();
+    assert!(moved.contains("renamed to summer"), "{moved}");
+    let words = ["commit", "shop@summer", "--allow-empty", "-m", "one", "-m", "two"];
+    run_words(&directory, &words.map(str::to_owned), "").ok();
+    let shown = frond(&directory, "show shop@summer").ok();
+    assert!(shown.contains("    one\n    \n    two\n"), "{shown}");
+    frond(&directory, "branch shop --delete summer").fails(1);
+    assert_eq!(frond(&directory, "branch shop -D summer").ok(), "deleted branch summer\n");
+}
+
+#[test]
+fn a_merge_can_be_tried() {
+    let directory = Directory::new();
+    let put = |database: &str, document: &str| {
+        let line = format!("import -d {database} -c items --mode upsert --commit {database}");
+        frond_with(&directory, &line, document).ok();
+    };
+    put("shop", "{\"_id\": 1, \"price\": 30}");
+    frond(&directory, "branch shop sale").ok();
+    put("shop@sale", "{\"_id\": 1, \"price\": 15}");
+    let preview = frond(&directory, "merge shop sale --dry-run").ok();
+    assert!(preview.starts_with("would move main forward to "), "{preview}");
+    put("shop", "{\"_id\": 2, \"price\": 5}");
+    let before = frond(&directory, "log shop").ok();
+    let preview = frond(&directory, "merge shop sale -n").ok();
+    assert_eq!(preview, "would merge into main without conflicts\n");
+    put("shop", "{\"_id\": 1, \"price\": 40}");
+    let preview = frond(&directory, "merge shop sale --dry-run");
+    assert_eq!((preview.code, preview.err.as_str()), (1, ""), "{preview:?}");
+    assert_eq!(preview.out, "would conflict:\n  items: 1 conflict\n");
+    assert!(frond(&directory, "log shop").ok().ends_with(&before));
+    assert_eq!(frond(&directory, "conflicts shop").ok(), "no conflicts\n");
+    let error = frond(&directory, "merge shop --abort").fails(1);
+    assert!(error.contains("no merge, pick, revert or rebase of main is in progress"), "{error}");
+    let words = ["log", "shop", "main@{3 days ago}"].map(str::to_owned);
+    let error = run_words(&directory, &words, "").fails(1);
+    assert!(error.contains("main of shop has no commit by then"), "{error}");
+}
+
+#[test]
+fn errors_say_where_to_look_for_what_there_is() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\": 1}").ok();
+    for (line, hint) in [
+        ("tag shop --delete v2", "frond tag DATABASE lists the tags"),
+        ("branch shop --delete new", "frond branch DATABASE lists the branches"),
+        ("restore shop nope", "frond ls DATABASE lists the collections"),
+        ("branch typo --delete new", "frond branch DATABASE --delete BRANCH deletes one"),
+        ("branch typo new", "frond ls lists databases"),
+    ] {
+        let ran = frond(&directory, line);
+        assert!(ran.code > 0 && ran.err.contains(hint), "{line}: {ran:?}");
+    }
+    let shown = frond(&directory, "show shop@{now}").ok();
+    assert!(shown.contains("items") && shown.contains("  + {\"_id\":1}\n"), "{shown}");
 }
 
 #[test]
@@ -317,11 +415,15 @@ fn errors_say_what_is_missing_and_how_it_is_given() {
     }
     for (line, what) in [
         ("export -d shop -c thinks", "exported 0 documents: shop has no collection thinks\n"),
-        ("export -d ship -c things", "exported 0 documents: ship has no collection things\n"),
         ("export -d shop -c things --query {\"_id\":2}", "exported 0 documents\n"),
     ] {
         assert_eq!(frond(&directory, line).err, what);
     }
+    for line in ["export -d ship -c things", "export -d ship -c things --out things.jsonl"] {
+        let error = frond(&directory, line).fails(1);
+        assert!(error.contains("database ship doesn't exist yet"), "{line}: {error}");
+    }
+    assert!(!directory.path().join("things.jsonl").exists());
 }
 
 #[test]

@@ -134,6 +134,57 @@ fn completions() {
         assert!(script.contains("cherry-pick") && script.contains("on-conflict"), "{shell}");
     }
     frond(&directory, "completions cmd").fails(2);
+    // The names come by what the generated script does where it knows nothing.
+    let zsh = frond(&directory, "completions zsh").ok();
+    assert!(
+        zsh.contains(":database -- Database, or DATABASE@VERSION to begin there:_frond_names'")
+    );
+    assert!(zsh.contains("\n_frond_names() {\n") && !zsh.contains(":_default'"));
+    assert!(frond(&directory, "completions fish").ok().contains("frond complete --"));
+}
+
+/// Method: bash is asked as readline asks it.
+#[test]
+fn names_are_completed() {
+    let directory = Directory::new();
+    frond_with(&directory, "import -d shop -c items --commit first", "{\"_id\":1}").ok();
+    frond(&directory, "branch shop sale").ok();
+    frond(&directory, "tag shop v1").ok();
+    let script = frond(&directory, "completions bash").ok();
+    let script = directory.file("frond.bash", &script);
+    let binaries = std::path::Path::new(env!("CARGO_BIN_EXE_frond")).parent().unwrap();
+    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap_or_default());
+    for (line, expected) in [
+        ("frond log sh", "shop"),
+        ("frond log shop@", "main sale v1"),
+        ("frond log shop@sa", "sale"),
+        ("frond log shop ", "main sale v1"),
+        ("frond log shop main..s", "main..sale"),
+        ("frond branch shop --delete ", "main sale"),
+        ("frond tag shop -d ", "v1"),
+        ("frond export -d shop -c ", "items"),
+        ("frond log shop -- ", "items"),
+        ("frond log nothing ", ""),
+        ("frond log shop --data gone ", ""),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let asked = format!(
+            "source {script}; COMP_LINE='{line}'; COMP_POINT={}; COMP_WORDS=({}); COMP_CWORD={}; \
+             COMPREPLY=(); _frond_names; echo \"${{COMPREPLY[*]}}\"",
+            line.len(),
+            words.iter().map(|word| format!("'{word}' ")).collect::<String>(),
+            words.len() - 1,
+        );
+        let ran = std::process::Command::new("bash")
+            .args(["-c", &asked])
+            .env("PATH", &path)
+            .current_dir(directory.path())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(ran.stdout).unwrap();
+        assert_eq!(told.trim_end(), expected, "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    assert!(!directory.path().join("gone").exists());
 }
 
 #[test]

@@ -78,7 +78,9 @@ impl Undo {
         terminal.finish()?;
         backend.close()?;
         match found.is_empty() {
-            true => Err(Failure::failed(format!("{user} has committed nothing since {since}"))),
+            true => Err(Failure::failed(format!(
+                "no commit by {user} since {since} is left to take back"
+            ))),
             false => Ok(()),
         }
     }
