@@ -90,7 +90,7 @@ pub struct FindOneAndOptions {
     pub collation: Option<Document>,
 }
 
-/// What an update did.
+/// The result of an update.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UpdateResult {
     /// Documents that matched; one that was upserted isn't counted.
@@ -134,11 +134,35 @@ impl<T> Collection<T> {
     }
 
     /// Finds the documents that match `filter`: put the find together, then iterate over it.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_many([doc! { "_id": 1, "price": 30 }, doc! { "_id": 2, "price": 240 }])?;
+    /// for item in items.find(doc! { "price": { "$lt": 100 } }) {
+    ///     assert_eq!(item?, doc! { "_id": 1, "price": 30 });
+    /// }
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     pub fn find(&self, filter: Document) -> Find<T> {
         Find::new(self.source(), filter)
     }
 
     /// How many documents match `filter`; with `doc! {}` the collection knows, and nothing is read.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_many((0..10).map(|n| doc! { "price": n }))?;
+    /// assert_eq!(items.count(doc! { "price": { "$gte": 7 } })?, 3);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the filter is wrong.
@@ -148,6 +172,17 @@ impl<T> Collection<T> {
 
     /// The distinct values of a field of the documents that match `filter`.
     ///
+    /// ```
+    /// use fronddb::{Bson, Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_many([doc! { "tags": ["wood", "sale"] }, doc! { "tags": ["wood"] }])?;
+    /// assert_eq!(items.distinct("tags", doc! {})?, [Bson::from("sale"), Bson::from("wood")]);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Find::distinct`].
     pub fn distinct(&self, field: &str, filter: Document) -> Result<Vec<Bson>> {
@@ -155,12 +190,36 @@ impl<T> Collection<T> {
     }
 
     /// Runs an aggregation pipeline over the documents.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_many([doc! { "price": 30 }, doc! { "price": 240 }])?;
+    /// let sum = doc! { "$group": { "_id": null, "sum": { "$sum": "$price" } } };
+    /// assert_eq!(items.aggregate([sum]).to_vec()?[0].get_i32("sum").unwrap(), 270);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate<Document> {
         Aggregate::new(self.source(), pipeline)
     }
 
     /// Changes the first document that matches, by update operators (`doc! { "$set": { .. } }`) or
     /// a pipeline (`vec![doc! { .. }, ..]`).
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "price": 30 })?;
+    /// let result = items.update_one(doc! { "_id": 1 }, doc! { "$inc": { "price": 5 } })?;
+    /// assert_eq!((result.matched_count, result.modified_count), (1, 1));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If filter or update are wrong; `DuplicateKey`.
@@ -231,6 +290,18 @@ impl<T> Collection<T> {
     }
 
     /// Deletes the first document that matches; answers how many: 0 or 1.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// assert_eq!(items.delete_one(doc! { "_id": 1 })?, 1);
+    /// assert_eq!(items.delete_one(doc! { "_id": 1 })?, 0);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the filter is wrong.
@@ -305,6 +376,19 @@ impl<T> Collection<T> {
 impl<T: Serialize> Collection<T> {
     /// Inserts a document and answers with its `_id`, which is made where it has none.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// let id = items.insert_one(doc! { "name": "lamp" })?;
+    /// assert_eq!(items.get(id)?.unwrap().get_str("name").unwrap(), "lamp");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// assert!(items.insert_one(doc! { "_id": 1 }).is_err());
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `DuplicateKey` if a unique index, `_id`'s first of all, has it already; what the
     /// collection's validator refuses.
@@ -361,6 +445,18 @@ impl<T: Serialize> Collection<T> {
 
     /// Puts `replacement` in the place of the first document that matches, whose `_id` stays.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "price": 30 })?;
+    /// items.replace_one(doc! { "_id": 1 }, doc! { "name": "lamp" })?;
+    /// assert_eq!(items.get(1)?, Some(doc! { "_id": 1, "name": "lamp" }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the filter is wrong; if the replacement has another `_id`; `DuplicateKey`.
     pub fn replace_one(
@@ -401,6 +497,18 @@ impl<T: Serialize> Collection<T> {
 impl<T: DeserializeOwned> Collection<T> {
     /// The document with this `_id`.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "name": "lamp" })?;
+    /// assert_eq!(items.get(1)?, Some(doc! { "_id": 1, "name": "lamp" }));
+    /// assert_eq!(items.get(2)?, None);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If it isn't a `T`.
     pub fn get(&self, id: impl Into<Bson>) -> Result<Option<T>> {
@@ -408,6 +516,17 @@ impl<T: DeserializeOwned> Collection<T> {
     }
 
     /// The first document that matches.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "name": "lamp" })?;
+    /// assert!(items.find_one(doc! { "name": "lamp" })?.is_some());
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the filter is wrong; if the document isn't a `T`.

@@ -12,9 +12,9 @@ use crate::{Bson, Database, Result, convert};
 pub struct Commit {
     /// Its name.
     pub id: CommitId,
-    /// What it was made on: nothing for the first, two commits for a merge.
+    /// Its parents: none for the first commit, two for a merge.
     pub parents: Vec<CommitId>,
-    /// Who made it.
+    /// Its author.
     pub author: String,
     /// Why.
     pub message: String,
@@ -45,7 +45,7 @@ impl From<CommitInfo> for Commit {
 /// How to commit.
 #[derive(Clone, Debug, Default)]
 pub struct CommitOptions {
-    /// Who commits, if not whom [`Options::author`](crate::Options::author) names.
+    /// The committer, if not whom [`Options::author`](crate::Options::author) names.
     pub author: Option<String>,
     /// Take the place of the last commit, with what it changed and what has changed since.
     pub amend: bool,
@@ -111,6 +111,20 @@ impl Database {
     /// Records the branch's working state as a commit. Writers go on meanwhile; the cost follows
     /// what has changed.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "price": 30 })?;
+    /// let id = shop.commit("first items")?;
+    /// items.update_one(doc! { "_id": 1 }, doc! { "$set": { "price": 35 } })?;
+    /// let then = shop.checkout(id)?.collection::<Document>("items");
+    /// assert_eq!(then.get(1)?, Some(doc! { "_id": 1, "price": 30 }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `BadValue` if nothing has changed since the last commit; `UserWritesBlocked` if this version
     /// can only be read; `IllegalOperation` if conflicts of a merge wait.
@@ -153,6 +167,20 @@ impl Database {
 
     /// The commits that led to this version, newest first.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// shop.commit("first items")?;
+    /// for commit in shop.log()? {
+    ///     assert_eq!(commit?.message, "first items");
+    /// }
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the disk fails, or damage.
     pub fn log(&self) -> Result<Log> {
@@ -177,6 +205,20 @@ impl Database {
 
     /// How the working state differs from the last commit, counted, and whether a merge waits. What
     /// differs tells [`Database::diff_with`].
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// let status = shop.status()?;
+    /// assert_eq!(status.collections[0].collection, "items");
+    /// shop.commit("first items")?;
+    /// assert!(shop.status()?.collections.is_empty());
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `IllegalOperation` if this version can only be read.

@@ -53,7 +53,7 @@ pub struct Frond {
     pub(crate) settings: Arc<Settings>,
 }
 
-/// What of the options is asked for later.
+/// The options that are needed later.
 pub(crate) struct Settings {
     pub author: String,
     pub durability: Durability,
@@ -68,6 +68,16 @@ impl Settings {
 
 impl Frond {
     /// Opens `directory`, making it where it is missing.
+    ///
+    /// ```
+    /// use fronddb::Frond;
+    /// # let data = tempfile::tempdir()?;
+    ///
+    /// let frond = Frond::open(&data)?;
+    /// assert!(frond.list_databases()?.is_empty());
+    /// frond.close()?;
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `DBPathInUse` if another process has it open; if it can't be read or written;
@@ -95,6 +105,20 @@ impl Frond {
     ///
     /// A database begins to exist with the first write to it.
     ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    ///
+    /// let frond = fronddb::open(&data)?;
+    /// let shop = frond.database("shop")?;
+    /// shop.collection::<Document>("items").insert_one(doc! { "_id": 1 })?;
+    /// let first = shop.commit("first items")?;
+    /// shop.branch("sale")?;
+    /// assert!(!frond.database("shop@sale")?.is_read_only());
+    /// assert!(frond.database(&format!("shop@{first}"))?.is_read_only());
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidNamespace` if there can't be such a name; `NamespaceNotFound` if there is no such
     /// branch or version.
@@ -111,7 +135,7 @@ impl Frond {
     }
 
     /// Gives back the disk space of what nothing needs any more; everything else goes on meanwhile.
-    /// What was dropped, deleted or reset less than two weeks ago is kept, for [`Database::undo`].
+    /// Data dropped, deleted or reset less than two weeks ago is kept, for [`Database::undo`].
     ///
     /// Nothing does this by itself: call it now and then from a thread of your own.
     ///

@@ -15,7 +15,7 @@ use crate::{ChangeKind, Collection, Commit, FieldChange, Result, convert};
 pub struct DocumentVersion<T> {
     /// The commit; `None` for a change that isn't committed.
     pub commit: Option<Commit>,
-    /// What it did to the document.
+    /// How it changed the document.
     pub kind: ChangeKind,
     /// Which fields it changed, if the document was there before and after.
     pub fields: Vec<FieldChange>,
@@ -30,6 +30,20 @@ impl<T> Collection<T> {
     /// Makes the collection what `version` has, documents and indexes, whatever its size; if that
     /// has no such collection, it is dropped. Other collections, and the branch's commits, stay as
     /// they are. Answers whether anything changed.
+    ///
+    /// ```
+    /// use fronddb::{Document, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// shop.commit("first items")?;
+    /// items.delete_many(doc! {})?;
+    /// assert!(items.restore("HEAD")?);
+    /// assert_eq!(items.count(doc! {})?, 1);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `BadValue` if there is no such version; `NamespaceNotFound` if neither has the collection.

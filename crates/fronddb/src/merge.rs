@@ -135,6 +135,25 @@ impl Database {
 
     /// Does again on this branch what one commit did.
     ///
+    /// ```
+    /// use fronddb::{Document, Merge, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// shop.commit("first items")?;
+    /// let sale = shop.branch("sale")?;
+    /// sale.collection::<Document>("items").insert_one(doc! { "_id": 2 })?;
+    /// sale.commit("a desk")?;
+    /// sale.collection::<Document>("items").delete_many(doc! {})?;
+    /// sale.commit("all is sold")?;
+    ///
+    /// assert!(matches!(shop.cherry_pick("sale~1")?, Merge::Merged(_)));
+    /// assert_eq!(items.count(doc! {})?, 2);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Database::merge`]; `BadValue` if it is a merge, or would change nothing.
     pub fn cherry_pick(&self, version: impl fmt::Display) -> Result<Merge> {
@@ -142,6 +161,21 @@ impl Database {
     }
 
     /// Undoes on this branch what one commit did, by another commit.
+    ///
+    /// ```
+    /// use fronddb::{Document, Merge, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1 })?;
+    /// shop.commit("first items")?;
+    /// items.delete_many(doc! {})?;
+    /// shop.commit("a mistake")?;
+    /// assert!(matches!(shop.revert("HEAD")?, Merge::Merged(_)));
+    /// assert_eq!(items.count(doc! {})?, 1);
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Database::cherry_pick`].
@@ -162,14 +196,14 @@ pub struct Conflicts {
     database: Database,
 }
 
-/// What both sides changed, and differently.
+/// Something that both sides changed differently.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Conflict {
     /// Names it.
     pub id: String,
     /// In which collection.
     pub collection: String,
-    /// What is in conflict: mostly a document.
+    /// The thing in conflict: mostly a document.
     pub kind: ConflictKind,
     /// The document's `_id`; of an index, its name.
     pub document_id: Bson,
@@ -183,10 +217,10 @@ pub struct Conflict {
     pub theirs: Option<Document>,
 }
 
-/// What becomes of a conflict. A side is one, and a document too.
+/// The resolution of a conflict. A side is one, and a document too.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Resolution {
-    /// What that side has, of the fields in conflict; what merged cleanly stays.
+    /// That side's values of the fields in conflict; fields that merged cleanly stay.
     Side(Side),
     /// This document.
     Document(Document),
@@ -206,6 +240,29 @@ impl Conflicts {
     }
 
     /// Resolves one; answers how many are left. [`Conflicts::finish`] makes the commit.
+    ///
+    /// ```
+    /// use fronddb::{Document, Merge, Resolution, doc};
+    /// # let data = tempfile::tempdir()?;
+    /// # let shop = fronddb::open(&data)?.database("shop")?;
+    ///
+    /// let items = shop.collection::<Document>("items");
+    /// items.insert_one(doc! { "_id": 1, "price": 30 })?;
+    /// shop.commit("first items")?;
+    /// let sale = shop.branch("sale")?;
+    /// let set = |price: i32| doc! { "$set": { "price": price } };
+    /// sale.collection::<Document>("items").update_many(doc! {}, set(15))?;
+    /// sale.commit("half price")?;
+    /// items.update_many(doc! {}, set(33))?;
+    ///
+    /// let Merge::Conflicts(conflicts) = shop.merge("sale")? else { panic!("no conflict") };
+    /// for conflict in conflicts.list()? {
+    ///     conflicts.resolve(&conflict, Resolution::Update(set(16)))?;
+    /// }
+    /// assert!(matches!(conflicts.finish()?, Merge::Merged(_)));
+    /// assert_eq!(items.get(1)?, Some(doc! { "_id": 1, "price": 16 }));
+    /// # Ok::<(), fronddb::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `NoSuchKey` if it was resolved; `BadValue` if the document has another `_id`, or if what is
