@@ -118,9 +118,16 @@ pub(super) fn new_name(
             continue;
         };
         let count = best.map_or(0, |(count, ..)| count);
-        let kept = kept_count(store, format, entry, to)?;
-        if kept.is_some_and(|kept| count < kept) {
-            best = kept.map(|kept| (kept, changed, to));
+        let Some(kept) = kept_count(store, format, entry, to)?.filter(|kept| count < *kept) else {
+            continue;
+        };
+        // What is still there under its name may hold the same documents: of a copy, say.
+        let is_itself = match &changed.from {
+            Some(from) => kept_count(store, format, from, to)?.is_some(),
+            None => false,
+        };
+        if !is_itself {
+            best = Some((kept, changed, to));
         }
     }
     let Some((_, changed, to)) = best else { return Ok(None) };

@@ -4,15 +4,16 @@
 //! be taken for a change of something else, and deciding for a side that dropped that would drop
 //! both.
 //!
-//! 1. What both sides changed under one name is looked at: whether a side has other documents there,
-//!    which stand unchanged in less than half of the base's. Mostly the first few tell.
-//! 2. If so, each side's *renamings* are found as in [`crate::merge::renames`]: of a collection that isn't under
-//!    its name any more, more than half of the documents stand unchanged under another one.
+//! 1. What both sides changed under one name is looked at: whether a side has other documents
+//!    there, of the base's less than half unchanged. Mostly the first few tell.
+//! 2. If so, each side's *renamings* are found as in [`crate::merge::renames`]: of a collection
+//!    that isn't under its name any more, more than half of the documents stand unchanged under
+//!    another one.
 //! 3. Names that renamings connect are merged together: each collection with what it was in the
 //!    base, wherever it is now. It gets the name that one side gave it.
-//! 4. If the sides gave it different names, or one renamed it and the other dropped it, or two would
-//!    get one name, this is one conflict of the schema about all these names. The collections get
-//!    the names that the chosen side gave them, with both sides' changes to their documents.
+//! 4. If the sides gave it different names, or one renamed it and the other dropped it, or two
+//!    would get one name, this is one conflict of the schema about all these names. The collections
+//!    get the names that the chosen side gave them, with both sides' changes to their documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

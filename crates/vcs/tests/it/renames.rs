@@ -6,7 +6,8 @@ use frond_doc::{DocumentBuf, document};
 use frond_testkit::Random;
 use frond_testkit::random::{assert_met, for_seeds};
 use frond_vcs::{
-    ConflictKind, MergeOutcome, MergeRequest, MergeRules, MergeSide, Repository, Resolution,
+    ConflictKind, MergeOutcome, MergeRequest, MergeRules, MergeSide, PickKind, PickRequest,
+    Repository, Resolution,
 };
 
 use super::model::naive::{
@@ -152,6 +153,62 @@ fn a_collection_with_other_documents_is_another() {
     main.resolve_conflict(&conflicts[0].id, &Resolution::Theirs).expect("decided");
     main.merge_continue(None, None).expect("nothing is left");
     assert_eq!(all(&main, "b"), [thing(9, 9)], "what was there before");
+}
+
+/// A copy has most documents of a collection that is still there: it wasn't renamed to that one.
+#[test]
+fn a_copy_that_both_drop_was_not_renamed() {
+    let things = || (0..10).map(|id| thing(id, 1)).collect::<Vec<_>>();
+    let expected = |more: &[DocumentBuf]| [&things()[..], more].concat();
+    for is_pick in [false, true] {
+        let frond = new();
+        let main = shop(&frond, "");
+        insert(&main, "things", &things());
+        insert(&main, "things", &[thing(99, 1)]);
+        insert(&main, "copy", &things());
+        put(&main, "things", &thing(1, 2)).expect("a good document");
+        main.commit("first", "").expect("something changed");
+        main.create_branch("side", None).expect("a good name");
+        let side = shop(&frond, "side");
+        for (branch, id) in [(&side, 50), (&main, 60)] {
+            assert!(branch.drop_collection("copy").expect("it is there"));
+            insert(branch, "things", &[thing(id, 1)]);
+        }
+        remove(&side, "things", 99);
+        put(&main, "things", &thing(1, 1)).expect("a good document");
+        side.commit("on the side", "").expect("something changed");
+        main.commit("on main", "").expect("something changed");
+        let outcome = match is_pick {
+            true => {
+                let side = "side".to_owned();
+                main.pick(&PickRequest { revision: side, ..PickRequest::default() })
+            }
+            false => merge(&main, "side"),
+        };
+        let outcome = outcome.expect("it merges");
+        assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+        assert_eq!(all(&main, "things"), expected(&[thing(50, 1), thing(60, 1)]));
+    }
+
+    let frond = new();
+    let main = shop(&frond, "");
+    insert(&main, "things", &things());
+    main.commit("first", "").expect("something changed");
+    insert(&main, "copy", &things());
+    put(&main, "things", &thing(1, 2)).expect("a good document");
+    main.commit("copied", "").expect("something changed");
+    assert!(main.drop_collection("copy").expect("it is there"));
+    insert(&main, "things", &[thing(60, 1)]);
+    main.commit("dropped", "").expect("something changed");
+    let revert = PickRequest {
+        revision: "HEAD~1".to_owned(),
+        kind: PickKind::Revert,
+        ..PickRequest::default()
+    };
+    let outcome = main.pick(&revert).expect("it merges");
+    assert!(matches!(outcome, MergeOutcome::Merged { .. }), "{outcome:?}");
+    assert_eq!(all(&main, "things"), expected(&[thing(60, 1)]));
+    assert_eq!(names(&main), ["things"]);
 }
 
 fn swap(database: &Repository, one: &str, two: &str) {

@@ -193,6 +193,9 @@ fn new_name(
         let Some(now) = side.get(other).filter(|now| base.get(other) != Some(*now)) else {
             continue;
         };
+        if base.get(other).is_some_and(|before| is_kept(before, now)) {
+            continue;
+        }
         let kept = before.iter().filter(|(id, fields)| now.get(*id) == Some(*fields)).count();
         if best.0 < kept {
             best = (kept, Some(other));
