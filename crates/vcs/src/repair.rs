@@ -1,12 +1,13 @@
-//! Repairs a damaged data directory in place, with chunks that lie elsewhere: in a place of
-//! backups, in a clone, with a server.
+//! Repairs a damaged data directory in place, with chunks that lie elsewhere: in its own log, in a
+//! place of backups, in a clone, with a server.
 //!
 //! 1. Everything is read, as fsck does; what is damaged is set aside.
 //! 2. Chunks that are lost by name, and those that others refer to and that aren't there, are asked
 //!    for at each source in turn. A chunk is named by its content: one that hashes to its name is
 //!    the one that was lost, wherever it comes from. It is put, and so stored anew.
 //! 3. Below a chunk that came others may be missing: so 2 is repeated until nothing more comes.
-//! 4. The engine is opened, which replays the log, and flushed: what the log has is stored then.
+//! 4. The engine is opened, which replays the log, and flushed: what the log has is stored then. A
+//!    tree with the same content has the same chunks, so that brings back those of commits, too.
 //!    Then 2 again, for what only the log refers to.
 //! 5. A collection moves what is whole out of the packs that were damaged. They go, unless
 //!    something in them is still lost.
@@ -44,6 +45,8 @@ pub struct RepairReport {
     pub damages: Vec<String>,
     /// Chunks that each source had, in the sources' order.
     pub brought: Vec<u64>,
+    /// Chunks that no source had, and that the log brought back.
+    pub from_log: u64,
     /// What a check found afterwards.
     pub left: FsckReport,
 }
@@ -204,6 +207,10 @@ impl Repair<'_> {
     /// Steps 4 and 5.
     fn settle(&mut self, engine: &Engine) -> Result<(), Error> {
         engine.checkpoint().or_else(pass_damage)?;
+        let lost = std::mem::take(&mut self.lost);
+        let lost_count = lost.len();
+        self.lost = lost.into_iter().filter(|hash| self.store.get(*hash).is_err()).collect();
+        self.report.from_log = (lost_count - self.lost.len()) as u64;
         self.bring_all()?;
         if self.report.damages.is_empty() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! `frond repair`: a damaged data directory, made whole from places that have the same data.
+//! `frond repair`: a damaged data directory, made whole from its log, and from places that have the
+//! same data.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ const ANY_DATABASE: &str = "repair";
 
 const EXAMPLES: &str = "\
 Examples:
+  frond repair                                      from its own log alone: what was written last
   frond repair --from /mnt/backup                   a place of backups, or a plain remote
   frond repair ./frond-data --from s3://bucket/frond
   frond repair --from /home/bob/frond-data          another data directory: a clone, or a copy
@@ -31,7 +33,7 @@ Examples:
   frond repair --from /mnt/backup --from ../clone   the first place; what it lacks, from the second
 
 Reads everything, as frond fsck does, and fetches exactly the chunks that are damaged or missing from the \
-places given, in their order. Chunks are named by their content: each is hashed before it is stored, and any place that \
+places given, in their order, and from the directory's log, as far back as that goes. Chunks are named by their content: each is hashed before it is stored, and any place that \
 has it will do. Damaged packs are removed once nothing in them is needed. Nothing else changes: branches, \
 commits and documents stay where they are, what was written since the last backup included. \
 What no place has is listed by branch, collection and _id, and stays lost.
@@ -40,7 +42,7 @@ What no place has is listed by branch, collection and _id, and stays lost.
   1   something is still lost; the output lists it
   3   the directory was damaged, and is whole again";
 
-/// Repair a damaged data directory from a backup, remote or clone
+/// Repair a damaged data directory from its log, a backup, remote or clone
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Repair {
@@ -54,7 +56,7 @@ pub struct Repair {
 
     /// Where intact copies are: a place of backups or a remote, as for frond backup and frond
     /// clone; may be repeated
-    #[arg(long, value_name = "PLACE", required = true)]
+    #[arg(long, value_name = "PLACE")]
     from: Vec<String>,
 
     #[command(flatten)]
@@ -104,7 +106,7 @@ impl Repair {
         }
         terminal.finish()?;
         Err(Failure::failed(format!(
-            "{shown} is still damaged in {}: repair it from another place too, or delete or replace \
+            "{shown} is still damaged in {}: repair it from another place too (--from), or delete or replace \
              what is listed; frond salvage writes all that can be read to a new directory",
             counted(report.left.damages.len() as u64, "place"),
         )))
@@ -119,6 +121,9 @@ impl Repair {
         }
         for (place, brought) in self.from.iter().zip(&report.brought) {
             writeln!(terminal, "{} from {}", counted(*brought, "chunk"), plain(place))?;
+        }
+        if 0 < report.from_log || self.from.is_empty() {
+            writeln!(terminal, "{} from the log", counted(report.from_log, "chunk"))?;
         }
         for damage in report.left.damages.iter().take(SHOWN_MAX) {
             writeln!(terminal, "left: {}", terminal.paint(Style::Removed, plain(damage)))?;
@@ -140,6 +145,7 @@ impl Repair {
             told.append("chunks", count_value(*brought)).end();
         }
         told.end();
+        told.append("fromLog", count_value(report.from_log));
         append_texts(&mut told, "left", &report.left.damages);
         if let Some(lost) = &report.left.lost {
             told.append("lost", Value::Document(salvage::described(lost).build().view()));

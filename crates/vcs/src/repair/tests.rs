@@ -226,3 +226,35 @@ fn a_disk_without_room_ends_a_repair() {
     let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {}).expect("there is room");
     assert!(report.damages.is_empty() && report.left.damages.is_empty(), "{report:?}");
 }
+
+/// A commit's chunks are in packs while the log still has what they were made of.
+#[test]
+fn what_the_log_has_is_repaired_without_a_source() {
+    let disk = SimDisk::new(8);
+    let frond = open(&disk);
+    let main = Repository::open(&frond, "shop").expect("a name");
+    insert(&main, 0..1_000);
+    main.commit("first", "Ada").expect("a commit");
+    let documents = all(&frond, "shop");
+    let killed = disk.kill();
+    let (mut by_log, mut lost) = (0, 0);
+    for name in ["00000000.pack", "00000001.pack"] {
+        let bytes = killed.contents(name).expect("a pack").len() as u64;
+        for step in 1..16 {
+            let disk = killed.copy(9);
+            disk.flip_bit(name, bytes * step / 16 * 8);
+            let report = repair_on(&disk.machine(), &[], &mut |_| {}).expect("it can be opened");
+            if !report.left.damages.is_empty() {
+                lost += 1;
+                continue;
+            }
+            by_log += report.from_log;
+            let frond = open(&disk);
+            assert!(all(&frond, "shop") == documents, "{name} {step}");
+            let shop = Repository::open(&frond, "shop@main~0").expect("a name");
+            assert_eq!(shop.count("things", &Default::default()).expect("it is read"), 1_000);
+            frond.close().expect("it closes");
+        }
+    }
+    assert!(10 < by_log, "{by_log} chunks from the log, {lost} damages that it doesn't reach");
+}
