@@ -53,6 +53,7 @@ Method:
    be of one moment. It is restored, and a new set of three clones it: its members must have the same.
 12. A byte in the middle of a member's log is changed while it is down: it must say so, be told by the
    others to recover, be read by no client, and recover as soon as there is a leader.
+13. `frond replicas --compare` must say that all members hold the same, and that one is away which is.
 """
 
 import argparse
@@ -66,6 +67,7 @@ import sys
 import tempfile
 import threading
 import time
+from urllib.parse import quote_plus
 
 from bson import Timestamp
 from pymongo import MongoClient, ReadPreference
@@ -620,7 +622,36 @@ def run(set_, options):
     if options.outages:
         with open(options.outages, "w") as file:
             file.write(outages(told))
+    if not set_.network:
+        compare_members(set_, options)
     damage(set_)
+
+
+def compare_members(set_, options):
+    """The command that compares members says that all hold the same, and which one is away."""
+    login = "".join(f"{quote_plus(it)}{end}" for it, end in zip(set_.login.values(), ":@"))
+    uri = set_.uri.replace("mongodb://", f"mongodb://{login}")
+
+    def told(*more):
+        command = [os.path.abspath(options.frond), "replicas", "--uri", uri, *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX)
+        return done.returncode, done.stdout + done.stderr
+
+    deadline = time.monotonic() + SECONDS_MAX
+    code, text = told("--compare")
+    same = [line for line in text.splitlines() if line.endswith(f"the same on {len(set_.members)} members")]
+    if code != 0 or not any(line.startswith("bank@main ") for line in same):
+        raise Wrong(f"members that hold the same are told as {code}: {text}")
+    leader, _, _ = set_.await_leader()
+    member = next(it for it in set_.members if it is not leader)
+    member.kill()
+    while (found := told()) and not (found[0] == 3 and f"can't be read: {member.address}" in found[1]):
+        if time.monotonic() > deadline:
+            raise Wrong(f"a member that is away is told as {found}")
+        time.sleep(0.5)
+    member.start()
+    await_same(set_)
+    print(f"compared: {len(same)} branches are the same on {len(set_.members)} members")
 
 
 def keep_backups(set_, writers, chance):
@@ -1180,7 +1211,7 @@ def refuse_on_secondaries(set_):
     for member in set_.members:
         if member is leader:
             continue
-        with member.client(retryWrites=False) as client:
+        with member.client(retryWrites=False, serverSelectionTimeoutMS=SECONDS_MAX * 1000) as client:
             documents = client.bank.documents
             linearizable = {"find": "documents", "readConcern": {"level": "linearizable"}}
             for what, ask in [

@@ -334,6 +334,15 @@ impl Remote {
         }
         Ok(Remote { client, is_any_member: false })
     }
+
+    /// As [`Remote::connect`], to this member of the set and no other.
+    ///
+    /// # Errors
+    /// As [`Remote::connect`].
+    pub fn connect_to_member(address: &str, server: &ServerUri) -> Result<Remote, Failure> {
+        let connected = Remote::connect_to(address, server)?;
+        Ok(Remote { is_any_member: true, ..connected })
+    }
 }
 
 /// What to do where nothing answers: on this machine a server can be started.

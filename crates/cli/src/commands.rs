@@ -34,6 +34,7 @@ pub mod rebase;
 pub mod reflog;
 pub mod remote;
 pub mod repair;
+pub mod replicas;
 pub mod reset;
 pub mod resolve;
 pub mod restore;
