@@ -1,6 +1,7 @@
 //! A document that is to be inserted: what is made of it, and what is demanded of it.
 
-use frond_doc::{DocError, Document, DocumentBuf, DocumentBuilder, Timestamp, Value, normalise};
+use frond_doc::raw::RawElement;
+use frond_doc::{DocError, Document, DocumentBuf, DocumentBuilder, ElementType, normalise};
 use frond_query::Code;
 
 use crate::database::Database;
@@ -24,17 +25,19 @@ pub(super) fn normalise(database: &Database, document: &DocumentBuf) -> Result<D
 
 /// Replaces empty timestamps, which stand for "now", outside `_id` and nested documents.
 pub(crate) fn set_zero_timestamps(database: &Database, document: DocumentBuf) -> DocumentBuf {
-    let is_zero =
-        |name: &str, value: &Value<'_>| *value == Value::Timestamp(Timestamp(0)) && name != "_id";
-    if database.keeps_empty_timestamps()
-        || !document.iter().any(|(name, value)| is_zero(name, &value))
-    {
+    let is_zero = |element: &RawElement<'_>| {
+        let is_empty = element.kind == ElementType::Timestamp && element.value == [0; 8];
+        is_empty && element.name != b"_id"
+    };
+    let is_any_zero = document.view().elements().any(|element| is_zero(&element));
+    if !is_any_zero || database.keeps_empty_timestamps() {
         return document;
     }
-    let now = Value::Timestamp(database.frond().new_timestamp());
-    let mut builder = DocumentBuilder::new();
-    for (name, value) in document.iter() {
-        builder.append(name, if is_zero(name, &value) { now } else { value });
+    let now = database.frond().new_timestamp().0.to_le_bytes();
+    let mut builder = DocumentBuilder::with_capacity(document.as_bytes().len());
+    for element in document.view().elements() {
+        let value: &[u8] = if is_zero(&element) { &now } else { element.value };
+        builder.append_element(&RawElement { value, ..element });
     }
     builder.build()
 }

@@ -52,7 +52,7 @@ use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
 pub use metadata::tells_keys;
 pub(crate) use parts::gathered;
-pub use row::{FetchedDocument, FoundRows, Row};
+pub use row::{FetchedDocument, FoundRows, Row, VisitedRow};
 use runs::{Runs, Shared};
 use seen::SeenDocuments;
 use text_scores::TextScores;
@@ -307,6 +307,20 @@ impl<'a> Scan<'a> {
         &mut self,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
+        self.visit_rows(&mut |visited| match visited {
+            VisitedRow::InPlace(document) => visit(document),
+            VisitedRow::Owned(row) => visit(row.asked()),
+        })
+    }
+
+    /// As [`Scan::visit_asked`], for a caller that reads rows wholly.
+    ///
+    /// # Errors
+    /// As [`Scan::visit_asked`].
+    pub fn visit_rows(
+        &mut self,
+        visit: &mut dyn FnMut(VisitedRow<'_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         self.check_ending()?;
         loop {
             if self.merge.is_none()
@@ -324,7 +338,7 @@ impl<'a> Scan<'a> {
             }
             // The first of a range, and what can't be lent.
             let Some(row) = self.step()? else { return Ok(()) };
-            if !visit(row.asked())? {
+            if !visit(VisitedRow::Owned(row))? {
                 return Ok(());
             }
         }

@@ -18,7 +18,7 @@ use crate::catalog::{Catalog, adopt};
 use crate::collection::new_document::{check_id, check_size};
 use crate::collection::parse::{parse_filter, variables_in};
 use crate::collection::plan::Order;
-use crate::collection::scan::Scan;
+use crate::collection::scan::{Row, Scan, VisitedRow};
 use crate::collection::search::Search;
 use crate::collection::stored_functions::prepare_scripts;
 use crate::collection::write::CollectionWriter;
@@ -143,19 +143,24 @@ pub(crate) fn export<E: From<Error>>(
     let Some((found, access)) = search.access(database.frond(), &reader, Some(found))? else {
         return Ok(());
     };
-    let scan = Scan::new(reader.clone(), &found, access, filter.clone(), &Order::Any)
+    let mut scan = Scan::new(reader.clone(), &found, access, filter.clone(), &Order::Any)
         .in_part(std::iter::empty());
     let store = database.frond().engine().store().clone();
-    for row in scan {
-        let row = row?;
-        if let Some(large) = row.large {
-            visit(&StoredDocument(Stored::Pieces(large, &*store)))?;
-            continue;
-        }
-        let document = row.into_whole(&reader, found.documents)?.document;
-        visit(&StoredDocument(Stored::Whole(document.view())))?;
-    }
-    Ok(())
+    let mut visited = Ok(());
+    scan.visit_rows(&mut |shown| {
+        visited = match shown {
+            VisitedRow::InPlace(document) => visit(&StoredDocument(Stored::Whole(document))),
+            VisitedRow::Owned(Row { large: Some(large), .. }) => {
+                visit(&StoredDocument(Stored::Pieces(large, &*store)))
+            }
+            VisitedRow::Owned(row) => {
+                let document = row.into_whole(&reader, found.documents)?.document;
+                visit(&StoredDocument(Stored::Whole(document.view())))
+            }
+        };
+        Ok(visited.is_ok())
+    })?;
+    visited
 }
 
 fn of_pieces(large: &LargeDocument, error: PiecesError) -> Error {

@@ -12,7 +12,7 @@ use frond_query::metadata::Metadata;
 use frond_query::{Filter, examined};
 use frond_tree::{Bounds, Content, ContentRef, Entry, Value};
 
-use super::row::Row;
+use super::row::{Row, VisitedRow};
 use super::seen::SeenDocuments;
 use super::text_scores::TextScores;
 use crate::catalog::index_entry::{self, EntryParts};
@@ -102,7 +102,7 @@ impl Fetch<'_> {
     pub(super) fn lend(
         &self,
         walk: &mut Walk,
-        visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
+        visit: &mut dyn FnMut(VisitedRow<'_>) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         let (mut examined, mut returned) = (0_u64, 0_u64);
         let mut wants_more = true;
@@ -116,13 +116,13 @@ impl Fetch<'_> {
                     let document = Document::from_validated(bytes);
                     if self.passes(document)? {
                         returned += 1;
-                        wants_more = visit(document)?;
+                        wants_more = visit(VisitedRow::InPlace(document))?;
                     }
                 } else if let Some(entry) = entries.entry()
                     && let Some(found) = self.passing(entry.key, &entry.value)?
                 {
                     returned += 1;
-                    wants_more = visit(found.asked())?;
+                    wants_more = visit(VisitedRow::Owned(found))?;
                 }
             }
         }

@@ -56,6 +56,14 @@ enum Read {
     Part(DocumentBuf),
 }
 
+/// What a scan shows to a caller that only looks at it.
+pub enum VisitedRow<'a> {
+    /// A whole document, where it lies.
+    InPlace(Document<'a>),
+    /// What doesn't lie in one piece.
+    Owned(Row),
+}
+
 impl Row {
     /// A row that was read wholly.
     pub fn whole(id_key: Bytes, document: DocumentBuf, large: Option<LargeDocument>) -> Row {
