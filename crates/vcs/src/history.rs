@@ -12,9 +12,11 @@ pub(crate) use frond_db::inside::refs::history::{
     HEAD, WORKING, begins_commit_id, branch_head, load, no_branch,
 };
 use frond_db::inside::refs::{self, format, history};
-use frond_db::inside::{Commit, Error, Reader, Target};
+use frond_db::inside::{Commit, Error, Reader, Target, TreeRef, system};
+use frond_engine::TreeId;
 use frond_query::Code;
 use frond_store::ChunkHash;
+use frond_tree::{Bounds, Direction};
 
 use crate::CommitInfo;
 use crate::repository::Repository;
@@ -32,6 +34,19 @@ pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
         automatic: commit.automatic,
         reverts: commit.reverts,
     }
+}
+
+/// All commits that a database refers to by their ids, also such as no branch reaches any more.
+///
+/// # Errors
+/// `Damaged` if an id leads to no chunk; `Unavailable` if the disk doesn't answer.
+pub(crate) fn recorded_commits(
+    reader: &Reader<'_>,
+    database: &str,
+) -> Result<Vec<ChunkHash>, Error> {
+    let (place, prefix) = (TreeRef::Live(TreeId::SYSTEM), system::commit_key(database, &[]));
+    let records = reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)?;
+    records.map(|entry| system::commit_chunk(&entry?.value)).collect()
 }
 
 impl Repository {

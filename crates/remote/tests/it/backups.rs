@@ -148,3 +148,44 @@ fn a_backup_has_uncommitted_changes_and_waiting_merges() {
     assert_eq!(format!("{:?}", after.status().expect("a status")), format!("{before:?}"));
     assert!(after.undo(None, None).is_ok(), "the reflog is there, too");
 }
+
+/// A dropped database's commits are in a backup, each of them: it is whole, and can come back.
+#[test]
+fn a_backup_has_the_history_of_a_dropped_database() {
+    let (frond, main) = origin(2);
+    for round in 0..3 {
+        insert(&main, &[thing(6_000 + round, round)]);
+        main.commit(&format!("round {round}"), "Ada").expect("a commit");
+    }
+    main.reset(Some("main~1"), true).expect("known");
+    let (content, log) = (all(&main), |database: &Repository| {
+        let log = database.log_of(Default::default()).expect("a log");
+        log.map(|commit| commit.expect("it can be read").id).collect::<Vec<_>>()
+    });
+    let before = log(&main);
+    let place = bucket("");
+    // The next backup begins with what this one has.
+    open_place(&place)
+        .back_up("before", &*take(&frond), Reread::Share, &mut quiet())
+        .expect("a backup");
+    main.drop_database().expect("it is there");
+    for name in ["one", "two"] {
+        open_place(&place)
+            .back_up(name, &*take(&frond), Reread::Share, &mut quiet())
+            .expect("a backup");
+        let disk = SimDisk::new(4);
+        open_place(&place)
+            .restore_on(&named(name), &disk.machine(), &mut quiet())
+            .expect("a restore");
+        let restored = open(&disk);
+        restored.engine().check().expect("it is whole");
+        let back = Repository::open(&restored, "back").expect("a name");
+        back.undrop("shop").expect("it was dropped");
+        assert_eq!(all(&back), content);
+        assert_eq!(log(&back), before);
+        for commit in &before {
+            let version = Repository::open(&restored, &format!("back@{commit}")).expect("a commit");
+            all(&version);
+        }
+    }
+}

@@ -11,7 +11,7 @@ use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::erase::rewrite::Rewrite;
-use crate::history::walk::Walk;
+use crate::history::{self, walk::Walk};
 use crate::repository::Repository;
 
 impl Repository {
@@ -25,9 +25,11 @@ impl Repository {
         let (mut held, mut commits) = (Vec::new(), Vec::new());
         for hash in self.remembered(reader)? {
             let chunk = store.get(hash)?;
-            if chunk.kind() == ChunkKind::Commit {
-                commits.push(hash);
-                continue;
+            match chunk.kind() {
+                ChunkKind::Commit => commits.push(hash),
+                // A dropped database's list of its commits.
+                ChunkKind::Blob => commits.extend(chunk.references()),
+                _ => {}
             }
             match holds(rewrite, &chunk) {
                 Ok(false) => {}
@@ -49,11 +51,7 @@ impl Repository {
     fn remembered(&self, reader: &Reader<'_>) -> Result<Vec<ChunkHash>, Error> {
         let name = self.repository_name();
         let place = TreeRef::Live(TreeId::SYSTEM);
-        let mut remembered = Vec::new();
-        let commits = Bounds::prefix(&system::commit_key(name, &[]));
-        for entry in reader.range(place, commits, Direction::Ascending)? {
-            remembered.push(system::commit_chunk(&entry?.value)?);
-        }
+        let mut remembered = history::recorded_commits(reader, name)?;
         for prefix in [system::reflogs_prefix(name), system::dropped_prefix(name)] {
             for entry in reader.range(place, Bounds::prefix(&prefix), Direction::Ascending)? {
                 remembered.extend(system::references_of(&**reader.store(), &entry?.value)?);

@@ -6,6 +6,9 @@
 //! working states, tags, history, commit policy and branches' policies (but for times to live that
 //! are over); reflogs and remotes are gone, and merges that waited, as if they had been aborted. It
 //! may come back under another name, if its own was given away.
+//!
+//! The record refers to *each* commit that the database had, as the database did, in lists of
+//! bounded size behind all else: a backup doesn't follow commits to their parents.
 
 use std::cell::Cell;
 
@@ -18,7 +21,7 @@ use frond_db::inside::{
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
-use frond_store::ChunkHash;
+use frond_store::{Chunk, ChunkHash, ChunkKind};
 use frond_tree::{Bounds, Direction, Entry, Tree, Value as TreeValue};
 
 use crate::adopt::Adoption;
@@ -29,6 +32,9 @@ use crate::refs::tag;
 use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{BranchPolicy, TagInfo, history, policy};
+
+/// So many commits a list refers to at most: it has 128 KB then.
+const COMMITS_A_LIST: usize = 4096;
 
 /// A database that was dropped.
 #[derive(Clone, Debug)]
@@ -77,7 +83,13 @@ pub(crate) fn remember(
         append_tag(&mut record, &tag);
     }
     record.end();
+    let commits = history::recorded_commits(&reader, name)?;
     drop(reader);
+    for some in commits.chunks(COMMITS_A_LIST) {
+        let list = Chunk::new(ChunkKind::Blob, some, &[]);
+        transaction.put_chunks(std::slice::from_ref(&list));
+        references.push(list.hash());
+    }
     let key = system::dropped_key(name, transaction.snapshot().sequence().0);
     let record = record.build();
     let value = system::referring_value(transaction, &references, record.as_bytes());
