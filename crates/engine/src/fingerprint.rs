@@ -3,7 +3,7 @@
 
 use std::hash::Hasher;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use crate::ids::TreeId;
 
@@ -13,7 +13,7 @@ const TREE_FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Names a key.
 pub(crate) fn fingerprint(seed: u64, tree: TreeId, key: &[u8]) -> u64 {
     // The tree is part of the seed: nothing has to be copied for hashing.
-    xxh3_64_with_seed(key, seed.wrapping_add(tree.0.wrapping_mul(TREE_FACTOR)))
+    XxHash3_64::oneshot_with_seed(seed.wrapping_add(tree.0.wrapping_mul(TREE_FACTOR)), key)
 }
 
 /// Fingerprints are hashes already.
@@ -27,7 +27,7 @@ impl Hasher for IdentityHasher {
 
     fn write(&mut self, bytes: &[u8]) {
         // Only fingerprints are hashed, by the method below; this would be right too.
-        self.0 = xxh3_64_with_seed(bytes, self.0);
+        self.0 = XxHash3_64::oneshot_with_seed(self.0, bytes);
     }
 
     fn write_u64(&mut self, fingerprint: u64) {

@@ -6,7 +6,7 @@
 
 use bytes::{Buf, Bytes};
 use raft::eraftpb::{Message, MessageType};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::configuration::Change;
 use crate::convert;
@@ -102,7 +102,7 @@ pub(crate) fn encode(set: SetId, sent: &Sent) -> Option<Bytes> {
         bytes.extend_from_slice(&(content.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&content);
     }
-    let checksum = xxh3_64(&bytes[8..]);
+    let checksum = XxHash3_64::oneshot(&bytes[8..]);
     bytes[..8].copy_from_slice(&checksum.to_le_bytes());
     Some(bytes.into())
 }
@@ -119,7 +119,7 @@ pub(crate) fn decode(
     }
     let mut rest = frame.clone();
     let checksum = rest.get_u64_le();
-    if !frond_store::field::checksum_holds(checksum, xxh3_64(&rest)) {
+    if !frond_store::field::checksum_holds(checksum, XxHash3_64::oneshot(&rest)) {
         return Err(FrameError::Wrong("its checksum"));
     }
     let version = rest.get_u16_le();
@@ -250,7 +250,7 @@ mod tests {
                 assert!(read(&Bytes::from(bytes.clone())).is_err());
             }
             bytes.truncate(bytes.len() - random.below(20));
-            let checksum = xxh3_64(&bytes[8..]);
+            let checksum = XxHash3_64::oneshot(&bytes[8..]);
             bytes[..8].copy_from_slice(&checksum.to_le_bytes());
             let _ = read(&bytes.into());
         }

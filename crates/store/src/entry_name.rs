@@ -1,6 +1,6 @@
 //! Names for parts of chunks.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// What tells a part of a chunk from its others, but for chance: a hash of what the part is found
 /// by.
@@ -10,6 +10,6 @@ pub struct EntryName(pub(crate) u64);
 impl EntryName {
     /// The name of the part that is found by `key`.
     pub fn of(key: &[u8]) -> EntryName {
-        EntryName(xxh3_64(key))
+        EntryName(XxHash3_64::oneshot(key))
     }
 }

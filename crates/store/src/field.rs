@@ -5,7 +5,7 @@
 //! from "damaged": magic, the version that wrote the file, the oldest version that may read it, and
 //! a checksum of these.
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::error::StoreError;
 
@@ -32,7 +32,7 @@ fn prefix_of_version(magic: Magic, version: u16) -> [u8; PREFIX_BYTES] {
     prefix[..OFFSET_WRITE_VERSION].copy_from_slice(&magic);
     prefix[OFFSET_WRITE_VERSION..OFFSET_READ_VERSION].copy_from_slice(&version.to_le_bytes());
     prefix[OFFSET_READ_VERSION..OFFSET_CHECKSUM].copy_from_slice(&version.to_le_bytes());
-    let checksum = xxh3_64(&prefix[..OFFSET_CHECKSUM]) as u32;
+    let checksum = XxHash3_64::oneshot(&prefix[..OFFSET_CHECKSUM]) as u32;
     prefix[OFFSET_CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
     prefix
 }
@@ -55,7 +55,7 @@ pub fn check_prefix(bytes: &[u8], magic: Magic, file: &str) -> Result<(), StoreE
     if found != magic {
         return Err(damaged("does not begin as such a file does"));
     }
-    let computed = xxh3_64(&bytes[..OFFSET_CHECKSUM]) as u32;
+    let computed = XxHash3_64::oneshot(&bytes[..OFFSET_CHECKSUM]) as u32;
     if !checksum_holds(checksum.into(), computed.into()) {
         return Err(damaged("checksum of the header is wrong"));
     }

@@ -22,7 +22,7 @@
 
 mod table;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use crate::format::{INTERIOR_ENTRIES_FREE, TreeFormat};
 use table::{PATIENCE, STEPS};
@@ -55,7 +55,7 @@ pub(crate) fn seed(format: &TreeFormat, kind: Seeded, level: u8) -> u64 {
 
 /// Hashes the key or item that decides a boundary.
 pub(crate) fn hash(bytes: &[u8], seed: u64) -> u64 {
-    xxh3_64_with_seed(bytes, seed)
+    XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
 /// The rule for the nodes of one level.

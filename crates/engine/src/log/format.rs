@@ -13,7 +13,7 @@
 
 use frond_store::StoreError;
 use frond_store::field::checksum_holds;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 use crate::ids::Sequence;
 
@@ -116,7 +116,7 @@ impl SegmentHeader {
         put(&mut bytes, OFFSET_NONCE, &self.nonce.to_le_bytes());
         put(&mut bytes, OFFSET_PREVIOUS_BYTES, &self.previous_end.0.to_le_bytes());
         put(&mut bytes, OFFSET_PREVIOUS_CHAIN, &self.previous_chain.0.to_le_bytes());
-        let checksum = xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM]);
+        let checksum = XxHash3_64::oneshot(&bytes[..OFFSET_HEADER_CHECKSUM]);
         put(&mut bytes, OFFSET_HEADER_CHECKSUM, &checksum.to_le_bytes());
         (bytes, Chain(checksum))
     }
@@ -136,7 +136,7 @@ impl SegmentHeader {
             return Err(StoreError::Version { file, found, readable: VERSION });
         }
         let checksum = get_u64(bytes, OFFSET_HEADER_CHECKSUM);
-        if !checksum_holds(checksum, xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM])) {
+        if !checksum_holds(checksum, XxHash3_64::oneshot(&bytes[..OFFSET_HEADER_CHECKSUM])) {
             return Err(damaged("the header's checksum is wrong"));
         }
         let flags = get_u32(bytes, OFFSET_FLAGS);
@@ -184,7 +184,7 @@ impl RecordHeader {
         put(&mut bytes, OFFSET_RECORD_SYNCED, &self.synced.0.to_le_bytes());
         put(&mut bytes, OFFSET_RECORD_PAYLOAD_BYTES, &self.payload_bytes.to_le_bytes());
         put(&mut bytes, OFFSET_RECORD_VERSION, &self.version.to_le_bytes());
-        let checksum = xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce);
+        let checksum = XxHash3_64::oneshot_with_seed(nonce, &bytes[OFFSET_RECORD_PREVIOUS..]);
         put(&mut bytes, OFFSET_RECORD_CHECKSUM, &checksum.to_le_bytes());
         (bytes, Chain(checksum))
     }
@@ -193,7 +193,7 @@ impl RecordHeader {
     /// or it belongs to another segment.
     pub fn decode(bytes: &[u8; RECORD_HEADER_BYTES], nonce: u64) -> Option<(RecordHeader, Chain)> {
         let checksum = get_u64(bytes, OFFSET_RECORD_CHECKSUM);
-        let computed = xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce);
+        let computed = XxHash3_64::oneshot_with_seed(nonce, &bytes[OFFSET_RECORD_PREVIOUS..]);
         if !checksum_holds(checksum, computed) {
             return None;
         }
@@ -257,7 +257,7 @@ pub(crate) fn record_bytes(payload_bytes: usize) -> usize {
 
 /// The checksum that a record's header carries of its payload.
 pub(crate) fn payload_checksum(payload: &[u8]) -> u64 {
-    xxh3_64(payload)
+    XxHash3_64::oneshot(payload)
 }
 
 /// The error for stored bytes that are not what was written.

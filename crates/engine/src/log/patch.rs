@@ -20,7 +20,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use frond_store::chunk::Origin;
 use frond_store::{Chunk, ChunkHash};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// So many bytes must agree behind a cut.
 const AGREE_BYTES: usize = 16;
@@ -51,7 +51,7 @@ struct Cut {
 impl Patch {
     /// What turns `old` into `new`, if that takes at most half as many bytes as `new`.
     pub fn between(old: &[u8], new: &[u8]) -> Option<Patch> {
-        Patch::checked(old, || xxh3_64(old).to_le_bytes(), new)
+        Patch::checked(old, || XxHash3_64::oneshot(old).to_le_bytes(), new)
     }
 
     /// The same of encoded chunks.
@@ -141,7 +141,7 @@ impl Patch {
     /// # Errors
     /// Says why `old` isn't what the patch was made from, or which cut lies outside of it.
     pub fn apply(&self, old: &[u8]) -> Result<Vec<u8>, &'static str> {
-        self.apply_marked(old, xxh3_64(old).to_le_bytes())
+        self.apply_marked(old, XxHash3_64::oneshot(old).to_le_bytes())
     }
 
     /// The same of an encoded chunk.

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use frond_tree::{Content, Value};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use crate::entry::OverlayEntry;
 use crate::fingerprint::IdentityHasher;
@@ -94,7 +94,7 @@ fn long((_, value): &OverlayEntry) -> Option<&[u8]> {
 
 /// A hash of its first bytes and its length.
 fn name(value: &[u8]) -> u64 {
-    xxh3_64_with_seed(&value[..REPEATED_BYTES_MIN], value.len() as u64)
+    XxHash3_64::oneshot_with_seed(value.len() as u64, &value[..REPEATED_BYTES_MIN])
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! Stored as the payload of a blob; the authority is docs/format/engine-state.md.
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Stored: change only with a new version.
 const BLOCK_BYTES: usize = 64;
@@ -26,7 +26,7 @@ pub(crate) struct KeyHash(u64);
 impl KeyHash {
     /// Hashes a key: once, however many filters are asked.
     pub fn new(key: &[u8]) -> KeyHash {
-        KeyHash(xxh3_64(key))
+        KeyHash(XxHash3_64::oneshot(key))
     }
 
     /// The first byte of the key's block among `blocks`.

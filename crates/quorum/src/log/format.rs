@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use frond_store::StoreError;
 use frond_store::field::{self, Magic, PREFIX_BYTES, checksum_holds};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 use super::Ballot;
 use crate::configuration::{Change, Configuration};
@@ -106,7 +106,7 @@ impl Header {
         put(&mut bytes, OFFSET_NONCE, &self.nonce.to_le_bytes());
         put(&mut bytes, OFFSET_MEMBER, &self.member.0.to_le_bytes());
         put(&mut bytes, OFFSET_SET, &self.set.0.to_le_bytes());
-        let checksum = xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM]);
+        let checksum = XxHash3_64::oneshot(&bytes[..OFFSET_HEADER_CHECKSUM]);
         put(&mut bytes, OFFSET_HEADER_CHECKSUM, &checksum.to_le_bytes());
         (bytes, Chain(checksum))
     }
@@ -116,7 +116,7 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<(Header, Chain), StoreError> {
         field::check_prefix(bytes, MAGIC, FILE_NAME)?;
         let checksum = get_u64(bytes, OFFSET_HEADER_CHECKSUM);
-        if !checksum_holds(checksum, xxh3_64(&bytes[..OFFSET_HEADER_CHECKSUM])) {
+        if !checksum_holds(checksum, XxHash3_64::oneshot(&bytes[..OFFSET_HEADER_CHECKSUM])) {
             return Err(damaged(0, "the header's checksum is wrong"));
         }
         let header = Header {
@@ -147,7 +147,10 @@ impl RecordHeader {
     /// `None`: these bytes are no record's header of a file with this nonce.
     pub fn decode(bytes: &[u8; RECORD_HEADER_BYTES], nonce: u64) -> Option<RecordHeader> {
         let checksum = get_u64(bytes, 0);
-        if !checksum_holds(checksum, xxh3_64_with_seed(&bytes[OFFSET_RECORD_PREVIOUS..], nonce)) {
+        if !checksum_holds(
+            checksum,
+            XxHash3_64::oneshot_with_seed(nonce, &bytes[OFFSET_RECORD_PREVIOUS..]),
+        ) {
             return None;
         }
         let payload_bytes = get_u32(bytes, OFFSET_RECORD_PAYLOAD_BYTES) as usize;
@@ -171,7 +174,7 @@ impl RecordHeader {
 
     /// Whether `payload` is the one that belongs to it.
     pub fn is_of(&self, payload: &[u8]) -> bool {
-        checksum_holds(self.payload_checksum, xxh3_64(payload))
+        checksum_holds(self.payload_checksum, XxHash3_64::oneshot(payload))
     }
 
     /// What the record says.
@@ -242,7 +245,7 @@ pub(super) fn chain_anew(
 ) -> Chain {
     put(header, OFFSET_RECORD_PREVIOUS, &previous.0.to_le_bytes());
     put(header, OFFSET_RECORD_SYNCED, &synced.to_le_bytes());
-    let checksum = xxh3_64_with_seed(&header[OFFSET_RECORD_PREVIOUS..], nonce);
+    let checksum = XxHash3_64::oneshot_with_seed(nonce, &header[OFFSET_RECORD_PREVIOUS..]);
     put(header, 0, &checksum.to_le_bytes());
     Chain(checksum)
 }
@@ -290,7 +293,7 @@ fn encode(
     };
     assert!(payload.len() <= ENTRY_BYTES_MAX, "what is proposed has been measured");
     let mut header = [0; RECORD_HEADER_BYTES];
-    put(&mut header, OFFSET_RECORD_PAYLOAD_CHECKSUM, &xxh3_64(&payload).to_le_bytes());
+    put(&mut header, OFFSET_RECORD_PAYLOAD_CHECKSUM, &XxHash3_64::oneshot(&payload).to_le_bytes());
     put(&mut header, OFFSET_RECORD_INDEX, &index.0.to_le_bytes());
     put(&mut header, OFFSET_RECORD_TERM, &term.0.to_le_bytes());
     put(&mut header, OFFSET_RECORD_PAYLOAD_BYTES, &(payload.len() as u32).to_le_bytes());

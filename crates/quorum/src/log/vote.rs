@@ -8,7 +8,7 @@
 use frond_store::StoreError;
 use frond_store::field::{self, Magic, PREFIX_BYTES, checksum_holds};
 use frond_store::io::Machine;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::Ballot;
 use crate::ids::{MemberId, SetId, Term};
@@ -104,7 +104,7 @@ fn encode(member: MemberId, set: SetId, vote: Vote) -> [u8; FILE_BYTES] {
     ] {
         bytes[offset..offset + size_of::<u64>()].copy_from_slice(&value.to_le_bytes());
     }
-    let checksum = xxh3_64(&bytes[..OFFSET_CHECKSUM]);
+    let checksum = XxHash3_64::oneshot(&bytes[..OFFSET_CHECKSUM]);
     bytes[OFFSET_CHECKSUM..].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
@@ -112,7 +112,7 @@ fn encode(member: MemberId, set: SetId, vote: Vote) -> [u8; FILE_BYTES] {
 fn decode(bytes: &[u8; FILE_BYTES]) -> Result<(MemberId, SetId, Vote), StoreError> {
     field::check_prefix(bytes, MAGIC, FILE_NAME)?;
     let get = |offset| field::u64_at(bytes, offset).expect("the file is so long");
-    if !checksum_holds(get(OFFSET_CHECKSUM), xxh3_64(&bytes[..OFFSET_CHECKSUM])) {
+    if !checksum_holds(get(OFFSET_CHECKSUM), XxHash3_64::oneshot(&bytes[..OFFSET_CHECKSUM])) {
         return Err(StoreError::damaged(FILE_NAME, 0, "its checksum is wrong"));
     }
     let or_none = |value: u64| (value != 0).then_some(value);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::{Manifest, PackEntry, PackState, ROOT_NAME_BYTES_MAX, SetAside, SetAsideReason};
 use crate::chunk::{ChunkHash, HASH_BYTES};
@@ -71,7 +71,7 @@ pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
         bytes.extend_from_slice(&end.to_le_bytes());
         bytes.extend_from_slice(&(*why as u32).to_le_bytes());
     }
-    let checksum = xxh3_64(&bytes);
+    let checksum = XxHash3_64::oneshot(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
     bytes
 }
@@ -80,7 +80,7 @@ pub(super) fn encode(manifest: &Manifest) -> Vec<u8> {
 pub(super) fn parse(bytes: &[u8], file: &str) -> Result<Manifest, StoreError> {
     check_prefix(bytes, MAGIC, file)?;
     let end = bytes.len().saturating_sub(size_of::<u64>());
-    let holds = |checksum| checksum_holds(checksum, xxh3_64(&bytes[..end]));
+    let holds = |checksum| checksum_holds(checksum, XxHash3_64::oneshot(&bytes[..end]));
     if end < OFFSET_PACKS || !u64_at(bytes, end).is_some_and(holds) {
         return Err(StoreError::damaged(file, 0, "checksum of the manifest is wrong"));
     }
@@ -208,7 +208,7 @@ mod tests {
                 let mut bytes = encode(&sample());
                 bytes.truncate(bytes.len() - size_of::<u64>());
                 bytes[count_offset..count_offset + 4].copy_from_slice(&u32::to_le_bytes(count));
-                let checksum = xxh3_64(&bytes);
+                let checksum = XxHash3_64::oneshot(&bytes);
                 bytes.extend(checksum.to_le_bytes());
                 parse(&bytes, "m").expect_err("a wrong count");
             }

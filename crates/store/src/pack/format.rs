@@ -8,7 +8,7 @@
 //! The index is [`crate::pack::table::format`]'s.
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, PREFIX_BYTES, array_at, checksum_holds, u8_at, u16_at, u32_at, u64_at};
@@ -83,8 +83,8 @@ fn flagged(bytes: u32, refers: bool) -> u32 {
 
 /// Covers the whole frame but the checksum itself. `frame` holds at least a header.
 fn frame_checksum(frame: &[u8]) -> u64 {
-    let seed = xxh3_64(&frame[..OFFSET_FRAME_CHECKSUM]);
-    xxh3_64_with_seed(&frame[FRAME_HEADER_BYTES..], seed)
+    let seed = XxHash3_64::oneshot(&frame[..OFFSET_FRAME_CHECKSUM]);
+    XxHash3_64::oneshot_with_seed(seed, &frame[FRAME_HEADER_BYTES..])
 }
 
 /// Returns how long the frame is that begins with `header`, by its own word.

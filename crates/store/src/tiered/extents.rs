@@ -24,7 +24,7 @@ use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use self::format::Table;
 use super::EXTENTS_NAME;
@@ -138,7 +138,7 @@ impl Extents {
         };
         let mut read = vec![0; bytes as usize];
         let is_read = self.file.read_exact_at(position as u64 * EXTENT_BYTES, &mut read).is_ok();
-        if is_read && xxh3_64(&read) == checksum {
+        if is_read && XxHash3_64::oneshot(&read) == checksum {
             return Some(Bytes::from(read));
         }
         let mut state = self.state();
@@ -190,7 +190,7 @@ impl Extents {
             }
             state.slots[position] = Slot::default();
             if written.is_ok() && !state.places.contains_key(&extent) {
-                let (checksum, bytes) = (xxh3_64(bytes), bytes.len() as u32);
+                let (checksum, bytes) = (XxHash3_64::oneshot(bytes), bytes.len() as u32);
                 let extent_here = Some(extent);
                 state.slots[position] =
                     Slot { extent: extent_here, checksum, bytes, uses: 0, is_being_written: false };

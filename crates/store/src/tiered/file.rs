@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::INDEX_SUFFIX;
 use super::errors::ASKED_MAX;
@@ -49,7 +49,7 @@ pub(super) fn write_index(disk: &dyn Disk, number: PackNumber, index: &[u8]) -> 
     }?;
     let mut bytes = prefix(INDEX_FILE_MAGIC).to_vec();
     bytes.extend_from_slice(index);
-    bytes.extend_from_slice(&xxh3_64(index).to_le_bytes());
+    bytes.extend_from_slice(&XxHash3_64::oneshot(index).to_le_bytes());
     file.write_all_at(0, &bytes)?;
     file.sync()
 }
@@ -75,7 +75,7 @@ pub(super) fn open_index(
     }
     let end = PREFIX_BYTES + index_bytes;
     let is_whole = check_prefix(&bytes, INDEX_FILE_MAGIC, &name).is_ok()
-        && u64_at(&bytes, end) == Some(xxh3_64(&bytes[PREFIX_BYTES..end]));
+        && u64_at(&bytes, end) == Some(XxHash3_64::oneshot(&bytes[PREFIX_BYTES..end]));
     Ok(is_whole.then_some(file))
 }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::error::StoreError;
 use crate::field::{
@@ -237,7 +237,7 @@ impl Membership {
 
 /// Puts a checksum behind `bytes`.
 pub(super) fn sealed(mut bytes: Vec<u8>) -> Bytes {
-    let checksum = xxh3_64(&bytes);
+    let checksum = XxHash3_64::oneshot(&bytes);
     bytes.extend_from_slice(&checksum.to_le_bytes());
     Bytes::from(bytes)
 }
@@ -246,7 +246,7 @@ pub(super) fn sealed(mut bytes: Vec<u8>) -> Bytes {
 pub(super) fn body(bytes: &[u8], magic: Magic, name: &str) -> Result<usize, StoreError> {
     check_prefix(bytes, magic, name)?;
     let end = bytes.len().saturating_sub(CHECKSUM_BYTES);
-    let holds = |checksum| checksum_holds(checksum, xxh3_64(&bytes[..end]));
+    let holds = |checksum| checksum_holds(checksum, XxHash3_64::oneshot(&bytes[..end]));
     match end < PREFIX_BYTES || !u64_at(bytes, end).is_some_and(holds) {
         true => Err(StoreError::damaged(name, 0, "its checksum is wrong")),
         false => Ok(end),

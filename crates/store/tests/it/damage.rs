@@ -364,7 +364,7 @@ fn another_version_is_refused_with_both_numbers() {
         let mut contents = disk.contents(&name).unwrap();
         // A prefix of version 3, as docs/format/pack.md and manifest.md describe it.
         contents[8..12].copy_from_slice(&[3, 0, 3, 0]);
-        let checksum = xxhash_rust::xxh3::xxh3_64(&contents[..12]) as u32;
+        let checksum = twox_hash::XxHash3_64::oneshot(&contents[..12]) as u32;
         contents[12..16].copy_from_slice(&checksum.to_le_bytes());
         other.set_contents(&name, &contents);
         match open(&other).map(drop).unwrap_err() {
@@ -392,8 +392,8 @@ fn a_forged_name_is_found_by_hashing() {
     // The only frame begins behind the prefix: 24 bytes of header, then the chunk's name.
     let frame = &mut contents[16..];
     frame[24] ^= 1;
-    let seed = xxhash_rust::xxh3::xxh3_64(&frame[..16]);
-    let checksum = xxhash_rust::xxh3::xxh3_64_with_seed(&frame[24..], seed);
+    let seed = twox_hash::XxHash3_64::oneshot(&frame[..16]);
+    let checksum = twox_hash::XxHash3_64::oneshot_with_seed(seed, &frame[24..]);
     frame[16..24].copy_from_slice(&checksum.to_le_bytes());
     disk.set_contents(pack, &contents);
     let store = open(&disk).unwrap();

@@ -188,7 +188,7 @@ fn one_sector_that_the_disk_does_not_give_back_takes_no_others_with_it() {
 /// store may look like a frame.
 #[test]
 fn where_a_sector_is_lost_no_frame_is_believed_that_names_another_chunk() {
-    use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+    use twox_hash::XxHash3_64;
     let disk = SimDisk::new(0);
     let chunks = twenty_in_a_pack(&disk);
     let name = disk.list().unwrap().into_iter().find(|name| name.ends_with(".pack")).unwrap();
@@ -198,7 +198,7 @@ fn where_a_sector_is_lost_no_frame_is_believed_that_names_another_chunk() {
     let other = blob(b"another");
     let frame = &mut contents[at - 24..end - 24];
     frame[24..56].copy_from_slice(&other.hash().0);
-    let checksum = xxh3_64_with_seed(&frame[24..], xxh3_64(&frame[..16]));
+    let checksum = XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&frame[..16]), &frame[24..]);
     frame[16..24].copy_from_slice(&checksum.to_le_bytes());
     disk.set_contents(&name, &contents);
     let store = open_without_sector(&disk);

@@ -157,7 +157,7 @@ fn hard_data_sets(salt: u64) -> Vec<(&'static str, Vec<Entry>)> {
 /// above 2, as one key in seven has).
 fn patient_under(salt: u64, key: &Bytes) -> bool {
     let seed = salt ^ 0x9e37_79b9_7f4a_7c15;
-    xxhash_rust::xxh3::xxh3_64_with_seed(key, seed) > u64::MAX / 100 * 87
+    twox_hash::XxHash3_64::oneshot_with_seed(seed, key) > u64::MAX / 100 * 87
 }
 
 /// Edits the entry at `position` in four ways and returns how many chunks each wrote, at most.

@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use twox_hash::XxHash3_64;
 
 use crate::chunk::{CHUNK_BYTES_MAX, ChunkHash, HASH_BYTES};
 use crate::field::{Magic, array_at, checksum_holds, u32_at, u64_at};
@@ -87,12 +87,12 @@ pub(crate) fn index_bytes(entry_count: usize) -> usize {
 
 /// Covers a page's entries, and where it lies in its pack.
 fn page_checksum(offset: u64, entries: &[u8]) -> u64 {
-    xxh3_64_with_seed(entries, offset)
+    XxHash3_64::oneshot_with_seed(offset, entries)
 }
 
 /// Covers `fields`, the trailer without its checksum, and the magic, which is read with it.
 fn trailer_checksum(fields: &[u8]) -> u64 {
-    xxh3_64_with_seed(fields, xxh3_64(&INDEX_MAGIC))
+    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&INDEX_MAGIC), fields)
 }
 
 /// Returns where the index begins that ends with `trailer`, in a pack of `pack_bytes`, and how many
