@@ -127,7 +127,7 @@ impl Replicas {
             let behind = match row.behind_seconds {
                 Some(_) if row.state == PRIMARY => String::new(),
                 Some(seconds) => format!("{seconds} s behind"),
-                None => "how far it is isn't known".to_owned(),
+                None => "lag unknown".to_owned(),
             };
             let entry = row.entry.map_or(String::new(), |entry| format!("entry {entry}"));
             let line = format!("{:<columns$}  {:<10}  {behind:<14}  {entry}", row.host, row.state);
@@ -311,7 +311,7 @@ mod tests {
 
     fn member(name: &str, state: &str, seconds: u64) -> DocumentBuf {
         let optime = document! { "ts": Value::Timestamp(Timestamp(seconds << 32 | 7)) };
-        document! { "name": name, "stateStr": state, "optime": optime }
+        document! { "name": name, "stateStr": state, "optime": &optime }
     }
 
     /// What is found where each member shows this when it is asked for the nth time; the last for
@@ -351,7 +351,9 @@ mod tests {
         ];
         let mut status = DocumentBuilder::new();
         status.begin_array("members");
-        members.iter().for_each(|it| drop(status.push(Value::from(it))));
+        for member in &members {
+            status.push(Value::from(member));
+        }
         status.end();
         let rows = rows_of(status.build().view());
         let behind: Vec<_> = rows.iter().map(|row| row.behind_seconds).collect();
