@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_date() {
+    fn other_texts_are_no_such_dates() {
         for text in [
             "",
             "2026-02-29T00:00:00Z",

@@ -126,7 +126,7 @@ mod tests {
 
     /// Each byte at each place of texts of all short lengths, with more behind and with nothing.
     #[test]
-    fn what_is_plain_is_found_byte_by_byte_too() {
+    fn as_many_bytes_are_plain_as_one_by_one() {
         for length in (0..40).chain([63, 64, 65, 71, 72, 95, 96, 97, 128, 200]) {
             for at in (0..length).chain([length]) {
                 for byte in [0, 1, 0x1f, 0x20, b'"', b'!', b'#', b'\\', b']', 0x7f, 0x80, 0xff] {
