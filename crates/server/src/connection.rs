@@ -4,9 +4,8 @@
 //!    that it shakes hands, where there is TLS ([`handshake`]).
 //! 2. When the client speaks, a thread takes the connection, and [`Conversation`] stays with it as
 //!    long as the client is busy: the hand-over costs more than a small command does. It is looked
-//!    now and then whether the client is still there, since its command may wait for another's
-//!    transaction. Where memory is little there are not as many threads as clients: they take turns
-//!    ([`crate::workers`]).
+//!    now and then whether the client is still there ([`crate::lent_connections`]). Where memory is
+//!    little there are not as many threads as clients: they take turns ([`crate::workers`]).
 //! 3. When the client pauses, the connection comes back: to wait for the next message, for the rest
 //!    of one, or until more of an answer is taken.
 //!
@@ -28,15 +27,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{self, RecvFlags};
 use tokio::io::Interest;
 use tokio::sync::{oneshot, watch};
 use tokio::time::sleep;
 
-use crate::limits::{GONE_STEP, QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
+use crate::limits::{QUIET, QUIET_CROWDED, STALL_MAX, STALL_STEP};
 use crate::operations::Operation;
 use crate::peer::Peer;
 use crate::shared::Shared;
@@ -178,15 +173,11 @@ async fn talk(
         // The task that waits for it is gone only if the runtime is.
         let _ = ends.send(talked.map(|pause| (conversation, pause)));
     };
+    let loan = shared.lent_connections.lend(peer.id, Arc::clone(&socket) as _, is_tls);
     shared.workers.run(talk, shared.sessions.has_open())?;
-    let talked = loop {
-        tokio::select! {
-            talked = &mut ended => break Some(talked),
-            _ = stop.wait_for(|stop| *stop) => break None,
-            () = sleep(GONE_STEP) => if is_gone(&socket, is_tls) {
-                shared.operations.abandon(peer.id);
-            },
-        }
+    let talked = tokio::select! {
+        talked = &mut ended => Some(talked),
+        _ = stop.wait_for(|stop| *stop) => None,
     };
     let talked = match talked {
         Some(talked) => talked,
@@ -200,6 +191,7 @@ async fn talk(
     // Nothing comes only if it panicked outside of a handler, which ends this connection alone, or
     // if the server stops.
     let (conversation, pause) = talked.map_err(io::Error::other)??;
+    drop(loan);
     let socket = Arc::into_inner(socket).ok_or(io::ErrorKind::ResourceBusy)?;
     Ok((socket.into_idle()?, conversation, pause))
 }
@@ -210,29 +202,4 @@ fn talk_on(socket: &Socket, conversation: &mut Conversation, quiet: Duration) ->
     let pause = conversation.talk(socket);
     socket.unblock()?;
     Ok(pause)
-}
-
-/// Whether the client has closed its side, and all that it said was read. By TLS a client says
-/// farewell, which isn't read while its command runs: there it is enough that it has closed.
-fn is_gone(socket: &Socket, is_tls: bool) -> bool {
-    if is_tls {
-        return has_hung_up(socket);
-    }
-    match net::recv(socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        Ok((_, bytes)) => bytes == 0,
-        Err(error) => error != Errno::AGAIN && error != Errno::INTR,
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn has_hung_up(socket: &Socket) -> bool {
-    let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut polled, Some(&at_once)).is_ok_and(|count| count > 0)
-}
-
-/// Elsewhere it isn't told: the command is finished.
-#[cfg(not(target_os = "linux"))]
-fn has_hung_up(_: &Socket) -> bool {
-    false
 }

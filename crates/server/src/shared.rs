@@ -19,6 +19,7 @@ use crate::default_concerns::Defaults;
 use crate::drain::Drain;
 use crate::fail_points::FailPoints;
 use crate::hooks::Hooks;
+use crate::lent_connections::LentConnections;
 use crate::limits::{ANSWERS_BYTES_MAX, CURSORS_BYTES_MAX, EXPIRE_SECONDS, MESSAGES_BYTES_MAX};
 use crate::log::Log;
 use crate::message_memory::MessageMemory;
@@ -79,6 +80,8 @@ pub struct Shared {
     pub waiting: Waiting,
     /// The threads that talk to clients.
     pub workers: Workers,
+    /// The connections that these have.
+    pub lent_connections: LentConnections,
     /// What large messages hold until they are answered.
     pub messages: MessageMemory,
     /// What large answers hold until the client has them.
@@ -197,6 +200,7 @@ impl Shared {
             operations: Operations::default(),
             waiting: Waiting::default(),
             workers: Workers::new(connections_max),
+            lent_connections: LentConnections::default(),
             messages: MessageMemory::new(MESSAGES_BYTES_MAX),
             answers: MemoryQueue::new(ANSWERS_BYTES_MAX),
             kept_documents: MemoryQueue::new(CURSORS_BYTES_MAX),

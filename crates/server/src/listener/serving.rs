@@ -14,7 +14,7 @@ use super::accept::{ACCEPT_RETRY, accept, accept_tcp, accept_unix};
 use crate::connection::socket::IdleSocket;
 use crate::console::{self, ConsoleOptions};
 use crate::limits::{
-    CURSOR_SWEEP_INTERVAL, DRAIN_STEP, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
+    CURSOR_SWEEP_INTERVAL, DRAIN_STEP, GONE_STEP, STALL_MAX, STOP_SWEEP_INTERVAL, STOP_WAIT_MAX,
 };
 use crate::log;
 use crate::metrics;
@@ -106,7 +106,10 @@ impl Serving {
     /// Starts what runs beside the connections, and tells a supervisor that clients may come.
     fn start_tasks(&mut self) -> Vec<JoinHandle<()>> {
         let shared = || Arc::clone(&self.shared);
-        let mut tasks = vec![tokio::spawn(look_after_threads(shared()))];
+        let mut tasks = vec![
+            tokio::spawn(look_after_threads(shared())),
+            tokio::spawn(look_after_clients(shared())),
+        ];
         if let Some(listener) = self.metrics.take() {
             tasks.push(tokio::spawn(metrics::serve(listener, shared())));
         }
@@ -147,6 +150,16 @@ async fn look_after_threads(shared: Arc<Shared>) {
     loop {
         look.tick().await;
         shared.workers.look(shared.sessions.has_open());
+    }
+}
+
+/// Stops commands whose clients have gone, also while the server stops.
+async fn look_after_clients(shared: Arc<Shared>) {
+    let mut look = tokio::time::interval(GONE_STEP);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        shared.lent_connections.abandon_gone(&shared.operations);
     }
 }
 
