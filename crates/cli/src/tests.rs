@@ -120,7 +120,7 @@ fn what_pages_and_help_show_is_understood() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let examples = help.split("\n\n").next().unwrap_or_default();
         // What an example does stands behind some spaces.
-        let lines = examples.lines().filter_map(|line| line.trim_start().split("   ").next());
+        let lines = examples.lines().filter_map(|line| line.trim_start().split("  ").next());
         let lines: String = lines.map(|line| format!("    {line}\n")).collect();
         pages.push((format!("frond {} --help", command.get_name()), lines));
     }

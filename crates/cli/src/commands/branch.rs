@@ -22,7 +22,7 @@ Examples:
   frond branch shop --move sale spring  rename one, with what isn't committed on it
   frond branch shop main --protect      main only moves forward from now on
   frond branch shop main --close        main takes merges only, no direct writes
-  frond branch shop try --expire 604800 may be removed in a week
+  frond branch shop try --expire 604800  may be removed in a week
   frond branch shop --remove-expired    remove expired branches
 
 A branch is one small record, however large the database is. Its database, shop@sale, is read and \
