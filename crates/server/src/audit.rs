@@ -151,7 +151,7 @@ pub struct Watched<'a> {
 }
 
 fn append(server: &Shared, line: &DocumentBuf) {
-    if !server.audit_log.tells(line.view()) {
+    if !server.audit_log.records(line.view()) {
         return;
     }
     let mut text = String::new();

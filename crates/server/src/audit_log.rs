@@ -34,7 +34,7 @@ impl AuditLog {
     }
 
     /// Whether an event is told: also one of which the filter can't tell.
-    pub fn tells(&self, event: Document<'_>) -> bool {
+    pub fn records(&self, event: Document<'_>) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.try_matches(event).unwrap_or(true))
     }
 

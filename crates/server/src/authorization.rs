@@ -36,7 +36,7 @@ use crate::shared::Shared;
 use crate::wire::DocumentSequence;
 
 /// How much of a command stands in the message that refuses it.
-const TOLD_BYTES_MAX: usize = 1_000;
+const DESCRIBED_BYTES_MAX: usize = 1_000;
 /// Fields that aren't told.
 const SECRET_FIELDS: &[&str] = &["payload", "pwd", "speculativeAuthenticate", "token"];
 
@@ -127,7 +127,7 @@ pub fn check(
         let message = format!("Command {name} requires authentication");
         return Err(Error::invalid(Code::Unauthorized, message));
     };
-    let asked = AuthorizationRequest {
+    let request = AuthorizationRequest {
         server,
         rights: &rights,
         name,
@@ -136,7 +136,7 @@ pub fn check(
         sequences,
         noted: None,
     };
-    asked.meets(needs)?;
+    request.meets(needs)?;
     Ok(Some(rights))
 }
 
@@ -144,9 +144,12 @@ pub fn check(
 ///
 /// # Errors
 /// As [`check`].
-pub fn granted(asked: &AuthorizationRequest<'_>, needs: RequiredRights) -> Result<Granted, Error> {
+pub fn granted(
+    request: &AuthorizationRequest<'_>,
+    needs: RequiredRights,
+) -> Result<Granted, Error> {
     let granted = RefCell::default();
-    AuthorizationRequest { noted: Some(&granted), ..*asked }.meets(needs)?;
+    AuthorizationRequest { noted: Some(&granted), ..*request }.meets(needs)?;
     Ok(granted.into_inner())
 }
 
@@ -199,7 +202,7 @@ impl<'a> AuthorizationRequest<'a> {
     ///
     /// # Errors
     /// `TypeMismatch` if it is neither a boolean nor a number.
-    pub fn says(&self, name: &str) -> Result<bool, Error> {
+    pub fn is_set(&self, name: &str) -> Result<bool, Error> {
         self.fields()?.boolean(name)
     }
 
@@ -328,22 +331,22 @@ fn is_large(value: Value<'_>) -> bool {
         Value::Binary(binary) => binary.bytes.len(),
         _ => 0,
     };
-    bytes > TOLD_BYTES_MAX
+    bytes > DESCRIBED_BYTES_MAX
 }
 
 /// A command for the log: what is secret of it replaced, also in the command that it explains.
 pub fn without_secrets(command: Document<'_>) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
+    let mut described = DocumentBuilder::new();
     for (position, (name, value)) in command.iter().enumerate() {
         match value {
-            _ if SECRET_FIELDS.contains(&name) => told.append(name, Value::String("xxx")),
+            _ if SECRET_FIELDS.contains(&name) => described.append(name, Value::String("xxx")),
             Value::Document(explained) if position == 0 => {
-                told.append(name, Value::from(&without_secrets(explained)))
+                described.append(name, Value::from(&without_secrets(explained)))
             }
-            value => told.append(name, value),
+            value => described.append(name, value),
         };
     }
-    told.build()
+    described.build()
 }
 
 /// A command for people: without what is secret, and shortened.
@@ -365,8 +368,8 @@ pub fn describe(command: Document<'_>) -> String {
         } else {
             extended_json::write_value(value, Form::Relaxed, &mut text);
         }
-        if text.len() > TOLD_BYTES_MAX {
-            let end = (0..=TOLD_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+        if text.len() > DESCRIBED_BYTES_MAX {
+            let end = (0..=DESCRIBED_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
             text.truncate(end.unwrap_or(0));
             text.push_str("...");
             break;
@@ -392,17 +395,17 @@ mod tests {
             "createUser": "ann", "pwd": "geheim", "token": "geheim", "roles": "x", "pwd": "geheim",
             "payload": "geheim", "speculativeAuthenticate": "geheim",
         };
-        let told = describe(command.view());
-        assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
-        let told = describe(without_secrets(command.view()).view());
-        assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
+        let described = describe(command.view());
+        assert!(described.contains("ann") && !described.contains("geheim"), "{described}");
+        let described = describe(without_secrets(command.view()).view());
+        assert!(described.contains("ann") && !described.contains("geheim"), "{described}");
         let explained = document! { "explain": &command };
         let explained = [describe(explained.view()), text(&without_secrets(explained.view()))];
-        for told in explained {
-            assert!(told.contains("ann") && !told.contains("geheim"), "{told}");
+        for described in explained {
+            assert!(described.contains("ann") && !described.contains("geheim"), "{described}");
         }
         let long = document! { "insert": "ä".repeat(600).as_str(), "x": "y".repeat(990).as_str() };
-        let told = describe(long.view());
-        assert!(told.len() < 1_100 && told.ends_with(" }"), "{told}");
+        let described = describe(long.view());
+        assert!(described.len() < 1_100 && described.ends_with(" }"), "{described}");
     }
 }

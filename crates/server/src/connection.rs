@@ -83,7 +83,7 @@ pub async fn serve(
                 let hello = LateHello { shared: &shared, peer: &peer, wait, request_id };
                 let has_more = conversation.has_more();
                 let session = conversation.session();
-                if !hello.tell(&socket, session, has_more, &mut stop).await {
+                if !hello.answer_until_change(&socket, session, has_more, &mut stop).await {
                     return;
                 }
                 interest_of(&conversation)

@@ -247,7 +247,7 @@ mod tests {
         frond_vcs::open_on(&disk.machine(), frond_db::FrondOptions::default()).expect("opens")
     }
 
-    fn told(defaults: &Defaults, frond: &Frond) -> DocumentBuf {
+    fn described(defaults: &Defaults, frond: &Frond) -> DocumentBuf {
         let mut answer = DocumentBuilder::new();
         defaults.append(frond, &mut answer).expect("read");
         answer.build()
@@ -264,7 +264,7 @@ mod tests {
         let disk = SimDisk::new(1);
         let frond = open(&disk);
         let defaults = Defaults::default();
-        let before = told(&defaults, &frond);
+        let before = described(&defaults, &frond);
         assert_eq!(before.get("defaultReadConcernSource"), Some(Value::String("implicit")));
         assert!(before.get("updateOpTime").is_none());
         let relaxed = document! { "w": 1, "j": false };
@@ -275,7 +275,7 @@ mod tests {
         drop(frond);
         let frond = open(&disk);
         let defaults = Defaults::default();
-        let after = told(&defaults, &frond);
+        let after = described(&defaults, &frond);
         let write = document! { "w": 1, "j": false, "wtimeout": 0 };
         assert_eq!(after.get("defaultWriteConcern"), Some(Value::from(&write)));
         assert_eq!(after.get("defaultReadConcern"), Some(Value::from(&majority)));
@@ -292,7 +292,7 @@ mod tests {
         }
         defaults.set(&frond, Some(Document::empty()), None, now).expect("unset");
         assert_eq!(
-            told(&defaults, &frond).get("defaultReadConcernSource"),
+            described(&defaults, &frond).get("defaultReadConcernSource"),
             Some(Value::String("implicit"))
         );
     }
@@ -326,7 +326,7 @@ mod tests {
         }
         assert_eq!(set(None, Some(&document! {})), Ok(()), "it wasn't set");
         assert_eq!(
-            told(&defaults, &frond).get("defaultWriteConcernSource"),
+            described(&defaults, &frond).get("defaultWriteConcernSource"),
             Some(Value::String("implicit"))
         );
         assert_eq!(set(None, Some(&document! { "w": 1 })), Ok(()));

@@ -16,27 +16,27 @@ use tokio::sync::watch;
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct Drain {
     /// How long the drain may take, once it was asked for.
-    asked: watch::Sender<Option<Duration>>,
+    requested: watch::Sender<Option<Duration>>,
     /// When it is over, once it began.
     until: OnceLock<Instant>,
 }
 
 impl Default for Drain {
     fn default() -> Drain {
-        Drain { asked: watch::Sender::new(None), until: OnceLock::new() }
+        Drain { requested: watch::Sender::new(None), until: OnceLock::new() }
     }
 }
 
 impl Drain {
     /// What asks for it.
     pub fn asker(&self) -> watch::Sender<Option<Duration>> {
-        self.asked.clone()
+        self.requested.clone()
     }
 
     /// Asks for a drain that takes so long at most; tells whether a listener hears it.
     pub fn ask(&self, time_max: Duration) -> bool {
-        self.asked.send_replace(Some(time_max));
-        self.asked.receiver_count() > 0
+        self.requested.send_replace(Some(time_max));
+        self.requested.receiver_count() > 0
     }
 
     /// Begins it; returns when it is over at the latest.

@@ -198,12 +198,12 @@ impl<'a> Fields<'a> {
     /// `CommandNotSupported` (115) then.
     pub fn refuse(&mut self, name: &str) -> Result<(), Error> {
         let Some(value) = self.value(name) else { return Ok(()) };
-        let says_no = match value {
+        let is_false = match value {
             Value::Document(document) => document.is_empty(),
             Value::Array(array) => array.is_empty(),
             other => !other.is_truthy(),
         };
-        if says_no {
+        if is_false {
             return Ok(());
         }
         let message = format!("BSON field '{}.{name}' is not supported by Frond", self.path);
@@ -239,7 +239,7 @@ impl<'a> Fields<'a> {
         for field in self.fields.iter().filter(|field| !field.taken) {
             let name = String::from_utf8_lossy(field.element.name);
             if !self.table.is_some_and(|table| table.passes_over(&name)) {
-                return Err(tables::unknown(self.told_path(), &name));
+                return Err(tables::unknown(self.message_path(), &name));
             }
         }
         Ok(())
@@ -247,16 +247,16 @@ impl<'a> Fields<'a> {
 
     /// The error of a field that must be there.
     pub fn missing(&self, name: &str) -> Error {
-        tables::missing_field(self.told_path(), name)
+        tables::missing_field(self.message_path(), name)
     }
 
     /// The error of a field of the wrong type; `expected` is `type 'object'` or so.
     pub fn wrong_type(&self, name: &str, found: Value<'_>, expected: &str) -> Error {
-        tables::wrong_type(&format!("{}.{name}", self.told_path()), found, expected)
+        tables::wrong_type(&format!("{}.{name}", self.message_path()), found, expected)
     }
 
     /// What messages put before a field's name.
-    fn told_path(&self) -> &'a str {
+    fn message_path(&self) -> &'a str {
         self.table.map_or(self.path, |table| table.path)
     }
 }

@@ -33,7 +33,7 @@ use frond_query::Code;
 /// How long a hook may take.
 pub const TIME_MAX: Duration = Duration::from_secs(30);
 /// What is read of what a hook says.
-const SAID_BYTES_MAX: u64 = 4 << 10;
+const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 /// Bits of a file's mode by which others than its owner write to it.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 const EXECUTABLE: u32 = 0o100;
@@ -111,13 +111,13 @@ impl Hooks {
         if !is_command && !is_url {
             return Ok(());
         }
-        let told = occasion.described(name);
+        let description = occasion.described(name);
         if is_command {
-            command::run((&file, name), &told, TIME_MAX)?;
+            command::run((&file, name), &description, TIME_MAX)?;
         }
         if is_url {
             let address = fs::read_to_string(&url).map_err(|error| shown(&url, &error))?;
-            address::send(address.trim(), &line_of(&told))?;
+            address::send(address.trim(), &line_of(&description))?;
         }
         Ok(())
     }
@@ -125,14 +125,14 @@ impl Hooks {
 
 impl HookEvent<'_> {
     fn described(&self, name: &str) -> DocumentBuf {
-        let mut told = DocumentBuilder::new();
-        told.append("hook", Value::String(name));
-        told.append("database", Value::String(self.database));
+        let mut description = DocumentBuilder::new();
+        description.append("hook", Value::String(name));
+        description.append("database", Value::String(self.database));
         let user = [("user", self.user.clone())];
         for (fact, value) in user.iter().chain(&self.facts).filter(|(_, value)| !value.is_empty()) {
-            told.append(fact, Value::String(value));
+            description.append(fact, Value::String(value));
         }
-        told.build()
+        description.build()
     }
 }
 

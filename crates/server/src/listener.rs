@@ -91,7 +91,7 @@ impl Server {
         let shared = Arc::new(shared(frond, options, address, tls)?);
         log_events(&shared, metrics.as_ref().and_then(|listener| listener.local_addr().ok()));
         let (stop, _) = watch::channel(false);
-        let asked = shared.drain.asker().subscribe();
+        let drain_requested = shared.drain.asker().subscribe();
         let serving = Serving {
             listeners,
             unix_socket,
@@ -99,7 +99,7 @@ impl Server {
             console,
             supervisor,
             shared,
-            asked,
+            drain_requested,
             stop,
             memory_bytes,
         };

@@ -231,14 +231,14 @@ impl Log {
     }
 
     /// As many milliseconds an operation takes at least that may be told of.
-    pub fn told_millis(&self) -> i64 {
-        if self.verbosity.tells_all_operations() { 0 } else { self.slow_millis() }
+    pub fn report_millis_min(&self) -> i64 {
+        if self.verbosity.reports_all() { 0 } else { self.slow_millis() }
     }
 
     /// Whether an operation that took so long is told of: all are, or it is slow, and one of those
     /// that are chosen.
-    pub fn tells_of(&self, time: Duration) -> bool {
-        if self.verbosity.tells_all_operations() {
+    pub fn reports(&self, time: Duration) -> bool {
+        if self.verbosity.reports_all() {
             return true;
         }
         let slow_millis = u128::try_from(self.slow_millis()).unwrap_or(0);

@@ -77,32 +77,32 @@ fn number(path: &Path) -> Option<u64> {
 
 /// What `/proc/meminfo` begins with: `MemTotal:  24683528 kB`.
 fn physical(path: &Path) -> Option<u64> {
-    told_bytes(&fs::read_to_string(path).ok()?, "MemTotal:")
+    bytes_of(&fs::read_to_string(path).ok()?, "MemTotal:")
 }
 
 /// How much memory this process has now that isn't of files; `None` where the system doesn't tell.
 pub fn own_bytes() -> Option<u64> {
-    told_bytes(&fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
+    bytes_of(&fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
 }
 
 /// How much memory this process has now, and how much of it could be addressed; `None` where the
 /// system doesn't tell.
 pub fn resident_and_virtual_bytes() -> Option<(u64, u64)> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    Some((told_bytes(&status, "VmRSS:")?, told_bytes(&status, "VmSize:")?))
+    Some((bytes_of(&status, "VmRSS:")?, bytes_of(&status, "VmSize:")?))
 }
 
 /// As [`own_bytes`], from what the system tells fastest: it may be some pages off.
 pub fn own_bytes_now() -> Option<u64> {
-    let told = fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = told.split(' ').skip(1).map_while(|pages| pages.parse::<u64>().ok());
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = statm.split(' ').skip(1).map_while(|pages| pages.parse::<u64>().ok());
     let (resident, of_files) = (pages.next()?, pages.next()?);
     Some(resident.saturating_sub(of_files) * rustix::param::page_size() as u64)
 }
 
 /// What stands behind a name, in bytes: such files tell kilobytes.
-fn told_bytes(told: &str, name: &str) -> Option<u64> {
-    let line = told.lines().find_map(|line| line.strip_prefix(name))?;
+fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 

@@ -55,7 +55,7 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
     let (replica, server) = (Arc::clone(replica), Arc::clone(server));
     std::thread::Builder::new().name("frond-set".to_owned()).spawn(move || {
         if let Err(error) = replica.run(&server) {
-            replica.tell(&format!("the log of the set: {error}"));
+            replica.log_line(&format!("the log of the set: {error}"));
             match error {
                 // It would find the same again, and doesn't know what it had acknowledged.
                 StoreError::Damaged { .. } => {
@@ -70,7 +70,7 @@ pub fn start(replica: &Arc<Replica>, server: &Arc<Shared>) -> io::Result<JoinHan
 /// Has this member's streams say what it is.
 fn say_to_others(replica: &Arc<Replica>, server: &Arc<Shared>) {
     let (of, from) = (Arc::downgrade(replica), Arc::downgrade(server));
-    let _ = replica.says.set(Box::new(move || {
+    let _ = replica.own_status.set(Box::new(move || {
         let (replica, server) = (of.upgrade()?, from.upgrade()?);
         Some(MemberStatus {
             state: replica.state(),
@@ -140,8 +140,8 @@ impl Replica {
             if !identity.members.is_empty() {
                 return Ok(false);
             }
-            let met = lock(&self.met).clone();
-            match self.members_by(&identity, &met) {
+            let known_peers = lock(&self.known_peers).clone();
+            match self.members_by(&identity, &known_peers) {
                 Some(members) => {
                     let joins = !members.contains(&(identity.address.clone(), identity.id));
                     let identity = Identity { members, ..identity };
@@ -157,8 +157,8 @@ impl Replica {
                     return Ok(joins);
                 }
                 None => {
-                    let met = lock(&self.met);
-                    let waited = self.meeting.wait_timeout(met, MEETING_WAIT);
+                    let known_peers = lock(&self.known_peers);
+                    let waited = self.meeting.wait_timeout(known_peers, MEETING_WAIT);
                     drop(waited);
                 }
             }
@@ -170,16 +170,16 @@ impl Replica {
     fn members_by(
         &self,
         own: &Identity,
-        met: &HashMap<String, Identity>,
+        known_peers: &HashMap<String, Identity>,
     ) -> Option<Vec<(String, MemberId)>> {
-        if let Some(knows) = met.values().find(|other| !other.members.is_empty()) {
-            return Some(knows.members.clone());
+        if let Some(informed) = known_peers.values().find(|other| !other.members.is_empty()) {
+            return Some(informed.members.clone());
         }
-        if met.len() + 1 < self.options.members.len() {
+        if known_peers.len() + 1 < self.options.members.len() {
             return None;
         }
         let mut members: Vec<(String, MemberId)> =
-            met.values().chain([own]).map(|it| (it.address.clone(), it.id)).collect();
+            known_peers.values().chain([own]).map(|it| (it.address.clone(), it.id)).collect();
         members.sort();
         Some(members)
     }
@@ -196,12 +196,12 @@ impl Replica {
             });
             self.call_others().map_err(|error| StoreError::io("thread frond-member", error))?;
             if let Some(fault) = running.fault() {
-                self.tell(&format!("the set's log: {fault}"));
+                self.log_line(&format!("the set's log: {fault}"));
                 self.begin_anew(FAULT_WAIT);
                 return Ok(());
             }
             if std::mem::replace(&mut doubts, status.doubts) != status.doubts {
-                self.tell(match status.doubts {
+                self.log_line(match status.doubts {
                     true => "the end of its log may be lost: it decides no election until it knows",
                     false => "it has the end of its log again",
                 });
@@ -221,7 +221,7 @@ impl Replica {
             if led_term != 0 && !(leads && status.term.0 == led_term) {
                 self.change(server, Role::Deposed, &status);
                 server.frond.depose();
-                self.tell("it no longer leads, and restarts");
+                self.log_line("it no longer leads, and restarts");
                 self.begin_anew(ANSWERS_WAIT);
                 return Ok(());
             }
@@ -256,7 +256,7 @@ impl Replica {
         match frond_vcs::lead(&server.frond) {
             Ok(()) => self.change(server, Role::Primary, status),
             Err(error) => {
-                self.tell(&format!("it can't lead: {error}"));
+                self.log_line(&format!("it can't lead: {error}"));
                 server.frond.depose();
             }
         }
@@ -287,7 +287,7 @@ impl Replica {
             log::leads(&server.log);
         }
         if before.is_member && !is_member {
-            self.tell("the replica set no longer has this member");
+            self.log_line("the replica set no longer has this member");
         }
         if before != standing {
             server.topology.send_modify(|counter| *counter += 1);
@@ -299,7 +299,7 @@ impl Replica {
         match self.read_members(&server.frond) {
             Ok(true) => server.topology.send_modify(|counter| *counter += 1),
             Ok(false) => {}
-            Err(error) => self.tell(&format!("the set's configuration: {error}")),
+            Err(error) => self.log_line(&format!("the set's configuration: {error}")),
         }
     }
 

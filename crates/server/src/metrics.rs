@@ -55,7 +55,7 @@ pub fn readiness(server: &Shared) -> Result<(), String> {
     match Health::of(server) {
         Health::ClosedForWriting(fault) => Err(format!("closed for writing: {}", fault.message)),
         Health::StoreIsAway(failure) if failure.is_full => {
-            Err(format!("refuses writes: {}", told(&failure)))
+            Err(format!("refuses writes: {}", failure_text(&failure)))
         }
         Health::StoreIsAway(_) | Health::Well => Ok(()),
     }
@@ -64,12 +64,12 @@ pub fn readiness(server: &Shared) -> Result<(), String> {
 /// What a server that is ready says: what will keep it from that, if it lasts.
 fn ready(server: &Shared) -> String {
     match Health::of(server) {
-        Health::StoreIsAway(failure) => format!("ready, but {}\n", told(&failure)),
+        Health::StoreIsAway(failure) => format!("ready, but {}\n", failure_text(&failure)),
         _ => "ready\n".to_owned(),
     }
 }
 
-fn told(failure: &SendFailure) -> String {
+fn failure_text(failure: &SendFailure) -> String {
     let since = failure.since_micros.div_euclid(1_000_000);
     format!(
         "packs can't be sent to the store since {since} (seconds since 1970): {}",

@@ -82,7 +82,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_system_tells() {
+    fn system_counts() {
         let counts = ProcessCounts::read().expect("Linux tells it");
         assert!(counts.threads > 0 && counts.minor_faults > 0 && counts.resident_peak_bytes > 0);
     }

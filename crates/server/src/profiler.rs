@@ -62,7 +62,7 @@ pub struct ProfileFilter {
     /// As it was given.
     pub text: DocumentBuf,
     /// Whether it may ask for the hashes of queries, which take as long as a plan.
-    pub asks_hashes: bool,
+    pub needs_hashes: bool,
     filter: Filter,
 }
 
@@ -74,8 +74,8 @@ impl ProfileFilter {
     pub fn parse(text: Document<'_>) -> Result<ProfileFilter, Error> {
         let filter = Filter::parse_test(text)?;
         let is_hash = |path: &&str| HASHES.contains(path);
-        let asks_hashes = filter.paths().is_none_or(|paths| paths.iter().any(is_hash));
-        Ok(ProfileFilter { text: text.to_buf(), asks_hashes, filter })
+        let needs_hashes = filter.paths().is_none_or(|paths| paths.iter().any(is_hash));
+        Ok(ProfileFilter { text: text.to_buf(), needs_hashes, filter })
     }
 
     /// Whether an operation is told of, by what would be told of it.

@@ -109,7 +109,7 @@ pub struct Replica {
     pub options: ReplicaOptions,
     pub(crate) identity: Mutex<Identity>,
     /// What other members say of themselves, by their addresses.
-    pub(crate) met: Mutex<HashMap<String, Identity>>,
+    pub(crate) known_peers: Mutex<HashMap<String, Identity>>,
     pub(crate) meeting: Condvar,
     /// What waits to be sent, by addresses.
     outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
@@ -124,8 +124,8 @@ pub struct Replica {
     /// What this member has, for one that lacks it.
     pub(crate) offers: OnceLock<Box<OfferSource>>,
     /// What it is, for the others.
-    pub(crate) says: OnceLock<Box<StatusSource>>,
-    pub(crate) heard: Mutex<PeerStatuses>,
+    pub(crate) own_status: OnceLock<Box<StatusSource>>,
+    pub(crate) peer_statuses: Mutex<PeerStatuses>,
     pub(crate) standing: Mutex<MemberView>,
     /// The term in which this process leads, or led; 0: none.
     pub(crate) led_term: AtomicU64,
@@ -157,14 +157,14 @@ impl Replica {
                 members: Vec::new(),
             }),
             options: own,
-            met: Mutex::default(),
+            known_peers: Mutex::default(),
             meeting: Condvar::new(),
             running: OnceLock::new(),
             quorum_log: OnceLock::new(),
             cutting: Mutex::new(()),
             offers: OnceLock::new(),
-            says: OnceLock::new(),
-            heard: Mutex::default(),
+            own_status: OnceLock::new(),
+            peer_statuses: Mutex::default(),
             standing: Mutex::default(),
             led_term: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -249,8 +249,8 @@ impl Replica {
     }
 
     /// What another member has said of itself, and how long ago; `None` if it isn't reached.
-    pub fn heard_of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
-        lock(&self.heard).of(address)
+    pub fn last_status_of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
+        lock(&self.peer_statuses).of(address)
     }
 
     /// How it is with the log that the members share, once that has begun.
@@ -260,8 +260,11 @@ impl Replica {
 
     /// Where a member is reached.
     pub fn address_of(&self, id: MemberId) -> Option<String> {
-        let met = lock(&self.met).values().find(|met| met.id == id).map(|met| met.address.clone());
-        met.or_else(|| {
+        let known_peers = lock(&self.known_peers)
+            .values()
+            .find(|known_peers| known_peers.id == id)
+            .map(|known_peers| known_peers.address.clone());
+        known_peers.or_else(|| {
             let identity = lock(&self.identity);
             let (address, own) = (identity.address.clone(), identity.id);
             let members = identity.members.iter().map(|(address, id)| (address, *id));
@@ -293,8 +296,8 @@ impl Replica {
     /// which the set begins, those that it has, and those that have called.
     pub(crate) fn to_call(&self) -> Vec<String> {
         let members = self.members();
-        let met: Vec<String> = lock(&self.met).keys().cloned().collect();
-        let known = self.options.members.iter().chain(members.addresses()).chain(&met);
+        let known_peers: Vec<String> = lock(&self.known_peers).keys().cloned().collect();
+        let known = self.options.members.iter().chain(members.addresses()).chain(&known_peers);
         let mut called = lock(&self.outgoing);
         let mut new = Vec::new();
         for address in known {
@@ -328,7 +331,7 @@ impl Replica {
         {
             "it is of another set of that name".to_owned()
         } else {
-            lock(&self.met).insert(other.address.clone(), other.clone());
+            lock(&self.known_peers).insert(other.address.clone(), other.clone());
             self.meeting.notify_all();
             return Ok(());
         };
@@ -336,7 +339,7 @@ impl Replica {
     }
 
     /// Says something in the log.
-    pub(crate) fn tell(&self, line: &str) {
+    pub(crate) fn log_line(&self, line: &str) {
         if let Some(log) = self.log.get() {
             log.write(&crate::log::notice(frond_db::Notice::Warning, line), |_| {});
         }

@@ -81,7 +81,7 @@ impl<'a> Request<'a> {
     }
 
     /// The command, to ask what else who has `rights` may do.
-    pub fn asked<'b>(&'b self, rights: &'b Rights) -> AuthorizationRequest<'b> {
+    pub fn authorization<'b>(&'b self, rights: &'b Rights) -> AuthorizationRequest<'b> {
         AuthorizationRequest {
             server: self.server,
             rights,

@@ -39,7 +39,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// If no supervisor listens.
-    pub fn tell(&self, state: &str) -> io::Result<()> {
+    pub fn notify(&self, state: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         // A supervisor that reads nothing must not hold the server up.
         socket.set_nonblocking(true)?;
@@ -74,7 +74,7 @@ mod tests {
         check(&listener, path.clone().into_os_string());
         std::fs::remove_file(&path).expect("it is there");
         let gone = Supervisor { socket: path.into_os_string(), watchdog: None };
-        assert!(gone.tell("READY=1").is_err());
+        assert!(gone.notify("READY=1").is_err());
         #[cfg(target_os = "linux")]
         {
             use std::os::linux::net::SocketAddrExt;
@@ -85,7 +85,9 @@ mod tests {
     }
 
     fn check(listener: &UnixDatagram, socket: OsString) {
-        Supervisor { socket, watchdog: None }.tell("READY=1\nSTATUS=x").expect("the test listens");
+        Supervisor { socket, watchdog: None }
+            .notify("READY=1\nSTATUS=x")
+            .expect("the test listens");
         let mut bytes = [0; 64];
         let count = listener.recv(&mut bytes).expect("it was told");
         assert_eq!(&bytes[..count], b"READY=1\nSTATUS=x");

@@ -67,16 +67,16 @@ pub fn check_api(
 pub fn run_statement<T>(
     server: &Shared,
     (session, number): (SessionId, i64),
-    said: StatementFields<'_>,
+    fields: StatementFields<'_>,
     work: impl FnOnce(Current) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let now = Instant::now();
-    let slot = match said.starts {
-        true => begin(server, (session, number), said.api, now)?,
+    let slot = match fields.starts {
+        true => begin(server, (session, number), fields.api, now)?,
         false => {
             let slot = server.sessions.find(session, number, now)?;
             let slot = slot.ok_or_else(|| no_transaction(number))?;
-            said.api.check_same(said.command, FIRST_COMMAND, slot.api)?;
+            fields.api.check_same(fields.command, FIRST_COMMAND, slot.api)?;
             slot
         }
     };

@@ -72,14 +72,14 @@ struct Start<'a> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn aggregate(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let start = Start { database: asked.database, collection: asked.argument().as_str() };
-    let mut fields = asked.fields()?;
+pub fn aggregate(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let start = Start { database: request.database, collection: request.argument().as_str() };
+    let mut fields = request.fields()?;
     if let Some(stages) = fields.array("pipeline")? {
-        check(asked, start, stages)?;
+        check(request, start, stages)?;
     }
     if fields.boolean("bypassDocumentValidation")? {
-        asked.here(&[Action::BypassDocumentValidation], None)?;
+        request.here(&[Action::BypassDocumentValidation], None)?;
     }
     Ok(())
 }
@@ -88,15 +88,15 @@ pub fn aggregate(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn map_reduce(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.here(&[Action::Find], asked.argument().as_str())?;
-    let mut fields = asked.fields()?;
+pub fn map_reduce(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.here(&[Action::Find], request.argument().as_str())?;
+    let mut fields = request.fields()?;
     if fields.boolean("bypassDocumentValidation")? {
-        asked.here(&[Action::BypassDocumentValidation], None)?;
+        request.here(&[Action::BypassDocumentValidation], None)?;
     }
     let out = match fields.value("out") {
         Some(Value::String(collection)) => {
-            return asked.here(&[Action::Insert, Action::Remove], Some(collection));
+            return request.here(&[Action::Insert, Action::Remove], Some(collection));
         }
         Some(Value::Document(out)) => out,
         _ => return Ok(()),
@@ -104,7 +104,7 @@ pub fn map_reduce(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let named = out.iter().filter(|(field, _)| *field == "db");
     let mut databases: Vec<&str> = named.filter_map(|(_, name)| name.as_str()).collect();
     if databases.is_empty() {
-        databases.push(asked.database);
+        databases.push(request.database);
     }
     for (how, collection) in out.iter() {
         let actions = match how {
@@ -113,7 +113,7 @@ pub fn map_reduce(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
             _ => continue,
         };
         for database in &databases {
-            asked.on(&actions, database, VersionScope::Open, collection.as_str())?;
+            request.on(&actions, database, VersionScope::Open, collection.as_str())?;
         }
     }
     Ok(())
@@ -126,25 +126,25 @@ pub fn map_reduce(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn of_view(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let view = asked.argument().as_str();
-    let may_read = asked.may(Action::Find, asked.database, VersionScope::Open, view)?;
-    if !may_read && !asked.rights.grants.limits_branches() {
+pub fn of_view(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let view = request.argument().as_str();
+    let may_read = request.may(Action::Find, request.database, VersionScope::Open, view)?;
+    if !may_read && !request.rights.grants.limits_branches() {
         return Ok(());
     }
-    let mut fields = asked.fields()?;
+    let mut fields = request.fields()?;
     if let Some(on) = fields.string("viewOn")? {
-        asked.here(&[Action::Find], Some(on))?;
+        request.here(&[Action::Find], Some(on))?;
     }
     if let Some(stages) = fields.array("pipeline")? {
-        check(asked, Start { database: asked.database, collection: None }, stages)?;
+        check(request, Start { database: request.database, collection: None }, stages)?;
     }
     Ok(())
 }
 
 /// Checks a pipeline: its first stage, or the collection that it reads, then each stage.
 fn check(
-    asked: &AuthorizationRequest<'_>,
+    request: &AuthorizationRequest<'_>,
     start: Start<'_>,
     stages: Array<'_>,
 ) -> Result<(), Error> {
@@ -153,15 +153,15 @@ fn check(
     for (name, options) in first.iter().flat_map(|first| first.iter()) {
         if SOURCES.contains(&name) {
             has_source = true;
-            source(asked, start, name, options)?;
+            source(request, start, name, options)?;
         }
     }
     if let (false, Some(collection)) = (has_source, start.collection) {
-        asked.on(&[Action::Find], start.database, VersionScope::Open, Some(collection))?;
+        request.on(&[Action::Find], start.database, VersionScope::Open, Some(collection))?;
     }
     for (position, stage) in stages.iter().enumerate() {
         for (name, options) in stage.as_document().iter().flat_map(|stage| stage.iter()) {
-            stage_within(asked, name, options, position == 0)?;
+            stage_within(request, name, options, position == 0)?;
         }
     }
     Ok(())
@@ -169,51 +169,51 @@ fn check(
 
 /// A first stage that gives documents of its own.
 fn source(
-    asked: &AuthorizationRequest<'_>,
+    request: &AuthorizationRequest<'_>,
     start: Start<'_>,
     name: &str,
     options: Value<'_>,
 ) -> Result<(), Error> {
-    let on = |action| asked.on(&[action], start.database, VersionScope::Open, start.collection);
+    let on = |action| request.on(&[action], start.database, VersionScope::Open, start.collection);
     let options = options.as_document();
-    let asks = |names: &[&str]| {
+    let has_any = |names: &[&str]| {
         let fields = options.iter().flat_map(|options| options.iter());
-        fields.into_iter().any(|(field, value)| names.contains(&field) && is_asked(value))
+        fields.into_iter().any(|(field, value)| names.contains(&field) && is_enabled(value))
     };
     match name {
         "$collStats" => {
             on(Action::CollStats)?;
             // It counts, too.
-            if asks(&["count"]) { on(Action::Find) } else { Ok(()) }
+            if has_any(&["count"]) { on(Action::Find) } else { Ok(()) }
         }
         "$indexStats" => on(Action::IndexStats),
         "$planCacheStats" => on(Action::PlanCacheRead),
-        "$currentOp" if asks(&["allUsers"]) => asked.cluster(Action::Inprog),
-        "$listSessions" | "$listLocalSessions" if asks(&["allUsers", "users"]) => {
-            asked.cluster(Action::ListSessions)
+        "$currentOp" if has_any(&["allUsers"]) => request.cluster(Action::Inprog),
+        "$listSessions" | "$listLocalSessions" if has_any(&["allUsers", "users"]) => {
+            request.cluster(Action::ListSessions)
         }
         "$currentOp" | "$listSessions" | "$listLocalSessions" | "$documents" => Ok(()),
-        "$changeStream" if asks(&["allChangesForCluster"]) => {
-            asked.on_all(&[Action::Find, Action::ChangeStream])
+        "$changeStream" if has_any(&["allChangesForCluster"]) => {
+            request.on_all(&[Action::Find, Action::ChangeStream])
         }
         "$changeStream" => {
             on(Action::Find)?;
             on(Action::ChangeStream)
         }
         _ => match options {
-            Some(options) => history(asked, start, name, options),
+            Some(options) => history(request, start, name, options),
             None => on(Action::Find),
         },
     }
 }
 
-fn is_asked(value: Value<'_>) -> bool {
+fn is_enabled(value: Value<'_>) -> bool {
     !matches!(value, Value::Boolean(false) | Value::Null)
 }
 
 /// A stage that tells of history: of the collection that is aggregated or named, or else of all.
 fn history(
-    asked: &AuthorizationRequest<'_>,
+    request: &AuthorizationRequest<'_>,
     start: Start<'_>,
     name: &str,
     options: Document<'_>,
@@ -225,7 +225,7 @@ fn history(
     }
     let on = |at: VersionScope<'_>| {
         let mut all = collections.iter();
-        all.try_for_each(|collection| asked.on(&[Action::Find], start.database, at, *collection))
+        all.try_for_each(|collection| request.on(&[Action::Find], start.database, at, *collection))
     };
     on(VersionScope::Open)?;
     let mut names_branch = false;
@@ -237,7 +237,7 @@ fn history(
             }
             "branch" => {
                 names_branch = true;
-                asked.of_ref(start.database, text, on)?;
+                request.of_ref(start.database, text, on)?;
             }
             _ => {}
         }
@@ -248,7 +248,7 @@ fn history(
 
 /// A stage, wherever it stands; what it names without a database lies in that of `$db`.
 fn stage_within(
-    asked: &AuthorizationRequest<'_>,
+    request: &AuthorizationRequest<'_>,
     name: &str,
     options: Value<'_>,
     is_first: bool,
@@ -256,15 +256,15 @@ fn stage_within(
     let document = options.as_document();
     let fields = || document.iter().flat_map(|document| document.iter()).collect::<Vec<_>>();
     match name {
-        "$lookup" => lookup(asked, &fields()),
+        "$lookup" => lookup(request, &fields()),
         "$unionWith" => match options.as_str() {
-            Some(collection) => asked.here(&[Action::Find], Some(collection)),
-            None => union_with(asked, &fields()),
+            Some(collection) => request.here(&[Action::Find], Some(collection)),
+            None => union_with(request, &fields()),
         },
         "$graphLookup" => {
             for (_, from) in fields().into_iter().filter(|(field, _)| *field == "from") {
-                if let Some(start) = namespace(from, asked.database) {
-                    asked.on(
+                if let Some(start) = namespace(from, request.database) {
+                    request.on(
                         &[Action::Find],
                         start.database,
                         VersionScope::Open,
@@ -275,25 +275,25 @@ fn stage_within(
             Ok(())
         }
         "$facet" => {
-            let start = Start { database: asked.database, collection: None };
+            let start = Start { database: request.database, collection: None };
             let stages = fields().into_iter().filter_map(|(_, stages)| stages.as_array());
-            stages.into_iter().try_for_each(|stages| check(asked, start, stages))
+            stages.into_iter().try_for_each(|stages| check(request, start, stages))
         }
-        "$out" => output(asked, options, &[Action::Insert, Action::Remove]),
+        "$out" => output(request, options, &[Action::Insert, Action::Remove]),
         "$merge" => {
             let actions = merge_actions(&fields());
             match document {
-                None => output(asked, options, &actions),
+                None => output(request, options, &actions),
                 Some(_) => {
                     let intos = fields().into_iter().filter(|(field, _)| *field == "into");
-                    intos.into_iter().try_for_each(|(_, into)| output(asked, into, &actions))
+                    intos.into_iter().try_for_each(|(_, into)| output(request, into, &actions))
                 }
             }
         }
         name if HARMLESS.contains(&name) || (is_first && SOURCES.contains(&name)) => Ok(()),
         // The parser refuses a source that doesn't stand first, and what it doesn't know.
         name if SOURCES.contains(&name) || !is_known(name) => Ok(()),
-        _ => asked.cluster(Action::Internal),
+        _ => request.cluster(Action::Internal),
     }
 }
 
@@ -305,22 +305,25 @@ fn is_known(name: &str) -> bool {
 }
 
 /// The pipelines that a stage's options hold.
-fn lookup(asked: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
+fn lookup(request: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
     let froms = fields.iter().filter(|(field, _)| *field == "from");
     let mut starts: Vec<Start<'_>> =
-        froms.filter_map(|(_, from)| namespace(*from, asked.database)).collect();
+        froms.filter_map(|(_, from)| namespace(*from, request.database)).collect();
     if starts.is_empty() {
-        starts.push(Start { database: asked.database, collection: None });
+        starts.push(Start { database: request.database, collection: None });
     }
-    starts.into_iter().try_for_each(|start| named_source(asked, start, fields))
+    starts.into_iter().try_for_each(|start| named_source(request, start, fields))
 }
 
 /// If a name stands twice, each of them counts.
-fn union_with(asked: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) -> Result<(), Error> {
+fn union_with(
+    request: &AuthorizationRequest<'_>,
+    fields: &[(&str, Value<'_>)],
+) -> Result<(), Error> {
     let all = |name: &'static str| fields.iter().filter(move |(field, _)| *field == name);
     let mut databases: Vec<&str> = all("db").filter_map(|(_, db)| db.as_str()).collect();
     if databases.is_empty() {
-        databases.push(asked.database);
+        databases.push(request.database);
     }
     let mut collections: Vec<Option<&str>> =
         all("coll").map(|(_, collection)| collection.as_str()).collect();
@@ -329,7 +332,7 @@ fn union_with(asked: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) ->
     }
     for database in databases {
         for collection in &collections {
-            named_source(asked, Start { database, collection: *collection }, fields)?;
+            named_source(request, Start { database, collection: *collection }, fields)?;
         }
     }
     Ok(())
@@ -338,14 +341,14 @@ fn union_with(asked: &AuthorizationRequest<'_>, fields: &[(&str, Value<'_>)]) ->
 /// A collection that a stage names, and the stage's pipelines over it. With a pipeline that has a
 /// source of its own the collection isn't read, but it is named.
 fn named_source(
-    asked: &AuthorizationRequest<'_>,
+    request: &AuthorizationRequest<'_>,
     start: Start<'_>,
     fields: &[(&str, Value<'_>)],
 ) -> Result<(), Error> {
     if let Some(collection) = start.collection {
-        asked.on(&[Action::Find], start.database, VersionScope::Open, Some(collection))?;
+        request.on(&[Action::Find], start.database, VersionScope::Open, Some(collection))?;
     }
-    pipelines(fields).into_iter().try_for_each(|stages| check(asked, start, stages))
+    pipelines(fields).into_iter().try_for_each(|stages| check(request, start, stages))
 }
 
 fn pipelines<'a>(fields: &[(&str, Value<'a>)]) -> Vec<Array<'a>> {
@@ -367,12 +370,12 @@ fn namespace<'a>(value: Value<'a>, database: &'a str) -> Option<Start<'a>> {
 
 /// Where a pipeline's documents go. If a name stands twice, each of them counts.
 fn output(
-    asked: &AuthorizationRequest<'_>,
+    request: &AuthorizationRequest<'_>,
     into: Value<'_>,
     actions: &[Action],
 ) -> Result<(), Error> {
     match into {
-        Value::String(collection) => asked.here(actions, Some(collection)),
+        Value::String(collection) => request.here(actions, Some(collection)),
         Value::Document(document) => {
             let all = |name: &'static str| {
                 let named = document.iter().filter(move |(field, _)| *field == name);
@@ -380,11 +383,11 @@ fn output(
             };
             let mut databases = all("db");
             if databases.is_empty() {
-                databases.push(asked.database);
+                databases.push(request.database);
             }
             for database in databases {
                 for collection in all("coll") {
-                    asked.on(actions, database, VersionScope::Open, Some(collection))?;
+                    request.on(actions, database, VersionScope::Open, Some(collection))?;
                 }
             }
             Ok(())
@@ -396,9 +399,9 @@ fn output(
 /// What a `$merge` does with its target.
 fn merge_actions(fields: &[(&str, Value<'_>)]) -> Vec<Action> {
     let only = |name: &str, harmless: &[&str]| {
-        let mut said = fields.iter().filter(|(field, _)| *field == name).peekable();
-        said.peek().is_some()
-            && said.all(|(_, value)| value.as_str().is_some_and(|how| harmless.contains(&how)))
+        let mut given = fields.iter().filter(|(field, _)| *field == name).peekable();
+        given.peek().is_some()
+            && given.all(|(_, value)| value.as_str().is_some_and(|how| harmless.contains(&how)))
     };
     let mut actions = Vec::new();
     if !only("whenMatched", &["keepExisting", "fail"]) {

@@ -72,28 +72,30 @@ impl AuthorizationRequest<'_> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn create_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::CreateUser)?;
-    asked.on_roles("roles", Action::GrantRole)
+pub fn create_user(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::CreateUser)?;
+    request.on_roles("roles", Action::GrantRole)
 }
 
 /// `_mergeAuthzCollections`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merge_accounts(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
+pub fn merge_accounts(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let made = [Action::CreateUser, Action::CreateRole, Action::GrantRole, Action::RevokeRole];
-    made.into_iter().try_for_each(|action| asked.everywhere(action))?;
-    let mut fields = asked.fields()?;
+    made.into_iter().try_for_each(|action| request.everywhere(action))?;
+    let mut fields = request.fields()?;
     if fields.boolean("drop")? {
-        [Action::DropUser, Action::DropRole].into_iter().try_for_each(|it| asked.everywhere(it))?;
+        [Action::DropUser, Action::DropRole]
+            .into_iter()
+            .try_for_each(|it| request.everywhere(it))?;
     }
     for name in ["tempUsersCollection", "tempRolesCollection"] {
         let Some((database, collection)) = fields.string(name)?.and_then(|it| it.split_once('.'))
         else {
             continue;
         };
-        asked.on(&[Action::Find], database, VersionScope::Open, Some(collection))?;
+        request.on(&[Action::Find], database, VersionScope::Open, Some(collection))?;
     }
     Ok(())
 }
@@ -102,30 +104,30 @@ pub fn merge_accounts(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn update_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let is_self = asked.is_self()?;
-    let home = asked.home()?;
+pub fn update_user(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let is_self = request.is_self()?;
+    let home = request.home()?;
     let own = |action| -> Result<bool, Error> {
-        Ok(is_self && asked.may(action, &home, VersionScope::All, None)?)
+        Ok(is_self && request.may(action, &home, VersionScope::All, None)?)
     };
-    let mut fields = asked.fields()?;
+    let mut fields = request.fields()?;
     let names = ["pwd", "customData", "mechanisms", "roles"];
     let [password, data, mechanisms, roles] = names.map(|name| fields.value(name).is_some());
     if password && !own(Action::ChangeOwnPassword)? {
-        asked.manage(Action::ChangePassword)?;
+        request.manage(Action::ChangePassword)?;
     }
     if data && !own(Action::ChangeOwnCustomData)? {
-        asked.manage(Action::ChangeCustomData)?;
+        request.manage(Action::ChangeCustomData)?;
     }
     if mechanisms && !password {
-        asked.manage(Action::ChangePassword)?;
+        request.manage(Action::ChangePassword)?;
     }
     if roles {
-        asked.everywhere(Action::RevokeRole)?;
-        asked.on_roles("roles", Action::GrantRole)?;
+        request.everywhere(Action::RevokeRole)?;
+        request.on_roles("roles", Action::GrantRole)?;
     }
     if !(password || data || mechanisms || roles) {
-        asked.manage(Action::ChangePassword)?;
+        request.manage(Action::ChangePassword)?;
     }
     Ok(())
 }
@@ -134,95 +136,95 @@ pub fn update_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn drop_user(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::DropUser)
+pub fn drop_user(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::DropUser)
 }
 
 /// `grantRolesToUser`, `grantRolesToRole`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn grant_roles(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::GrantRole)?;
-    asked.on_roles("roles", Action::GrantRole)
+pub fn grant_roles(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::GrantRole)?;
+    request.on_roles("roles", Action::GrantRole)
 }
 
 /// `revokeRolesFromUser`, `revokeRolesFromRole`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn revoke_roles(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::RevokeRole)?;
-    asked.on_roles("roles", Action::RevokeRole)
+pub fn revoke_roles(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::RevokeRole)?;
+    request.on_roles("roles", Action::RevokeRole)
 }
 
 /// `createRole`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn create_role(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::CreateRole)?;
-    asked.on_privileges(Action::GrantRole)?;
-    asked.on_roles("roles", Action::GrantRole)
+pub fn create_role(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::CreateRole)?;
+    request.on_privileges(Action::GrantRole)?;
+    request.on_roles("roles", Action::GrantRole)
 }
 
 /// `updateRole`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn update_role(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.everywhere(Action::RevokeRole)?;
-    asked.on_privileges(Action::GrantRole)?;
-    asked.on_roles("roles", Action::GrantRole)
+pub fn update_role(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.everywhere(Action::RevokeRole)?;
+    request.on_privileges(Action::GrantRole)?;
+    request.on_roles("roles", Action::GrantRole)
 }
 
 /// `dropRole`, `dropAllRolesFromDatabase`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn drop_role(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::DropRole)
+pub fn drop_role(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::DropRole)
 }
 
 /// `grantPrivilegesToRole`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn grant_privileges(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::GrantRole)?;
-    asked.on_privileges(Action::GrantRole)
+pub fn grant_privileges(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::GrantRole)?;
+    request.on_privileges(Action::GrantRole)
 }
 
 /// `revokePrivilegesFromRole`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn revoke_privileges(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.manage(Action::RevokeRole)?;
-    asked.on_privileges(Action::RevokeRole)
+pub fn revoke_privileges(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.manage(Action::RevokeRole)?;
+    request.on_privileges(Action::RevokeRole)
 }
 
 /// `usersInfo`: each user may look at themselves, but not at their credentials.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn users_info(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let home = asked.home()?;
-    let shows_credentials = asked.says("showCredentials")?;
+pub fn users_info(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let home = request.home()?;
+    let shows_credentials = request.is_set("showCredentials")?;
     let one = |value: Value<'_>| {
         let user = UserName::read(value, &home)?;
-        match user == asked.rights.login.user && !shows_credentials {
+        match user == request.rights.login.user && !shows_credentials {
             true => Ok(()),
-            false => asked.on(&[Action::ViewUser], &user.database, VersionScope::All, None),
+            false => request.on(&[Action::ViewUser], &user.database, VersionScope::All, None),
         }
     };
-    match asked.argument() {
+    match request.argument() {
         Value::Array(users) => users.iter().try_for_each(one),
         Value::Document(all) if all.get("forAllDBs").is_some() => {
-            asked.everywhere(Action::ViewUser)
+            request.everywhere(Action::ViewUser)
         }
         value @ (Value::String(_) | Value::Document(_)) => one(value),
-        _ => asked.manage(Action::ViewUser),
+        _ => request.manage(Action::ViewUser),
     }
 }
 
@@ -230,18 +232,18 @@ pub fn users_info(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn roles_info(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let home = asked.home()?;
+pub fn roles_info(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let home = request.home()?;
     let one = |value: Value<'_>| {
         let role = RoleName::read(value, &home)?;
-        match asked.rights.roles.contains(&role) {
+        match request.rights.roles.contains(&role) {
             true => Ok(()),
-            false => asked.on(&[Action::ViewRole], &role.database, VersionScope::All, None),
+            false => request.on(&[Action::ViewRole], &role.database, VersionScope::All, None),
         }
     };
-    match asked.argument() {
+    match request.argument() {
         Value::Array(roles) => roles.iter().try_for_each(one),
         value @ (Value::String(_) | Value::Document(_)) => one(value),
-        _ => asked.manage(Action::ViewRole),
+        _ => request.manage(Action::ViewRole),
     }
 }

@@ -65,10 +65,10 @@ impl<'a> AuthorizationRequest<'a> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn reading(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let collection = asked.collection()?;
-    asked.here(&[Action::Find], collection)?;
-    ["range", "from", "to", "target"].iter().try_for_each(|field| asked.reads(field, collection))
+pub fn reading(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let collection = request.collection()?;
+    request.here(&[Action::Find], collection)?;
+    ["range", "from", "to", "target"].iter().try_for_each(|field| request.reads(field, collection))
 }
 
 /// `frondBranch`: lists, for readers; what changes a branch is judged by that branch's name, or by
@@ -76,46 +76,48 @@ pub fn reading(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn branch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
+pub fn branch(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let manage = [Action::ManageBranches];
-    let mut fields = asked.fields()?;
+    let mut fields = request.fields()?;
     let (named, start) = (fields.string("branch")?, fields.string("start")?);
     let delete = fields.value("delete");
     let deletes = fields.boolean("forceDelete")? || delete.is_some_and(|delete| delete.is_truthy());
     if fields.boolean("removeExpired")? {
-        asked.on(&manage, asked.database, VersionScope::All, None)?;
+        request.on(&manage, request.database, VersionScope::All, None)?;
     }
     let rename = fields.string("rename")?;
     let names = [named, rename, delete.and_then(|delete| delete.as_str())];
     for name in names.iter().flatten() {
-        asked.on(&manage, asked.database, VersionScope::Branch(name), None)?;
+        request.on(&manage, request.database, VersionScope::Branch(name), None)?;
     }
     let has_name = names.iter().any(Option::is_some);
-    if !has_name && !asked.may(Action::ManageBranches, asked.database, VersionScope::Open, None)? {
-        return asked.here(&[Action::Find], None);
+    if !has_name
+        && !request.may(Action::ManageBranches, request.database, VersionScope::Open, None)?
+    {
+        return request.here(&[Action::Find], None);
     }
     if start.is_none() && has_name && !deletes && rename.is_none() {
         // It begins where this database is open.
-        if !asked.may(Action::Find, asked.database, VersionScope::Open, None)? {
-            asked.here(&manage, None)?;
+        if !request.may(Action::Find, request.database, VersionScope::Open, None)? {
+            request.here(&manage, None)?;
         }
     }
-    asked.takes("start", Action::ManageBranches)
+    request.takes("start", Action::ManageBranches)
 }
 
 /// `frondCommit`: what it says it has merged is read, and becomes a part of the branch's history.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn commit(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.here(&[Action::Commit], None)?;
-    let merged = asked.fields()?.array("merges")?;
+pub fn commit(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.here(&[Action::Commit], None)?;
+    let merged = request.fields()?.array("merges")?;
     let mut versions = merged.iter().flat_map(|merged| merged.iter());
     let Some(first) = versions.next() else { return Ok(()) };
-    asked.here(&[Action::Merge], None)?;
+    request.here(&[Action::Merge], None)?;
     let mut named = std::iter::once(first).chain(versions).filter_map(|version| version.as_str());
     named.try_for_each(|version| {
-        asked.on(&[Action::Find], asked.database, VersionScope::Revision(version), None)
+        request.on(&[Action::Find], request.database, VersionScope::Revision(version), None)
     })
 }
 
@@ -123,22 +125,22 @@ pub fn commit(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merge(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    if asked.says("dryRun")? {
-        asked.here(&[Action::Find], None)?;
-        return asked.reads("merge_in", None);
+pub fn merge(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    if request.is_set("dryRun")? {
+        request.here(&[Action::Find], None)?;
+        return request.reads("merge_in", None);
     }
-    merging(asked)
+    merging(request)
 }
 
 /// `frondCherryPick`, `frondRevert`, `frondRebase`: what they take is read.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merging(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.here(&[Action::Merge], None)?;
+pub fn merging(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.here(&[Action::Merge], None)?;
     for field in ["merge_in", "target", "onto"] {
-        asked.reads(field, None)?;
+        request.reads(field, None)?;
     }
     Ok(())
 }
@@ -147,19 +149,19 @@ pub fn merging(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn reset(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.here(&[Action::ResetBranch], None)?;
-    asked.takes("target", Action::ResetBranch)
+pub fn reset(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.here(&[Action::ResetBranch], None)?;
+    request.takes("target", Action::ResetBranch)
 }
 
 /// `frondRestore`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn restore(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let collection = asked.collection()?;
-    asked.here(&[Action::Insert, Action::Update, Action::Remove], collection)?;
-    asked.reads("from", collection)
+pub fn restore(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let collection = request.collection()?;
+    request.here(&[Action::Insert, Action::Update, Action::Remove], collection)?;
+    request.reads("from", collection)
 }
 
 /// `frondTag`: a tag belongs to all branches, so only a user who isn't limited to some takes one
@@ -167,40 +169,40 @@ pub fn restore(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn tag(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let mut fields = asked.fields()?;
+pub fn tag(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let mut fields = request.fields()?;
     if fields.string("tag")?.is_none() {
-        return asked.here(&[Action::Find], None);
+        return request.here(&[Action::Find], None);
     }
     if fields.boolean("delete")? || fields.boolean("force")? {
-        asked.on(&[Action::Tag], asked.database, VersionScope::All, None)?;
+        request.on(&[Action::Tag], request.database, VersionScope::All, None)?;
     }
-    asked.here(&[Action::Tag], None)?;
-    asked.reads("target", None)
+    request.here(&[Action::Tag], None)?;
+    request.reads("target", None)
 }
 
 /// `frondReflog`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn reflog(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let mut fields = asked.fields()?;
+pub fn reflog(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let mut fields = request.fields()?;
     if fields.value("expireBefore").is_some() {
-        asked.on(&[Action::SetPolicy], asked.database, VersionScope::All, None)?;
+        request.on(&[Action::SetPolicy], request.database, VersionScope::All, None)?;
     }
     let find = [Action::Find];
     if fields.boolean("all")? || fields.boolean("dropped")? {
-        asked.on(&find, asked.database, VersionScope::All, None)?;
+        request.on(&find, request.database, VersionScope::All, None)?;
     }
     if let Some(branch) = fields.string("branch")? {
-        return asked
-            .of_ref(asked.database, branch, |at| asked.on(&find, asked.database, at, None));
+        return request
+            .of_ref(request.database, branch, |at| request.on(&find, request.database, at, None));
     }
     // A version that is no branch has no changes: those of all are told then.
-    let open = asked.server.frond.database(asked.database);
+    let open = request.server.frond.database(request.database);
     let is_branch = open.is_ok_and(|open| open.branch().is_some());
     let at = if is_branch { VersionScope::Open } else { VersionScope::All };
-    asked.on(&find, asked.database, at, None)
+    request.on(&find, request.database, at, None)
 }
 
 /// `frondUndo`: of a branch's change, or of a drop: of this database or of another, which comes
@@ -208,27 +210,26 @@ pub fn reflog(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn undo(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
+pub fn undo(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     let exists =
-        Repository::open(&asked.server.frond, asked.database).and_then(|open| open.exists());
-    let mut fields = asked.fields()?;
+        Repository::open(&request.server.frond, request.database).and_then(|open| open.exists());
+    let mut fields = request.fields()?;
     let dropped = fields.string("dropped")?;
     if dropped.is_some() || !exists.unwrap_or(true) {
         let own = [Action::DropDatabase, Action::Insert];
-        asked.on(&own, asked.database, VersionScope::All, None)?;
+        request.on(&own, request.database, VersionScope::All, None)?;
         return match dropped {
             Some(dropped) => {
-                asked.on(&[Action::DropDatabase, Action::Find], dropped, VersionScope::All, None)
+                request.on(&[Action::DropDatabase, Action::Find], dropped, VersionScope::All, None)
             }
             None => Ok(()),
         };
     }
     let action = [Action::ResetBranch];
     match fields.string("branch")? {
-        Some(branch) => {
-            asked.of_ref(asked.database, branch, |at| asked.on(&action, asked.database, at, None))
-        }
-        None => asked.here(&action, None),
+        Some(branch) => request
+            .of_ref(request.database, branch, |at| request.on(&action, request.database, at, None)),
+        None => request.here(&action, None),
     }
 }
 
@@ -236,20 +237,20 @@ pub fn undo(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn erase(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.on(&[Action::Erase], asked.database, VersionScope::All, None)
+pub fn erase(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.on(&[Action::Erase], request.database, VersionScope::All, None)
 }
 
 /// `frondPolicy`: a client that reads the database may look at it.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn policy(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let mut fields = asked.fields()?;
+pub fn policy(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let mut fields = request.fields()?;
     let sets = fields.document("set")?.is_some();
     let changes = fields.boolean("remove")? || fields.boolean("thin")?;
-    if sets || changes || !asked.may(Action::Find, asked.database, VersionScope::Open, None)? {
-        return asked.on(&[Action::SetPolicy], asked.database, VersionScope::All, None);
+    if sets || changes || !request.may(Action::Find, request.database, VersionScope::Open, None)? {
+        return request.on(&[Action::SetPolicy], request.database, VersionScope::All, None);
     }
     Ok(())
 }
@@ -258,36 +259,36 @@ pub fn policy(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn merge_rules(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.here(&[Action::CollMod], asked.collection()?)
+pub fn merge_rules(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.here(&[Action::CollMod], request.collection()?)
 }
 
 /// `frondRemote`, and listing them: what reaches other machines.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn remotes(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.cluster(Action::UseRemotes)
+pub fn remotes(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.cluster(Action::UseRemotes)
 }
 
 /// `frondPush`: the whole database may go.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn push(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.cluster(Action::UseRemotes)?;
-    asked.on(&[Action::Find], asked.database, VersionScope::All, None)
+pub fn push(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.cluster(Action::UseRemotes)?;
+    request.on(&[Action::Find], request.database, VersionScope::All, None)
 }
 
 /// `frondClone`, `frondFetch`, `frondPull`: any part of the database may come.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn fetch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.cluster(Action::UseRemotes)?;
-    asked.on(
+pub fn fetch(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.cluster(Action::UseRemotes)?;
+    request.on(
         &[Action::Find, Action::Insert, Action::Merge],
-        asked.database,
+        request.database,
         VersionScope::All,
         None,
     )
@@ -298,12 +299,12 @@ pub fn fetch(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn hand_over(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.cluster(Action::UseRemotes)?;
-    asked.cluster(Action::ReplSetConfigure)?;
-    asked.on(
+pub fn hand_over(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.cluster(Action::UseRemotes)?;
+    request.cluster(Action::ReplSetConfigure)?;
+    request.on(
         &[Action::Find, Action::Insert, Action::Merge],
-        asked.database,
+        request.database,
         VersionScope::All,
         None,
     )
@@ -313,6 +314,6 @@ pub fn hand_over(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn drop_database(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.on(&[Action::DropDatabase], asked.database, VersionScope::All, None)
+pub fn drop_database(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.on(&[Action::DropDatabase], request.database, VersionScope::All, None)
 }

@@ -15,7 +15,7 @@ impl AuthorizationRequest<'_> {
 
     /// Checks what an option asks for that lets documents pass a validator.
     fn passing_validators(&self) -> Result<(), Error> {
-        match self.says("bypassDocumentValidation")? {
+        match self.is_set("bypassDocumentValidation")? {
             true => self.named(&[Action::BypassDocumentValidation]),
             false => Ok(()),
         }
@@ -29,7 +29,7 @@ impl AuthorizationRequest<'_> {
 }
 
 /// Whether a statement's field says yes, more generously than its reader takes it.
-fn says(document: Document<'_>, name: &str) -> bool {
+fn is_set(document: Document<'_>, name: &str) -> bool {
     document.iter().any(|(field, value)| field == name && value.is_truthy())
 }
 
@@ -37,39 +37,39 @@ fn says(document: Document<'_>, name: &str) -> bool {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn insert(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.named(&[Action::Insert])?;
-    asked.passing_validators()
+pub fn insert(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.named(&[Action::Insert])?;
+    request.passing_validators()
 }
 
 /// `update`: an upsert inserts, too.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn update(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.named(&[Action::Update])?;
-    if asked.documents("updates").any(|statement| says(statement, "upsert")) {
-        asked.named(&[Action::Insert])?;
+pub fn update(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.named(&[Action::Update])?;
+    if request.documents("updates").any(|statement| is_set(statement, "upsert")) {
+        request.named(&[Action::Insert])?;
     }
-    asked.passing_validators()
+    request.passing_validators()
 }
 
 /// `findAndModify`: it tells the document, too.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn find_and_modify(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.named(&[Action::Find])?;
-    let mut fields = asked.fields()?;
+pub fn find_and_modify(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.named(&[Action::Find])?;
+    let mut fields = request.fields()?;
     if fields.boolean("remove")? {
-        asked.named(&[Action::Remove])?;
+        request.named(&[Action::Remove])?;
     } else {
-        asked.named(&[Action::Update])?;
+        request.named(&[Action::Update])?;
     }
     if fields.boolean("upsert")? {
-        asked.named(&[Action::Insert])?;
+        request.named(&[Action::Insert])?;
     }
-    asked.passing_validators()
+    request.passing_validators()
 }
 
 /// `create`: a user who may insert may do so, as the first insert does it. A view is made of what
@@ -77,40 +77,41 @@ pub fn find_and_modify(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn create(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let collection = asked.argument().as_str();
-    let may_insert = asked.may(Action::Insert, asked.database, VersionScope::Open, collection)?;
-    if !may_insert || asked.fields()?.string("viewOn")?.is_some() {
-        asked.named(&[Action::CreateCollection])?;
+pub fn create(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let collection = request.argument().as_str();
+    let may_insert =
+        request.may(Action::Insert, request.database, VersionScope::Open, collection)?;
+    if !may_insert || request.fields()?.string("viewOn")?.is_some() {
+        request.named(&[Action::CreateCollection])?;
     }
-    pipelines::of_view(asked)
+    pipelines::of_view(request)
 }
 
 /// `collMod`
 ///
 /// # Errors
 /// `Unauthorized` (13); `InvalidOptions` (72).
-pub fn coll_mod(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.named(&[Action::CollMod])?;
-    let mut fields = asked.fields()?;
+pub fn coll_mod(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.named(&[Action::CollMod])?;
+    let mut fields = request.fields()?;
     // With one of them alone a client could show itself more of what the other one names.
     if fields.value("viewOn").is_some() != fields.value("pipeline").is_some() {
         let message =
             "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
         return Err(Error::invalid(Code::InvalidOptions, message));
     }
-    pipelines::of_view(asked)
+    pipelines::of_view(request)
 }
 
 /// `cloneCollectionAsCapped`
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn clone_capped(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.named(&[Action::Find])?;
-    if let Some(to) = asked.fields()?.string("toCollection")? {
+pub fn clone_capped(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.named(&[Action::Find])?;
+    if let Some(to) = request.fields()?.string("toCollection")? {
         let make = [Action::Insert, Action::CreateIndex, Action::CreateCollection];
-        asked.here(&make, Some(to))?;
+        request.here(&make, Some(to))?;
     }
     Ok(())
 }
@@ -120,27 +121,27 @@ pub fn clone_capped(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn rename(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let Some(from) = asked.argument().as_str() else { return asked.cluster(Action::Internal) };
+pub fn rename(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let Some(from) = request.argument().as_str() else { return request.cluster(Action::Internal) };
     let (from_database, from_collection) = split_namespace(from)?;
-    let mut fields = asked.fields()?;
+    let mut fields = request.fields()?;
     if let Some(to) = fields.string("to")? {
         let (to_database, to_collection) = split_namespace(to)?;
         if from_database == to_database {
-            asked.on_namespace(&[Action::RenameCollectionSameDB], from)?;
-            asked.on_namespace(&[Action::RenameCollectionSameDB], to)?;
+            request.on_namespace(&[Action::RenameCollectionSameDB], from)?;
+            request.on_namespace(&[Action::RenameCollectionSameDB], to)?;
             let reads = |database, collection| {
-                asked.may(Action::Find, database, VersionScope::Open, Some(collection))
+                request.may(Action::Find, database, VersionScope::Open, Some(collection))
             };
             if reads(to_database, to_collection)? && !reads(from_database, from_collection)? {
-                return Err(asked.refused(from_database));
+                return Err(request.refused(from_database));
             }
         } else {
-            asked.on_namespace(&[Action::Find, Action::DropCollection], from)?;
-            asked.on_namespace(&[Action::Insert, Action::CreateIndex], to)?;
+            request.on_namespace(&[Action::Find, Action::DropCollection], from)?;
+            request.on_namespace(&[Action::Insert, Action::CreateIndex], to)?;
         }
         if fields.boolean("dropTarget")? {
-            asked.on_namespace(&[Action::DropCollection], to)?;
+            request.on_namespace(&[Action::DropCollection], to)?;
         }
     }
     Ok(())
@@ -150,10 +151,10 @@ pub fn rename(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn data_size(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    match asked.argument() {
-        Value::String(namespace) => asked.on_namespace(&[Action::Find], namespace),
-        _ => asked.here(&[Action::Find], None),
+pub fn data_size(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    match request.argument() {
+        Value::String(namespace) => request.on_namespace(&[Action::Find], namespace),
+        _ => request.here(&[Action::Find], None),
     }
 }
 
@@ -161,21 +162,21 @@ pub fn data_size(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn list_collections(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let mut fields = asked.fields()?;
+pub fn list_collections(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let mut fields = request.fields()?;
     if fields.boolean("nameOnly")? && fields.boolean("authorizedCollections")? {
         return Ok(());
     }
-    asked.here(&[Action::ListCollections], None)
+    request.here(&[Action::ListCollections], None)
 }
 
 /// `listDatabases`: the same, unless all are asked for.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn list_databases(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    match asked.fields()?.optional_boolean("authorizedDatabases")? {
-        Some(false) => asked.cluster(Action::ListDatabases),
+pub fn list_databases(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    match request.fields()?.optional_boolean("authorizedDatabases")? {
+        Some(false) => request.cluster(Action::ListDatabases),
         Some(true) | None => Ok(()),
     }
 }
@@ -184,20 +185,20 @@ pub fn list_databases(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn kill_all_sessions(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    asked.cluster(Action::KillAnySession)
+pub fn kill_all_sessions(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    request.cluster(Action::KillAnySession)
 }
 
 /// `profile`: reading the level needs less than setting it.
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn profile(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let mut fields = asked.fields()?;
-    let sets = asked.argument().as_integer() != Some(-1)
+pub fn profile(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let mut fields = request.fields()?;
+    let sets = request.argument().as_integer() != Some(-1)
         || ["slowms", "sampleRate", "filter"].iter().any(|name| fields.value(name).is_some());
     match sets {
-        true => asked.here(&[Action::EnableProfiler], None),
-        false => asked.here(&[Action::Find], Some("system.profile")),
+        true => request.here(&[Action::EnableProfiler], None),
+        false => request.here(&[Action::Find], Some("system.profile")),
     }
 }

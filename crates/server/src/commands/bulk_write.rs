@@ -228,7 +228,7 @@ fn group_in(
 
 fn results(
     each: &[StatementCounts],
-    tells_modified: bool,
+    shows_modified: bool,
     upserted: Vec<(usize, ValueBuf)>,
     errors: Vec<WriteError>,
 ) -> Vec<OperationResult> {
@@ -237,7 +237,7 @@ fn results(
         let id = upserted.next_if(|(position, _)| *position == counts.position);
         let done = Done {
             count: counts.count + u64::from(id.is_some()),
-            modified: tells_modified.then_some(counts.modified),
+            modified: shows_modified.then_some(counts.modified),
             upserted: id.map(|(_, id)| id),
         };
         OperationResult { position: counts.position, done: Ok(done) }
@@ -251,8 +251,8 @@ fn results(
 fn answer(request: &Request<'_>, outcome: Outcome, errors_only: bool, size: Option<u64>) -> Answer {
     let errors = outcome.results.iter().filter(|result| result.done.is_err()).count() as u64;
     request.has_write_errors.set(errors > 0);
-    let told = outcome.results.iter().filter(|result| !errors_only || result.done.is_err());
-    let documents: Vec<DocumentBuf> = told.map(OperationResult::to_document).collect();
+    let shown = outcome.results.iter().filter(|result| !errors_only || result.done.is_err());
+    let documents: Vec<DocumentBuf> = shown.map(OperationResult::to_document).collect();
     let mut answer = reply::listing(request, request.namespace("$cmd.bulkWrite"), documents, size)?;
     for (name, count) in [
         ("nErrors", errors),
@@ -379,9 +379,9 @@ fn read_position(
 ///
 /// # Errors
 /// `Unauthorized` (13); what the command's own reading of operations and namespaces meets.
-pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let mut fields = asked.fields()?;
-    let mut sent = |name| documents(asked.name, asked.sequences, &mut fields, name);
+pub fn needs(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let mut fields = request.fields()?;
+    let mut sent = |name| documents(request.name, request.sequences, &mut fields, name);
     let (operations, namespaces) = (sent("ops")?, sent("nsInfo")?);
     let namespaces = namespaces.iter().map(|namespace| read_namespace(namespace.view()));
     let namespaces = namespaces.collect::<Result<Vec<_>, _>>()?;
@@ -409,7 +409,7 @@ pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
     }
     for ((database, collection), actions) in namespaces.iter().zip(wanted) {
         let actions: Vec<Action> = actions.iter().collect();
-        asked.on(&actions, database, VersionScope::Open, Some(collection))?;
+        request.on(&actions, database, VersionScope::Open, Some(collection))?;
     }
     Ok(())
 }

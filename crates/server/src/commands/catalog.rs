@@ -31,12 +31,12 @@ pub fn list_collections(request: &Request<'_>) -> Answer {
         is_read_only = database.is_read_only();
         database.list_collections()?
     };
-    let asked = request.rights.as_ref().map(|rights| request.asked(rights));
+    let user_rights = request.rights.as_ref().map(|rights| request.authorization(rights));
     let mut documents = Vec::new();
     for collection in &collections {
-        if let (Some(asked), true) = (&asked, only_own) {
+        if let (Some(user_rights), true) = (&user_rights, only_own) {
             let name = Some(collection.name.as_str());
-            if !asked.may(Action::Find, request.database_name, VersionScope::Open, name)? {
+            if !user_rights.may(Action::Find, request.database_name, VersionScope::Open, name)? {
                 continue;
             }
         }
@@ -101,8 +101,13 @@ fn listed_system(
             continue;
         }
         if let Some(rights) = &request.rights {
-            let asked = request.asked(rights);
-            if !asked.may(Action::Find, request.database_name, VersionScope::Open, Some(name))? {
+            let user_rights = request.authorization(rights);
+            if !user_rights.may(
+                Action::Find,
+                request.database_name,
+                VersionScope::Open,
+                Some(name),
+            )? {
                 continue;
             }
         }
@@ -166,15 +171,15 @@ pub fn list_indexes(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let cursor = fields.document("cursor")?;
     let size = reply::cursor_batch_size("listIndexes.cursor", cursor)?;
-    let tells_numbers = fields.boolean("includeBuildUUIDs")?;
-    let tells_builds = fields.boolean("includeIndexBuildInfo")?;
+    let shows_uuids = fields.boolean("includeBuildUUIDs")?;
+    let shows_builds = fields.boolean("includeIndexBuildInfo")?;
     fields.finish()?;
-    if tells_numbers && tells_builds {
+    if shows_uuids && shows_builds {
         let message = "Cannot set both includeBuildUUIDs and includeIndexBuildInfo to true";
         return Err(Error::invalid(Code::InvalidOptions, message));
     }
     let mut documents = request.database()?.describe_indexes(collection)?;
-    if tells_builds {
+    if shows_builds {
         // An index that is being built isn't there yet.
         documents = documents.iter().map(|spec| document! { "spec": spec }).collect();
     }

@@ -30,9 +30,9 @@ pub fn run(request: &Request<'_>) -> Answer {
 
 /// Logs in within a `hello`, if it asks for that: what is wrong with it is told when it is asked
 /// for by itself.
-pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut DocumentBuilder) {
-    let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or(EXTERNAL);
-    let fields = Fields::of_part("speculativeAuthenticate", asked);
+pub fn speculate(request: &Request<'_>, login: Document<'_>, answer: &mut DocumentBuilder) {
+    let database = login.get("db").and_then(|database| database.as_str()).unwrap_or(EXTERNAL);
+    let fields = Fields::of_part("speculativeAuthenticate", login);
     if let Ok(user) = fields.and_then(|fields| log_in(request, fields, database, true)) {
         answer.begin_document("speculativeAuthenticate");
         append(answer, &user);
@@ -73,8 +73,8 @@ fn log_in(
     let (mechanism, time) = (MECHANISM, begun.elapsed());
     let ended = EndedLogin { user: user.as_ref(), mechanism, is_speculative, time };
     match &done {
-        Ok(()) => ended.tell_success(server, peer),
-        Err(error) => ended.tell_failure(server, peer, error, error),
+        Ok(()) => ended.report_success(server, peer),
+        Err(error) => ended.report_failure(server, peer, error, error),
     }
     done?;
     user.ok_or_else(|| failed("No verified subject name available from client"))

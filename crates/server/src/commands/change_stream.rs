@@ -57,13 +57,13 @@ pub fn run(
     (options, stages): (DocumentBuf, ValueBuf),
 ) -> Answer {
     check_place(request, &command)?;
-    let asked = Options::read(options.view())?;
-    let watched = watched(request, collection, asked.is_of_cluster)?;
+    let parsed = Options::read(options.view())?;
+    let watched = watched(request, collection, parsed.is_of_cluster)?;
     let wanted = ChangeStreamRequest {
-        start: asked.start,
-        full_document: asked.full_document,
-        before_change: asked.before_change,
-        is_expanded: asked.is_expanded,
+        start: parsed.start,
+        full_document: parsed.full_document,
+        before_change: parsed.before_change,
+        is_expanded: parsed.is_expanded,
         stages: Some(stages),
         collation: command.request.collation,
         variables: command.request.variables,

@@ -120,7 +120,7 @@ fn check_out<'a>(
 fn check_rights(request: &Request<'_>, facts: &CursorFacts) -> Result<(), Error> {
     match (&request.rights, &facts.granted) {
         (Some(rights), Some(granted)) if !granted.is_within(&rights.grants) => {
-            Err(request.asked(rights).refused(request.database_name))
+            Err(request.authorization(rights).refused(request.database_name))
         }
         _ => Ok(()),
     }
@@ -262,11 +262,11 @@ fn check_owner(request: &Request<'_>, id: i64, collection: &str) -> Result<(), E
         return Ok(());
     }
     let collection = Some(collection).filter(|name| !name.starts_with("$cmd"));
-    let asked = request.asked(rights);
+    let authorization = request.authorization(rights);
     // On the server it holds for all of them.
-    asked
+    authorization
         .cluster(Action::KillAnyCursor)
-        .or_else(|_| asked.here(&[Action::KillAnyCursor], collection))
+        .or_else(|_| authorization.here(&[Action::KillAnyCursor], collection))
 }
 
 fn append_ids(answer: &mut DocumentBuilder, name: &str, ids: &[i64]) {

@@ -18,7 +18,7 @@ pub fn list(request: &Request<'_>) -> Answer {
     let names_only = fields.boolean("nameOnly")?;
     // Who may not list all is told of those that they may look into.
     let only_own = fields.optional_boolean("authorizedDatabases")?;
-    let is_told = |name: &str| match &request.rights {
+    let is_visible = |name: &str| match &request.rights {
         Some(rights) => {
             let lists_all = rights.grants.allow(Action::ListDatabases, Target::Cluster);
             (lists_all && only_own != Some(true))
@@ -39,7 +39,7 @@ pub fn list(request: &Request<'_>) -> Answer {
         databases.insert(position, admin);
     }
     for database in databases {
-        if !is_told(&database.name) {
+        if !is_visible(&database.name) {
             continue;
         }
         let bytes = reply::long(database.bytes);

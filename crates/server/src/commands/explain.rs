@@ -58,13 +58,13 @@ pub fn run(request: &Request<'_>) -> Answer {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    let Some(body) = asked.argument().as_document() else { return Ok(()) };
+pub fn needs(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    let Some(body) = request.argument().as_document() else { return Ok(()) };
     let name = body.iter().next().map_or("", |(name, _)| name);
     // One that there is not is refused for that.
     let Some(command) = commands::find(name) else { return Ok(()) };
     refuse_duplicates(command.name, body)?;
-    AuthorizationRequest { name: command.name, body, ..*asked }.meets(command.needs)
+    AuthorizationRequest { name: command.name, body, ..*request }.meets(command.needs)
 }
 
 fn explain(
@@ -93,10 +93,10 @@ fn explain(
         "mapReduce" | "mapreduce" => {
             let collection = collection_name(request.database_name, argument)?;
             map_reduce::refuse_view(request, &database, collection)?;
-            let (mut asked, _) =
+            let (mut map_reduce_request, _) =
                 map_reduce::read(Fields::of_command("mapReduce", command)?, &database)?;
-            asked.interrupt = request.operation.interrupt();
-            return aggregate(&database, Some(collection), &asked, verbosity);
+            map_reduce_request.interrupt = request.operation.interrupt();
+            return aggregate(&database, Some(collection), &map_reduce_request, verbosity);
         }
         "find" => find::read(Fields::of_command("find", command)?)?.0,
         "count" => {

@@ -54,7 +54,7 @@ pub fn is_master(request: &Request<'_>) -> Answer {
 
 fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let mut fields = request.fields()?;
-    let knows_hello = fields.boolean("helloOk")?;
+    let takes_hello = fields.boolean("helloOk")?;
     let client = fields.document("client")?.filter(|client| request.peer.note_client(*client));
     let mechanisms_of = fields.string("saslSupportedMechs")?;
     let speculates = fields.document("speculativeAuthenticate")?;
@@ -64,7 +64,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     // Other fields are passed over, as MongoDB does it here alone: a newer driver may offer what
     // an older server has never heard of. What isn't in the answer isn't agreed on.
     let mut answer = DocumentBuilder::new();
-    if knows_hello {
+    if takes_hello {
         answer.append("helloOk", Value::Boolean(true));
     }
     let server = request.server;
@@ -87,10 +87,12 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     if let Some(user) = mechanisms_of {
         login::append_mechanisms(request, user, &mut answer)?;
     }
-    if let Some(asked) = speculates {
-        match asked.iter().next() {
-            Some(("authenticate", _)) => certificate_login::speculate(request, asked, &mut answer),
-            _ => login::speculate(request, asked, &mut answer),
+    if let Some(speculation) = speculates {
+        match speculation.iter().next() {
+            Some(("authenticate", _)) => {
+                certificate_login::speculate(request, speculation, &mut answer)
+            }
+            _ => login::speculate(request, speculation, &mut answer),
         }
     }
     Ok(answer)

@@ -87,10 +87,10 @@ pub fn about(command: &str) -> Option<String> {
 
 /// Runs a `frondHelp`: lists the commands, or tells all of one, with or without its `frond`.
 pub fn run(request: &Request<'_>) -> Answer {
-    let asked = request.argument();
+    let topic = request.argument();
     request.no_fields()?;
     let mut answer = DocumentBuilder::new();
-    let Value::String(asked) = asked else {
+    let Value::String(topic) = topic else {
         answer.begin_array("commands");
         for section in sections() {
             answer
@@ -102,14 +102,14 @@ pub fn run(request: &Request<'_>) -> Answer {
         answer.end();
         return Ok(answer);
     };
-    let is_asked = |section: &Section| {
+    let is_selected = |section: &Section| {
         let bare = section.command.trim_start_matches("frond");
-        section.command.eq_ignore_ascii_case(asked) || bare.eq_ignore_ascii_case(asked)
+        section.command.eq_ignore_ascii_case(topic) || bare.eq_ignore_ascii_case(topic)
     };
-    let section = sections().find(is_asked).ok_or_else(|| {
+    let section = sections().find(is_selected).ok_or_else(|| {
         let names: Vec<String> = sections().map(|section| section.command).collect();
-        let hint = suggestion::did_you_mean(asked, names.iter().map(String::as_str));
-        let message = format!("'{asked}' is not one of Frond's own commands{hint}");
+        let hint = suggestion::did_you_mean(topic, names.iter().map(String::as_str));
+        let message = format!("'{topic}' is not one of Frond's own commands{hint}");
         Error::invalid(Code::CommandNotFound, message)
     })?;
     answer.append("command", Value::String(&section.command)).begin_array("usage");
@@ -132,8 +132,8 @@ mod tests {
     fn every_command_of_frond_has_a_section() {
         let own = COMMANDS.iter().map(|command| command.name);
         let mut own: Vec<&str> = own.filter(|name| name.starts_with("frond")).collect();
-        let told: Vec<Section> = sections().collect();
-        for section in &told {
+        let listed: Vec<Section> = sections().collect();
+        for section in &listed {
             let name = &section.command;
             let position = own.iter().position(|known| known == name);
             own.swap_remove(position.unwrap_or_else(|| panic!("{name} is no command")));

@@ -143,7 +143,7 @@ pub fn log(request: &Request<'_>) -> Answer {
     let one_more = LogRequest { limit: limit.map(|limit| limit.saturating_add(1)), ..wanted };
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");
-    let (mut told, mut last, mut has_more) = (0, String::new(), false);
+    let (mut count, mut last, mut has_more) = (0, String::new(), false);
     let database = request.existing_database()?;
     let commits: Box<dyn Iterator<Item = _>> = match text {
         Some(text) => Box::new(database.log_of_text(one_more, text)?),
@@ -152,11 +152,11 @@ pub fn log(request: &Request<'_>) -> Answer {
     for commit in commits {
         let commit = commit?;
         request.operation.check()?;
-        if limit == Some(told) {
+        if limit == Some(count) {
             has_more = true;
             break;
         }
-        told += 1;
+        count += 1;
         last = commit.id.to_string();
         answer.push_begin_document();
         append_commit(&mut answer, &commit, None);
@@ -247,7 +247,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
     let forces = fields.boolean("forceDelete")?;
     let change = PolicyChange::read(&mut fields)?;
     let removes_expired = fields.boolean("removeExpired")?;
-    let tells_details = fields.boolean("details")?;
+    let shows_details = fields.boolean("details")?;
     let (name, deletes) = read_deleted(&mut fields, name, forces)?;
     let rename = fields.string("rename")?;
     let name_missing = fields.missing("branch");
@@ -272,7 +272,7 @@ pub fn branch(request: &Request<'_>) -> Answer {
                 answer.push_begin_document();
                 append_branch(&mut answer, &branch);
                 append_policy(&mut answer, &database.branch_policy(&branch.name)?);
-                if tells_details {
+                if shows_details {
                     append_details(&mut answer, request, &database, &branch)?;
                 }
                 answer.end();
@@ -378,7 +378,7 @@ fn append_details(
     branch: &BranchInfo,
 ) -> Result<(), Error> {
     let is_readable = |name: &str| match &request.rights {
-        Some(rights) => request.asked(rights).may(
+        Some(rights) => request.authorization(rights).may(
             Action::Find,
             request.database_name,
             VersionScope::Branch(name),

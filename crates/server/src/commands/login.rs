@@ -38,7 +38,7 @@ pub fn start(request: &Request<'_>) -> Answer {
         let mechanism = request.body.get("mechanism").and_then(|name| name.as_str());
         let mechanism = mechanism.unwrap_or_default();
         let login = EndedLogin { user: None, mechanism, is_speculative, time: Duration::ZERO };
-        login.tell_failure(request.server, request.peer, error, error);
+        login.report_failure(request.server, request.peer, error, error);
     })?;
     Ok(answer(&begun.step))
 }
@@ -140,7 +140,7 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             let (Ok(message), Some(user)) = (exchange.finish(payload), *user) else {
                 failures.failed(address, &conversation.user, now);
                 let reason = reason(request, &conversation);
-                return Err(told(request, &conversation, &reason));
+                return Err(reported_failure(request, &conversation, &reason));
             };
             failures.succeeded(address, &conversation.user);
             let is_done = conversation.skips_empty;
@@ -158,7 +158,7 @@ pub fn go_on(request: &Request<'_>) -> Answer {
             log_in(request, conversation, user)?;
             Ok(answer(&Step { conversation: number, is_done: true, payload: String::new() }))
         }
-        Stage::VerifiedLogin(_) => Err(told(request, &conversation, &failed())),
+        Stage::VerifiedLogin(_) => Err(reported_failure(request, &conversation, &failed())),
     }
 }
 
@@ -167,16 +167,16 @@ fn log_in(request: &Request<'_>, login: Conversation, id: [u8; 16]) -> Result<()
     let done = request.peer.log_in(login.user.clone(), id);
     let ended = EndedLogin::of(&login);
     match &done {
-        Ok(()) => ended.tell_success(request.server, request.peer),
-        Err(error) => ended.tell_failure(request.server, request.peer, error, error),
+        Ok(()) => ended.report_success(request.server, request.peer),
+        Err(error) => ended.report_failure(request.server, request.peer, error, error),
     }
     done
 }
 
 /// Tells that a login has failed: the operator hears why, the client doesn't.
-fn told(request: &Request<'_>, login: &Conversation, reason: &Error) -> Error {
+fn reported_failure(request: &Request<'_>, login: &Conversation, reason: &Error) -> Error {
     let error = failed();
-    EndedLogin::of(login).tell_failure(request.server, request.peer, &error, reason);
+    EndedLogin::of(login).report_failure(request.server, request.peer, &error, reason);
     error
 }
 
@@ -242,12 +242,12 @@ pub fn home(database: &str) -> Result<String, Error> {
 
 /// Begins a login within a `hello`, if it asks for one: what is wrong with it is told when it is
 /// asked for by itself.
-pub fn speculate(request: &Request<'_>, asked: Document<'_>, answer: &mut DocumentBuilder) {
-    if asked.iter().next().is_none_or(|(name, _)| name != "saslStart") {
+pub fn speculate(request: &Request<'_>, login: Document<'_>, answer: &mut DocumentBuilder) {
+    if login.iter().next().is_none_or(|(name, _)| name != "saslStart") {
         return;
     }
-    let database = asked.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
-    let fields = Fields::of_part("speculativeAuthenticate", asked);
+    let database = login.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
+    let fields = Fields::of_part("speculativeAuthenticate", login);
     match fields.and_then(|fields| begin(request, fields, database, true)) {
         // The client guessed the mechanism: it is told the right one beside this, and begins again.
         Ok(Begun { is_elsewise: true, .. }) => drop(request.peer.take_conversation()),
@@ -275,7 +275,7 @@ pub fn append_mechanisms(
     };
     let name = UserName { database: home(database)?, user: user.to_owned() };
     let server = request.server;
-    server.usage.logins().count_asked_for_mechanisms();
+    server.usage.logins().count_mechanism_queries();
     let directory = server.accounts.directory(&server.frond)?;
     let known: Option<&User> = directory.users.get(&name);
     answer.begin_array("saslSupportedMechs");

@@ -24,7 +24,7 @@ pub fn current_op(request: &Request<'_>) -> Answer {
     }
     let filter = filter.build();
     let filter = Filter::parse_test(filter.view())?;
-    let only_own = asks_for_own(request.body);
+    let only_own = shows_own_only(request.body);
     let mut answer = DocumentBuilder::new();
     answer.begin_array("inprog");
     for operation in list(request, only_own) {
@@ -37,7 +37,7 @@ pub fn current_op(request: &Request<'_>) -> Answer {
 }
 
 /// Whether a `currentOp` asks for the client's own commands only.
-fn asks_for_own(command: Document<'_>) -> bool {
+fn shows_own_only(command: Document<'_>) -> bool {
     command.get("$ownOps").is_some_and(|only_own| only_own.is_truthy())
 }
 
@@ -45,8 +45,8 @@ fn asks_for_own(command: Document<'_>) -> bool {
 ///
 /// # Errors
 /// `Unauthorized` (13).
-pub fn needs(asked: &AuthorizationRequest<'_>) -> Result<(), Error> {
-    if asks_for_own(asked.body) { Ok(()) } else { asked.cluster(Action::Inprog) }
+pub fn needs(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
+    if shows_own_only(request.body) { Ok(()) } else { request.cluster(Action::Inprog) }
 }
 
 /// Describes the commands that run, the oldest first, and then the index builds; or only the
@@ -57,12 +57,12 @@ pub fn list(request: &Request<'_>, only_own: bool) -> Vec<DocumentBuf> {
     let is_wanted = |operation: &&Arc<Operation>| !only_own || operation.peer.digest() == user;
     let host = &request.server.member.host;
     let operations = operations.iter().filter(is_wanted);
-    let mut told: Vec<DocumentBuf> =
+    let mut described: Vec<DocumentBuf> =
         operations.map(|operation| describe(operation, host)).collect();
     if !only_own {
-        told.extend(request.server.frond.index_builds().iter().map(describe_build));
+        described.extend(request.server.frond.index_builds().iter().map(describe_build));
     }
-    told
+    described
 }
 
 fn describe_build(build: &IndexBuild) -> DocumentBuf {
@@ -71,52 +71,56 @@ fn describe_build(build: &IndexBuild) -> DocumentBuf {
     let percent = done.saturating_mul(100).checked_div(*total).unwrap_or(100);
     let collection = namespace.split_once('.').map_or("", |(_, collection)| collection);
     let message = "Index Build: scanning collection";
-    let mut told = DocumentBuilder::new();
-    told.append("type", Value::String("op"))
+    let mut built = DocumentBuilder::new();
+    built
+        .append("type", Value::String("op"))
         .append("desc", Value::String("index build"))
         .append("active", Value::Boolean(true))
         .append("op", Value::String("command"))
         .append("ns", Value::String(namespace));
-    told.begin_document("command").append("createIndexes", Value::String(collection));
-    told.begin_array("indexes");
+    built.begin_document("command").append("createIndexes", Value::String(collection));
+    built.begin_array("indexes");
     for name in names {
-        told.push(Value::String(name));
+        built.push(Value::String(name));
     }
-    told.end().end();
-    told.append("msg", Value::String(&format!("{message} {message}: {done}/{total} {percent}%")));
-    told.begin_document("progress")
+    built.end().end();
+    built.append("msg", Value::String(&format!("{message} {message}: {done}/{total} {percent}%")));
+    built
+        .begin_document("progress")
         .append("done", number(*done))
         .append("total", number(*total))
         .end();
-    told.build()
+    built.build()
 }
 
 fn describe(operation: &Operation, host: &str) -> DocumentBuf {
     let micros = i64::try_from(operation.elapsed().as_micros()).unwrap_or(i64::MAX);
-    let (peer, mut told) = (&operation.peer, DocumentBuilder::new());
-    told.append("type", Value::String("op"))
+    let (peer, mut description) = (&operation.peer, DocumentBuilder::new());
+    description
+        .append("type", Value::String("op"))
         .append("host", Value::String(host))
         .append("desc", Value::String(&format!("conn{}", peer.id)))
         .append("connectionId", Value::Int32(peer.id))
         .append("client", Value::String(&peer.address.to_string()));
     if let Some(name) = peer.app_name() {
-        told.append("appName", Value::String(&name));
+        description.append("appName", Value::String(&name));
     }
     if let Some(client) = peer.client() {
-        told.append("clientMetadata", Value::Document(client.view()));
+        description.append("clientMetadata", Value::Document(client.view()));
     }
-    told.append("active", Value::Boolean(true));
+    description.append("active", Value::Boolean(true));
     if let Some(login) = peer.login() {
-        told.begin_array("effectiveUsers").push_begin_document();
-        login.user.append(&mut told);
-        told.end().end();
+        description.begin_array("effectiveUsers").push_begin_document();
+        login.user.append(&mut description);
+        description.end().end();
     }
-    told.append("threaded", Value::Boolean(true)).append("opid", Value::Int32(operation.id));
+    description.append("threaded", Value::Boolean(true)).append("opid", Value::Int32(operation.id));
     if let Some(session) = operation.sent.get("lsid") {
-        told.append("lsid", session);
+        description.append("lsid", session);
     }
     let command = authorization::without_secrets(operation.sent.view());
-    told.append("secs_running", Value::Int64(micros / 1_000_000))
+    description
+        .append("secs_running", Value::Int64(micros / 1_000_000))
         .append("microsecs_running", Value::Int64(micros))
         .append("op", Value::String(operation.kind()))
         .append("ns", Value::String(&operation.namespace()))
@@ -125,18 +129,20 @@ fn describe(operation: &Operation, host: &str) -> DocumentBuf {
     let number = |number: u64| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX));
     if let Some(plan) = operation.live.plan().summary() {
         let (keys, documents) = operation.live.counts();
-        told.append("planSummary", Value::String(&plan))
+        description
+            .append("planSummary", Value::String(&plan))
             .append("keysExamined", number(keys))
             .append("docsExamined", number(documents));
     }
     if let Some(progress) = operation.progress() {
-        told.append("msg", Value::String(&progress.message))
+        description
+            .append("msg", Value::String(&progress.message))
             .begin_document("progress")
             .append("done", number(progress.done))
             .append("total", number(progress.total))
             .end();
     }
-    told.build()
+    description.build()
 }
 
 /// Checks that the client may stop a command: another user's only with the right to.

@@ -96,7 +96,7 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
 /// Tells parameters by name, or all: `getParameter: "*"` or `{allParameters: true}`.
 pub fn get(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let tells_all = match request.argument() {
+    let lists_all = match request.argument() {
         Value::String("*") => true,
         Value::Document(options) => {
             options.get("allParameters").is_some_and(|value| value.is_truthy())
@@ -107,7 +107,7 @@ pub fn get(request: &Request<'_>) -> Answer {
     let mut count = 0;
     for (name, append) in PARAMETERS {
         let is_named = fields.value_or_null(name).is_some();
-        if tells_all || is_named {
+        if lists_all || is_named {
             append(&mut answer, request.server);
             count += 1;
         }
@@ -290,8 +290,8 @@ fn append_section(
     for (field, value) in fields {
         answer.append(field, *value);
     }
-    let said = server.parsed.get(name).and_then(|section| section.as_document());
-    for (field, value) in said.iter().flat_map(|section| section.iter()) {
+    let section_given = server.parsed.get(name).and_then(|section| section.as_document());
+    for (field, value) in section_given.iter().flat_map(|section| section.iter()) {
         if !fields.iter().any(|(known, _)| *known == field) {
             answer.append(field, value);
         }

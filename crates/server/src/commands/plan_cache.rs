@@ -69,17 +69,17 @@ pub fn list_filters(request: &Request<'_>) -> Answer {
     answer.begin_array("filters");
     for filter in request.database()?.index_filters(collection)? {
         let QueryShape { query, sort, projection, collation } = &filter.shape;
-        let told = answer.push_begin_document();
-        told.append("query", Value::from(query)).append("sort", Value::from(sort));
-        told.append("projection", Value::from(projection));
+        let entry = answer.push_begin_document();
+        entry.append("query", Value::from(query)).append("sort", Value::from(sort));
+        entry.append("projection", Value::from(projection));
         if !collation.view().is_empty() {
-            told.append("collation", Value::from(collation));
+            entry.append("collation", Value::from(collation));
         }
-        told.begin_array("indexes");
+        entry.begin_array("indexes");
         for index in &filter.indexes {
-            told.push(index.as_value());
+            entry.push(index.as_value());
         }
-        told.end();
+        entry.end();
         answer.end();
     }
     answer.end();

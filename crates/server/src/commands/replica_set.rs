@@ -51,13 +51,13 @@ impl SetDescription {
         let Some(replica) = server.replica.as_ref().filter(|_| host != &*server.member.host) else {
             return (self.own_state(server), None);
         };
-        let heard = replica.heard_of(host);
-        let state = heard.map_or(State::Unreachable, |(_, said)| said.state);
+        let last_status = replica.last_status_of(host);
+        let state = last_status.map_or(State::Unreachable, |(_, peer_status)| peer_status.state);
         match self.primary.as_deref() == Some(host) {
-            true if state != State::Unreachable => (State::Primary, heard),
+            true if state != State::Unreachable => (State::Primary, last_status),
             // It has been one, and hasn't said anything since.
-            false if state == State::Primary => (State::Secondary, heard),
-            _ => (state, heard),
+            false if state == State::Primary => (State::Secondary, last_status),
+            _ => (state, last_status),
         }
     }
 
@@ -118,7 +118,7 @@ pub fn status(request: &Request<'_>) -> Answer {
     let held = held_by(server);
     answer.begin_array("members");
     for Host { id, address: host } in &standing.members.all {
-        let (state, heard) = standing.state_of(host, server);
+        let (state, last_status) = standing.state_of(host, server);
         let health = if state == State::Unreachable { 0.0 } else { 1.0 };
         answer
             .push_begin_document()
@@ -132,7 +132,7 @@ pub fn status(request: &Request<'_>) -> Answer {
         }
         match host == own {
             true => append_own(&mut answer, server, &standing),
-            false => append_other(&mut answer, server, standing.term, heard),
+            false => append_other(&mut answer, server, standing.term, last_status),
         }
         answer.end();
     }
@@ -159,16 +159,16 @@ fn append_other(
     answer: &mut DocumentBuilder,
     server: &Shared,
     term: i64,
-    heard: Option<(Duration, MemberStatus)>,
+    last_status: Option<(Duration, MemberStatus)>,
 ) {
-    let (moment, uptime) = match heard {
-        Some((_, said)) => (said.moment, said.uptime_seconds),
+    let (moment, uptime) = match last_status {
+        Some((_, peer_status)) => (peer_status.moment, peer_status.uptime_seconds),
         None => (Timestamp(0), 0),
     };
     answer.append("uptime", reply::number(uptime));
-    append_optime(answer, "optime", moment, if heard.is_some() { term } else { -1 });
+    append_optime(answer, "optime", moment, if last_status.is_some() { term } else { -1 });
     answer.append("optimeDate", date_of(moment));
-    if let Some((ago, _)) = heard {
+    if let Some((ago, _)) = last_status {
         let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
         let at = server.frond.now_millis().saturating_sub(ago);
         answer.append("lastHeartbeatRecv", Value::DateTime(at));

@@ -101,7 +101,7 @@ fn origin(request: &Request<'_>) -> Arc<Origin> {
 /// What the command was allowed, to be asked again when its cursor is read on.
 fn granted(request: &Request<'_>) -> Result<Option<Arc<Granted>>, Error> {
     let Some(rights) = &request.rights else { return Ok(None) };
-    let granted = authorization::granted(&request.asked(rights), request.needs)?;
+    let granted = authorization::granted(&request.authorization(rights), request.needs)?;
     Ok(Some(Arc::new(granted)))
 }
 

@@ -302,28 +302,28 @@ pub fn roles(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("roles");
     for name in wanted.iter().filter(|name| directory.has_role(name)) {
-        answer.push(Value::from(&tell(&directory, name, shows_privileges)));
+        answer.push(Value::from(&describe(&directory, name, shows_privileges)));
     }
     answer.end();
     Ok(answer)
 }
 
-fn tell(directory: &Directory, name: &RoleName, shows_privileges: bool) -> DocumentBuf {
+fn describe(directory: &Directory, name: &RoleName, shows_privileges: bool) -> DocumentBuf {
     let made = directory.roles.get(name);
     let included = made.map_or(&[][..], |role| &role.roles);
-    let mut told = DocumentBuilder::new();
+    let mut role_document = DocumentBuilder::new();
     let id = format!("{}.{}", name.database, name.role);
-    told.append("_id", Value::String(&id));
-    name.append(&mut told);
-    told.append("isBuiltin", Value::Boolean(made.is_none()));
-    append_roles(&mut told, "roles", included);
-    append_roles(&mut told, "inheritedRoles", &directory.with_included(included));
+    role_document.append("_id", Value::String(&id));
+    name.append(&mut role_document);
+    role_document.append("isBuiltin", Value::Boolean(made.is_none()));
+    append_roles(&mut role_document, "roles", included);
+    append_roles(&mut role_document, "inheritedRoles", &directory.with_included(included));
     if shows_privileges {
         let builtin = || builtin_roles::privileges(name).unwrap_or_default();
         let own = made.map_or_else(builtin, |role| role.privileges.clone());
-        Privilege::append_all(&mut told, "privileges", &own);
+        Privilege::append_all(&mut role_document, "privileges", &own);
         let all = directory.privileges_of(std::slice::from_ref(name));
-        Privilege::append_all(&mut told, "inheritedPrivileges", &all);
+        Privilege::append_all(&mut role_document, "inheritedPrivileges", &all);
     }
-    told.build()
+    role_document.build()
 }

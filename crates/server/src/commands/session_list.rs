@@ -68,7 +68,7 @@ fn list(request: &Request<'_>, stage: &str, options: Value<'_>) -> Result<Vec<Do
         wanted = Some(vec![rights.login.digest]);
     }
     let (now, now_millis) = (Instant::now(), request.server.frond.now_millis());
-    let told = |(session_id, used): (SessionId, Instant)| {
+    let describe = |(session_id, used): (SessionId, Instant)| {
         let idle = now.saturating_duration_since(used).as_millis();
         let used = now_millis.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));
         let mut session = DocumentBuilder::new();
@@ -83,5 +83,5 @@ fn list(request: &Request<'_>, stage: &str, options: Value<'_>) -> Result<Vec<Do
     let is_wanted = |(session, _): &(SessionId, Instant)| {
         wanted.as_ref().is_none_or(|users| users.contains(&session.user))
     };
-    Ok(request.server.sessions.list().into_iter().filter(is_wanted).map(told).collect())
+    Ok(request.server.sessions.list().into_iter().filter(is_wanted).map(describe).collect())
 }

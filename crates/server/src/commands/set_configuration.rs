@@ -82,11 +82,11 @@ fn append_configuration(answer: &mut DocumentBuilder, server: &Shared) {
 /// not, that isn't all that is said: programs that start sets take "already initialized" for done.
 pub fn initiate(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
-    let asked = fields.value(request.sent_name).and_then(|asked| asked.as_document());
+    let given = fields.value(request.sent_name).and_then(|given| given.as_document());
     fields.finish()?;
     let member = &request.server.member;
-    if let Some(asked) = asked.filter(|_| request.server.replica.is_none()) {
-        check_alone(asked, &member.set, &member.host)?;
+    if let Some(given) = given.filter(|_| request.server.replica.is_none()) {
+        check_alone(given, &member.set, &member.host)?;
     }
     Err(Error::invalid(Code::AlreadyInitialized, "already initialized"))
 }
@@ -116,13 +116,13 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let forced = fields.optional_boolean("force")?.unwrap_or(false);
     fields.ignore(&["maxTimeMS"]);
-    let asked = fields.required_document(request.sent_name)?;
+    let given = fields.required_document(request.sent_name)?;
     fields.finish()?;
     let server = request.server;
-    let asked = parse(asked, &server.member.set)?;
+    let given = parse(given, &server.member.set)?;
     let known = SetDescription::of(server).members;
     let Some(replica) = &server.replica else {
-        if known.all == asked.all {
+        if known.all == given.all {
             return Ok(DocumentBuilder::new());
         }
         let (set, host) = (&server.member.set, &server.member.host);
@@ -149,9 +149,9 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
             return Err(Error::invalid(Code::ConfigurationInProgress, message));
         }
     };
-    check_step(&replica.members(), &asked, &server.member.set)?;
-    if !asked.has(&server.member.host) {
-        let (version, term) = (asked.version, replica.standing().term);
+    check_step(&replica.members(), &given, &server.member.set)?;
+    if !given.has(&server.member.host) {
+        let (version, term) = (given.version, replica.standing().term);
         let message = format!(
             "No host described in new configuration with {{version: {version}, term: {term}}} for \
              replica set {} maps to this node: rs.stepDown() first",
@@ -159,11 +159,11 @@ pub fn reconfigure(request: &Request<'_>) -> Answer {
         );
         return Err(Error::invalid(Code::NodeNotFound, message));
     }
-    asked.write(&server.frond)?;
+    given.write(&server.frond)?;
     replica.note_members(server);
-    if asked.all.len() < known.all.len() {
+    if given.all.len() < known.all.len() {
         // Once this answers the removed one may be switched off.
-        replica.await_members(asked.all.len());
+        replica.await_members(given.all.len());
     }
     Ok(DocumentBuilder::new())
 }

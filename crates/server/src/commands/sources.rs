@@ -232,11 +232,11 @@ fn check_collection(
     collection: &str,
     is_storage: bool,
 ) -> Result<(), Error> {
-    let asked = if is_storage { "storageStats" } else { "count" };
+    let option = if is_storage { "storageStats" } else { "count" };
     match database.list_indexes(collection) {
         Err(error) if error.code == Code::NamespaceNotFound => {
             let message = format!(
-                "Unable to retrieve {asked} in $collStats stage :: caused by :: Collection [{}] \
+                "Unable to retrieve {option} in $collStats stage :: caused by :: Collection [{}] \
                  not found.",
                 request.namespace(collection)
             );
@@ -269,19 +269,21 @@ fn index_stats(
         Err(error) if error.code == Code::NamespaceNotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let told = |(spec, uses): &(frond_db::catalog::IndexSpec, u64)| {
-        let mut told = DocumentBuilder::new();
-        told.append("name", Value::String(&spec.name))
+    let described = |(spec, uses): &(frond_db::catalog::IndexSpec, u64)| {
+        let mut described = DocumentBuilder::new();
+        described
+            .append("name", Value::String(&spec.name))
             .append("key", Value::from(&spec.key))
             .append("host", Value::String(&server.address.to_string()));
-        told.begin_document("accesses")
+        described
+            .begin_document("accesses")
             .append("ops", Value::Int64(i64::try_from(*uses).unwrap_or(i64::MAX)))
             .append("since", Value::DateTime(since))
             .end();
-        told.append("spec", Value::from(&spec.to_document()));
-        told.build()
+        described.append("spec", Value::from(&spec.to_document()));
+        described.build()
     };
-    Ok(uses.iter().map(told).collect())
+    Ok(uses.iter().map(described).collect())
 }
 
 fn current_op(

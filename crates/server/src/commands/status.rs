@@ -69,15 +69,15 @@ fn append_changed(
 ) -> Result<(), Error> {
     let request = DiffRequest { collection: Some(collection.to_owned()), ..DiffRequest::default() };
     answer.begin_array("documents");
-    let (mut told, mut has_more) = (0, false);
+    let (mut shown, mut has_more) = (0, false);
     for row in database.diff_rows(&request)? {
         let row = row?;
         let DiffDetail::Document { from, to } = &row.detail else { continue };
-        if told == limit {
+        if shown == limit {
             has_more = true;
             break;
         }
-        told += 1;
+        shown += 1;
         let id = to.as_ref().or(from.as_ref()).and_then(|document| document.get("_id"));
         answer
             .push_begin_document()

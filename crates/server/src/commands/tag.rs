@@ -55,7 +55,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 fn is_readable(request: &Request<'_>, tag: &TagInfo) -> Result<bool, Error> {
     let Some(rights) = &request.rights else { return Ok(true) };
     let commit = tag.commit.to_string();
-    request.asked(rights).may(
+    request.authorization(rights).may(
         Action::Find,
         request.database_name,
         VersionScope::Revision(&commit),

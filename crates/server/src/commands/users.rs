@@ -158,11 +158,11 @@ pub fn create(request: &Request<'_>) -> Answer {
         let message = format!("Cannot create users in the {} database", name.database);
         return Err(Error::invalid(Code::BadValue, message));
     }
-    let said = read(&mut fields, &name)?;
+    let given = read(&mut fields, &name)?;
     let missing = (fields.missing("roles"), fields.missing("pwd"));
     fields.finish()?;
-    let roles = said.roles.ok_or(missing.0)?;
-    let credentials = match said.credentials {
+    let roles = given.roles.ok_or(missing.0)?;
+    let credentials = match given.credentials {
         // Its certificate proves who it is.
         None if name.database == EXTERNAL => Vec::new(),
         credentials => credentials.ok_or(missing.1)?,
@@ -171,7 +171,7 @@ pub fn create(request: &Request<'_>) -> Answer {
     let mut id: [u8; 16] =
         id.try_into().map_err(|_| Error::internal("sixteen bytes were asked for"))?;
     (id[6], id[8]) = (id[6] & 0x0f | 0x40, id[8] & 0x3f | 0x80);
-    let custom_data = said.custom_data;
+    let custom_data = given.custom_data;
     let user = User { name, id, credentials, roles, custom_data };
     let server = request.server;
     server.accounts.change(&server.frond, |directory| {
@@ -197,9 +197,9 @@ pub fn create(request: &Request<'_>) -> Answer {
 pub fn update(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let name = named(request, &fields)?;
-    let said = read(&mut fields, &name)?;
+    let given = read(&mut fields, &name)?;
     fields.finish()?;
-    let CredentialFields { credentials, mechanisms, roles, custom_data } = said;
+    let CredentialFields { credentials, mechanisms, roles, custom_data } = given;
     if credentials.is_none() && mechanisms.is_none() && roles.is_none() && custom_data.is_none() {
         let message = "Must specify at least one field to update in updateUser";
         return Err(Error::invalid(Code::BadValue, message));
@@ -351,39 +351,39 @@ pub fn users(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("users");
     for user in found {
-        let told = tell(&directory, user, &shown);
-        if filter.as_ref().is_none_or(|filter| filter.matches(told.view())) {
-            answer.push(Value::from(&told));
+        let described = describe(&directory, user, &shown);
+        if filter.as_ref().is_none_or(|filter| filter.matches(described.view())) {
+            answer.push(Value::from(&described));
         }
     }
     answer.end();
     Ok(answer)
 }
 
-fn tell(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
+fn describe(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
+    let mut description = DocumentBuilder::new();
     let id = format!("{}.{}", user.name.database, user.name.user);
-    told.append("_id", Value::String(&id));
-    user.append_id(&mut told);
-    user.name.append(&mut told);
+    description.append("_id", Value::String(&id));
+    user.append_id(&mut description);
+    user.name.append(&mut description);
     if let Some(data) = user.custom_data.as_ref().filter(|_| shown.custom_data) {
-        told.append("customData", Value::from(data));
+        description.append("customData", Value::from(data));
     }
     if shown.credentials {
-        user.append_credentials(&mut told);
+        user.append_credentials(&mut description);
     }
-    append_roles(&mut told, "roles", &user.roles);
-    told.begin_array("mechanisms");
+    append_roles(&mut description, "roles", &user.roles);
+    description.begin_array("mechanisms");
     for (mechanism, _) in &user.credentials {
-        told.push(Value::String(mechanism.name()));
+        description.push(Value::String(mechanism.name()));
     }
-    told.end();
+    description.end();
     if shown.privileges {
-        append_roles(&mut told, "inheritedRoles", &directory.with_included(&user.roles));
+        append_roles(&mut description, "inheritedRoles", &directory.with_included(&user.roles));
         let privileges = directory.privileges_of(&user.roles);
-        Privilege::append_all(&mut told, "inheritedPrivileges", &privileges);
+        Privilege::append_all(&mut description, "inheritedPrivileges", &privileges);
     }
-    told.build()
+    description.build()
 }
 
 /// The documents of `admin.system.users`, `admin.system.roles` or `admin.system.version`, as tools

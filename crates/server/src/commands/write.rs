@@ -155,12 +155,12 @@ pub fn database(request: &Request<'_>, statements: StatementIds) -> Result<Datab
 /// The same database, without its validators where `bypassDocumentValidation` says so, and with
 /// empty timestamps as they are where `bypassEmptyTsReplacement` does.
 pub fn as_validated(request: &Request<'_>, database: Database) -> Database {
-    let asks = |name| request.body.get(name).is_some_and(|asked| asked.is_truthy());
-    let database = match asks("bypassDocumentValidation") {
+    let is_set = |name| request.body.get(name).is_some_and(|value| value.is_truthy());
+    let database = match is_set("bypassDocumentValidation") {
         true => database.without_validation(),
         false => database,
     };
-    match asks("bypassEmptyTsReplacement") {
+    match is_set("bypassEmptyTsReplacement") {
         true => database.keeping_empty_timestamps(),
         false => database,
     }

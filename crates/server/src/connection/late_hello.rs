@@ -31,7 +31,7 @@ pub struct LateHello<'a> {
 impl LateHello<'_> {
     /// Answers; tells whether the connection goes on. `has_more`: the client has said more already,
     /// which ends the repeating.
-    pub async fn tell(
+    pub async fn answer_until_change(
         mut self,
         socket: &IdleSocket,
         mut session: Option<&mut Session>,

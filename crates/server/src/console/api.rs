@@ -148,10 +148,10 @@ async fn log_in(
     console: &Arc<Console>,
     peer: &Arc<Peer>,
     headers: &HeaderMap,
-    asked: &DocumentBuf,
+    body: &DocumentBuf,
 ) -> Answer {
     let field = |name: &str| {
-        let value = asked.get(name).and_then(|value| value.as_str().map(str::to_owned));
+        let value = body.get(name).and_then(|value| value.as_str().map(str::to_owned));
         value.unwrap_or_default()
     };
     let (user, password, database) = (field("user"), field("password"), field("database"));
@@ -228,16 +228,16 @@ async fn command(
     console: &Arc<Console>,
     peer: &Arc<Peer>,
     login: Option<Arc<Login>>,
-    (asked, held): Held,
+    (body, held): Held,
     headers: &HeaderMap,
 ) -> Answer {
     let (Some(database), Some(command)) = (
-        asked.get("db").and_then(|name| name.as_str().map(str::to_owned)),
-        asked.get("command").and_then(|command| command.as_document()).map(|it| it.to_buf()),
+        body.get("db").and_then(|name| name.as_str().map(str::to_owned)),
+        body.get("command").and_then(|command| command.as_document()).map(|it| it.to_buf()),
     ) else {
         return text(StatusCode::BAD_REQUEST, "{db, command} is expected");
     };
-    drop((asked, held));
+    drop((body, held));
     let name = command.iter().next().map_or("", |(name, _)| name).to_owned();
     if LOGIN_COMMANDS.contains(&name.as_str()) || command.get("$db").is_some() {
         return text(

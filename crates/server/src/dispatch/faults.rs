@@ -41,19 +41,19 @@ pub(super) struct FaultsAfterRun {
 /// What fail points were told, or that the operation was killed meanwhile. A connection that is to
 /// be closed is noted in the peer.
 pub(super) fn before(
-    asked: &FaultCheck<'_>,
+    check: &FaultCheck<'_>,
     operation: &Operation,
 ) -> Result<FaultsAfterRun, Failure> {
-    let points = &asked.server.fail_points;
+    let points = &check.server.fail_points;
     if !points.are_on() {
         return Ok(FaultsAfterRun::default());
     }
     let mut rest = FaultsAfterRun::default();
-    let collection = collection_of(asked.body).unwrap_or("$cmd");
+    let collection = collection_of(check.body).unwrap_or("$cmd");
     let namespace = [&operation.database, ".", collection].concat();
-    let app_name = asked.peer.app_name();
+    let app_name = check.peer.app_name();
     let asking = FaultedCommand {
-        names: (asked.command.name, asked.command.aliases),
+        names: (check.command.name, check.command.aliases),
         namespace: &namespace,
         app_name: app_name.as_deref(),
     };
@@ -62,21 +62,21 @@ pub(super) fn before(
             block(operation, time)?;
         }
         if hit.closes {
-            return Err(closing(asked.peer, "failCommand"));
+            return Err(closing(check.peer, "failCommand"));
         }
         if let Some(error) = hit.error.take() {
-            let labels = hit.labels.unwrap_or_else(|| labels_of(asked, &error));
+            let labels = hit.labels.unwrap_or_else(|| labels_of(check, &error));
             return Err(Failure::injected(error, labels));
         }
         rest.hit = hit;
     }
-    if matches!(asked.part, Some(Part::Write { .. }))
+    if matches!(check.part, Some(Part::Write { .. }))
         && let Some(write) = points.on_write()
     {
         if let Some(code) = write.code_before {
             let message = "Failing write via 'onPrimaryTransactionalWrite' failpoint";
             let error = Error::invalid(code, message);
-            let labels = labels_of(asked, &error);
+            let labels = labels_of(check, &error);
             return Err(Failure::injected(error, labels));
         }
         rest.write = write;
@@ -89,13 +89,13 @@ pub(super) fn before(
 /// # Errors
 /// That the connection is closed instead.
 pub(super) fn after(
-    asked: &FaultCheck<'_>,
+    check: &FaultCheck<'_>,
     rest: FaultsAfterRun,
     mut answer: DocumentBuilder,
     has_concern_error: bool,
 ) -> Result<DocumentBuilder, Failure> {
     if rest.write.closes {
-        return Err(closing(asked.peer, "onPrimaryTransactionalWrite"));
+        return Err(closing(check.peer, "onPrimaryTransactionalWrite"));
     }
     let Some(concern_error) = rest.hit.concern_error.filter(|_| !has_concern_error) else {
         return Ok(answer);
@@ -104,14 +104,14 @@ pub(super) fn after(
     let code = concern_error.get("code").and_then(|code| code.as_integer());
     let code = code.and_then(|code| i32::try_from(code).ok()).map(Code::of);
     let labels = rest.hit.labels.unwrap_or_else(|| {
-        code.map_or_else(Vec::new, |code| labels_of(asked, &Error::invalid(code, "")))
+        code.map_or_else(Vec::new, |code| labels_of(check, &Error::invalid(code, "")))
     });
     append_labels(&mut answer, &labels);
     Ok(answer)
 }
 
-fn labels_of(asked: &FaultCheck<'_>, error: &Error) -> Vec<String> {
-    let labels = transactions::labels(asked.part, asked.command.ends_transaction, error);
+fn labels_of(check: &FaultCheck<'_>, error: &Error) -> Vec<String> {
+    let labels = transactions::labels(check.part, check.command.ends_transaction, error);
     labels.iter().map(|label| (*label).to_owned()).collect()
 }
 

@@ -30,33 +30,33 @@ pub(super) fn statements_from(
     (operation, sequences): (&Operation, &[DocumentSequence]),
 ) -> Option<Duration> {
     list_of(operation.command)?;
-    let tells_all = |database: &str| {
+    let profiles_all = |database: &str| {
         server.profiler.level(database) == Level::All || server.profiler.filter(database).is_some()
     };
-    let is_told_whole = match operation.command {
+    let is_profiled = match operation.command {
         BULK_WRITE => namespaces(operation, sequences)
             .into_iter()
             .filter_map(|namespace| split_namespace(namespace).ok())
-            .any(|(database, _)| tells_all(database)),
-        _ => tells_all(&operation.database),
+            .any(|(database, _)| profiles_all(database)),
+        _ => profiles_all(&operation.database),
     };
-    let millis = if is_told_whole { 0 } else { server.log.told_millis() };
+    let millis = if is_profiled { 0 } else { server.log.report_millis_min() };
     Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
 }
 
 /// Tells the log of an operation that took long, and the profiler, where that is asked for.
-pub(super) fn tell_if_slow(
+pub(super) fn report(
     server: &Shared,
     (operation, sequences): (&Operation, &[DocumentSequence]),
     done: &Answer,
     work: &RequestProfile,
 ) {
     let time = operation.worked();
-    let is_slow = server.log.tells_of(time);
+    let is_slow = server.log.reports(time);
     let level = server.profiler.level(&operation.database);
     let has_filter = server.profiler.filter(&operation.database).is_some();
-    let is_told = is_slow || level == Level::All || has_filter;
-    if !is_told && work.statements.is_empty() {
+    let is_reported = is_slow || level == Level::All || has_filter;
+    if !is_reported && work.statements.is_empty() {
         return;
     }
     let statements = statements(operation, sequences);
@@ -77,16 +77,16 @@ pub(super) fn tell_if_slow(
         answer_bytes,
     };
     match &statements[..] {
-        [] if is_told => consider(server, &whole(operation.sent.clone(), false), is_slow, true),
-        [only] if is_told && !is_bulk => {
-            consider(server, &whole(told(operation, only), true), is_slow, true);
+        [] if is_reported => consider(server, &whole(operation.sent.clone(), false), is_slow, true),
+        [only] if is_reported && !is_bulk => {
+            consider(server, &whole(statement_command(operation, only), true), is_slow, true);
         }
         [] | [_] if !is_bulk => {}
         several => {
             for noted in &work.statements {
                 let Some(statement) = several.get(noted.position) else { continue };
                 let deed = of_statement(operation, noted, statement);
-                consider(server, &deed, server.log.tells_of(noted.time), true);
+                consider(server, &deed, server.log.reports(noted.time), true);
             }
             if is_slow {
                 let namespace = format!("{}.$cmd", operation.database);
@@ -107,7 +107,7 @@ fn of_statement<'a>(
         operation,
         name: statement.name,
         is_statement: true,
-        command: told(operation, statement),
+        command: statement_command(operation, statement),
         namespace: statement.namespace.clone(),
         time: noted.time,
         plan: &noted.plan,
@@ -122,29 +122,29 @@ fn of_statement<'a>(
 fn consider(server: &Shared, deed: &ProfiledOperation<'_>, is_slow: bool, may_be_profiled: bool) {
     let database = deed.database();
     let (level, filter) = (server.profiler.level(database), server.profiler.filter(database));
-    let is_told = match &filter {
+    let is_reported = match &filter {
         Some(filter) => {
-            let hashes = if filter.asks_hashes { shape::hashes(server, deed) } else { None };
+            let hashes = if filter.needs_hashes { shape::hashes(server, deed) } else { None };
             filter.matches(deed.entry(server, hashes.as_ref()).view())
         }
         None => is_slow,
     };
     let is_profiled = match level {
         Level::Off => false,
-        Level::Slow => is_told,
+        Level::Slow => is_reported,
         Level::All => true,
     };
     let is_of_collection = deed.is_statement || deed.operation.is_profiled();
     let is_profiled = is_profiled && may_be_profiled && is_of_collection;
-    if !is_told && !is_profiled {
+    if !is_reported && !is_profiled {
         return;
     }
     let hashes = shape::hashes(server, deed);
-    if is_told {
+    if is_reported {
         deed.log(server, hashes.as_ref());
     }
     if is_profiled {
-        tell(server, deed, hashes.as_ref());
+        insert_entry(server, deed, hashes.as_ref());
     }
 }
 
@@ -210,33 +210,33 @@ fn listed<'a>(
 }
 
 /// A statement as the log and the profiler tell it, with its command's comment.
-fn told(operation: &Operation, statement: &Statement<'_>) -> DocumentBuf {
+fn statement_command(operation: &Operation, statement: &Statement<'_>) -> DocumentBuf {
     let Statement { sent: statement, name, .. } = statement;
-    let mut told = DocumentBuilder::new();
+    let mut command = DocumentBuilder::new();
     for (name, value) in statement.iter() {
         match (name, value) {
             ("hint", Value::String(index)) => {
-                told.append(name, Value::from(&document! { "$hint": index }));
+                command.append(name, Value::from(&document! { "$hint": index }));
             }
             _ => {
-                told.append(name, value);
+                command.append(name, value);
             }
         }
     }
     if *name == "update" {
         for option in ["multi", "upsert"].into_iter().filter(|name| statement.get(name).is_none()) {
-            told.append(option, Value::Boolean(false));
+            command.append(option, Value::Boolean(false));
         }
     }
     if let Some(comment) = operation.sent.get("comment") {
-        told.append("comment", comment);
+        command.append("comment", comment);
     }
-    told.build()
+    command.build()
 }
 
 /// Tells of something in its database. What can't be told there (the disk is full, the branch is
 /// closed) is told nowhere: the operation is over. Those after it aren't told for a while, either.
-fn tell(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 2]>) {
+fn insert_entry(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 2]>) {
     if server.profiler.is_paused() {
         return;
     }
@@ -246,8 +246,8 @@ fn tell(server: &Shared, deed: &ProfiledOperation<'_>, hashes: Option<&[String; 
         return server.profiler.pause();
     }
     let entry = deed.entry(server, hashes);
-    let told = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
-    if !told.is_ok_and(|report| report.errors.is_empty()) {
+    let inserted = database.insert(COLLECTION, &[entry], true, Durability::Relaxed);
+    if !inserted.is_ok_and(|report| report.errors.is_empty()) {
         server.profiler.pause();
     }
 }

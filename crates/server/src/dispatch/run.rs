@@ -51,8 +51,8 @@ pub(crate) fn run_kept(
 ) -> (DocumentBuf, Option<MemoryShare>) {
     let share = RefCell::new(None);
     let aside = (&share, &Parking::default());
-    let asked = (&body.to_buf(), &[][..]);
-    let answer = guarded(server, || try_run(server, peer, asked, Some(database), aside));
+    let sent = (&body.to_buf(), &[][..]);
+    let answer = guarded(server, || try_run(server, peer, sent, Some(database), aside));
     (answer, share.into_inner())
 }
 
@@ -113,7 +113,7 @@ pub(super) fn try_run(
     watched.into_iter().for_each(|watched| watched.end(done.as_ref().err()));
     count_use(server, &running.operation, done.as_ref().err());
     count_work(server, &running.operation, &work);
-    profile::tell_if_slow(server, (&running.operation, sequences), &done, &work);
+    profile::report(server, (&running.operation, sequences), &done, &work);
     let failed = |error| sent.failure(part, with_concern_error(error, concern_error.as_ref()));
     let answer = done.map_err(failed)?;
     faults::after(&fault_asked, fault, answer, concern_error.is_some())
@@ -138,8 +138,8 @@ fn run_part(command: &Command, mut request: Request<'_>) -> Answer {
     let api = request.common.api;
     match request.common.part {
         Some(Part::Statement { session, number, starts }) if !command.ends_transaction => {
-            let said = StatementFields { command: command.name, api, starts };
-            transactions::run_statement(server, (session, number), said, |current| {
+            let statement_fields = StatementFields { command: command.name, api, starts };
+            transactions::run_statement(server, (session, number), statement_fields, |current| {
                 request.current = Some(current);
                 let answer = run_handler(command, &request)?;
                 Ok((answer, request.has_write_errors.get()))
@@ -202,7 +202,7 @@ fn check_view(request: &Request<'_>) -> Result<(), Error> {
 /// Counts what a command did.
 fn count_work(server: &Shared, operation: &Operation, work: &RequestProfile) {
     let goes_on = operation.command == "getMore";
-    let is_tailable = || operation.sent.get("tailable").is_some_and(|asked| asked.is_truthy());
+    let is_tailable = || operation.sent.get("tailable").is_some_and(|value| value.is_truthy());
     let is_find = operation.command == "find";
     server.usage.work().count_command(work, goes_on, is_find && is_tailable());
 }

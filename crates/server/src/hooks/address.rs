@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Instant;
 
-use super::{SAID_BYTES_MAX, TIME_MAX};
+use super::{MESSAGE_BYTES_MAX, TIME_MAX};
 
 /// Sends `line` and waits for the answer.
 ///
@@ -22,11 +22,11 @@ pub fn send(address: &str, line: &str) -> Result<(), String> {
     match status.len() == 3 && status.starts_with('2') {
         true => Ok(()),
         false => {
-            let said = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim());
-            Err(if said.is_empty() {
+            let message = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body.trim());
+            Err(if message.is_empty() {
                 format!("{address}: status {status}")
             } else {
-                said.to_owned()
+                message.to_owned()
             })
         }
     }
@@ -48,7 +48,7 @@ fn exchange(host: &str, path: &str, line: &str) -> io::Result<String> {
     stream.write_all(line.as_bytes())?;
     let mut answer = Vec::new();
     let mut buffer = [0; 1024];
-    while (answer.len() as u64) < SAID_BYTES_MAX {
+    while (answer.len() as u64) < MESSAGE_BYTES_MAX {
         let left = TIME_MAX.checked_sub(begun.elapsed());
         let left = left.filter(|left| !left.is_zero());
         stream.set_read_timeout(Some(left.ok_or(io::ErrorKind::TimedOut)?))?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use frond_doc::DocumentBuf;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{SAID_BYTES_MAX, line_of};
+use super::{MESSAGE_BYTES_MAX, line_of};
 
 /// The interval of checks whether a hook has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -52,25 +52,25 @@ pub fn run(
         // Ends when the hook does, if that reads nothing.
         thread::spawn(move || input.write_all(line.as_bytes()));
     }
-    let said = child.stderr.take().map(listen);
+    let errors = child.stderr.take().map(listen);
     let Some(status) = wait(&mut child, time_max) else {
         return Err(format!("it took longer than {} s, and was stopped", time_max.as_secs_f32()));
     };
     if status.success() {
         return Ok(());
     }
-    let said = said.and_then(|said| said.recv_timeout(LAST_WORDS).ok()).unwrap_or_default();
-    Err(if said.is_empty() { status.to_string() } else { said })
+    let errors = errors.and_then(|errors| errors.recv_timeout(LAST_WORDS).ok()).unwrap_or_default();
+    Err(if errors.is_empty() { status.to_string() } else { errors })
 }
 
 /// Reads what a hook says. A program that it left behind may hold the other end for long.
 fn listen(mut errors: ChildStderr) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        let mut said = Vec::new();
-        let _ = (&mut errors).take(SAID_BYTES_MAX).read_to_end(&mut said);
+        let mut text = Vec::new();
+        let _ = (&mut errors).take(MESSAGE_BYTES_MAX).read_to_end(&mut text);
         // Too late for a caller that has gone on.
-        let _ = sender.send(String::from_utf8_lossy(&said).trim().to_owned());
+        let _ = sender.send(String::from_utf8_lossy(&text).trim().to_owned());
         let _ = std::io::copy(&mut errors, &mut std::io::sink());
     });
     receiver

@@ -37,7 +37,7 @@ pub(super) struct Serving {
     pub console: Option<(TcpListener, ConsoleOptions)>,
     pub supervisor: Option<Supervisor>,
     pub shared: Arc<Shared>,
-    pub asked: watch::Receiver<Option<Duration>>,
+    pub drain_requested: watch::Receiver<Option<Duration>>,
     /// Told to connections when the drain is over.
     pub stop: watch::Sender<bool>,
     pub memory_bytes: Option<u64>,
@@ -57,8 +57,8 @@ impl Serving {
         let time_max = loop {
             tokio::select! {
                 // The sender is in what is shared.
-                asked = self.asked.wait_for(Option::is_some) => {
-                    break asked.ok().and_then(|asked| *asked).unwrap_or_default();
+                drain_requested = self.drain_requested.wait_for(Option::is_some) => {
+                    break drain_requested.ok().and_then(|drain_requested| *drain_requested).unwrap_or_default();
                 }
                 accepted = accept_tcp(&self.listeners) => match accepted {
                     Ok((stream, address)) => {
@@ -83,7 +83,7 @@ impl Serving {
             }
         };
         if let Some(supervisor) = &self.supervisor {
-            let _ = supervisor.tell("STOPPING=1\nSTATUS=answers what runs");
+            let _ = supervisor.notify("STOPPING=1\nSTATUS=answers what runs");
         }
         drop((self.listeners, self.unix_socket));
         if !drain(&mut connections, &self.shared, time_max).await {
@@ -118,7 +118,7 @@ impl Serving {
         }
         if let Some(supervisor) = &self.supervisor {
             // Who doesn't listen isn't told.
-            let _ = supervisor.tell("READY=1\nSTATUS=serves clients");
+            let _ = supervisor.notify("READY=1\nSTATUS=serves clients");
             tasks.push(tokio::spawn(keep_awake(supervisor.clone(), shared())));
         }
         tasks
@@ -135,11 +135,11 @@ async fn keep_awake(supervisor: Supervisor, shared: Arc<Shared>) {
         let (supervisor, shared) = (supervisor.clone(), Arc::clone(&shared));
         // On a thread that may wait: where none is to be had, or it can't get at the engine, the
         // server hangs.
-        let told = tokio::task::spawn_blocking(move || {
+        let notified = tokio::task::spawn_blocking(move || {
             let _ = shared.frond.counters();
-            supervisor.tell("WATCHDOG=1")
+            supervisor.notify("WATCHDOG=1")
         });
-        drop(told.await);
+        drop(notified.await);
     }
 }
 

@@ -91,8 +91,9 @@ impl SlowOperation<'_> {
 }
 
 /// Appends that an operation failed, and why.
-pub fn append_failure(told: &mut DocumentBuilder, error: &Error) {
-    told.append("ok", Value::Int32(0))
+pub fn append_failure(entry: &mut DocumentBuilder, error: &Error) {
+    entry
+        .append("ok", Value::Int32(0))
         .append("errMsg", Value::String(&error.message))
         .append("errName", Value::String(&error.code.name()))
         .append("errCode", Value::Int32(error.code.number()));

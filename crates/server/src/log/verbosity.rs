@@ -41,13 +41,13 @@ const COMPONENTS: &[(&str, &[&str])] = &[
 pub(crate) struct Verbosity {
     /// By `storage.journal`, those that are set; the default one by an empty name.
     levels: Mutex<BTreeMap<String, i64>>,
-    tells_all: AtomicBool,
+    is_verbose: AtomicBool,
 }
 
 impl Verbosity {
     /// Whether every operation is told.
-    pub fn tells_all_operations(&self) -> bool {
-        self.tells_all.load(Ordering::Relaxed)
+    pub fn reports_all(&self) -> bool {
+        self.is_verbose.load(Ordering::Relaxed)
     }
 
     /// The level of what has none of its own.
@@ -106,7 +106,7 @@ impl Verbosity {
         levels.extend(changes);
         let default = levels.get("").copied().unwrap_or(0);
         let own = levels.get(OPERATIONS).copied().filter(|level| *level != INHERITED);
-        self.tells_all.store(own.unwrap_or(default) > 0, Ordering::Relaxed);
+        self.is_verbose.store(own.unwrap_or(default) > 0, Ordering::Relaxed);
     }
 
     /// Appends all levels, as `getParameter` tells them.
@@ -153,16 +153,16 @@ mod tests {
     #[test]
     fn a_component_without_a_level_has_the_default_one() {
         let verbosity = Verbosity::default();
-        assert!(!verbosity.tells_all_operations());
+        assert!(!verbosity.reports_all());
         verbosity.set(document! { "verbosity": 1_i32 }.view()).expect("it is a level");
-        assert!(verbosity.tells_all_operations());
+        assert!(verbosity.reports_all());
         let off = document! { "verbosity": 0_i32 };
         verbosity.set(document! { "command": &off }.view()).expect("it is a component");
-        assert!(!verbosity.tells_all_operations());
+        assert!(!verbosity.reports_all());
         verbosity.set(document! { "command": -1_i32 }.view()).expect("it is inherited");
-        assert!(verbosity.tells_all_operations());
+        assert!(verbosity.reports_all());
         verbosity.set_default_level(Value::Int32(0)).expect("it is a level");
-        assert!(!verbosity.tells_all_operations());
+        assert!(!verbosity.reports_all());
     }
 
     #[test]
@@ -171,11 +171,11 @@ mod tests {
         let journal = document! { "verbosity": 2_i32 };
         let storage = document! { "journal": &journal, "verbosity": 1_i32 };
         verbosity.set(document! { "storage": &storage }.view()).expect("they are components");
-        let mut told = DocumentBuilder::new();
-        verbosity.append(&mut told);
-        let told = told.build();
+        let mut shown = DocumentBuilder::new();
+        verbosity.append(&mut shown);
+        let shown = shown.build();
         let level = |path: [&str; 2]| {
-            let within = told.get(path[0])?.as_document()?.get(path[1])?;
+            let within = shown.get(path[0])?.as_document()?.get(path[1])?;
             within.as_integer().or_else(|| within.as_document()?.get("verbosity")?.as_integer())
         };
         assert_eq!(level(["storage", "verbosity"]), Some(1));

@@ -32,13 +32,13 @@ pub fn compact_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) 
             has_led = true;
             remove_left_staging(replica, server);
         }
-        purging::purge_if_wanted(replica, running, server, log);
+        purging::purge_if_due(replica, running, server, log);
         if 0 < checks_skipped {
             checks_skipped -= 1;
         } else if running.is_long(replica.options.log_bytes_max)
             && let Err(error) = compact(replica, running, server, log)
         {
-            replica.tell(&format!("the set's log could not be cut: {error}"));
+            replica.log_line(&format!("the set's log could not be cut: {error}"));
             checks_skipped = CHECKS_AFTER_FAILURE;
         }
     }
@@ -47,10 +47,11 @@ pub fn compact_until_stopped(replica: &Replica, server: &Shared, log: &dyn Log) 
 fn remove_left_staging(replica: &Replica, server: &Shared) {
     match server.frond.remove_left_staging() {
         Ok(0) => {}
-        Ok(count) => {
-            replica.tell(&format!("removed what a former leader left half-staged: {count} chunks"))
+        Ok(count) => replica
+            .log_line(&format!("removed what a former leader left half-staged: {count} chunks")),
+        Err(error) => {
+            replica.log_line(&format!("what was left half-staged can't be removed: {error}"))
         }
-        Err(error) => replica.tell(&format!("what was left half-staged can't be removed: {error}")),
     }
 }
 

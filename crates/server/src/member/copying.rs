@@ -67,19 +67,19 @@ pub fn offer(replica: &Replica, server: &Shared) -> Result<Offer, String> {
 /// began.
 pub fn copy_until_stopped(replica: &Arc<Replica>, server: &Shared, keep_going: AfterCopy) {
     replica.show_nothing(server);
-    let mut told: Option<String> = None;
+    let mut reported: Option<String> = None;
     while !replica.is_stopped() {
         if let Err(error) = replica.call_others() {
-            replica.tell(&format!("not all members are called: {error}"));
+            replica.log_line(&format!("not all members are called: {error}"));
         }
         for address in replica.called() {
             match copy_from(replica, server, &address, keep_going) {
                 Ok(()) => return,
                 Err(Failed::NoImage) => {}
-                Err(Failed::Because(why)) if told.as_ref() == Some(&why) => {}
+                Err(Failed::Because(why)) if reported.as_ref() == Some(&why) => {}
                 Err(Failed::Because(why)) => {
-                    replica.tell(&format!("no copy from {address}: {why}"));
-                    told = Some(why);
+                    replica.log_line(&format!("no copy from {address}: {why}"));
+                    reported = Some(why);
                 }
             }
         }
@@ -101,7 +101,7 @@ fn copy_from(
 ) -> Result<(), Failed> {
     let because = |error: &dyn std::fmt::Display| Failed::Because(error.to_string());
     let image = RemoteImage::ask(replica, address).map_err(|_| Failed::NoImage)?;
-    replica.tell(&format!("it gets a copy of what {address} has"));
+    replica.log_line(&format!("it gets a copy of what {address} has"));
     let copied = copy_image(&server.frond, &image, &mut |_| {}).map_err(|error| because(&error))?;
     let machine: &Machine = replica.machine.get().expect("it was opened");
     if let Some(running) = replica.running() {
@@ -111,11 +111,11 @@ fn copy_from(
     let (chunks, bytes) = (copied.moved.chunks, copied.moved.bytes);
     let before = image.incoming.beginning.before.0;
     match note(replica, machine, &image.incoming, keep_going) {
-        Ok(()) => replica.tell(&format!(
+        Ok(()) => replica.log_line(&format!(
             "{chunks} chunks of {bytes} bytes came from {address}; it continues after entry \
              {before}"
         )),
-        Err(error) => replica.tell(&format!("the copy from {address} can't be noted: {error}")),
+        Err(error) => replica.log_line(&format!("the copy from {address} can't be noted: {error}")),
     }
     replica.begin_anew(RESTART_WAIT);
     Ok(())

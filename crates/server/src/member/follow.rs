@@ -29,7 +29,7 @@ impl Applier for Follower {
         }
         match self.server.frond.apply_entry(&bytes) {
             Ok(changes) => self.note(changes),
-            Err(error) => self.replica.tell(&format!("entry {}: {error}", entry.index.0)),
+            Err(error) => self.replica.log_line(&format!("entry {}: {error}", entry.index.0)),
         }
     }
 }
@@ -44,7 +44,7 @@ impl Follower {
             self.server.default_concerns.forget();
             self.replica.note_members(&self.server);
             if let Err(error) = self.replica.read_purges(&self.server.frond) {
-                self.replica.tell(&format!("what is to be purged: {error}"));
+                self.replica.log_line(&format!("what is to be purged: {error}"));
             }
         }
     }

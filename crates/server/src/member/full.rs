@@ -47,17 +47,18 @@ impl FullDisk {
         if !status.configuration.voters.iter().copied().any(has_room) {
             return;
         }
-        replica.tell("its disk is full: it hands over to a member that has space");
+        replica.log_line("its disk is full: it hands over to a member that has space");
         if let Err(why) = replica.step_down_for(has_room) {
-            replica.tell(&format!("its disk is full, but it goes on leading: {why}"));
+            replica.log_line(&format!("its disk is full, but it goes on leading: {why}"));
         }
     }
 }
 
 /// Whether another member could take what clients write.
 fn has_room(replica: &Replica, status: &Status, id: MemberId) -> bool {
-    let said = replica.address_of(id).and_then(|address| replica.heard_of(&address));
+    let peer_status = replica.address_of(id).and_then(|address| replica.last_status_of(&address));
     let held = status.held.iter().find(|(of, _)| *of == id);
-    said.is_some_and(|(_, said)| said.state == State::Secondary && !said.is_full)
-        && held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))
+    peer_status.is_some_and(|(_, peer_status)| {
+        peer_status.state == State::Secondary && !peer_status.is_full
+    }) && held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))
 }

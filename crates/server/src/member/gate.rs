@@ -61,7 +61,7 @@ pub fn check(
     let reads = tables::find(command.name).is_some_and(|table| table.reads != Reads::Local);
     let reads = reads || reads_versions || LISTS.contains(&command.name);
     let state = server.replica.as_ref().map_or(State::Secondary, |replica| replica.state());
-    if reads && let Some(message) = why_not_read(state) {
+    if reads && let Some(message) = read_refusal(state) {
         return Err(Error::invalid(Code::NotPrimaryOrSecondary, message));
     }
     if reads && !allows_secondary(body) {
@@ -71,7 +71,7 @@ pub fn check(
     Ok(())
 }
 
-fn why_not_read(state: State) -> Option<&'static str> {
+fn read_refusal(state: State) -> Option<&'static str> {
     match state {
         State::Recovering => Some(
             "node is recovering: it lacks entries, as the server's log tells, and gets a copy; not \

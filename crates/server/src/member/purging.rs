@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Does the purge that the set wants, if this member hasn't done it. To be called by the thread
 /// that cuts the log.
-pub fn purge_if_wanted(replica: &Replica, running: &Running, server: &Shared, log: &dyn Log) {
+pub fn purge_if_due(replica: &Replica, running: &Running, server: &Shared, log: &dyn Log) {
     let purges = replica.purges();
     if purges.wanted <= purges.done {
         return;
@@ -30,9 +30,11 @@ pub fn purge_if_wanted(replica: &Replica, running: &Running, server: &Shared, lo
     match purge(replica, running, server, log, purges.wanted) {
         Ok(()) => {
             let seconds = begun.elapsed().as_secs_f32();
-            replica.tell(&format!("what was erased is gone from this member ({seconds:.1} s)"));
+            replica.log_line(&format!("what was erased is gone from this member ({seconds:.1} s)"));
         }
-        Err(error) => replica.tell(&format!("what was erased is still on this member: {error}")),
+        Err(error) => {
+            replica.log_line(&format!("what was erased is still on this member: {error}"))
+        }
     }
 }
 

@@ -34,14 +34,14 @@ pub fn step_to_configuration(replica: &Replica, status: &Status) {
         let _ = replica.step_down();
         return;
     }
-    let told = told(replica, status);
-    let next = gone(replica, &told, status).map(Change::Remove);
-    let Some(change) = next.or_else(|| next_change(&told, status)) else { return };
+    let addresses = known_addresses(replica, status);
+    let next = gone(replica, &addresses, status).map(Change::Remove);
+    let Some(change) = next.or_else(|| next_change(&addresses, status)) else { return };
     let Some(running) = replica.running() else { return };
     match running.change(change) {
         Ok(_) => {
             let settled = await_settled(running, |_| true);
-            replica.tell(&match change {
+            replica.log_line(&match change {
                 Change::AddLearner(id) => format!("{id} is new in the set"),
                 Change::Promote(id) => format!("{id} has a vote"),
                 Change::Remove(id) if !settled => {
@@ -52,7 +52,7 @@ pub fn step_to_configuration(replica: &Replica, status: &Status) {
         }
         // It looks again.
         Err(RequestError::Refused(Refused::NotReady | Refused::ChangeUnderWay)) => {}
-        Err(error) => replica.tell(&format!("the set's members can't change: {error}")),
+        Err(error) => replica.log_line(&format!("the set's members can't change: {error}")),
     }
 }
 
@@ -65,13 +65,13 @@ pub fn await_settled(running: &Running, wanted: impl Fn(&Status) -> bool) -> boo
 }
 
 /// Who is at each address, as far as is known.
-fn told(replica: &Replica, status: &Status) -> BTreeMap<String, Option<MemberId>> {
-    let (own, met) = (replica.identity(), lock(&replica.met).clone());
+fn known_addresses(replica: &Replica, status: &Status) -> BTreeMap<String, Option<MemberId>> {
+    let (own, peers) = (replica.identity(), lock(&replica.known_peers).clone());
     let at = |address: &String| {
         if *address == own.address {
             return Some(own.id);
         }
-        if let Some(other) = met.get(address) {
+        if let Some(other) = peers.get(address) {
             return Some(other.id);
         }
         let first = own.members.iter().find(|(of, _)| of == address);
@@ -83,23 +83,23 @@ fn told(replica: &Replica, status: &Status) -> BTreeMap<String, Option<MemberId>
 /// A member that is known to be at an address that the configuration doesn't have.
 fn gone(
     replica: &Replica,
-    told: &BTreeMap<String, Option<MemberId>>,
+    addresses: &BTreeMap<String, Option<MemberId>>,
     status: &Status,
 ) -> Option<MemberId> {
     let set = &status.configuration;
     let mut all = set.voters.iter().chain(&set.learners).copied();
-    all.find(|id| replica.address_of(*id).is_some_and(|address| !told.contains_key(&address)))
+    all.find(|id| replica.address_of(*id).is_some_and(|address| !addresses.contains_key(&address)))
 }
 
-fn next_change(told: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Option<Change> {
+fn next_change(addresses: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Option<Change> {
     let set = &status.configuration;
-    let known: Vec<MemberId> = told.values().copied().flatten().collect();
+    let known: Vec<MemberId> = addresses.values().copied().flatten().collect();
     let is_near = |id: MemberId| {
         let held = status.held.iter().find(|(of, _)| *of == id);
         held.is_some_and(|(_, held)| status.committed <= EntryIndex(held.0 + NEAR_ENTRIES))
     };
-    let all_known = known.len() == told.len();
-    if all_known && told.len() < set.voters.len() {
+    let all_known = known.len() == addresses.len();
+    if all_known && addresses.len() < set.voters.len() {
         // It was at an address that isn't a member's any more, and hasn't called since.
         let left = set.voters.iter().find(|id| !known.contains(id));
         return left.map(|id| Change::Remove(*id));
@@ -114,7 +114,7 @@ fn next_change(told: &BTreeMap<String, Option<MemberId>>, status: &Status) -> Op
         if !is_near(*id) {
             continue;
         }
-        if set.voters.len() < told.len() {
+        if set.voters.len() < addresses.len() {
             return Some(Change::Promote(*id));
         }
         let lost: Vec<&MemberId> = set.voters.iter().filter(|id| !known.contains(id)).collect();
@@ -151,11 +151,11 @@ mod tests {
     }
 
     fn next(at: [u64; 3], voters: &[u64], learners: &[u64], held: u64) -> Option<Change> {
-        let told = at.iter().zip(["a:1", "b:1", "c:1"]);
-        let told = told.map(|(id, address)| {
+        let addresses = at.iter().zip(["a:1", "b:1", "c:1"]);
+        let addresses = addresses.map(|(id, address)| {
             (address.to_owned(), Some(MemberId(*id)).filter(|id| *id != MemberId(0)))
         });
-        next_change(&told.collect(), &status(voters, learners, &[(9, held)]))
+        next_change(&addresses.collect(), &status(voters, learners, &[(9, held)]))
     }
 
     #[test]

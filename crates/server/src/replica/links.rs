@@ -30,7 +30,7 @@ const CALL_AGAIN: Duration = Duration::from_millis(200);
 /// A member that takes nothing for so long is called again.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often it is said what a member is, and for how long nothing may come.
-const SAID_EVERY: Duration = Duration::from_secs(1);
+const STATUS_EVERY: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// What a box has beside a frame, generously.
 const BOX_EXTRA_BYTES: usize = 64;
@@ -63,7 +63,7 @@ impl Outgoing {
     /// The next frame, if one comes soon.
     fn pop(&self) -> Option<Bytes> {
         let waiting = self.waiting();
-        let waited = self.came.wait_timeout_while(waiting, SAID_EVERY, |it| it.frames.is_empty());
+        let waited = self.came.wait_timeout_while(waiting, STATUS_EVERY, |it| it.frames.is_empty());
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
         let frame = waiting.frames.pop_front()?;
         waiting.bytes -= frame.len();
@@ -81,14 +81,14 @@ impl Outgoing {
 
 /// Calls the member at `address` until this one stops.
 pub fn call_until_stopped(replica: &Arc<Replica>, address: &str) {
-    let mut told = None;
+    let mut reported = None;
     while !replica.is_stopped() {
         let Err(error) = call(replica, address) else { continue };
         // Once: a member that isn't there is not there for long.
         let line = error.to_string();
-        if told.as_ref() != Some(&line) {
-            replica.tell(&format!("member {address}: {line}"));
-            told = Some(line);
+        if reported.as_ref() != Some(&line) {
+            replica.log_line(&format!("member {address}: {line}"));
+            reported = Some(line);
         }
         std::thread::sleep(CALL_AGAIN);
     }
@@ -114,15 +114,17 @@ fn call(replica: &Replica, address: &str) -> io::Result<()> {
     }
     let Some(outgoing) = replica.outgoing(address) else { return Ok(()) };
     outgoing.clear();
-    let mut told: Option<(Instant, State)> = None;
+    let mut sent: Option<(Instant, State)> = None;
     while !replica.is_stopped() {
         let (state, frame) = (replica.state(), outgoing.pop());
-        let is_known = told.is_some_and(|(at, of)| of == state && at.elapsed() < SAID_EVERY);
-        if !is_known && let Some(said) = replica.says.get().and_then(|says| says()) {
+        let is_known = sent.is_some_and(|(at, of)| of == state && at.elapsed() < STATUS_EVERY);
+        if !is_known
+            && let Some(peer_status) = replica.own_status.get().and_then(|own_status| own_status())
+        {
             let members = replica.members();
             let (configuration, has_receiver) = (members.version, members.has(address));
-            sender.send(&MemberStatus { configuration, has_receiver, ..said }.encode())?;
-            told = Some((Instant::now(), said.state));
+            sender.send(&MemberStatus { configuration, has_receiver, ..peer_status }.encode())?;
+            sent = Some((Instant::now(), peer_status.state));
         }
         if let Some(frame) = frame {
             sender.send(&frame)?;
@@ -156,9 +158,9 @@ pub fn answer(replica: &Replica, stream: TcpStream) -> io::Result<()> {
     }
     watched.set_read_timeout(Some(SILENCE_MAX))?;
     receiver.box_bytes_max = FRAME_BYTES_MAX + BOX_EXTRA_BYTES;
-    let stream = lock(&replica.heard).begin();
+    let stream = lock(&replica.peer_statuses).begin();
     let ended = listen(replica, &mut receiver, &other, stream);
-    lock(&replica.heard).end(stream);
+    lock(&replica.peer_statuses).end(stream);
     ended
 }
 
@@ -170,8 +172,8 @@ fn listen(
 ) -> io::Result<()> {
     while !replica.is_stopped() {
         let frame = receiver.receive()?;
-        if let Some(said) = MemberStatus::decode(&frame) {
-            lock(&replica.heard).note(stream, &other.address, said);
+        if let Some(peer_status) = MemberStatus::decode(&frame) {
+            lock(&replica.peer_statuses).note(stream, &other.address, peer_status);
         } else if let Some(running) = replica.running() {
             running.receive(other.id, frame.into());
         }

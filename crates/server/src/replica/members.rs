@@ -114,7 +114,8 @@ impl Replica {
     /// removed gets no entries any more that would tell it.
     pub fn is_member(&self) -> bool {
         let members = self.members();
-        members.has(&self.options.own) && !lock(&self.heard).is_without_this(members.version)
+        members.has(&self.options.own)
+            && !lock(&self.peer_statuses).is_without_this(members.version)
     }
 
     /// Reads them again. Returns whether they are others than before.

@@ -112,7 +112,9 @@ impl Replica {
     pub fn left_to_purge(&self, number: u64) -> Vec<String> {
         let has_done = |address: &&String| match **address == self.options.own {
             true => number <= self.purges().done,
-            false => self.heard_of(address).is_some_and(|(_, said)| number <= said.purged),
+            false => {
+                self.last_status_of(address).is_some_and(|(_, status)| number <= status.purged)
+            }
         };
         let members = Arc::clone(&self.members());
         members.addresses().filter(|address| !has_done(address)).cloned().collect()

@@ -125,10 +125,10 @@ impl PeerStatuses {
     }
 
     /// Notes what came on a stream.
-    pub fn note(&mut self, stream: u64, address: &str, said: MemberStatus) {
-        self.last.insert(address.to_owned(), (stream, Instant::now(), said));
-        if self.newest.0 < said.configuration {
-            self.newest = (said.configuration, said.has_receiver);
+    pub fn note(&mut self, stream: u64, address: &str, status: MemberStatus) {
+        self.last.insert(address.to_owned(), (stream, Instant::now(), status));
+        if self.newest.0 < status.configuration {
+            self.newest = (status.configuration, status.has_receiver);
         }
     }
 
@@ -145,8 +145,8 @@ impl PeerStatuses {
 
     /// What a member has said, and how long ago; `None` if it isn't reached.
     pub fn of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
-        let (_, at, said) = self.last.get(address)?;
-        Some((at.elapsed(), *said)).filter(|(ago, _)| *ago < SILENCE_MAX)
+        let (_, at, status) = self.last.get(address)?;
+        Some((at.elapsed(), *status)).filter(|(ago, _)| *ago < SILENCE_MAX)
     }
 }
 
@@ -154,7 +154,7 @@ impl PeerStatuses {
 mod tests {
     use super::*;
 
-    const SAID: MemberStatus = MemberStatus {
+    const STATUS: MemberStatus = MemberStatus {
         state: State::Recovering,
         moment: Timestamp(7 << 32 | 1),
         uptime_seconds: 90,
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn statuses_are_read_back_and_malformed_ones_refused() {
-        let bytes = SAID.encode();
-        assert_eq!(MemberStatus::decode(&bytes), Some(SAID));
-        let full = MemberStatus { has_receiver: false, is_full: true, ..SAID };
+        let bytes = STATUS.encode();
+        assert_eq!(MemberStatus::decode(&bytes), Some(STATUS));
+        let full = MemberStatus { has_receiver: false, is_full: true, ..STATUS };
         assert_eq!(MemberStatus::decode(&full.encode()), Some(full));
         assert_eq!(MemberStatus::decode(&bytes[1..]), None);
         assert_eq!(MemberStatus::decode(&[&[8], &bytes[1..]].concat()), None);
@@ -177,22 +177,22 @@ mod tests {
 
     #[test]
     fn a_reconnected_member_stays_reachable_when_its_old_stream_ends() {
-        let mut heard = PeerStatuses::default();
-        let (old, new) = (heard.begin(), heard.begin());
-        heard.note(old, "a:1", SAID);
-        heard.note(new, "a:1", MemberStatus { state: State::Primary, ..SAID });
-        heard.end(old);
-        assert_eq!(heard.of("a:1").map(|(_, said)| said.state), Some(State::Primary));
-        heard.end(new);
-        assert_eq!(heard.of("a:1"), None);
+        let mut peers = PeerStatuses::default();
+        let (old, new) = (peers.begin(), peers.begin());
+        peers.note(old, "a:1", STATUS);
+        peers.note(new, "a:1", MemberStatus { state: State::Primary, ..STATUS });
+        peers.end(old);
+        assert_eq!(peers.of("a:1").map(|(_, status)| status.state), Some(State::Primary));
+        peers.end(new);
+        assert_eq!(peers.of("a:1"), None);
     }
 
     #[test]
     fn the_newest_configuration_says_who_is_a_member() {
-        let mut heard = PeerStatuses::default();
+        let mut peers = PeerStatuses::default();
         let mut note = |configuration, has_receiver| {
-            heard.note(0, "a:1", MemberStatus { configuration, has_receiver, ..SAID });
-            heard.is_without_this(2)
+            peers.note(0, "a:1", MemberStatus { configuration, has_receiver, ..STATUS });
+            peers.is_without_this(2)
         };
         // One without this member that is older than what it has itself; newer; one that has it
         // again; what another says that hasn't come so far.
@@ -201,6 +201,6 @@ mod tests {
         assert!(!note(4, true));
         assert!(!note(3, false));
         assert!(note(5, false));
-        assert!(!heard.is_without_this(5));
+        assert!(!peers.is_without_this(5));
     }
 }

@@ -287,8 +287,8 @@ impl ClientConnection {
         let Some(user) = ask.body.get("saslSupportedMechs") else {
             return local_answers::hello(ask, self.connection, None);
         };
-        let asked = document! { "hello": 1_i32, "saslSupportedMechs": user };
-        let answer = self.shared.ask_default(asked.view()).await;
+        let command = document! { "hello": 1_i32, "saslSupportedMechs": user };
+        let answer = self.shared.ask_default(command.view()).await;
         let outcome = answer.ok().filter(|answer| answer.get("saslSupportedMechs").is_some());
         let all = local_answers::all_mechanisms();
         let mechanisms = match &outcome {

@@ -234,8 +234,8 @@ mod tests {
         let read = Message::decode_answer(Bytes::from(answer)).expect("a message");
         assert_eq!(read.body, document! { "ok": 1.0 });
         let flags = Flags { exhaust_allowed: true, more_to_come: false };
-        let asked = Message { flags, ..Message::new(document! { "getMore": 1_i64 }) };
-        let mut message = asked.encode(7, 0);
+        let request = Message { flags, ..Message::new(document! { "getMore": 1_i64 }) };
+        let mut message = request.encode(7, 0);
         let checksum = announce_checksum(&mut message, &[]);
         message.extend_from_slice(&checksum);
         forbid_exhaust(&mut message);

@@ -168,17 +168,17 @@ impl Line {
     /// Asks all members, and tells who leads. A new leader is known before those have answered that
     /// take long: they may be frozen.
     async fn look(&self, connections: &mut BTreeMap<String, Upstream>) -> Option<String> {
-        let mut asked = JoinSet::new();
+        let mut requests = JoinSet::new();
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for address in members {
             let (kept, tls) = (connections.remove(&address), self.tls.clone());
-            asked.spawn(async move {
+            requests.spawn(async move {
                 timeout(HELLO_MAX, ask(address, kept, tls.as_ref())).await.ok()?.ok()
             });
         }
         let mut best: Option<(Vec<u8>, String)> = None;
-        while let Some(said) = asked.join_next().await {
-            let Ok(Some(MemberAnswer { address, connection, answer })) = said else { continue };
+        while let Some(reply) = requests.join_next().await {
+            let Ok(Some(MemberAnswer { address, connection, answer })) = reply else { continue };
             connections.insert(address.clone(), connection);
             if self.is_set {
                 self.note_members(answer.view());

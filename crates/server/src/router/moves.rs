@@ -228,7 +228,7 @@ fn begin(
 }
 
 /// Whether a row of `currentOp` may be shown to the client: a match of the command's fields.
-pub(super) fn is_asked_for(operation: Document<'_>, ask: &RoutedRequest<'_>) -> bool {
+pub(super) fn is_on_its_shard(operation: Document<'_>, ask: &RoutedRequest<'_>) -> bool {
     let fields = ask.body.iter().skip(1).filter(|(name, _)| !name.starts_with('$'));
     let mut fields = fields.filter(|(name, _)| !COMMON.contains(name));
     fields.all(|(name, value)| operation.get(name).is_some_and(|wanted| wanted == value))

@@ -14,7 +14,7 @@ use super::frames::without_moment;
 use super::line::Line;
 use super::local_answers::ok_reply;
 use super::login::Identity;
-use super::moves::is_asked_for;
+use super::moves::is_on_its_shard;
 use super::route::Broadcast;
 use super::routed_request::{LEADER_WAIT_MAX, RoutedRequest};
 use super::shared::Shared;
@@ -156,7 +156,7 @@ fn operations(collected: &[LineAnswer], shared: &Shared, ask: &RoutedRequest<'_>
         }
     }
     for operation in shared.moves.operations() {
-        if is_asked_for(operation.view(), ask) {
+        if is_on_its_shard(operation.view(), ask) {
             answer.push(Value::Document(operation.view()));
         }
     }

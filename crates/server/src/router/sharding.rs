@@ -80,12 +80,12 @@ fn begin_pipeline(query: &mut DocumentBuilder, documents: &[DocumentBuf]) {
 /// MoveEnds the pipeline by what a `find` asks, and appends its other fields.
 fn append_find(query: &mut DocumentBuilder, find: Document<'_>) {
     for (field, stage) in STAGES {
-        let asked = find.get(field).filter(|asked| match asked {
-            Value::Document(asked) => !asked.is_empty(),
-            asked => asked.as_integer() != Some(0),
+        let option = find.get(field).filter(|option| match option {
+            Value::Document(option) => !option.is_empty(),
+            option => option.as_integer() != Some(0),
         });
-        if let Some(asked) = asked {
-            query.push_begin_document().append(stage, asked).end();
+        if let Some(option) = option {
+            query.push_begin_document().append(stage, option).end();
         }
     }
     query.end().begin_document("cursor");

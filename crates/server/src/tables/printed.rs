@@ -71,8 +71,8 @@ fn inner(table: &Table) -> Vec<(String, &'static [Field])> {
 
 fn row(page: &mut String, title: &str, fields: &[Field], reads: &str, writes: &str, stable: &str) {
     let works = |standing| matches!(standing, SupportLevel::Works | SupportLevel::Differs(_));
-    let told = |field: &&Field| field.standing.is_some_and(works);
-    let named: Vec<String> = fields.iter().filter(told).map(described).collect();
+    let is_shown = |field: &&Field| field.standing.is_some_and(works);
+    let named: Vec<String> = fields.iter().filter(is_shown).map(described).collect();
     let others = otherwise(fields);
     let (named, others) = (named.join(", "), others.join("; "));
     let _ = writeln!(page, "| `{title}` | {named} | {others} | {reads} | {writes} | {stable} |");

@@ -64,8 +64,8 @@ fn refusal(field: &Field, value: Value<'_>) -> Option<i32> {
     match (field.kind, value) {
         (Kind::Word(words), Value::String(word)) => (!words.contains(&word)).then_some(2),
         (Kind::Part(fields), Value::Document(document)) => {
-            let knows = |name| fields.iter().any(|field| field.name == name);
-            let unknown = document.iter().any(|(name, _)| !knows(name));
+            let has_field = |name| fields.iter().any(|field| field.name == name);
+            let unknown = document.iter().any(|(name, _)| !has_field(name));
             let missing = fields.iter().any(|field| field.is_required);
             unknown.then_some(40415).or(missing.then_some(40414))
         }
@@ -126,16 +126,16 @@ fn send_each(label: &str, field: &Field, send: Send<'_>, faults: &mut Vec<String
             continue; // It would take so long.
         }
         let (code, message) = send(field.name, Some(value));
-        let told = format!("{label}.{} = {value:?}: {code} {message}", field.name);
+        let fault = format!("{label}.{} = {value:?}: {code} {message}", field.name);
         match refusal(field, value) {
-            Some(expected) if code != expected => faults.push(format!("{told}, not {expected}")),
+            Some(expected) if code != expected => faults.push(format!("{fault}, not {expected}")),
             Some(_) => {}
             None => {
                 let unknown = format!(".{}' is an unknown field", field.name);
                 let wrong = format!(".{}' is the wrong type", field.name);
                 let is_wrong = message.contains(&wrong) && code == 14 && !has_inner(field);
                 if is_wrong || code == 40413 || message.contains(&unknown) || code == 1 {
-                    faults.push(told);
+                    faults.push(fault);
                 }
             }
         }

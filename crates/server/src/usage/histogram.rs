@@ -38,7 +38,7 @@ const WHOLE_POWER_MAX: usize = 10;
 const BUCKETS: usize = 51;
 
 /// Those powers of two that [`Latencies::below_powers`] tells: 16 microseconds to a minute.
-const POWERS_TOLD: std::ops::RangeInclusive<u64> = 1 << 4..=1 << 26;
+const POWERS_SHOWN: std::ops::RangeInclusive<u64> = 1 << 4..=1 << 26;
 
 type Buckets = [AtomicU64; BUCKETS];
 
@@ -94,7 +94,7 @@ impl Latencies {
         let mut sum = 0;
         for (position, count) in counts.iter().enumerate() {
             let least = least_of(position);
-            if least.is_power_of_two() && POWERS_TOLD.contains(&least) {
+            if least.is_power_of_two() && POWERS_SHOWN.contains(&least) {
                 below.push((least, sum));
             }
             sum += count;

@@ -36,7 +36,7 @@ struct Counts {
 pub struct LoginCounts {
     /// All, and those begun within a `hello`.
     mechanisms: [[Counts; 2]; MECHANISMS.len()],
-    asked_for_mechanisms: AtomicU64,
+    mechanism_queries: AtomicU64,
 }
 
 impl LoginCounts {
@@ -55,13 +55,13 @@ impl LoginCounts {
     }
 
     /// Counts a question by which mechanisms a user can log in.
-    pub fn count_asked_for_mechanisms(&self) {
-        self.asked_for_mechanisms.fetch_add(1, Ordering::Relaxed);
+    pub fn count_mechanism_queries(&self) {
+        self.mechanism_queries.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often it was asked by which mechanisms a user can log in.
-    pub fn asked_for_mechanisms(&self) -> u64 {
-        self.asked_for_mechanisms.load(Ordering::Relaxed)
+    pub fn mechanism_queries(&self) -> u64 {
+        self.mechanism_queries.load(Ordering::Relaxed)
     }
 
     /// What was counted, by mechanism.

@@ -42,8 +42,8 @@ fn while_there_are_no_users_the_first_can_be_made_and_nothing_else_done() {
     ] {
         assert_eq!(client.code(database, command), 13, "{command}");
     }
-    let told = client.error("shop", r#"{"find": "things"}"#).1;
-    assert_eq!(told, "Command find requires authentication");
+    let text = client.error("shop", r#"{"find": "things"}"#).1;
+    assert_eq!(text, "Command find requires authentication");
     client.ok("admin", ROOT);
     let second = r#"{"createUser": "second", "pwd": "secret", "roles": ["root"]}"#;
     assert_eq!(client.code("admin", second), 13);
@@ -165,8 +165,8 @@ fn logins_by_both_mechanisms_and_what_is_wrong_with_others() {
                 assert_eq!(client.code("shop", r#"{"find": "things"}"#), 13);
             }
             (Err(error), false) => {
-                let told = error.to_string();
-                assert_eq!(told, "Authentication failed. (code 18)", "{user} {password}");
+                let reply = error.to_string();
+                assert_eq!(reply, "Authentication failed. (code 18)", "{user} {password}");
             }
             (result, _) => panic!("{mechanism:?} {user} {password}: {result:?}"),
         }
@@ -303,8 +303,8 @@ fn changes_of_users_and_roles_hold_at_once() {
     check(&mut root, r#"{"dropUser": "ann"}"#, false, false);
     // A new user of that name isn't the one who has logged in.
     check(&mut root, r#"{"createUser": "ann", "pwd": "x", "roles": ["dbOwner"]}"#, false, false);
-    let told = root.ok("shop", r#"{"dropAllUsersFromDatabase": 1}"#);
-    assert_eq!(told.get("n").and_then(|n| n.as_integer()), Some(1));
+    let dropped = root.ok("shop", r#"{"dropAllUsersFromDatabase": 1}"#);
+    assert_eq!(dropped.get("n").and_then(|n| n.as_integer()), Some(1));
 }
 
 #[test]
@@ -349,14 +349,14 @@ fn commands_of_users_answer_as_mongodbs() {
     root.ok("shop", r#"{"createRole": "one", "privileges": [], "roles": ["read"]}"#);
     root.ok("shop", r#"{"createRole": "two", "privileges": [], "roles": ["one"]}"#);
     assert_eq!(root.code("shop", r#"{"grantRolesToRole": "one", "roles": ["two"]}"#), 49);
-    let told = text(&root.ok("shop", r#"{"usersInfo": "ann", "showPrivileges": true}"#));
-    assert!(told.contains("inheritedPrivileges") && !told.contains("storedKey"), "{told}");
-    let told = text(&root.ok("shop", r#"{"usersInfo": 1, "showCredentials": true}"#));
-    assert!(told.contains("storedKey"), "{told}");
-    let told = text(&root.ok("shop", r#"{"rolesInfo": 1, "showBuiltinRoles": true}"#));
-    assert!(told.contains("dbOwner") && told.contains("two"), "{told}");
-    let told = text(&root.ok("admin", r#"{"find": "system.users", "filter": {"user": "ann"}}"#));
-    assert!(told.contains("shop.ann") && !told.contains("admin.root"), "{told}");
+    let reply = text(&root.ok("shop", r#"{"usersInfo": "ann", "showPrivileges": true}"#));
+    assert!(reply.contains("inheritedPrivileges") && !reply.contains("storedKey"), "{reply}");
+    let reply = text(&root.ok("shop", r#"{"usersInfo": 1, "showCredentials": true}"#));
+    assert!(reply.contains("storedKey"), "{reply}");
+    let reply = text(&root.ok("shop", r#"{"rolesInfo": 1, "showBuiltinRoles": true}"#));
+    assert!(reply.contains("dbOwner") && reply.contains("two"), "{reply}");
+    let reply = text(&root.ok("admin", r#"{"find": "system.users", "filter": {"user": "ann"}}"#));
+    assert!(reply.contains("shop.ann") && !reply.contains("admin.root"), "{reply}");
     for command in [
         r#"{"insert": "system.users", "documents": [{"_id": "admin.me", "user": "me", "db": "admin"}]}"#,
         r#"{"update": "system.users", "updates": [{"q": {}, "u": {"$set": {"roles": []}}}]}"#,
@@ -480,12 +480,12 @@ fn users_and_roles_of_a_dump_are_restored() {
         )
     };
     let users = |client: &mut TestClient| {
-        let told = client.ok("admin", r#"{"usersInfo": {"forAllDBs": true}}"#);
-        let told = told.get("users").and_then(|users| users.as_array()).unwrap();
+        let reply = client.ok("admin", r#"{"usersInfo": {"forAllDBs": true}}"#);
+        let reply = reply.get("users").and_then(|users| users.as_array()).unwrap();
         let id = |user: Value<'_>| {
             user.as_document().unwrap().get("_id").unwrap().as_str().unwrap().to_owned()
         };
-        told.iter().map(id).collect::<Vec<_>>().join(" ")
+        reply.iter().map(id).collect::<Vec<_>>().join(" ")
     };
     // What is there stays as it is.
     root.ok("admin", &merge("", false));
@@ -539,7 +539,7 @@ fn more(id: i64, collection: &str) -> String {
 #[test]
 fn a_revoked_role_ends_change_streams() {
     let options = ServerOptions { auth: true, ..ServerOptions::default() };
-    let server = Running::telling(&SimDisk::new(1), options);
+    let server = Running::recording_events(&SimDisk::new(1), options);
     server.client().ok("admin", ROOT);
     let mut root = logged_in(&server, "admin", "root", "secret");
     root.ok("shop", r#"{"createUser": "ann", "pwd": "secret", "roles": ["read"]}"#);
@@ -611,8 +611,8 @@ fn a_revoked_role_ends_cursors() {
 #[test]
 fn the_clusters_time_is_signed_and_a_forged_one_is_refused() {
     let (server, mut root) = start();
-    let told = root.ok("admin", r#"{"ping": 1}"#);
-    let time = told.get("$clusterTime").and_then(|time| time.as_document()).expect("it is told");
+    let reply = root.ok("admin", r#"{"ping": 1}"#);
+    let time = reply.get("$clusterTime").and_then(|time| time.as_document()).expect("it is told");
     let signature = time.get("signature").and_then(|it| it.as_document()).expect("it is signed");
     let hash = match signature.get("hash") {
         Some(Value::Binary(hash)) => hash.bytes.to_vec(),
@@ -620,7 +620,7 @@ fn the_clusters_time_is_signed_and_a_forged_one_is_refused() {
     };
     assert!(hash.len() == 20 && hash != [0; 20], "{hash:?}");
     let key = signature.get("keyId").and_then(|id| id.as_integer()).expect("of a key");
-    let Some(Value::Timestamp(now)) = time.get("clusterTime") else { panic!("no time: {told:?}") };
+    let Some(Value::Timestamp(now)) = time.get("clusterTime") else { panic!("no time: {reply:?}") };
     let mut sent = |time: Timestamp, hash: &[u8], key: i64| {
         let hash = Value::Binary(Binary { subtype: 0, bytes: hash });
         let signature = document! { "hash": hash, "keyId": key };
@@ -641,7 +641,7 @@ fn the_clusters_time_is_signed_and_a_forged_one_is_refused() {
     assert_eq!(sent(now, &[0; 20], 0), 0);
     // Each process has a key of its own, and without users there is none.
     let open = Running::start();
-    let told = text(&open.client().ok("admin", r#"{"ping": 1}"#));
-    assert!(told.contains(r#""keyId":0"#), "{told}");
+    let reply = text(&open.client().ok("admin", r#"{"ping": 1}"#));
+    assert!(reply.contains(r#""keyId":0"#), "{reply}");
     drop(server);
 }

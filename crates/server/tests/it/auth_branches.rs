@@ -340,8 +340,8 @@ fn all_rights_on_dev_are_none_on_main() {
         };
         assert_eq!(dev.code("admin", &sent), 13, "{sent}");
     }
-    let told = text(&dev.ok("admin", r#"{"listDatabases": 1}"#));
-    assert!(told.contains("shop") && !told.contains("secrets"), "{told}");
+    let listed = text(&dev.ok("admin", r#"{"listDatabases": 1}"#));
+    assert!(listed.contains("shop") && !listed.contains("secrets"), "{listed}");
     on_its_own_branch(&mut dev, &mut root);
 }
 
@@ -366,6 +366,6 @@ fn on_its_own_branch(dev: &mut TestClient, root: &mut TestClient) {
     dev.ok("shop@dev/a", r#"{"frondCommit": 1, "message": "own"}"#);
     // Who names others as author and committer stands in the commit all the same.
     let forged = r#"{"frondCommit": 1, "message": "x", "author": "root", "committer": "root", "allowEmpty": true}"#;
-    let told = dev.ok("shop@dev/a", forged);
-    assert!(text(&told).contains(r#""committer":"root, by dev""#), "{}", text(&told));
+    let listed = dev.ok("shop@dev/a", forged);
+    assert!(text(&listed).contains(r#""committer":"root, by dev""#), "{}", text(&listed));
 }

@@ -85,8 +85,8 @@ fn changed(command: Document<'_>) -> Vec<DocumentBuf> {
 fn send(client: &mut Client, database: &str, command: Document<'_>) {
     match client.command(database, command) {
         Ok(answer) => {
-            let told = text(&answer);
-            assert!(!told.contains(SECRET), "{database}: {command:?}: {told}");
+            let reply = text(&answer);
+            assert!(!reply.contains(SECRET), "{database}: {command:?}: {reply}");
         }
         Err(ClientError::Command { .. }) => {}
         Err(error) => panic!("{database}: {command:?}: {error}"),
@@ -128,8 +128,8 @@ fn check_branches(root: &mut TestClient, command: &str) {
         }
         let database = format!("shop@{name}");
         for read in [r#"{"find": "things"}"#, r#"{"frondLog": 1}"#, r#"{"listCollections": 1}"#] {
-            let told = text(&root.ok(&database, read));
-            assert!(!told.contains(SECRET), "{command}: {database}: {told}");
+            let reply = text(&root.ok(&database, read));
+            assert!(!reply.contains(SECRET), "{command}: {database}: {reply}");
         }
     }
 }
@@ -265,11 +265,11 @@ fn tags_tell_their_messages_to_who_may_read_them() {
     root.ok("shop", &role_for_all_on_dev());
     root.ok("shop", r#"{"createUser": "dev", "pwd": "x", "roles": ["dev"]}"#);
     root.ok("shop", r#"{"createUser": "reader", "pwd": "x", "roles": ["read"]}"#);
-    for (user, database, is_told) in [("dev", "shop@dev/a", false), ("reader", "shop", true)] {
+    for (user, database, is_visible) in [("dev", "shop@dev/a", false), ("reader", "shop", true)] {
         let mut client = server.client();
         client.0.log_in("shop", user, "x").expect("the password is right");
-        let told = text(&client.ok(database, r#"{"frondTag": 1}"#));
-        assert!(told.contains("v1"), "{told}");
-        assert_eq!(told.contains("as sold") && told.contains("Ada"), is_told, "{told}");
+        let answer = text(&client.ok(database, r#"{"frondTag": 1}"#));
+        assert!(answer.contains("v1"), "{answer}");
+        assert_eq!(answer.contains("as sold") && answer.contains("Ada"), is_visible, "{answer}");
     }
 }

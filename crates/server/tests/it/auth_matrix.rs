@@ -168,12 +168,12 @@ fn each_role_may_run_what_the_table_says() {
     }
     let mut found = String::new();
     for (command, roles) in &allowed {
-        let told = match roles.len() {
+        let answer = match roles.len() {
             count if count == ROLES.len() + 1 => "everybody".to_owned(),
             count if count == ROLES.len() && roles[0] != "nobody" => "who has logged in".to_owned(),
             _ => roles.join(" "),
         };
-        let _ = writeln!(found, "{command}: {told}");
+        let _ = writeln!(found, "{command}: {answer}");
     }
     assert_eq!(found, EXPECTED, "found:\n{found}");
 }

@@ -9,7 +9,7 @@ use frond_testkit::SimDisk;
 use crate::running::{Running, TestClient};
 
 fn start() -> Running {
-    Running::telling(&SimDisk::new(1), ServerOptions::default())
+    Running::recording_events(&SimDisk::new(1), ServerOptions::default())
 }
 
 /// An open stream.
@@ -86,24 +86,24 @@ impl Stream {
     }
 
     /// The same, in short: what happened, where, and what the event has of these.
-    fn told(&mut self) -> Vec<String> {
+    fn delivered(&mut self) -> Vec<String> {
         self.events().iter().map(short).collect()
     }
 }
 
 fn short(event: &DocumentBuf) -> String {
     let kind = event.get("operationType").and_then(|kind| kind.as_str()).expect("a kind");
-    let mut told = kind.to_owned();
+    let mut events_text = kind.to_owned();
     for name in ["ns", "to", "documentKey", "fullDocument", "updateDescription"] {
         if let Some(value) = event.get(name) {
-            told.push(' ');
-            told.push_str(&text(value).replace(['"', ' '], ""));
+            events_text.push(' ');
+            events_text.push_str(&text(value).replace(['"', ' '], ""));
         }
     }
     for name in ["clusterTime", "wallTime"] {
         assert!(event.get(name).is_some(), "{event:?}");
     }
-    told
+    events_text
 }
 
 /// Also that of when documents expire; and a time series is made without an index of `_id`.
@@ -140,7 +140,7 @@ fn every_operation_is_told_in_its_order() {
     );
     client.ok("a", r#"{"findAndModify": "c", "query": {"_id": 1}, "update": [{"$unset": "w"}]}"#);
     client.ok("a", r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#);
-    let told = stream.told();
+    let events_text = stream.delivered();
     let expected = [
         "insert {db:a,coll:c} {_id:1} {_id:1,v:{x:1}}",
         "insert {db:a,coll:c} {_id:2} {_id:2}",
@@ -150,9 +150,9 @@ fn every_operation_is_told_in_its_order() {
         "update {db:a,coll:c} {_id:1} {updatedFields:{},removedFields:[w],truncatedArrays:[]}",
         "delete {db:a,coll:c} {_id:2}",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events_text, expected);
     client.ok("a", r#"{"drop": "c"}"#);
-    assert_eq!(stream.told(), ["drop {db:a,coll:c}", "invalidate"]);
+    assert_eq!(stream.delivered(), ["drop {db:a,coll:c}", "invalidate"]);
     assert_eq!(stream.id, 0);
 }
 
@@ -174,16 +174,16 @@ fn transactions_are_told_as_a_whole_without_what_was_undone() {
     let update = r#""update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"v": 1}}}]"#;
     client.ok("a", &format!("{{{update}, {}}}", session(1, false)));
     client.ok("a", &format!("{{{}, {}}}", insert(2), session(1, false)));
-    assert!(stream.told().is_empty());
+    assert!(stream.delivered().is_empty());
     client.ok("admin", &format!(r#"{{"commitTransaction": 1, {}}}"#, session(1, false)));
     let events = stream.events();
-    let told: Vec<String> = events.iter().map(short).collect();
+    let events_text: Vec<String> = events.iter().map(short).collect();
     let expected = [
         "insert {db:a,coll:c} {_id:1} {_id:1}",
         "update {db:a,coll:c} {_id:1} {updatedFields:{v:1},removedFields:[],truncatedArrays:[]}",
         "insert {db:a,coll:c} {_id:2} {_id:2}",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events_text, expected);
     let time = events[0].get("clusterTime");
     assert!(events.iter().all(|event| event.get("clusterTime") == time));
     assert!(events.iter().all(|event| event.get("txnNumber") == Some(Value::Int64(1))));
@@ -196,7 +196,7 @@ fn transactions_are_told_as_a_whole_without_what_was_undone() {
         r#"{"insert": "c", "documents": [{"_id": 4}, {"_id": 1}, {"_id": 5}], "ordered": false}"#,
     );
     let expected = ["insert {db:a,coll:c} {_id:4} {_id:4}", "insert {db:a,coll:c} {_id:5} {_id:5}"];
-    assert_eq!(stream.told(), expected);
+    assert_eq!(stream.delivered(), expected);
 }
 
 #[test]
@@ -218,20 +218,20 @@ fn databases_and_the_deployment_are_watched_and_end_where_they_do() {
         "drop {db:a,coll:e}",
         "dropDatabase {db:a}",
     ];
-    let told = database.told();
-    assert_eq!(told[..5], expected);
-    assert_eq!(told[5..], ["invalidate"]);
-    let told = all.told();
+    let events_text = database.delivered();
+    assert_eq!(events_text[..5], expected);
+    assert_eq!(events_text[5..], ["invalidate"]);
+    let events_text = all.delivered();
     let of_b = "insert {db:b,coll:d} {_id:2} {_id:2}";
-    assert_eq!(told.iter().filter(|it| *it == of_b).count(), 1);
-    assert_eq!(told.into_iter().filter(|it| it != of_b).collect::<Vec<_>>(), expected);
+    assert_eq!(events_text.iter().filter(|it| *it == of_b).count(), 1);
+    assert_eq!(events_text.into_iter().filter(|it| it != of_b).collect::<Vec<_>>(), expected);
     assert_ne!(all.id, 0);
 }
 
 #[test]
 fn a_stream_goes_on_where_another_stopped_also_after_a_restart() {
     let disk = SimDisk::new(1);
-    let server = Running::telling(&disk, ServerOptions::default());
+    let server = Running::recording_events(&disk, ServerOptions::default());
     let mut client = server.client();
     let mut stream = Stream::watch(&server, "a", "c");
     let before = stream.token.clone();
@@ -263,13 +263,13 @@ fn a_stream_goes_on_where_another_stopped_also_after_a_restart() {
         assert_eq!(behind(&server, &tokens[2]), [0; 0]);
     }
     drop(server);
-    let server = Running::telling(&disk, ServerOptions::default());
+    let server = Running::recording_events(&disk, ServerOptions::default());
     server.client().ok("a", r#"{"insert": "c", "documents": [{"_id": 4}]}"#);
     assert_eq!(behind(&server, &before), [1, 2, 3, 4]);
     assert_eq!(behind(&server, &tokens[1]), [3, 4]);
     assert_eq!(behind(&server, &stream.token), [4]);
     // Another directory's.
-    let other = Running::telling(&SimDisk::new(2), ServerOptions::default());
+    let other = Running::recording_events(&SimDisk::new(2), ServerOptions::default());
     let (code, labels) = other.client().labels(
         "a",
         &format!(
@@ -314,7 +314,7 @@ fn stages_stand_behind_it_and_full_documents_are_looked_up() {
     }
     client.ok("a", r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#);
     let expected = ["update {_id:1,v:2}", "update null", "update {_id:1,v:2}", "update null"];
-    assert_eq!(stream.told(), expected);
+    assert_eq!(stream.delivered(), expected);
     let mut broken = Stream::open(&server, "a", r#""c""#, "", r#", {"$unset": "_id"}"#);
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
     let command = format!(
@@ -341,15 +341,15 @@ fn large_documents_are_told_too() {
         "a",
         r#"{"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$unset": {"long": 1}}}]}"#,
     );
-    let told = stream.told();
-    assert_eq!(told.len(), 3);
-    assert!(told[0].starts_with("insert") && told[0].len() > 100_000);
+    let events_text = stream.delivered();
+    assert_eq!(events_text.len(), 3);
+    assert!(events_text[0].starts_with("insert") && events_text[0].len() > 100_000);
     let description =
         "update {db:a,coll:c} {_id:1} {updatedFields:{n.2:3},removedFields:[],truncatedArrays:[]}";
-    assert_eq!(told[1], description);
+    assert_eq!(events_text[1], description);
     // Less than what changed.
     assert_eq!(
-        told[2],
+        events_text[2],
         "update {db:a,coll:c} {_id:1} {updatedFields:{},removedFields:[long],truncatedArrays:[]}"
     );
 }
@@ -368,15 +368,15 @@ fn versions_are_told_one_by_one_and_what_is_not_known_ends_the_stream() {
     client.ok("a@dev", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
     client.ok("a@dev", r#"{"delete": "c", "deletes": [{"q": {"_id": 2}, "limit": 1}]}"#);
     client.ok("a@dev", r#"{"frondCommit": 1, "message": "two"}"#);
-    assert!(stream.told().is_empty());
-    assert_eq!(branch.told().len(), 3);
+    assert!(stream.delivered().is_empty());
+    assert_eq!(branch.delivered().len(), 3);
     client.ok("a", r#"{"frondMerge": 1, "merge_in": "dev"}"#);
     let expected = [
         "update {db:a,coll:c} {_id:1} {updatedFields:{v:2},removedFields:[],truncatedArrays:[]}",
         "delete {db:a,coll:c} {_id:2}",
         "insert {db:a,coll:c} {_id:3} {_id:3}",
     ];
-    assert_eq!(stream.told(), expected);
+    assert_eq!(stream.delivered(), expected);
     client.ok(
         "a",
         r#"{"aggregate": "c", "pipeline": [{"$set": {"w": 1}}, {"$out": "c"}], "cursor": {}}"#,
@@ -410,7 +410,7 @@ fn a_large_merge_is_streamed_one_by_one_and_resumed_in_the_middle() {
     client.ok("a", r#"{"frondMerge": 1, "merge_in": "dev"}"#);
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": "last"}]}"#);
     let events = stream.events();
-    let told: Vec<String> = events.iter().map(short).collect();
+    let events_text: Vec<String> = events.iter().map(short).collect();
     let expected: Vec<String> = (0..COUNT)
         .map(|number| match number < GONE {
             true => format!("delete {{db:a,coll:c}} {{_id:{number}}}"),
@@ -421,7 +421,7 @@ fn a_large_merge_is_streamed_one_by_one_and_resumed_in_the_middle() {
         })
         .chain(["insert {db:a,coll:c} {_id:last} {_id:last}".to_owned()])
         .collect();
-    assert_eq!(told, expected);
+    assert_eq!(events_text, expected);
     let tokens: Vec<String> = events
         .iter()
         .map(|event| event.get("_id").and_then(|id| id.as_document()).expect("a token"))
@@ -442,7 +442,7 @@ fn a_large_merge_is_streamed_one_by_one_and_resumed_in_the_middle() {
             id: cursor.get("id").and_then(|id| id.as_integer()).expect("an id"),
             token: tokens[position].clone(),
         };
-        assert_eq!(after.told(), expected[position + 1..], "{position}");
+        assert_eq!(after.delivered(), expected[position + 1..], "{position}");
     }
 }
 
@@ -530,12 +530,12 @@ fn a_stream_starts_after_a_commit() {
     };
     assert!(stream.note(&answer, "firstBatch").is_empty());
     let events = stream.events();
-    let told: Vec<String> = events
+    let events_text: Vec<String> = events
         .iter()
         .map(|event| format!("{} {:?}", short(event), event.get("frond").map(text)))
         .collect();
     assert_eq!(
-        told,
+        events_text,
         [
             r#"insert {db:a,coll:c} {_id:2} {_id:2} Some("{ net: true }")"#,
             r#"insert {db:a,coll:c} {_id:3} {_id:3} None"#,
@@ -551,7 +551,7 @@ fn evictions_from_a_capped_collection_are_no_events() {
     let mut stream = Stream::watch(&server, "a", "c");
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
     let expected = ["insert {db:a,coll:c} {_id:1} {_id:1}", "insert {db:a,coll:c} {_id:2} {_id:2}"];
-    assert_eq!(stream.told(), expected);
+    assert_eq!(stream.delivered(), expected);
 }
 
 #[test]
@@ -575,5 +575,5 @@ fn erased_documents_are_delivered_no_more() {
     assert_eq!(client.code("a", &resume), 286);
     let mut stream = Stream::watch(&server, "a", "c");
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 3}]}"#);
-    assert_eq!(stream.told(), ["insert {db:a,coll:c} {_id:3} {_id:3}"]);
+    assert_eq!(stream.delivered(), ["insert {db:a,coll:c} {_id:3} {_id:3}"]);
 }

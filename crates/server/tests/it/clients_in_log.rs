@@ -23,7 +23,7 @@ fn lines(client: &mut TestClient) -> Vec<DocumentBuf> {
 }
 
 /// `c`, `ctx` and some attributes of the lines with a number.
-fn told(lines: &[DocumentBuf], id: i32, names: &[&str]) -> Vec<String> {
+fn fields_of(lines: &[DocumentBuf], id: i32, names: &[&str]) -> Vec<String> {
     let text = |value: Option<Value<'_>>| value.map_or("-".to_owned(), frond_query::text::value);
     let of = |line: &DocumentBuf| {
         let attributes = line.get("attr").and_then(|it| it.as_document()).expect("attributes");
@@ -50,24 +50,24 @@ fn clients_that_come_log_in_and_go_are_told_of() {
     let end = Instant::now() + Duration::from_secs(20);
     let lines = loop {
         let lines = lines(&mut root);
-        if !told(&lines, 22944, &[]).is_empty() || end < Instant::now() {
+        if !fields_of(&lines, 22944, &[]).is_empty() || end < Instant::now() {
             break lines;
         }
         std::thread::yield_now();
     };
-    let accepted = told(&lines, 22943, &["connectionId", "connectionCount"]);
+    let accepted = fields_of(&lines, 22943, &["connectionId", "connectionCount"]);
     assert_eq!(accepted, ["NETWORK listener 1 1", "NETWORK listener 2 2"]);
-    let ended = told(&lines, 22944, &["connectionId", "connectionCount"]);
+    let ended = fields_of(&lines, 22944, &["connectionId", "connectionCount"]);
     assert_eq!(ended, ["NETWORK conn2 2 1"]);
-    let metadata = told(&lines, 51800, &["client", "negotiatedCompressors"]);
+    let metadata = fields_of(&lines, 51800, &["client", "negotiatedCompressors"]);
     assert_eq!(metadata, ["NETWORK conn2 conn2 [ zlib ]"], "once");
     let names = ["mechanism", "user", "db", "isSpeculative", "result", "error"];
     assert_eq!(
-        told(&lines, 5_286_306, &names),
+        fields_of(&lines, 5_286_306, &names),
         ["ACCESS conn1 SCRAM-SHA-256 root admin false 0 -"]
     );
     assert_eq!(
-        told(&lines, 5_286_307, &names),
+        fields_of(&lines, 5_286_307, &names),
         [
             "ACCESS conn2 SCRAM-SHA-256 root admin false 18 AuthenticationFailed: SCRAM \
              authentication failed, storedKey mismatch",
@@ -75,7 +75,7 @@ fn clients_that_come_log_in_and_go_are_told_of() {
              for db shop",
         ]
     );
-    assert!(told(&lines, 22943, &["remote"])[0].contains("127.0.0.1:"));
+    assert!(fields_of(&lines, 22943, &["remote"])[0].contains("127.0.0.1:"));
     let all = format!("{lines:?}");
     for secret in ["hush", "payload", "SaltedPassword", "p="] {
         assert!(!all.contains(secret), "{secret}: {all}");
@@ -103,13 +103,13 @@ fn a_quiet_server_tells_of_logins_alone() {
     root.ok("admin", r#"{"createUser": "root", "pwd": "hush", "roles": ["root"]}"#);
     root.0.log_in("admin", "root", "hush").expect("the password is right");
     let before = lines(&mut root);
-    assert!(told(&before, 22943, &[]).is_empty());
-    assert_eq!(told(&before, 5_286_306, &[]).len(), 1);
+    assert!(fields_of(&before, 22943, &[]).is_empty());
+    assert_eq!(fields_of(&before, 5_286_306, &[]).len(), 1);
     let quiet = root.ok("admin", r#"{"getParameter": 1, "quiet": 1}"#);
     assert_eq!(quiet.get("quiet"), Some(Value::Boolean(true)));
     root.ok("admin", r#"{"setParameter": 1, "quiet": false}"#);
     server.check();
-    assert_eq!(told(&lines(&mut root), 22943, &[]).len(), 1);
+    assert_eq!(fields_of(&lines(&mut root), 22943, &[]).len(), 1);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn connections_beyond_the_limit_are_told_of() {
         let mut byte = [0];
         let mut refused = server.stream();
         let _ = std::io::Read::read(&mut refused, &mut byte);
-        let refused = told(&lines(&mut only), 22942, &["connectionCount"]);
+        let refused = fields_of(&lines(&mut only), 22942, &["connectionCount"]);
         if let Some(first) = refused.first() {
             assert_eq!(first, "NETWORK listener 1");
             break;

@@ -12,7 +12,7 @@ fn set(options: &str) -> String {
 }
 
 /// What holds, and whether it was ever set.
-fn told(client: &mut TestClient, names: &str) -> (String, bool) {
+fn parameters(client: &mut TestClient, names: &str) -> (String, bool) {
     let answer = client.ok("admin", &format!(r#"{{"getClusterParameter": {names}}}"#));
     let all = answer.get("clusterParameters").and_then(|all| all.as_array()).expect("an array");
     let all: Vec<DocumentBuf> =
@@ -26,24 +26,24 @@ fn told(client: &mut TestClient, names: &str) -> (String, bool) {
 #[test]
 fn change_stream_options_are_set_told_and_kept() {
     let disk = SimDisk::new(1);
-    let server = Running::telling(&disk, ServerOptions::default());
+    let server = Running::recording_events(&disk, ServerOptions::default());
     let mut client = server.client();
     let off = r#"{ expireAfterSeconds: "off" }"#;
     for names in [r#""changeStreamOptions""#, r#""*""#, r#"["changeStreamOptions"]"#] {
-        assert_eq!(told(&mut client, names), (off.to_owned(), false), "{names}");
+        assert_eq!(parameters(&mut client, names), (off.to_owned(), false), "{names}");
     }
     // So that there is a time in the cluster.
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     client.ok("admin", &set(r#"{"preAndPostImages": {"expireAfterSeconds": 100.7}}"#));
     let hundred = ("{ expireAfterSeconds: 100 }".to_owned(), true);
-    assert_eq!(told(&mut client, r#""*""#), hundred);
+    assert_eq!(parameters(&mut client, r#""*""#), hundred);
     drop(client);
     drop(server);
-    let server = Running::telling(&disk, ServerOptions::default());
+    let server = Running::recording_events(&disk, ServerOptions::default());
     let mut client = server.client();
-    assert_eq!(told(&mut client, r#""*""#), hundred);
+    assert_eq!(parameters(&mut client, r#""*""#), hundred);
     client.ok("admin", &set(r#"{"preAndPostImages": {"expireAfterSeconds": "off"}}"#));
-    assert_eq!(told(&mut client, r#""*""#), (off.to_owned(), true));
+    assert_eq!(parameters(&mut client, r#""*""#), (off.to_owned(), true));
 }
 
 #[test]
@@ -72,5 +72,5 @@ fn unknown_parameters_and_wrong_values_are_refused() {
         assert_eq!(client.code("admin", &command), code, "{command}");
     }
     assert_eq!(client.code("test", &set("{}")), 13, "of admin alone");
-    assert!(!told(&mut client, r#""*""#).1, "nothing was set");
+    assert!(!parameters(&mut client, r#""*""#).1, "nothing was set");
 }

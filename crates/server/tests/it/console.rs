@@ -231,8 +231,8 @@ fn a_login_ends_with_its_password_and_with_its_user() {
     let stands = |cookie: &str| {
         let (status, _, _) = served.post("/api/command", cookie, ping);
         let (_, _, session) = served.post("/api/session", cookie, "{}");
-        let (is_known, is_told) = (status == 200, !session.contains(r#""user":null"#));
-        assert_eq!(is_known, is_told, "{status}: {session}");
+        let (is_known, is_shown) = (status == 200, !session.contains(r#""user":null"#));
+        assert_eq!(is_known, is_shown, "{status}: {session}");
         is_known
     };
     let set_again = r#"{"updateUser": "ann", "pwd": "one"}"#;
@@ -316,7 +316,7 @@ fn one_that_only_reads_changes_nothing() {
 
 /// What a command might change, as a client of the wire sees it.
 fn state(client: &mut Client) -> String {
-    let mut told = String::new();
+    let mut reply = String::new();
     for (database, command) in [
         ("shop", r#"{"dbHash": 1}"#),
         ("shop", r#"{"listCollections": 1}"#),
@@ -343,14 +343,14 @@ fn state(client: &mut Client) -> String {
         for (name, value) in answer.iter() {
             let is_of_server = answer.get("uptime").is_some();
             let is_time = ["$clusterTime", "operationTime", "timeMillis"].contains(&name);
-            let is_told =
+            let is_shown =
                 !is_of_server || ["transactions", "logicalSessionRecordCache"].contains(&name);
-            if is_told && !is_time {
-                told.push_str(&format!("{name}: {value:?}\n"));
+            if is_shown && !is_time {
+                reply.push_str(&format!("{name}: {value:?}\n"));
             }
         }
     }
-    told
+    reply
 }
 
 /// Of every command that there is, those run that only read; whatever else stands in them, neither

@@ -209,8 +209,8 @@ fn a_collated_index_of_ids_is_told_once() {
     for (list, expected) in
         [("keysPerIndex", r#"{"_id_": 2}"#), ("indexDetails", r#"{"_id_": {"valid": true}}"#)]
     {
-        let told = valid.get(list).and_then(|list| list.as_document());
-        assert_eq!(told, Some(json(expected).view()), "{list}");
+        let answer = valid.get(list).and_then(|list| list.as_document());
+        assert_eq!(answer, Some(json(expected).view()), "{list}");
     }
     let dropped = client.ok("test", r#"{"dropIndexes": "c", "index": "*"}"#);
     assert_eq!(dropped.get("nIndexesWas"), Some(Value::Int32(1)));

@@ -144,9 +144,9 @@ fn cursors_end_with_what_they_read() {
             let more =
                 format!(r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "{name}"}}"#);
             if ended.contains(command) {
-                let (code, told) = client.error("test", &more);
-                assert_eq!(code, 175, "{change} {command}: {told}");
-                assert!(told.contains(message), "{change} {command}: {told}");
+                let (code, answer) = client.error("test", &more);
+                assert_eq!(code, 175, "{change} {command}: {answer}");
+                assert!(answer.contains(message), "{change} {command}: {answer}");
                 assert_eq!(client.error("test", &more).0, 43, "{change} {command}");
             } else {
                 assert_eq!(batch(&client.ok("test", &more)), (0, 3), "{change} {command}");

@@ -178,7 +178,7 @@ fn refusals() {
     }
     client.ok("config", r#"{"dropDatabase": 1}"#);
     let answer = client.ok("test", r#"{"dropIndexes": "c", "index": ["*"]}"#);
-    assert!(answer.get("msg").is_some_and(|told| told.as_str().is_some()), "{answer:?}");
+    assert!(answer.get("msg").is_some_and(|reply| reply.as_str().is_some()), "{answer:?}");
     client.ok("test", r#"{"ping": 1}"#);
 }
 
@@ -323,7 +323,7 @@ fn errors_report_their_write_concern() {
         (r#""createIndexes": "c", "indexes": [{"key": {"a": 1, "b": 1}, "name": "x"}]"#, 171),
         (r#""dropIndexes": "c", "index": "missing""#, 27),
     ] {
-        for (command, is_told) in
+        for (command, is_reported) in
             [(format!("{{{command}, {concern}}}"), true), (format!("{{{command}}}"), false)]
         {
             let answer = match client.0.command("test", json(&command).view()) {
@@ -331,9 +331,9 @@ fn errors_report_their_write_concern() {
                 other => panic!("{command}: {other:?}"),
             };
             assert_eq!(answer.get("code"), Some(Value::Int32(code)), "{command}");
-            let told = answer.get("writeConcernError").and_then(|error| error.as_document());
-            let told = told.and_then(|error| error.get("code"));
-            assert_eq!(told, is_told.then_some(Value::Int32(100)), "{command}");
+            let reply = answer.get("writeConcernError").and_then(|error| error.as_document());
+            let reply = reply.and_then(|error| error.get("code"));
+            assert_eq!(reply, is_reported.then_some(Value::Int32(100)), "{command}");
         }
     }
 }

@@ -117,16 +117,16 @@ fn filters_are_told_and_taken_away() {
     let second = r#"{"planCacheSetFilter": "c", "query": {"a": 1}, "sort": {"b": 1},
         "projection": {"a": 1}, "collation": {"locale": "de"}, "indexes": [{"a": 1}]}"#;
     client.ok("test", second);
-    let told = r#"{"filters": [
+    let answer = r#"{"filters": [
         {"query": {"a": 1}, "sort": {"b": 1}, "projection": {"a": 1}, "collation": {"locale": "de"},
          "indexes": [{"a": 1}]},
         {"query": {"b": 2}, "sort": {}, "projection": {}, "indexes": ["b_1"]}], "ok": 1.0}"#;
-    client.check("test", list, told);
+    client.check("test", list, answer);
     client.ok("test", r#"{"planCacheClearFilters": "c", "query": {"b": {"$eq": 7}}}"#);
-    let told = r#"{"filters": [
+    let answer = r#"{"filters": [
         {"query": {"a": 1}, "sort": {"b": 1}, "projection": {"a": 1}, "collation": {"locale": "de"},
          "indexes": [{"a": 1}]}], "ok": 1.0}"#;
-    client.check("test", list, told);
+    client.check("test", list, answer);
     client.ok("test", r#"{"planCacheClearFilters": "c"}"#);
     client.check("test", list, r#"{"filters": [], "ok": 1.0}"#);
     client.ok("test", r#"{"planCacheSetFilter": "c", "query": {"b": 1}, "indexes": ["a_1"]}"#);

@@ -64,8 +64,8 @@ fn default_concerns_are_set_and_told() {
         r#"{"setDefaultRWConcern": 1, "defaultWriteConcern": {"w": 1, "j": false},
             "defaultReadConcern": {"level": "majority"}, "writeConcern": {"w": "majority"}}"#,
     );
-    let told = client.ok("admin", r#"{"getDefaultRWConcern": 1, "inMemory": true}"#);
-    for answer in [&set, &told] {
+    let reply = client.ok("admin", r#"{"getDefaultRWConcern": 1, "inMemory": true}"#);
+    for answer in [&set, &reply] {
         let mut text = String::new();
         extended_json::write(answer.view(), extended_json::Form::Relaxed, &mut text);
         for part in [
@@ -79,7 +79,7 @@ fn default_concerns_are_set_and_told() {
             assert!(text.replace(' ', "").contains(part), "{part} in {text}");
         }
     }
-    assert_eq!(told.get("inMemory"), Some(Value::Boolean(true)));
+    assert_eq!(reply.get("inMemory"), Some(Value::Boolean(true)));
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     for (database, command, code) in [
         ("admin", r#"{"setDefaultRWConcern": 1}"#, 2),
@@ -105,13 +105,13 @@ fn parameters_begin_as_the_server_was_told() {
     let server = Running::with(&SimDisk::new(1), options);
     let mut client = server.client();
     assert_eq!(client.error("admin", r#"{"getParameter": "*"}"#).0, 498_870);
-    let told = client.ok("admin", r#"{"getParameter": "*", "apiVersion": "1"}"#);
+    let answer = client.ok("admin", r#"{"getParameter": "*", "apiVersion": "1"}"#);
     for (name, value) in [
         ("ttlMonitorSleepSecs", Value::Int32(7)),
         ("minSnapshotHistoryWindowInSeconds", Value::Int32(11)),
         ("requireApiVersion", Value::Boolean(true)),
     ] {
-        assert_eq!(told.get(name), Some(value), "{name}");
+        assert_eq!(answer.get(name), Some(value), "{name}");
     }
 }
 
@@ -119,8 +119,8 @@ fn parameters_begin_as_the_server_was_told() {
 fn parameters_are_told_and_stay_what_they_are() {
     let server = Running::start();
     let mut client = server.client();
-    let told = client.ok("admin", r#"{"getParameter": 1, "ttlMonitorSleepSecs": 1, "x": 1}"#);
-    assert_eq!(told.get("ttlMonitorSleepSecs"), Some(Value::Int32(60)));
+    let answer = client.ok("admin", r#"{"getParameter": 1, "ttlMonitorSleepSecs": 1, "x": 1}"#);
+    assert_eq!(answer.get("ttlMonitorSleepSecs"), Some(Value::Int32(60)));
     client.check(
         "admin",
         r#"{"setParameter": 1, "notablescan": 0}"#,
@@ -160,12 +160,12 @@ fn pipelines_are_explained() {
     let mut client = server.client();
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 2}]}"#);
     client.ok("test", r#"{"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]}"#);
-    let told = client.ok(
+    let answer = client.ok(
         "test",
         r#"{"explain": {"aggregate": "c", "cursor": {}, "pipeline": [
             {"$set": {"x": 1}}, {"$match": {"a": 2}}, {"$group": {"_id": "$a"}}]}}"#,
     );
-    let stages = told.get("stages").and_then(|stages| stages.as_array()).expect("stages");
+    let stages = answer.get("stages").and_then(|stages| stages.as_array()).expect("stages");
     let names: Vec<String> = stages
         .iter()
         .filter_map(|stage| stage.as_document()?.iter().next().map(|(name, _)| name.to_owned()))

@@ -23,7 +23,8 @@ struct Routed {
 
 impl Routed {
     fn start() -> Routed {
-        let running = |seed| Running::telling(&SimDisk::new(seed), ServerOptions::default());
+        let running =
+            |seed| Running::recording_events(&SimDisk::new(seed), ServerOptions::default());
         let (default, eu) = (running(1), running(2));
         let insert = format!(
             r#"{{"insert": "lines", "documents": [{{"_id": "eu", "uri": "mongodb://{}"}}]}}"#,
@@ -151,8 +152,8 @@ fn a_database_moves_with_all_that_it_has() {
         check(&mut direct, "shop@side", r#"{"count": "c"}"#, r#"{"n": 2, "ok": 1.0}"#);
         check(&mut direct, "shop", r#"{"count": "v"}"#, r#"{"n": 1, "ok": 1.0}"#);
         check(&mut direct, "shop", r#"{"count": "times"}"#, r#"{"n": 1, "ok": 1.0}"#);
-        let told = text(&direct.ok("shop", r#"{"listIndexes": "c"}"#));
-        assert!(told.contains("expireAfterSeconds"), "{told}");
+        let answer = text(&direct.ok("shop", r#"{"listIndexes": "c"}"#));
+        assert!(answer.contains("expireAfterSeconds"), "{answer}");
         let wrong = r#"{"insert": "checked", "documents": [{"a": "no"}]}"#;
         assert!(text(&direct.ok("shop", wrong)).contains("121"));
     }
@@ -277,9 +278,9 @@ fn transactions_cursors_and_change_streams_end_with_what_drivers_know() {
     client.ok("admin", MOVE);
     assert_eq!(client.error("shop", &more).0, 43);
     assert_eq!(client.error("shop", &resume).0, 286);
-    let labels = |told: (i32, Vec<String>)| (told.0, told.1.join(" "));
-    let told = labels(client.labels("shop", &part(11, 1, "")));
-    assert_eq!(told, (112, "TransientTransactionError".to_owned()));
+    let labels = |outcome: (i32, Vec<String>)| (outcome.0, outcome.1.join(" "));
+    let outcome = labels(client.labels("shop", &part(11, 1, "")));
+    assert_eq!(outcome, (112, "TransientTransactionError".to_owned()));
     let commit = |number: i64| {
         format!(
             r#"{{"commitTransaction": 1, {LSID}, "txnNumber": {{"$numberLong": "{number}"}}, "autocommit": false}}"#
@@ -290,8 +291,8 @@ fn transactions_cursors_and_change_streams_end_with_what_drivers_know() {
     // One that wrote to the database, and then only elsewhere.
     client.ok("shop", &part(12, 3, r#", "startTransaction": true"#));
     client.ok("admin", r#"{"movePrimary": "shop", "to": "default"}"#);
-    let told = labels(client.labels("admin", &commit(3)));
-    assert_eq!(told, (112, "TransientTransactionError".to_owned()));
+    let outcome = labels(client.labels("admin", &commit(3)));
+    assert_eq!(outcome, (112, "TransientTransactionError".to_owned()));
     check(&mut client, "shop", r#"{"count": "c"}"#, r#"{"n": 6, "ok": 1.0}"#);
 }
 

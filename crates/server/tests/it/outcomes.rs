@@ -75,8 +75,8 @@ fn a_commit_whose_sync_fails_is_unknown_until_the_next_start() {
         client.ok("test", &part(UPDATE, r#", "startTransaction": true"#));
         disk.fail_sync_of(WRITTEN);
         for _ in 0..3 {
-            let told = client.labels("admin", &commit());
-            assert_eq!(told, (91, vec![RETRYABLE.to_owned()]), "seed {seed}");
+            let answer = client.labels("admin", &commit());
+            assert_eq!(answer, (91, vec![RETRYABLE.to_owned()]), "seed {seed}");
         }
         let abort = part(r#"{"abortTransaction": 1}"#, "");
         assert_eq!(client.labels("admin", &abort), (91, vec![RETRYABLE.to_owned()]));
@@ -95,8 +95,8 @@ fn a_commit_whose_sync_fails_is_unknown_until_the_next_start() {
         } else {
             lost += 1;
             assert!(!is_killed, "the write reached the file");
-            let told = client.labels("admin", &commit());
-            assert_eq!(told, (251, vec![TRANSIENT.to_owned()]), "seed {seed}");
+            let answer = client.labels("admin", &commit());
+            assert_eq!(answer, (251, vec![TRANSIENT.to_owned()]), "seed {seed}");
         }
         assert_eq!(counter(&mut client), found, "seed {seed}");
     }
@@ -115,11 +115,11 @@ fn a_retryable_write_whose_sync_fails_is_done_once_by_the_next_start() {
             let (server, mut client) = with_counter(&disk);
             let command = with_number(command, 1, "");
             disk.fail_sync_of(WRITTEN);
-            let told = client.labels(database, &command);
-            assert_eq!(told, (91, vec![RETRYABLE.to_owned()]), "{command}");
+            let answer = client.labels(database, &command);
+            assert_eq!(answer, (91, vec![RETRYABLE.to_owned()]), "{command}");
             for _ in 0..2 {
-                let told = client.labels(database, &command);
-                assert_eq!(told, (10107, vec![RETRYABLE.to_owned()]), "{command}");
+                let answer = client.labels(database, &command);
+                assert_eq!(answer, (10107, vec![RETRYABLE.to_owned()]), "{command}");
             }
             assert_eq!(counter(&mut client), 0);
             let after = if seed % 2 == 0 { disk.kill() } else { disk.crash() };
@@ -170,7 +170,7 @@ fn a_closed_server_says_that_it_is_no_primary() {
     let is = |answer: &DocumentBuf, path: &str, expected: bool| {
         assert_eq!(field(answer, path), Some(Value::Boolean(expected)), "{path}: {answer:?}");
     };
-    let tell = |client: &mut TestClient, is_primary: bool| {
+    let outcome_of = |client: &mut TestClient, is_primary: bool| {
         let hello = client.ok("admin", r#"{"hello": 1}"#);
         is(&hello, "isWritablePrimary", is_primary);
         is(&hello, "secondary", !is_primary);
@@ -188,10 +188,10 @@ fn a_closed_server_says_that_it_is_no_primary() {
         assert_eq!(field(&state, "myState"), Some(Value::Int64(1 + faults)));
         (hello, status)
     };
-    tell(&mut client, true);
+    outcome_of(&mut client, true);
     disk.fail_sync_after(0);
     client.labels("test", r#"{"insert": "c", "documents": [{}]}"#);
-    let (hello, status) = tell(&mut client, false);
+    let (hello, status) = outcome_of(&mut client, false);
     assert_eq!(field(&hello, "topologyVersion.counter"), Some(Value::Int64(1)));
     let health = status.get("frond").and_then(|frond| frond.as_document()?.get("health"));
     let health = health.and_then(|health| health.as_document()).expect("a section");
@@ -202,8 +202,8 @@ fn a_closed_server_says_that_it_is_no_primary() {
     // A transaction that reads goes on, too; one that would write is refused at once.
     let find = r#"{"find": "c"}"#;
     client.ok("test", &part(find, r#", "startTransaction": true"#));
-    let told = client.labels("test", &part(UPDATE, ""));
-    assert_eq!(told, (10107, vec![TRANSIENT.to_owned()]));
+    let reply = client.labels("test", &part(UPDATE, ""));
+    assert_eq!(reply, (10107, vec![TRANSIENT.to_owned()]));
     disk.crash();
     server.abandon();
 }

@@ -49,12 +49,12 @@ fn all_requests_to_a_databases_collections_are_profiled_there_and_no_others() {
     };
     assert_eq!([counts(2), counts(3)], [[Some(1), Some(1), Some(0)], [Some(0), Some(0), Some(1)]]);
     assert_eq!(integer(&found[4], "ndeleted"), Some(4));
-    let told = |place: usize| found[place].get("command").and_then(|told| told.as_document());
+    let entry = |place: usize| found[place].get("command").and_then(|entry| entry.as_document());
     let update =
         json(r#"{"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "multi": false, "upsert": false}"#);
-    assert_eq!(told(2), Some(update.view()));
+    assert_eq!(entry(2), Some(update.view()));
     let delete = json(r#"{"q": {}, "limit": 0, "comment": "all"}"#);
-    assert_eq!(told(4), Some(delete.view()));
+    assert_eq!(entry(4), Some(delete.view()));
     assert_eq!(integer(&found[5], "errCode"), Some(2));
     assert!(found.iter().all(|it| matches!(it.get("ts"), Some(Value::DateTime(1..)))));
     let other = client.ok("other", r#"{"listCollections": 1, "nameOnly": true}"#);
@@ -142,11 +142,11 @@ fn plans_and_what_was_examined_are_told_of_whatever_searches() {
         client.ok("test", r#"{"profile": 2}"#);
         client.ok("test", command);
         client.ok("test", r#"{"profile": 0}"#);
-        let [told] = &entries(&mut client, "{}")[..] else { panic!("{command} is told once") };
-        assert_eq!(told.get("planSummary"), Some(Value::String(plan)), "{command}");
-        let counts = ["keysExamined", "docsExamined"].map(|name| integer(told, name));
+        let [entry] = &entries(&mut client, "{}")[..] else { panic!("{command} is told once") };
+        assert_eq!(entry.get("planSummary"), Some(Value::String(plan)), "{command}");
+        let counts = ["keysExamined", "docsExamined"].map(|name| integer(entry, name));
         assert_eq!(counts, examined.map(Some), "{command}");
-        assert_eq!(integer(told, "numYield"), Some(0));
+        assert_eq!(integer(entry, "numYield"), Some(0));
         client.ok("test", r#"{"drop": "system.profile"}"#);
     }
 }
@@ -168,11 +168,11 @@ fn a_sort_is_told_and_the_hashes_are_those_of_explain() {
         client.ok("test", r#"{"profile": 2}"#);
         client.ok("test", command);
         client.ok("test", r#"{"profile": 0}"#);
-        let [told] = &entries(&mut client, "{}")[..] else { panic!("{command} is told once") };
-        assert_eq!(told.get("hasSortStage"), Some(Value::Boolean(true)), "{command}");
+        let [entry] = &entries(&mut client, "{}")[..] else { panic!("{command} is told once") };
+        assert_eq!(entry.get("hasSortStage"), Some(Value::Boolean(true)), "{command}");
         let explained = client.ok("test", &format!(r#"{{"explain": {command}}}"#));
-        let hash = told.get("planCacheShapeHash").and_then(|hash| hash.as_str()).unwrap();
-        assert_eq!(told.get("queryHash"), Some(Value::String(hash)));
+        let hash = entry.get("planCacheShapeHash").and_then(|hash| hash.as_str()).unwrap();
+        assert_eq!(entry.get("queryHash"), Some(Value::String(hash)));
         assert!(format!("{explained:?}").contains(hash), "{command}: {hash}, {explained:?}");
         client.ok("test", r#"{"drop": "system.profile"}"#);
     }
@@ -198,7 +198,7 @@ fn an_update_of_many_documents_examines_each_once() {
     client.ok("test", &format!(r#"{{"update": "c", "updates": [{one}, {all}, {one}]}}"#));
     client.ok("test", &format!(r#"{{"update": "c", "updates": [{all}]}}"#));
     let found = entries(&mut client, r#"{"op": "update"}"#);
-    let examined: Vec<_> = found.iter().map(|told| integer(told, "docsExamined")).collect();
+    let examined: Vec<_> = found.iter().map(|entry| integer(entry, "docsExamined")).collect();
     assert_eq!(examined, [Some(1), Some(5000), Some(1), Some(5000)]);
 }
 
@@ -244,12 +244,12 @@ fn a_filter_may_ask_for_what_was_examined_and_for_each_statement() {
         {"q": {"x": 7}, "u": {"$set": {"a": 1}}}"#;
     client.ok("test", &format!(r#"{{"update": "c", "updates": [{update}]}}"#));
     client.ok("test", r#"{"profile": 0, "filter": "unset"}"#);
-    let told = entries(&mut client, "{}");
+    let entry = entries(&mut client, "{}");
     let commands: Vec<String> =
-        told.iter().map(|told| format!("{:?}", told.get("command").unwrap())).collect();
-    assert_eq!(told.len(), 2, "{commands:?}");
-    assert_eq!(told[1].get("op"), Some(Value::String("update")));
-    let update = told[1].get("command").and_then(|it| it.as_document()).unwrap();
+        entry.iter().map(|entry| format!("{:?}", entry.get("command").unwrap())).collect();
+    assert_eq!(entry.len(), 2, "{commands:?}");
+    assert_eq!(entry[1].get("op"), Some(Value::String("update")));
+    let update = entry[1].get("command").and_then(|it| it.as_document()).unwrap();
     assert!(update.get("q").and_then(|it| it.as_document()).unwrap().get("x").is_some());
 }
 
@@ -316,8 +316,8 @@ fn the_server_writes_the_profile_and_users_may_drop_it() {
     for _ in 0..40 {
         client.ok("test", &format!(r#"{{"find": "c", "filter": {{"a": "{text}"}}}}"#));
     }
-    let told = entries(&mut client, "{}").len();
-    assert!((1..12).contains(&told), "{told} of what 8 KB hold");
+    let entry = entries(&mut client, "{}").len();
+    assert!((1..12).contains(&entry), "{entry} of what 8 KB hold");
     client.ok("test", r#"{"profile": 0}"#);
     client.ok("test", r#"{"drop": "system.profile"}"#);
     client.ok("test", r#"{"create": "system.profile"}"#);
@@ -346,7 +346,7 @@ fn operations_of_a_bulk_write_are_told_each_in_its_database() {
     client.ok("admin", &bulk);
     client.ok("test", r#"{"profile": 0}"#);
     let found = entries(&mut client, "{}");
-    let told: Vec<String> = found
+    let logged: Vec<String> = found
         .iter()
         .map(|entry| {
             let counts = ["ninserted", "nMatched", "nModified", "nUpserted", "ndeleted"]
@@ -358,7 +358,7 @@ fn operations_of_a_bulk_write_are_told_each_in_its_database() {
         })
         .collect();
     assert_eq!(
-        told,
+        logged,
         [
             "insert test.c ninserted 1 keysInserted 3",
             "update test.c nMatched 1 nModified 1 nUpserted 0 keysDeleted 1",
@@ -366,9 +366,9 @@ fn operations_of_a_bulk_write_are_told_each_in_its_database() {
             "remove test.c ndeleted 1 keysDeleted 2",
         ]
     );
-    let told = |place: usize| found[place].get("command").and_then(|told| told.as_document());
+    let logged = |place: usize| found[place].get("command").and_then(|logged| logged.as_document());
     let insert = json(r#"{"insert": 0, "document": {"_id": 1, "a": [1, 2]}}"#);
-    assert_eq!(told(0), Some(insert.view()));
+    assert_eq!(logged(0), Some(insert.view()));
     assert_eq!(found[1].get("planSummary"), Some(Value::String("IDHACK")));
     assert_eq!(entries_of(&mut client, "other"), 0, "its profiler is off");
 }
@@ -389,17 +389,17 @@ fn running_operations_show_their_plan() {
     let find = format!(r#"{{"find": "c", "filter": {{"_id": {{"$gte": 10}}, "$expr": {slow}}}}}"#);
     let running = std::thread::spawn(move || client.code("test", &find));
     let ask = r#"{"currentOp": 1, "command.find": "c", "docsExamined": {"$gte": 64}}"#;
-    let told = loop {
+    let entry = loop {
         let answer = other.ok("admin", ask);
         let listed = answer.get("inprog").and_then(|list| list.as_array()).expect("a list");
-        if let Some(told) = listed.iter().next().and_then(|told| told.as_document()) {
-            break told.to_buf();
+        if let Some(entry) = listed.iter().next().and_then(|entry| entry.as_document()) {
+            break entry.to_buf();
         }
         std::thread::yield_now();
     };
-    assert_eq!(told.get("planSummary"), Some(Value::String("IXSCAN { _id: 1 }")));
-    assert!(integer(&told, "keysExamined").is_some());
-    let id = integer(&told, "opid").expect("it has one");
+    assert_eq!(entry.get("planSummary"), Some(Value::String("IXSCAN { _id: 1 }")));
+    assert!(integer(&entry, "keysExamined").is_some());
+    let id = integer(&entry, "opid").expect("it has one");
     other.ok("admin", &format!(r#"{{"killOp": 1, "op": {id}}}"#));
     assert_eq!(running.join().expect("it ends"), 11601);
 }

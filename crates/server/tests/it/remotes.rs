@@ -137,7 +137,7 @@ fn a_transfer_tells_how_far_it_is_and_can_be_stopped() {
     let seen = seen.lock().unwrap();
     let last = seen.last().expect("it was asked for chunks");
     assert!(last.contains("frondClone") && !last.contains(TOKEN), "{last}");
-    assert!(seen.iter().any(|told| told.contains("commits, ")), "{seen:?}");
+    assert!(seen.iter().any(|answer| answer.contains("commits, ")), "{seen:?}");
     assert_eq!(client.error("shop", r#"{"frondFetch": 1}"#).0, 26, "nothing was cloned");
 }
 
@@ -159,13 +159,13 @@ impl Remote for Asking {
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
         let client = Client::connect(&self.address).expect("the server listens");
         let mut client = TestClient(client);
-        let told =
+        let answer =
             client.ok("admin", r#"{"currentOp": 1, "command.frondClone": {"$exists": true}}"#);
-        let told = text(&told);
-        let is_known = told.contains("commits, ");
-        self.seen.lock().unwrap().push(told.clone());
+        let answer = text(&answer);
+        let is_known = answer.contains("commits, ");
+        self.seen.lock().unwrap().push(answer.clone());
         if is_known {
-            let id = told.split(r#""opid":"#).nth(1).and_then(|rest| rest.split(',').next());
+            let id = answer.split(r#""opid":"#).nth(1).and_then(|rest| rest.split(',').next());
             client.ok("admin", &format!(r#"{{"killOp": 1, "op": {}}}"#, id.expect("an id")));
         }
         self.plain.get_many(hashes)

@@ -265,23 +265,27 @@ fn explanations_tell_what_their_verbosity_asks_for() {
     client.ok("test", r#"{"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}"#);
     let functions = r#""map": "function() { emit(1, 1) }", "reduce": "function() { return 1 }""#;
     let reduce = format!(r#"{{"mapReduce": "c", {functions}, "query": {{"_id": 1}}, "out": "d"}}"#);
-    for asked in [r#"{"find": "c"}"#, r#"{"count": "c", "query": {"_id": 1}}"#, &reduce] {
+    for request in [r#"{"find": "c"}"#, r#"{"count": "c", "query": {"_id": 1}}"#, &reduce] {
         for (verbosity, has_statistics, has_all) in [
             ("queryPlanner", false, false),
             ("executionStats", true, false),
             ("allPlansExecution", true, true),
         ] {
-            let explain = format!(r#"{{"explain": {asked}, "verbosity": "{verbosity}"}}"#);
-            let told = format!("{:?}", client.ok("test", &explain));
-            assert_eq!(told.contains("\"executionStats\""), has_statistics, "{explain}: {told}");
-            assert_eq!(told.contains("\"allPlansExecution\""), has_all, "{explain}: {told}");
+            let explain = format!(r#"{{"explain": {request}, "verbosity": "{verbosity}"}}"#);
+            let answer = format!("{:?}", client.ok("test", &explain));
+            assert_eq!(
+                answer.contains("\"executionStats\""),
+                has_statistics,
+                "{explain}: {answer}"
+            );
+            assert_eq!(answer.contains("\"allPlansExecution\""), has_all, "{explain}: {answer}");
         }
     }
-    let told =
+    let answer =
         client.ok("test", &format!(r#"{{"explain": {reduce}, "verbosity": "queryPlanner"}}"#));
-    let told = format!("{told:?}");
+    let answer = format!("{answer:?}");
     for part in ["\"$group\"", "\"$out\"", "\"winningPlan\"", "\"$eq\": Int32(1)"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(answer.contains(part), "{part}: {answer}");
     }
     assert_eq!(client.error("test", r#"{"explain": {"mapReduce": "c"}}"#).0, 40414);
     client.ok("test", r#"{"create": "v", "viewOn": "c", "pipeline": []}"#);

@@ -68,7 +68,7 @@ impl Running {
     }
 
     /// Starts a server that keeps the log for change streams.
-    pub fn telling(disk: &SimDisk, options: ServerOptions) -> Running {
+    pub fn recording_events(disk: &SimDisk, options: ServerOptions) -> Running {
         let mut own = FrondOptions::default();
         own.engine.changes =
             ChangeRetention { seconds: 3600, bytes: 64 << 20, ..ChangeRetention::default() };

@@ -67,12 +67,12 @@ fn clients_that_connect_during_shutdown_get_an_error() {
     };
     std::thread::scope(|scope| {
         let [waiting, asking, other] = &mut clients[..] else { panic!("three clients") };
-        let told = scope.spawn(|| answer(waiting, &wait));
+        let reply = scope.spawn(|| answer(waiting, &wait));
         asking.ok("admin", r#"{"shutdown": 1, "timeoutSecs": 10000}"#);
-        let told = told.join().expect("it doesn't panic");
-        assert_eq!((code_of(&told), topology(&told)), (Some(91), topology(&hello) + 1));
+        let reply = reply.join().expect("it doesn't panic");
+        assert_eq!((code_of(&reply), topology(&reply)), (Some(91), topology(&hello) + 1));
         assert!(
-            told.get("remainingQuiesceTimeMillis").and_then(|rest| rest.as_integer()) > Some(0)
+            reply.get("remainingQuiesceTimeMillis").and_then(|rest| rest.as_integer()) > Some(0)
         );
         for command in [
             r#"{"hello": 1}"#,
@@ -80,8 +80,8 @@ fn clients_that_connect_during_shutdown_get_an_error() {
             r#"{"find": "c"}"#,
             r#"{"insert": "c", "documents": [{}]}"#,
         ] {
-            let told = answer(other, &crate::running::json(command));
-            assert_eq!((code_of(&told), topology(&told)), (Some(91), topology(&hello) + 1));
+            let reply = answer(other, &crate::running::json(command));
+            assert_eq!((code_of(&reply), topology(&reply)), (Some(91), topology(&hello) + 1));
         }
         let session = r#""lsid": {"id": {"$binary":
             {"base64": "AQIDBAUGBwgJCgsMDQ4PEA==", "subType": "04"}}}"#;

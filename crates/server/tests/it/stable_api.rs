@@ -64,13 +64,13 @@ fn a_cursor_goes_on_with_what_opened_it() {
     let answer = client.ok("test", &find);
     let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
     let id = cursor.get("id").and_then(|id| id.as_integer()).expect("an id");
-    let more = |said: &str| {
+    let more = |extra_fields: &str| {
         format!(
-            r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 1{said}}}"#
+            r#"{{"getMore": {{"$numberLong": "{id}"}}, "collection": "c", "batchSize": 1{extra_fields}}}"#
         )
     };
-    for said in ["".to_owned(), format!(", {STRICT}")] {
-        let (code, message) = client.error("test", &more(&said));
+    for extra_fields in ["".to_owned(), format!(", {STRICT}")] {
+        let (code, message) = client.error("test", &more(&extra_fields));
         assert_eq!(code, 325, "{message}");
         assert!(message.contains(r#"the cursor-creating command used { apiVersion: "1" }"#));
     }
@@ -83,14 +83,17 @@ fn a_transaction_goes_on_with_what_began_it() {
     let mut client = server.client();
     fill(&mut client);
     let part = r#""txnNumber": {"$numberLong": "1"}, "autocommit": false"#;
-    let insert = |id: i32, said: &str| {
-        format!(r#"{{"insert": "c", "documents": [{{"_id": {id}}}], {LSID}, {part}{said}}}"#)
+    let insert = |id: i32, extra_fields: &str| {
+        format!(
+            r#"{{"insert": "c", "documents": [{{"_id": {id}}}], {LSID}, {part}{extra_fields}}}"#
+        )
     };
     client.ok("test", &insert(10, &format!(r#", "startTransaction": true, {VERSION}"#)));
     let (code, message) = client.error("test", &insert(11, ""));
     assert_eq!(code, 325, "{message}");
     client.ok("test", &insert(12, &format!(", {VERSION}")));
-    let commit = |said: &str| format!(r#"{{"commitTransaction": 1, {LSID}, {part}{said}}}"#);
+    let commit =
+        |extra_fields: &str| format!(r#"{{"commitTransaction": 1, {LSID}, {part}{extra_fields}}}"#);
     assert_eq!(client.error("admin", &commit("")).0, 325);
     client.ok("admin", &commit(&format!(", {VERSION}")));
     let found = r#"{"count": "c"}"#;

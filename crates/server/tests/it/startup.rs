@@ -127,10 +127,10 @@ fn slow_operations_are_logged() {
     assert_eq!(before.get("slowms"), Some(Value::Int32(100)));
     client.ok("test", r#"{"find": "slow", "filter": {"a": 7}}"#);
     assert_eq!(client.error("test", r#"{"find": "wrong", "filter": {"$foo": 7}}"#).0, 2);
-    let told = lines(&mut client);
+    let answer = lines(&mut client);
     for part in ["Slow query", "test.slow", "test.wrong", "errCode", "durationMillis", "127.0.0.1"]
     {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(answer.contains(part), "{part}: {answer}");
     }
     let (code, message) = client.error("admin", r#"{"logRotate": 1}"#);
     assert!(code == 20 && message.contains("--log-path"), "{code} {message}");
@@ -183,9 +183,9 @@ fn a_time_series_is_told_as_mongodb_tells_it() {
     let listed = client.ok("test", r#"{"listCollections": 1}"#);
     let cursor = listed.get("cursor").and_then(|cursor| cursor.as_document()).expect("a cursor");
     let batch = cursor.get("firstBatch").and_then(|batch| batch.as_array()).expect("a batch");
-    let told = batch.iter().next().and_then(|told| told.as_document()).expect("one");
-    let names: Vec<&str> = told.iter().map(|(name, _)| name).collect();
+    let answer = batch.iter().next().and_then(|answer| answer.as_document()).expect("one");
+    let names: Vec<&str> = answer.iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["name", "type", "options", "info"]);
-    let info = told.get("info").and_then(|info| info.as_document()).expect("info");
+    let info = answer.get("info").and_then(|info| info.as_document()).expect("info");
     assert_eq!(info, document! { "readOnly": false }.view());
 }

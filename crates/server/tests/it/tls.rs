@@ -245,12 +245,12 @@ fn clients_show_certificates_where_there_are_authorities() {
         assert!(!takes_tls(&server, &authority.client(Some(&stranger))));
         // Who looks after the server sees why.
         let mut client = TlsClient::new(server.stream(), &authority.client(Some(&member)));
-        let asked = document! { "getLog": "global", "$db": "admin" };
-        client.send(&Message::new(asked).encode(2, 0)).expect("sends");
-        let told = client.read().expect("an answer").1.body;
-        let told = format!("{told:?}");
-        assert!(told.contains("TLS handshake failed"), "{told}");
-        assert!(told.contains("invalid peer certificate"), "{told}");
+        let request = document! { "getLog": "global", "$db": "admin" };
+        client.send(&Message::new(request).encode(2, 0)).expect("sends");
+        let reply = client.read().expect("an answer").1.body;
+        let reply = format!("{reply:?}");
+        assert!(reply.contains("TLS handshake failed"), "{reply}");
+        assert!(reply.contains("invalid peer certificate"), "{reply}");
         assert_eq!(takes_tls(&server, &authority.client(None)), are_optional);
     }
 }
@@ -327,12 +327,12 @@ fn certificates_whose_time_is_over_or_has_not_come_are_refused() {
         })
     };
     let mut client = secured.server.client();
-    for (first, last, told) in [(2000, 2001, "2001-01-01"), (2990, 3000, "2990-02-28")] {
+    for (first, last, answer) in [(2000, 2001, "2001-01-01"), (2990, 3000, "2990-02-28")] {
         write(&file, &valid(first, last));
         let (code, message) = client.error("admin", r#"{"rotateCertificates": 1}"#);
         assert_eq!(code, 140, "{message}");
         assert!(
-            message.contains("expired or not yet valid") && message.contains(told),
+            message.contains("expired or not yet valid") && message.contains(answer),
             "{message}"
         );
         assert!(secured.takes(&secured.client), "the old one stays");

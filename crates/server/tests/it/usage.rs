@@ -69,8 +69,8 @@ fn latencies_are_told_of_a_collection_and_of_all() {
                 "pipeline": [{{"$collStats": {{"latencyStats": {options}}}}}]}}"#
         )
     };
-    let told = client.ok("shop", &stats(r#"{"histograms": true}"#));
-    let batch = told.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
+    let answer = client.ok("shop", &stats(r#"{"histograms": true}"#));
+    let batch = answer.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch"));
     let first = batch.and_then(|batch| batch.as_array()?.get(0)?.as_document());
     let first = first.expect("a document").to_buf();
     assert_eq!(number(&first, "latencyStats/reads/ops"), 1);
@@ -215,9 +215,9 @@ fn the_set_is_told_as_hello_tells_it() {
     let mut client = server.client();
     let hello = client.ok("admin", r#"{"hello": 1}"#);
     let status = client.ok("admin", r#"{"serverStatus": 1}"#);
-    let told = status.get("repl").and_then(|told| told.as_document()).expect("told");
+    let answer = status.get("repl").and_then(|answer| answer.as_document()).expect("told");
     for name in ["hosts", "setName", "setVersion", "primary", "me", "electionId", "secondary"] {
-        assert!(told.get(name).is_some() && told.get(name) == hello.get(name), "{name}");
+        assert!(answer.get(name).is_some() && answer.get(name) == hello.get(name), "{name}");
     }
     assert_eq!(number(&status, "opcountersRepl/insert"), 0);
     let config = client.ok("admin", r#"{"replSetGetConfig": 1}"#);

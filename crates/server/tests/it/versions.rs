@@ -123,13 +123,13 @@ fn a_dry_run_of_a_merge_tells_how_it_would_end_and_changes_nothing() {
     let preview = r#"{"frondMerge": 1, "merge_in": "feature", "dryRun": true}"#;
     let check = |client: &mut crate::running::TestClient, expected: &str| {
         let state = |client: &mut crate::running::TestClient| {
-            let asked = [
+            let cases = [
                 r#"{"frondLog": 1}"#,
                 r#"{"frondReflog": 1}"#,
                 r#"{"frondStatus": 1}"#,
                 r#"{"find": "c"}"#,
             ];
-            asked.map(|command| {
+            cases.map(|command| {
                 let answer = client.ok("shop", command);
                 let fields = answer
                     .iter()
@@ -138,8 +138,8 @@ fn a_dry_run_of_a_merge_tells_how_it_would_end_and_changes_nothing() {
             })
         };
         let before = state(client);
-        let told = crate::running::text(&client.ok("shop", preview));
-        assert!(told.contains(expected), "{told}");
+        let reply = crate::running::text(&client.ok("shop", preview));
+        assert!(reply.contains(expected), "{reply}");
         assert_eq!(state(client), before);
     };
     check(&mut client, r#""result":"upToDate""#);
@@ -272,21 +272,24 @@ fn stages_of_history_are_explained() {
     };
     let group = r#", {"$group": {"_id": "$change", "n": {"$sum": 1}}}"#;
     let diff = r#"{"$diff": {"from": "HEAD~1"}}"#;
-    let told = text(&client.ok("shop", &explain(diff, group, "executionStats")));
-    assert!(told.contains(r#""stage":"DIFF""#) && told.contains(r#""$group""#), "{told}");
-    assert!(told.contains(r#""to":"working state of main""#), "{told}");
-    assert!(told.contains(r#""nReturned":1"#), "{told}");
-    let told =
+    let answer = text(&client.ok("shop", &explain(diff, group, "executionStats")));
+    assert!(answer.contains(r#""stage":"DIFF""#) && answer.contains(r#""$group""#), "{answer}");
+    assert!(answer.contains(r#""to":"working state of main""#), "{answer}");
+    assert!(answer.contains(r#""nReturned":1"#), "{answer}");
+    let answer =
         text(&client.ok("shop", &explain(r#"{"$diff": {"to": "HEAD"}}"#, "", "queryPlanner")));
-    assert!(told.contains(&id) && !told.contains("nReturned"), "{told}");
+    assert!(answer.contains(&id) && !answer.contains("nReturned"), "{answer}");
     for first in [
         r#"{"$log": {}}"#,
         r#"{"$history": {"_id": 1}}"#,
         r#"{"$blame": {"_id": 1}}"#,
         r#"{"$conflicts": {}}"#,
     ] {
-        let told = text(&client.ok("shop", &explain(first, group, "executionStats")));
-        assert!(told.contains("nReturned") && told.contains(r#""$group""#), "{first}: {told}");
+        let answer = text(&client.ok("shop", &explain(first, group, "executionStats")));
+        assert!(
+            answer.contains("nReturned") && answer.contains(r#""$group""#),
+            "{first}: {answer}"
+        );
     }
     // What can't be run can't be explained.
     for (first, code) in [

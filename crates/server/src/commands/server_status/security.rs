@@ -12,7 +12,7 @@ pub(super) fn append(answer: &mut DocumentBuilder, server: &Shared) {
     answer
         .begin_document("security")
         .begin_document("authentication")
-        .append("saslSupportedMechsReceived", long(logins.asked_for_mechanisms()))
+        .append("saslSupportedMechsReceived", long(logins.mechanism_queries()))
         .begin_document("mechanisms");
     for of_mechanism in logins.list() {
         answer.begin_document(of_mechanism.mechanism);

@@ -184,47 +184,53 @@ impl ProfiledOperation<'_> {
 
     /// Appends what it examined and changed; `yields` is the name of how often it let others go
     /// first, which nothing does here.
-    fn append_facts(&self, told: &mut DocumentBuilder, yields: &str, hashes: Option<&[String; 2]>) {
+    fn append_facts(
+        &self,
+        entry: &mut DocumentBuilder,
+        yields: &str,
+        hashes: Option<&[String; 2]>,
+    ) {
         let Counts { cursor_id, matched, modified, inserted, .. } = self.counts;
         let Counts { deleted, upserted, is_exhausted, returned, .. } = self.counts;
         let Examined { keys, documents, has_sorted, used_disk, .. } = self.examined;
         let written = |count: u64| i64::try_from(count).ok().filter(|count| 0 < *count);
         let has_searched = !matches!(self.plan, Plan::Unknown) || 0 < keys + documents;
         let examined = |count: u64| i64::try_from(count).ok().filter(|_| has_searched);
-        append_count(told, "cursorid", cursor_id);
-        append_count(told, "keysExamined", examined(keys));
-        append_count(told, "docsExamined", examined(documents));
-        append_if(told, "hasSortStage", has_sorted);
-        append_if(told, "usedDisk", used_disk);
-        append_count(told, "nMatched", matched);
-        append_count(told, "nModified", modified);
-        append_count(told, "ninserted", inserted);
-        append_count(told, "ndeleted", deleted);
-        append_count(told, "nUpserted", upserted);
-        append_count(told, "keysInserted", written(self.examined.keys_inserted));
-        append_count(told, "keysDeleted", written(self.examined.keys_deleted));
-        append_if(told, "cursorExhausted", is_exhausted);
-        told.append(yields, Value::Int32(0));
-        append_count(told, "nreturned", returned);
+        append_count(entry, "cursorid", cursor_id);
+        append_count(entry, "keysExamined", examined(keys));
+        append_count(entry, "docsExamined", examined(documents));
+        append_if(entry, "hasSortStage", has_sorted);
+        append_if(entry, "usedDisk", used_disk);
+        append_count(entry, "nMatched", matched);
+        append_count(entry, "nModified", modified);
+        append_count(entry, "ninserted", inserted);
+        append_count(entry, "ndeleted", deleted);
+        append_count(entry, "nUpserted", upserted);
+        append_count(entry, "keysInserted", written(self.examined.keys_inserted));
+        append_count(entry, "keysDeleted", written(self.examined.keys_deleted));
+        append_if(entry, "cursorExhausted", is_exhausted);
+        entry.append(yields, Value::Int32(0));
+        append_count(entry, "nreturned", returned);
         if let Some([shape, key]) = hashes {
-            told.append("queryHash", Value::String(shape))
+            entry
+                .append("queryHash", Value::String(shape))
                 .append("planCacheShapeHash", Value::String(shape))
                 .append("planCacheKey", Value::String(key));
         }
         if has_searched {
-            told.append("queryFramework", Value::String("classic"));
+            entry.append("queryFramework", Value::String("classic"));
         }
     }
 }
 
 /// Appends a count as MongoDB does: an int where it fits.
-fn append_count(told: &mut DocumentBuilder, name: &str, count: Option<i64>) {
+fn append_count(entry: &mut DocumentBuilder, name: &str, count: Option<i64>) {
     let Some(count) = count else { return };
-    told.append(name, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
+    entry.append(name, i32::try_from(count).map_or(Value::Int64(count), Value::Int32));
 }
 
-fn append_if(told: &mut DocumentBuilder, name: &str, is_so: bool) {
+fn append_if(entry: &mut DocumentBuilder, name: &str, is_so: bool) {
     if is_so {
-        told.append(name, Value::Boolean(true));
+        entry.append(name, Value::Boolean(true));
     }
 }

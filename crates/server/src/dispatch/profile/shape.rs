@@ -16,44 +16,45 @@ pub(super) fn hashes(server: &Shared, deed: &ProfiledOperation<'_>) -> Option<[S
     }
     let operation = deed.operation;
     let database = server.frond.database(&operation.database).ok()?;
-    let (command, asked) = match operation.origin() {
+    let (command, body) = match operation.origin() {
         Some(origin) => (origin.command.view(), origin.command.view()),
         None => (operation.sent.view(), deed.command.view()),
     };
     let collection = collection_of(command)?;
     let (name, _) = command.iter().next()?;
     if name != "aggregate" {
-        return database.query_hashes(collection, &search(name, asked)?).ok()?;
+        return database.query_hashes(collection, &search(name, body)?).ok()?;
     }
     let request = AggregateRequest {
-        pipeline: asked.get("pipeline")?.to_buf(),
-        variables: document(asked, "let"),
-        collation: collation(asked),
-        hint: asked.get("hint").map(|hint| hint.to_buf()),
+        pipeline: body.get("pipeline")?.to_buf(),
+        variables: document(body, "let"),
+        collation: collation(body),
+        hint: body.get("hint").map(|hint| hint.to_buf()),
         in_memory_only: true,
         interrupt: Interrupt::default(),
     };
     let stages = request.pipeline.as_value().as_array()?;
-    let (told, _) = database.explain_aggregate(collection, stages, &request, Effort::Plan).ok()?;
-    let planner = told.get("queryPlanner")?.as_document()?;
+    let (explained, _) =
+        database.explain_aggregate(collection, stages, &request, Effort::Plan).ok()?;
+    let planner = explained.get("queryPlanner")?.as_document()?;
     let hash = |name: &str| planner.get(name)?.as_str().map(str::to_owned);
     Some([hash("planCacheShapeHash")?, hash("planCacheKey")?])
 }
 
 /// The search of a command, or of a statement of one, as far as its shape goes.
-fn search(name: &str, asked: Document<'_>) -> Option<FindRequest> {
+fn search(name: &str, body: Document<'_>) -> Option<FindRequest> {
     let (filter, projection) = match name {
-        "find" => ("filter", document(asked, "projection")),
-        "distinct" => ("query", asked.get("key")?.as_str().and_then(projection_of)),
+        "find" => ("filter", document(body, "projection")),
+        "distinct" => ("query", body.get("key")?.as_str().and_then(projection_of)),
         "count" | "findAndModify" | "findandmodify" => ("query", None),
         "update" | "delete" => ("q", None),
         _ => return None,
     };
     Some(FindRequest {
-        filter: document(asked, filter),
-        sort: document(asked, "sort"),
+        filter: document(body, filter),
+        sort: document(body, "sort"),
         projection,
-        collation: collation(asked),
+        collation: collation(body),
         ..FindRequest::default()
     })
 }
@@ -65,11 +66,11 @@ fn projection_of(path: &str) -> Option<DocumentBuf> {
     Some(projection.build()).filter(|_| path != "_id")
 }
 
-fn document(asked: Document<'_>, name: &str) -> Option<DocumentBuf> {
-    let found = asked.get(name)?.as_document()?;
+fn document(body: Document<'_>, name: &str) -> Option<DocumentBuf> {
+    let found = body.get(name)?.as_document()?;
     (!found.is_empty()).then(|| found.to_buf())
 }
 
-fn collation(asked: Document<'_>) -> Option<Collation> {
-    Collation::parse(asked.get("collation")?.as_document()?).ok()
+fn collation(body: Document<'_>) -> Option<Collation> {
+    Collation::parse(body.get("collation")?.as_document()?).ok()
 }
