@@ -210,7 +210,7 @@ impl Answer {
     ///
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
-    pub fn tell(self, terminal: &mut Terminal, answer: &DocumentBuf) -> Result<bool, Failure> {
+    pub fn print(self, terminal: &mut Terminal, answer: &DocumentBuf) -> Result<bool, Failure> {
         if self.json {
             writeln!(terminal, "{}", answer_json(answer))?;
         }

@@ -16,8 +16,8 @@ use frond_server::wire::DocumentSequence;
 use frond_server::{Client, ClientError, ClientTls, Hooks, InProcess};
 
 use crate::directory::check_usable;
-use crate::failure::{Failure, when_full};
-use crate::notice::tell;
+use crate::failure::{Failure, full_disk_advice};
+use crate::notice::print;
 use crate::output::plain;
 
 /// How long a command waits for a data directory that another process has.
@@ -231,7 +231,7 @@ impl Backend for Embedded {
     ) -> Result<DocumentBuf, Failure> {
         let answer = self.commands.execute(database, command, &sequences);
         if answer.get("ok").is_some_and(|ok| ok.is_truthy()) {
-            tell_hook(&answer);
+            print_hook_message(&answer);
             return Ok(answer);
         }
         let code = answer.get("code").and_then(|code| code.as_integer()).unwrap_or(1);
@@ -245,16 +245,16 @@ impl Backend for Embedded {
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
         self.frond.close().map_err(|error| {
-            let full = when_full(&error);
+            let full = full_disk_advice(&error);
             Failure::failed(format!("the data directory can't be closed: {error}{full}"))
         })
     }
 }
 
 /// Says that a hook failed behind what was done.
-pub fn tell_hook(answer: &DocumentBuf) {
+pub fn print_hook_message(answer: &DocumentBuf) {
     if let Some(what) = answer.get("hookFailed").and_then(|what| what.as_str()) {
-        tell(format_args!("frond: the hook {}", plain(what)));
+        print(format_args!("frond: the hook {}", plain(what)));
     }
 }
 
@@ -324,8 +324,9 @@ impl Remote {
     /// # Errors
     /// As [`Remote::connect`].
     pub fn connect_to(address: &str, server: &ServerUri) -> Result<Remote, Failure> {
-        let mut client = Client::connect_by(address, server.tls.as_ref())
-            .map_err(|error| Failure::Lost(format!("{error}{}", what_to_do(address, &error))))?;
+        let mut client = Client::connect_by(address, server.tls.as_ref()).map_err(|error| {
+            Failure::Lost(format!("{error}{}", connection_advice(address, &error)))
+        })?;
         if let Some(login) = &server.login {
             let UserLogin { user, password, database, mechanism } = login;
             client.log_in_by(*mechanism, database, user, password).map_err(|error| {
@@ -346,7 +347,7 @@ impl Remote {
 }
 
 /// What to do where nothing answers: on this machine a server can be started.
-fn what_to_do(address: &str, error: &ClientError) -> String {
+fn connection_advice(address: &str, error: &ClientError) -> String {
     const OWN: [&str; 4] = ["127.", "localhost:", "[::1]:", "/"];
     let ClientError::Connection { source, .. } = error else { return String::new() };
     if source.kind() == io::ErrorKind::InvalidData {
@@ -366,16 +367,16 @@ impl Backend for Remote {
         command: Document<'_>,
         sequences: Vec<DocumentSequence>,
     ) -> Result<DocumentBuf, Failure> {
-        let mut asked = DocumentBuilder::new();
+        let mut request = DocumentBuilder::new();
         for (name, value) in command.iter() {
-            asked.append(name, value);
+            request.append(name, value);
         }
         if self.is_any_member {
             let any = document! { "mode": "primaryPreferred" };
-            asked.append("$readPreference", Value::Document(any.view()));
+            request.append("$readPreference", Value::Document(any.view()));
         }
-        let answer = self.client.command_with(database, asked.build().view(), sequences);
-        answer.inspect(tell_hook).map_err(|error| match error {
+        let answer = self.client.command_with(database, request.build().view(), sequences);
+        answer.inspect(print_hook_message).map_err(|error| match error {
             ClientError::Command { code, message, answer } => {
                 Failure::Refused { code: i64::from(code), message, answer }
             }

@@ -7,7 +7,7 @@ use std::io;
 
 use frond_doc::DocumentBuf;
 
-use crate::notice::tell;
+use crate::notice::print;
 
 /// The code of a full disk, and what to do then.
 const OUT_OF_DISK_SPACE: i64 = 14031;
@@ -30,7 +30,7 @@ const UNAUTHORIZED: i64 = 13;
 const LOGIN: &str = "; a user is named by --uri mongodb://USER@HOST:PORT/ and FROND_PASSWORD";
 
 /// What to add to an error of closing a data directory: what a full disk doesn't take away.
-pub fn when_full(error: &frond_db::Error) -> &'static str {
+pub fn full_disk_advice(error: &frond_db::Error) -> &'static str {
     if i64::from(error.code.number()) == OUT_OF_DISK_SPACE {
         "; what was acknowledged is safe in the log: make room, and the next start will have it"
     } else {
@@ -59,7 +59,7 @@ pub enum Failure {
     /// It was done, and something was found that the user must hear of: exit code 3.
     Warned(String),
     /// All was told already; only the exit code is left to say it.
-    Told,
+    Reported,
     /// The reader of our output stopped reading (`| head`): no error.
     ReaderGone,
 }
@@ -93,8 +93,8 @@ impl Failure {
 
     /// Tells it on standard error.
     pub fn print(&self) {
-        if !matches!(self, Failure::Told) {
-            tell(format_args!("frond: {self}"));
+        if !matches!(self, Failure::Reported) {
+            print(format_args!("frond: {self}"));
         }
     }
 }
@@ -130,7 +130,7 @@ impl fmt::Display for Failure {
                     _ => "",
                 })
             }
-            Failure::Told => f.write_str("failed"),
+            Failure::Reported => f.write_str("failed"),
             Failure::ReaderGone => f.write_str("the output is closed"),
         }
     }

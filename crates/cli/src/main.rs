@@ -36,7 +36,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::serve::configuration::Configuration;
 use crate::commands::serve::mongod::{self, Invocation};
 use crate::failure::Failure;
-use crate::notice::tell;
+use crate::notice::print;
 use crate::terminal::{Colour, Terminal};
 
 /// Faster than the system's where many threads take and free small pieces of memory.
@@ -178,8 +178,8 @@ fn read_arguments() -> Result<Cli, Failure> {
         }
     };
     put_command_first(&mut arguments);
-    let asks_for_help = arguments.iter().any(|word| word == "--help" || word == "-h");
-    if arguments.get(1).is_none_or(|word| word != "serve") || asks_for_help {
+    let is_help = arguments.iter().any(|word| word == "--help" || word == "-h");
+    if arguments.get(1).is_none_or(|word| word != "serve") || is_help {
         if arguments.get(1).is_some_and(|word| word == "log" || word == "history") {
             name_limit(&mut arguments);
         }
@@ -193,9 +193,9 @@ fn read_arguments() -> Result<Cli, Failure> {
         if let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
             && let Some(origin) = configuration.origin_of(argument)
         {
-            tell(format_args!("\n  {argument} comes from {origin}"));
+            print(format_args!("\n  {argument} comes from {origin}"));
         } else if is_of_mongod(&error) {
-            tell(format_args!(
+            print(format_args!(
                 "\n  frond mongod takes mongod's options; here they are --listen and --data"
             ));
         }
@@ -247,7 +247,7 @@ fn refuse(mut error: clap::Error, command: Option<&str>) -> ! {
     // As clap itself does it: a message that can't be written is dropped.
     let _ = error.print();
     if let Some(meant) = meant {
-        tell(format_args!("\n  {meant}"));
+        print(format_args!("\n  {meant}"));
     }
     std::process::exit(error.exit_code())
 }

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::notice::tell;
+use crate::notice::print;
 
 /// What less is told unless the user tells it something.
 const LESS: (&str, &str) = ("LESS", "FRX");
@@ -41,10 +41,10 @@ impl Pager {
         if ["", "cat"].contains(&command.trim()) {
             return None;
         }
-        if !is_there(&command) {
+        if !program_exists(&command) {
             // A machine without less is no mistake of the user's.
             if named.is_ok() {
-                tell(format_args!("frond: PAGER names {command}, which doesn't exist"));
+                print(format_args!("frond: PAGER names {command}, which doesn't exist"));
             }
             return None;
         }
@@ -108,7 +108,7 @@ impl Drop for Pager {
 
 /// Whether there is the program with which `command` begins; what isn't a plain word is the shell's
 /// to judge.
-fn is_there(command: &str) -> bool {
+fn program_exists(command: &str) -> bool {
     let is_plain = |word: &&str| {
         word.chars().all(|letter| letter.is_alphanumeric() || "/._-+".contains(letter))
     };
@@ -173,7 +173,7 @@ mod tests {
             ("no-such-pager -R", false),
             ("/bin/no-such-pager", false),
         ] {
-            assert_eq!(is_there(command), expected, "{command}");
+            assert_eq!(program_exists(command), expected, "{command}");
         }
     }
 

@@ -14,10 +14,10 @@ thread_local! {
 pub fn caught<T>(ask: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let told = take_hook();
+        let default_hook = take_hook();
         set_hook(Box::new(move |panic| {
             if !IS_CAUGHT.get() {
-                told(panic);
+                default_hook(panic);
             }
         }));
     });

@@ -173,11 +173,11 @@ fn question(name: &str, kind: Kind) -> Option<Vec<u8>> {
 
 /// Whether these bytes answer that question: they repeat its id, and it.
 fn is_answer(answer: &[u8], question: &[u8]) -> bool {
-    let asked = &question[HEADER_BYTES..];
+    let question_name = &question[HEADER_BYTES..];
     answer.len() >= question.len()
         && answer[..2] == question[..2]
         && answer[2] & IS_ANSWER != 0
-        && answer[HEADER_BYTES..question.len()].eq_ignore_ascii_case(asked)
+        && answer[HEADER_BYTES..question.len()].eq_ignore_ascii_case(question_name)
 }
 
 /// Where a record's data lie.

@@ -48,9 +48,9 @@ pub fn resolve(uri: &str, names: &NameServers) -> Result<String, Failure> {
         }
         addresses.push(format!("{name}:{port}"));
     }
-    let told = text_of(&names.texts(host).map_err(failed)?, host)?;
+    let text = text_of(&names.texts(host).map_err(failed)?, host)?;
     let options: Vec<&str> =
-        ["tls=true", &told, options].into_iter().filter(|it| !it.is_empty()).collect();
+        ["tls=true", &text, options].into_iter().filter(|it| !it.is_empty()).collect();
     Ok(format!("mongodb://{user}{}/{database}?{}", addresses.join(","), options.join("&")))
 }
 

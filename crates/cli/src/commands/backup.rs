@@ -20,7 +20,7 @@ use crate::commands::transfer::{
 };
 use crate::directory::{check_there, check_usable};
 use crate::failure::Failure;
-use crate::notice::tell;
+use crate::notice::print;
 use crate::output::{append_texts, bytes, count_value, counted, json, moment, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
@@ -117,18 +117,18 @@ impl Backup {
             return list(terminal, &self.place, &open()?, self.as_json.is_set());
         }
         if self.verify {
-            let told = (terminal, self.as_json);
-            return verify(told, &self.place, &open()?, self.name.as_deref());
+            let output = (terminal, self.as_json);
+            return verify(output, &self.place, &open()?, self.name.as_deref());
         }
         if let Some(name) = &self.remove {
             open()?.remove_backup(name).map_err(failure)?;
-            if !self.as_json.tell(terminal, &document! { "removed": name })? {
+            if !self.as_json.print(terminal, &document! { "removed": name })? {
                 writeln!(terminal, "removed backup {}", plain(name))?;
             }
             return Ok(());
         }
-        let asked = self.uri.as_deref().map(remotes_of).transpose()?;
-        if let Some(from) = self.from.as_ref().or(asked.as_ref()) {
+        let remotes = self.uri.as_deref().map(remotes_of).transpose()?;
+        if let Some(from) = self.from.as_ref().or(remotes.as_ref()) {
             let RemoteUrl::Http(from) = RemoteUrl::parse(from).map_err(failure)? else {
                 return Err(Failure::Usage(format!(
                     "--from {from}: http(s)://HOST:PORT is expected"
@@ -158,11 +158,11 @@ impl Backup {
         let report = done.map_err(failure)?;
         progress.end();
         if self.as_json.is_set() {
-            let mut told = described(&report.backup);
-            append_moved(&mut told, &report.moved);
-            told.append("mended", count_value(report.mended));
-            append_texts(&mut told, "damages", &texts_of(&report.damages));
-            writeln!(terminal, "{}", json(Value::from(&told.build())))?;
+            let mut answer = described(&report.backup);
+            append_moved(&mut answer, &report.moved);
+            answer.append("mended", count_value(report.mended));
+            append_texts(&mut answer, "damages", &texts_of(&report.damages));
+            writeln!(terminal, "{}", json(Value::from(&answer.build())))?;
             terminal.finish()?;
             return self.judge(&report);
         }
@@ -170,7 +170,7 @@ impl Backup {
         let databases = counted(report.backup.databases.len() as u64, "database");
         let (chunks, size) = (counted(report.moved.chunks, "chunk"), bytes(report.moved.bytes));
         writeln!(terminal, "backup {name}: {databases}; {chunks}, {size} moved")?;
-        tell_damages(terminal, &report.damages)?;
+        print_damages(terminal, &report.damages)?;
         for error in report.unread.iter().take(SHOWN_MAX) {
             writeln!(terminal, "  {}", terminal.paint(Style::Removed, plain(&error.message)))?;
         }
@@ -218,7 +218,7 @@ impl Backup {
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell_damages(terminal: &mut Terminal, damages: &[StorageDamage]) -> Result<(), Failure> {
+pub fn print_damages(terminal: &mut Terminal, damages: &[StorageDamage]) -> Result<(), Failure> {
     for damage in damages.iter().take(SHOWN_MAX) {
         let what = terminal.paint(Style::Removed, plain(&damage.what));
         let chunks = match damage.chunks.len() {
@@ -248,10 +248,10 @@ fn verify(
     }
     let damaged = report.parts.iter().filter(|part| !part.lost.is_empty()).count();
     let is_whole = damaged == 0 && report.damages.is_empty();
-    if as_json.tell(terminal, &verified(&report, is_whole))? {
-        return if is_whole { Ok(()) } else { Err(Failure::Told) };
+    if as_json.print(terminal, &verified(&report, is_whole))? {
+        return if is_whole { Ok(()) } else { Err(Failure::Reported) };
     }
-    tell_damages(terminal, &report.damages)?;
+    print_damages(terminal, &report.damages)?;
     for StoragePart { name, lost, lost_before, .. } in &report.parts {
         let strong = terminal.paint(Style::Strong, plain(name));
         if lost.is_empty() {
@@ -265,7 +265,7 @@ fn verify(
         };
         writeln!(terminal, "{strong} lacks {lost}{before}")?;
         if let Some(backup) = name.strip_prefix("backup ") {
-            tell_lacking(terminal, place, backup)?;
+            print_lacking(terminal, place, backup)?;
         }
     }
     let (chunks, size) = (counted(report.chunks, "chunk"), bytes(report.bytes));
@@ -289,18 +289,18 @@ fn verify(
 
 /// What was read in a place, as a document.
 fn verified(report: &PlaceReport, is_whole: bool) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("whole", Value::Boolean(is_whole));
-    told.append("chunks", count_value(report.chunks)).append("bytes", count_value(report.bytes));
-    append_texts(&mut told, "damages", &texts_of(&report.damages));
-    told.begin_array("parts");
+    let mut answer = DocumentBuilder::new();
+    answer.append("whole", Value::Boolean(is_whole));
+    answer.append("chunks", count_value(report.chunks)).append("bytes", count_value(report.bytes));
+    append_texts(&mut answer, "damages", &texts_of(&report.damages));
+    answer.begin_array("parts");
     for StoragePart { name, lost, lost_before, .. } in &report.parts {
-        told.push_begin_document().append("name", Value::String(name));
-        told.append("chunksLacking", count_value(lost.len() as u64));
-        told.append("chunksLackingBefore", count_value(*lost_before)).end();
+        answer.push_begin_document().append("name", Value::String(name));
+        answer.append("chunksLacking", count_value(lost.len() as u64));
+        answer.append("chunksLackingBefore", count_value(*lost_before)).end();
     }
-    told.end();
-    told.build()
+    answer.end();
+    answer.build()
 }
 
 fn texts_of(damages: &[StorageDamage]) -> Vec<String> {
@@ -330,20 +330,20 @@ fn remotes_of(uri: &str) -> Result<String, Failure> {
         ));
     }
     // One that listens everywhere is where it was asked.
-    let asked = server.address.rsplit_once(':').map_or("", |(host, _)| host);
-    let host = if matches!(host, "0.0.0.0" | "[::]" | "") { asked } else { host };
+    let address_host = server.address.rsplit_once(':').map_or("", |(host, _)| host);
+    let host = if matches!(host, "0.0.0.0" | "[::]" | "") { address_host } else { host };
     let has_tls = frond.get("remoteTlsCert").is_some();
     Ok(format!("{}://{host}:{port}", if has_tls { "https" } else { "http" }))
 }
 
 /// A backup as a document.
 fn described(backup: &BackupInfo) -> DocumentBuilder {
-    let mut told = DocumentBuilder::new();
-    told.append("name", Value::String(&backup.name));
-    told.append("time", Value::DateTime(backup.time_millis));
-    append_texts(&mut told, "databases", &backup.databases);
-    told.append("chunksLacking", count_value(backup.lost.len() as u64));
-    told
+    let mut answer = DocumentBuilder::new();
+    answer.append("name", Value::String(&backup.name));
+    answer.append("time", Value::DateTime(backup.time_millis));
+    append_texts(&mut answer, "databases", &backup.databases);
+    answer.append("chunksLacking", count_value(backup.lost.len() as u64));
+    answer
 }
 
 fn list(
@@ -354,7 +354,7 @@ fn list(
 ) -> Result<(), Failure> {
     let backups = remote.backups().map_err(failure)?;
     if backups.is_empty() {
-        tell(format_args!("{place} holds no backup"));
+        print(format_args!("{place} holds no backup"));
     }
     for backup in backups {
         if as_json {
@@ -375,11 +375,11 @@ fn list(
 }
 
 /// Tells what a damaged backup lacks, by database and collection.
-fn tell_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<(), Failure> {
+fn print_lacking(terminal: &mut Terminal, place: &str, backup: &str) -> Result<(), Failure> {
     let scratch = std::env::temp_dir().join(format!("frond-verify-{}", std::process::id()));
     let remote = frond_remote::open_plain(&absolute(place)?).map_err(failure)?;
     match frond_vcs::survey_backup(remote, backup, &scratch) {
-        Ok(report) => salvage::tell_lost(terminal, &report),
+        Ok(report) => salvage::print_lost(terminal, &report),
         Err(error) => {
             let what = terminal.paint(Style::Removed, plain(&error.message));
             writeln!(terminal, "  nothing of it can be restored: {what}")?;
@@ -405,11 +405,11 @@ pub fn restore(
     let report =
         remote.restore(request, directory, &mut |moved| progress.show(moved)).map_err(failure)?;
     progress.end();
-    let mut told = described(&report.backup);
-    append_moved(&mut told, &report.moved);
-    told.append("chunksLost", count_value(report.lost.len() as u64));
-    let is_told = as_json.tell(terminal, &told.build())?;
-    if is_told && report.lost.is_empty() {
+    let mut answer = described(&report.backup);
+    append_moved(&mut answer, &report.moved);
+    answer.append("chunksLost", count_value(report.lost.len() as u64));
+    let is_json = as_json.print(terminal, &answer.build())?;
+    if is_json && report.lost.is_empty() {
         return Ok(());
     }
     let name = terminal.paint(Style::Strong, plain(&report.backup.name));
@@ -419,13 +419,13 @@ pub fn restore(
         writeln!(terminal, "restored {name}: {databases}; {chunks}, {size} moved")?;
         return Ok(());
     }
-    if !is_told {
-        tell_damages(terminal, &remote.damages())?;
-        tell_lacking(terminal, &place, &report.backup.name)?;
+    if !is_json {
+        print_damages(terminal, &remote.damages())?;
+        print_lacking(terminal, &place, &report.backup.name)?;
     }
     let (lost, data) = (counted(report.lost.len() as u64, "chunk"), directory.display());
     if report.is_there {
-        if !is_told {
+        if !is_json {
             writeln!(terminal, "restored a part of {name}: {chunks}, {size} moved")?;
         }
         terminal.finish()?;
@@ -467,19 +467,19 @@ pub fn restore_part(
         true => open_failure(directory, &error, STOP_IT),
         false => failure(error),
     })?;
-    let is_told = as_json.tell(terminal, &salvage::described(&report).build())?;
-    if !is_told {
-        salvage::tell(terminal, &report)?;
+    let is_json = as_json.print(terminal, &salvage::described(&report).build())?;
+    if !is_json {
+        salvage::print(terminal, &report)?;
     }
     let database = plain(&request.database);
     let what = match &request.collection {
         Some(collection) => format!("{database}.{}", plain(collection)),
         None => database,
     };
-    if !is_told {
+    if !is_json {
         writeln!(terminal, "restored {} into {}", what, directory.display())?;
     }
-    if request.collection.is_none() && !is_told {
+    if request.collection.is_none() && !is_json {
         writeln!(
             terminal,
             "not restored: its policies, remotes and reflog; restoring the whole backup restores \

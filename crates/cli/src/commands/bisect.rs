@@ -161,7 +161,7 @@ impl Bisect {
             }
             if !self.as_json.is_set() {
                 let left = counted(search.left().len() as u64, "commit");
-                tell_step(terminal, row, verdict, &left)?;
+                print_step(terminal, row, verdict, &left)?;
             }
         }
         let left = search.left();
@@ -174,12 +174,12 @@ impl Bisect {
         };
         let row = &commits.rows[found];
         if self.as_json.is_set() {
-            let mut told = DocumentBuilder::new();
+            let mut answer = DocumentBuilder::new();
             for (name, value) in row.iter().filter(|(name, _)| *name != "_id") {
-                told.append(name, value);
+                answer.append(name, value);
             }
-            told.append("tested", count_value(tested));
-            writeln!(terminal, "{}", answer_json(&told.build()))?;
+            answer.append("tested", count_value(tested));
+            writeln!(terminal, "{}", answer_json(&answer.build()))?;
             return Ok(());
         }
         let id = terminal.paint(Style::Changed, text_of(row.view(), "commitId"));
@@ -313,7 +313,7 @@ fn short_id(commit: Document<'_>) -> String {
     text_of(commit, "commitId").chars().take(SHORT_ID_LETTERS).collect()
 }
 
-fn tell_step(
+fn print_step(
     terminal: &mut Terminal,
     commit: Document<'_>,
     verdict: Verdict,

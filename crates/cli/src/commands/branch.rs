@@ -115,7 +115,7 @@ impl Branch {
             }
             other => other,
         })?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         let answer = answer.view();
@@ -124,14 +124,14 @@ impl Branch {
                 writeln!(terminal, "removed branch {}", plain(branch))?;
             }
         } else if self.changes_policy() && self.start.is_none() {
-            tell_branch(terminal, answer)?;
+            print_branch(terminal, answer)?;
         } else if self.deleted().is_some() {
             writeln!(terminal, "deleted branch {}", plain(text_of(answer, "deleted")))?;
         } else if self.branch.is_some() || !self.rename.is_empty() {
-            self.tell_made(terminal, answer)?;
+            self.print_made(terminal, answer)?;
         } else {
             for branch in documents_of(answer, "branches") {
-                tell_branch(terminal, branch)?;
+                print_branch(terminal, branch)?;
             }
         }
         backend.close()
@@ -191,7 +191,7 @@ impl Branch {
         Ok(command.build())
     }
 
-    fn tell_made(&self, terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
+    fn print_made(&self, terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
         let repository = self.database.split('@').next().unwrap_or(&self.database);
         let branch = text_of(answer, "branch");
         let database = format!("{repository}@{}", driver_name(branch));
@@ -240,7 +240,7 @@ fn percent_encode(text: &str) -> String {
 }
 
 /// Prints a branch, its commit and its policy on one line.
-fn tell_branch(terminal: &mut Terminal, branch: Document<'_>) -> Result<(), Failure> {
+fn print_branch(terminal: &mut Terminal, branch: Document<'_>) -> Result<(), Failure> {
     let name = format!("{:<24}", plain(text_of(branch, "branch")));
     let head = match text_of(branch, "commitId") {
         "" => "no commits yet".to_owned(),

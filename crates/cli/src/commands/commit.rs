@@ -66,8 +66,8 @@ impl Commit {
         let command = self.command()?;
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command)?;
-        if !self.as_json.tell(terminal, &answer)? {
-            tell(terminal, &answer)?;
+        if !self.as_json.print(terminal, &answer)? {
+            print(terminal, &answer)?;
         }
         backend.close()
     }
@@ -119,7 +119,7 @@ pub fn command(message: &str, author: Option<&str>) -> DocumentBuf {
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+pub fn print(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let answer = answer.view();
     let id = terminal.paint(Style::Changed, text_of(answer, "commitId"));
     let branch = plain(text_of(answer, "branch"));

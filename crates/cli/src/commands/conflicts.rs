@@ -48,7 +48,7 @@ impl Conflicts {
         backend.for_each_document(&self.database, &self.command(), &mut |conflict| {
             match self.json {
                 true => write!(terminal, "{}{}", before(count), json(Value::Document(conflict)))?,
-                false => tell(terminal, "", conflict)?,
+                false => print(terminal, "", conflict)?,
             }
             count += 1;
             Ok(())
@@ -85,7 +85,7 @@ fn before(count: usize) -> &'static str {
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
+pub fn print(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Result<(), Failure> {
     let id = terminal.paint(Style::Changed, text_of(conflict, "id"));
     let collection = plain(text_of(conflict, "collection"));
     let what = match (text_of(conflict, "kind"), conflict.get("_id")) {
@@ -101,10 +101,10 @@ pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Re
     for path in array_of(conflict, "paths").iter().filter_map(|path| path.as_str()) {
         has_paths = true;
         writeln!(terminal, "{indent}  {}", terminal.paint(Style::Strong, plain(path)))?;
-        tell_sides(terminal, indent, |side| field(conflict.get(side), path))?;
+        print_sides(terminal, indent, |side| field(conflict.get(side), path))?;
     }
     if !has_paths {
-        tell_sides(terminal, indent, |side| match conflict.get(side) {
+        print_sides(terminal, indent, |side| match conflict.get(side) {
             Some(Value::Document(document)) => short_json(Value::Document(document), VALUE_COLUMNS),
             _ => "(no document)".to_owned(),
         })?;
@@ -112,7 +112,7 @@ pub fn tell(terminal: &mut Terminal, indent: &str, conflict: Document<'_>) -> Re
     Ok(())
 }
 
-fn tell_sides(
+fn print_sides(
     terminal: &mut Terminal,
     indent: &str,
     text: impl Fn(&str) -> String,

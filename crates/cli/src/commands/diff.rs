@@ -127,7 +127,7 @@ pub fn show(
             count(&mut counts, row);
             Ok(())
         })?;
-        return tell_counts(terminal, &counts);
+        return print_counts(terminal, &counts);
     }
     let mut printer = Printer::new(terminal, "", shown.is_full, None);
     backend.for_each_document(database, &command, &mut |row| printer.row(row))?;
@@ -187,7 +187,7 @@ impl<'a> Printer<'a> {
         let change = text_of(row, "change");
         let is_new = self.collection.as_deref() != Some(collection);
         if is_new {
-            self.tell_passed_over()?;
+            self.print_passed_over()?;
             if self.collection.is_some() {
                 writeln!(self.terminal)?;
             }
@@ -221,10 +221,10 @@ impl<'a> Printer<'a> {
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn finish(mut self) -> Result<(), Failure> {
-        self.tell_passed_over()
+        self.print_passed_over()
     }
 
-    fn tell_passed_over(&mut self) -> Result<(), Failure> {
+    fn print_passed_over(&mut self) -> Result<(), Failure> {
         let passed_over = std::mem::take(&mut self.passed_over);
         if passed_over == 0 {
             return Ok(());
@@ -252,7 +252,7 @@ impl<'a> Printer<'a> {
         let text =
             if self.is_full { shown_json(shown) } else { short_json(shown, DOCUMENT_COLUMNS) };
         self.line(style, 2, format!("{mark} {text} {size}").trim_end())?;
-        tell_indented_fields(self.terminal, self.indent, row, 6, self.is_full)
+        print_indented_fields(self.terminal, self.indent, row, 6, self.is_full)
     }
 
     fn shows(&self, id: Value<'_>) -> bool {
@@ -272,16 +272,16 @@ impl<'a> Printer<'a> {
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell_fields(
+pub fn print_fields(
     terminal: &mut Terminal,
     row: Document<'_>,
     inset: usize,
     is_full: bool,
 ) -> Result<(), Failure> {
-    tell_indented_fields(terminal, "", row, inset, is_full)
+    print_indented_fields(terminal, "", row, inset, is_full)
 }
 
-fn tell_indented_fields(
+fn print_indented_fields(
     terminal: &mut Terminal,
     indent: &str,
     row: Document<'_>,
@@ -349,7 +349,7 @@ fn count(counts: &mut Vec<Counts>, row: Document<'_>) {
 }
 
 /// Prints `countries | 1 added, 2 modified`, a collection.
-fn tell_counts(terminal: &mut Terminal, counts: &[Counts]) -> Result<(), Failure> {
+fn print_counts(terminal: &mut Terminal, counts: &[Counts]) -> Result<(), Failure> {
     let name_of = |counts: &Counts| plain(&counts.collection);
     let width = counts.iter().map(|each| name_of(each).chars().count()).max().unwrap_or(0);
     let mut total = 0;

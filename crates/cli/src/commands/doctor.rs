@@ -121,7 +121,7 @@ impl Doctor {
         terminal.finish()?;
         match problems {
             0 => Ok(()),
-            _ if self.json => Err(Failure::Told),
+            _ if self.json => Err(Failure::Reported),
             _ => Err(Failure::failed(counted(problems, "problem"))),
         }
     }
@@ -192,13 +192,13 @@ impl Report<'_> {
         let Some(Finding { name, what, is_problem, advice }) = self.finding.take() else {
             return Ok(());
         };
-        let mut told = DocumentBuilder::new();
-        told.append("name", Value::String(&name)).append("what", Value::String(&what));
-        told.append("problem", Value::Boolean(is_problem));
+        let mut line = DocumentBuilder::new();
+        line.append("name", Value::String(&name)).append("what", Value::String(&what));
+        line.append("problem", Value::Boolean(is_problem));
         if let Some(advice) = &advice {
-            told.append("advice", Value::String(advice));
+            line.append("advice", Value::String(advice));
         }
-        Ok(writeln!(self.terminal, "{}", json(Value::from(&told.build())))?)
+        Ok(writeln!(self.terminal, "{}", json(Value::from(&line.build())))?)
     }
 
     fn directory(&mut self, directory: &Path) -> Result<(), Failure> {

@@ -76,8 +76,8 @@ impl Erase {
         if self.commits {
             let command = document! { "frondErase": 1_i32, "commits": true };
             let answer = backend.execute(&self.database, &command)?;
-            if !self.as_json.tell(terminal, &answer)? {
-                tell_commits(terminal, answer.view())?;
+            if !self.as_json.print(terminal, &answer)? {
+                print_commits(terminal, answer.view())?;
             }
             return backend.close();
         }
@@ -86,23 +86,23 @@ impl Erase {
         }
         let dry = backend.execute(&self.database, &self.command(true)?)?;
         if self.dry_run {
-            if !self.as_json.tell(terminal, &dry)? {
-                tell(terminal, "would be", dry.view())?;
+            if !self.as_json.print(terminal, &dry)? {
+                print(terminal, "would be", dry.view())?;
             }
             return backend.close();
         }
         if !self.yes {
-            tell(terminal, "would be", dry.view())?;
+            print(terminal, "would be", dry.view())?;
             if !self.confirmed(terminal)? {
                 writeln!(terminal, "nothing was erased")?;
                 return backend.close();
             }
         }
         let answer = backend.execute(&self.database, &self.command(false)?)?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
-        tell(terminal, "were", answer.view())?;
+        print(terminal, "were", answer.view())?;
         match count_of(answer.view(), "chunksLeft") {
             0 => writeln!(terminal, "nothing of it is left on the disk")?,
             left => {
@@ -149,7 +149,7 @@ impl Erase {
     }
 }
 
-fn tell(terminal: &mut Terminal, were: &str, answer: Document<'_>) -> Result<(), Failure> {
+fn print(terminal: &mut Terminal, were: &str, answer: Document<'_>) -> Result<(), Failure> {
     let commits = documents_of(answer, "commits").count() as u64;
     let documents = count_of(answer, "documents");
     let versions = counted(documents, "version");
@@ -163,7 +163,7 @@ fn tell(terminal: &mut Terminal, were: &str, answer: Document<'_>) -> Result<(),
     Ok(())
 }
 
-fn tell_commits(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
+fn print_commits(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
     for commit in documents_of(answer, "commits") {
         let new = terminal.paint(Style::Changed, text_of(commit, "new"));
         writeln!(terminal, "{} is {new} now", plain(text_of(commit, "old")))?;

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::commands::export::parquet::ParquetExport;
 use crate::commands::log::without_moment;
 use crate::failure::Failure;
-use crate::notice::tell;
+use crate::notice::print;
 use crate::output::{counted, json};
 use crate::output_file::WholeFile;
 use crate::terminal::{Terminal, is_output_closed};
@@ -109,25 +109,25 @@ impl Export {
                 written.map_err(cut_short)?
             }
             Some(path) => {
-                let told = |error| Failure::file(&path.display().to_string(), &error);
-                let mut file = WholeFile::begin(path).map_err(told)?;
+                let in_file = |error| Failure::file(&path.display().to_string(), &error);
+                let mut file = WholeFile::begin(path).map_err(in_file)?;
                 let count = self.write(&mut *backend, &command, &mut file);
-                let count = count.map_err(|failure| file.failure().map_or(failure, told))?;
+                let count = count.map_err(|failure| file.failure().map_or(failure, in_file))?;
                 if count == 0 {
                     self.check_database(&mut *backend)?;
                 }
-                file.finish().map_err(told)?;
+                file.finish().map_err(in_file)?;
                 count
             }
         };
         if count == 0 && self.out.is_none() {
             self.check_database(&mut *backend)?;
         }
-        let why = match count == 0 && !self.is_there(&mut *backend)? {
+        let why = match count == 0 && !self.collection_exists(&mut *backend)? {
             true => format!(": {} has no collection {}", self.database, self.collection),
             false => String::new(),
         };
-        tell(format_args!("exported {}{why}", counted(count, "document")));
+        print(format_args!("exported {}{why}", counted(count, "document")));
         backend.close()
     }
 
@@ -139,7 +139,7 @@ impl Export {
     }
 
     /// Whether there is such a collection.
-    fn is_there(&self, backend: &mut dyn Backend) -> Result<bool, Failure> {
+    fn collection_exists(&self, backend: &mut dyn Backend) -> Result<bool, Failure> {
         let filter = document! { "name": &*self.collection };
         let command = document! { "listCollections": 1, "nameOnly": true, "filter": &filter };
         let mut is_there = false;
@@ -273,14 +273,14 @@ impl Export {
     ) -> Result<u64, Failure> {
         let paths: Vec<Path> = self.fields.iter().map(|field| Path::new(field)).collect();
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(&self.fields).map_err(told)?;
+        writer.write_record(&self.fields).map_err(csv_failure)?;
         let mut count = 0;
         backend.for_each_document(&self.database, command, &mut |document| {
             for path in &paths {
-                writer.write_field(cell(path, document)).map_err(told)?;
+                writer.write_field(cell(path, document)).map_err(csv_failure)?;
             }
             count += 1;
-            writer.write_record(None::<&[u8]>).map_err(told)
+            writer.write_record(None::<&[u8]>).map_err(csv_failure)
         })?;
         writer.flush()?;
         Ok(count)
@@ -297,7 +297,7 @@ fn cut_short(failure: Failure) -> Failure {
     }
 }
 
-fn told(error: csv::Error) -> Failure {
+fn csv_failure(error: csv::Error) -> Failure {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error.into(),
         other => Failure::failed(format!("{other:?}")),

@@ -93,7 +93,7 @@ impl Follow {
         let server = self.server()?;
         // What can't be reached at all is told, not tried for ever.
         let mut source = Some(Source::connect(&server)?);
-        let mut told = FollowDisplay::new(terminal, self.as_json, self.place(&server));
+        let mut display = FollowDisplay::new(terminal, self.as_json, self.place(&server));
         let mut copy: Option<Box<dyn Backend>> = None;
         let mut is_remote = false;
         let mut pause = PAUSE_MIN;
@@ -106,7 +106,7 @@ impl Follow {
             let done = backend.and_then(|backend| {
                 let backend = copy.insert(backend);
                 let done =
-                    self.follow(&mut **backend, source.take(), &server, &mut told, &mut pause);
+                    self.follow(&mut **backend, source.take(), &server, &mut display, &mut pause);
                 is_remote = copy.as_ref().is_some_and(|copy| copy.embedded().is_none());
                 if matches!(done, Err(Failure::Lost(_))) && is_remote {
                     copy = None;
@@ -115,7 +115,7 @@ impl Follow {
             });
             match done {
                 Err(Failure::Lost(why)) => {
-                    told.lost(&why);
+                    display.lost(&why);
                     thread::sleep(pause);
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
@@ -132,7 +132,7 @@ impl Follow {
         backend: &mut dyn Backend,
         source: Option<Source>,
         server: &ServerUri,
-        told: &mut FollowDisplay<'_>,
+        display: &mut FollowDisplay<'_>,
         pause: &mut Duration,
     ) -> Result<(), Failure> {
         let source = match source {
@@ -141,7 +141,7 @@ impl Follow {
         };
         let into = self.into.clone().unwrap_or_else(|| server.database.clone());
         let target = target::Target::new(backend, into)?;
-        let mut session = Session::begin(self, source, target, told)?;
+        let mut session = Session::begin(self, source, target, display)?;
         *pause = PAUSE_MIN;
         session.run()
     }

@@ -89,7 +89,7 @@ impl FromDolt {
         let closed = backend.close();
         let brought = done?;
         closed?;
-        self.tell(terminal, &database, &brought)
+        self.print(terminal, &database, &brought)
     }
 
     fn database(&self) -> Result<String, Failure> {
@@ -106,20 +106,20 @@ impl FromDolt {
         name.map(str::to_owned).ok_or_else(|| Failure::Usage("name it with --into".to_owned()))
     }
 
-    fn tell(
+    fn print(
         &self,
         terminal: &mut Terminal,
         database: &str,
         brought: &Brought,
     ) -> Result<(), Failure> {
-        let told = document! {
+        let answer = document! {
             "database": database,
             "commits": brought.made as i64,
             "there": brought.there as i64,
             "branches": brought.branches as i64,
             "tags": brought.tags as i64
         };
-        if !self.as_json.tell(terminal, &told)? {
+        if !self.as_json.print(terminal, &answer)? {
             let commits = terminal.paint(Style::Strong, counted(brought.made, "commit"));
             let there = match brought.there {
                 0 => String::new(),
@@ -158,7 +158,7 @@ fn bring(
     database: &str,
     only: &[String],
 ) -> Result<Brought, Failure> {
-    let (branches, mut tags) = (wanted(repository.branches()?, only)?, repository.tags()?);
+    let (branches, mut tags) = (selected(repository.branches()?, only)?, repository.tags()?);
     let mut tips: Vec<&str> = branches.iter().map(|branch| branch.hash.as_str()).collect();
     if only.is_empty() {
         tips.extend(tags.iter().map(|tag| tag.hash.as_str()));
@@ -209,13 +209,13 @@ impl Brought {
 }
 
 /// The branches that are asked for: all, if none is named.
-fn wanted(branches: Vec<Name>, only: &[String]) -> Result<Vec<Name>, Failure> {
+fn selected(branches: Vec<Name>, only: &[String]) -> Result<Vec<Name>, Failure> {
     let is_there = |name: &String| branches.iter().any(|branch| branch.name == *name);
     if let Some(missing) = only.iter().find(|name| !is_there(name)) {
         return Err(Failure::failed(format!("the repository has no branch {missing}")));
     }
-    let is_wanted = |branch: &Name| only.is_empty() || only.contains(&branch.name);
-    Ok(branches.into_iter().filter(is_wanted).collect())
+    let is_selected = |branch: &Name| only.is_empty() || only.contains(&branch.name);
+    Ok(branches.into_iter().filter(is_selected).collect())
 }
 
 fn within(failure: Failure, what: &str) -> Failure {

@@ -52,21 +52,21 @@ impl Fsck {
         });
         bar.finish_and_clear();
         let report = report.map_err(|error| open_failure(&self.data, &error, STOP_IT))?;
-        let mut told = DocumentBuilder::new();
-        told.append("whole", Value::Boolean(report.damages.is_empty()));
-        told.append("chunks", count_value(report.chunks));
-        append_texts(&mut told, "damages", &report.damages);
+        let mut answer = DocumentBuilder::new();
+        answer.append("whole", Value::Boolean(report.damages.is_empty()));
+        answer.append("chunks", count_value(report.chunks));
+        append_texts(&mut answer, "damages", &report.damages);
         if let Some(lost) = &report.lost {
-            told.append("lost", Value::Document(salvage::described(lost).build().view()));
+            answer.append("lost", Value::Document(salvage::described(lost).build().view()));
         }
-        if self.as_json.tell(terminal, &told.build())? {
-            return if report.damages.is_empty() { Ok(()) } else { Err(Failure::Told) };
+        if self.as_json.print(terminal, &answer.build())? {
+            return if report.damages.is_empty() { Ok(()) } else { Err(Failure::Reported) };
         }
         for damage in &report.damages {
             writeln!(terminal, "{}", terminal.paint(Style::Removed, damage))?;
         }
         if let Some(lost) = &report.lost {
-            salvage::tell_lost(terminal, lost)?;
+            salvage::print_lost(terminal, lost)?;
         }
         if report.damages.is_empty() {
             let whole = terminal.paint(Style::Added, "whole");

@@ -79,7 +79,7 @@ impl Gc {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute("admin", &command.build())?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         let answer = answer.view();
@@ -87,13 +87,13 @@ impl Gc {
         let now = terminal.paint(Style::Added, bytes(after));
         writeln!(terminal, "{} before, {now} now", bytes(before))?;
         if let Some(kept) = answer.get("kept").and_then(|kept| kept.as_document()) {
-            self.tell_kept(terminal, kept)?;
+            self.print_kept(terminal, kept)?;
         }
         backend.close()
     }
 
     /// Tells what was not given back, since it can be undone.
-    fn tell_kept(&self, terminal: &mut Terminal, kept: Document<'_>) -> Result<(), Failure> {
+    fn print_kept(&self, terminal: &mut Terminal, kept: Document<'_>) -> Result<(), Failure> {
         if let Some(clock) = kept.get("clock").and_then(|clock| clock.as_str()) {
             writeln!(terminal, "nothing was forgotten: {clock}")?;
         }
@@ -134,10 +134,10 @@ fn collect_place(terminal: &mut Terminal, place: &str, as_json: Answer) -> Resul
     let progress = Progress::new();
     let done = remote.reclaim(&mut |chunks| progress.look(chunks)).map_err(failure)?;
     progress.end();
-    let mut told = DocumentBuilder::new();
-    told.append("bytesBefore", count_value(done.bytes_before));
-    told.append("bytesAfter", count_value(done.bytes_after));
-    if as_json.tell(terminal, &told.build())? {
+    let mut answer = DocumentBuilder::new();
+    answer.append("bytesBefore", count_value(done.bytes_before));
+    answer.append("bytesAfter", count_value(done.bytes_after));
+    if as_json.print(terminal, &answer.build())? {
         return Ok(());
     }
     let now = terminal.paint(Style::Added, bytes(done.bytes_after));

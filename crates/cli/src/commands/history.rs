@@ -63,7 +63,7 @@ impl History {
                 writeln!(terminal)?;
             }
             is_first = false;
-            self.tell(terminal, version)
+            self.print_version(terminal, version)
         })?;
         if is_first && !self.json {
             return Err(Failure::failed(format!(
@@ -87,7 +87,7 @@ impl History {
         command.build()
     }
 
-    fn tell(&self, terminal: &mut Terminal, version: Document<'_>) -> Result<(), Failure> {
+    fn print_version(&self, terminal: &mut Terminal, version: Document<'_>) -> Result<(), Failure> {
         if text_of(version, "commitId").is_empty() {
             writeln!(terminal, "{}", terminal.paint(Style::Changed, "not committed yet"))?;
         } else {
@@ -104,7 +104,7 @@ impl History {
                 writeln!(terminal, "  {}", terminal.paint(Style::Added, format!("+ {text}")))?;
             }
             "removed" => writeln!(terminal, "  {}", terminal.paint(Style::Removed, "- removed"))?,
-            _ => diff::tell_fields(terminal, version, 2, self.full)?,
+            _ => diff::print_fields(terminal, version, 2, self.full)?,
         }
         Ok(())
     }

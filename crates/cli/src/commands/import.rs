@@ -135,10 +135,10 @@ impl Import {
         }
         let report = self.import(&mut *backend, goal, source, &progress)?;
         progress.finish();
-        self.tell(terminal, goal, &report, begun)?;
+        self.print(terminal, goal, &report, begun)?;
         let mut done = Ok(());
         if report.failed > 0 {
-            done = Err(Failure::Failed(self.told_failures(&report)));
+            done = Err(Failure::Failed(self.failures_text(&report)));
         } else if let Some(message) = &self.commit {
             self.commit(terminal, &mut *backend, database, message)?;
         }
@@ -211,14 +211,14 @@ impl Import {
         Ok(writer.report)
     }
 
-    fn tell(
+    fn print(
         &self,
         terminal: &mut Terminal,
         goal: Goal<'_>,
         report: &Report,
         begun: Instant,
     ) -> Result<(), Failure> {
-        if self.as_json.tell(terminal, &report.told(goal.database, goal.collection))? {
+        if self.as_json.print(terminal, &report.as_document(goal.database, goal.collection))? {
             return Ok(());
         }
         let seconds = begun.elapsed().as_secs_f64();
@@ -242,7 +242,7 @@ impl Import {
         Ok(())
     }
 
-    fn told_failures(&self, report: &Report) -> String {
+    fn failures_text(&self, report: &Report) -> String {
         let mut text = format!("{} could not be imported", counted(report.failed, "document"));
         if self.stop_on_error {
             text.push_str(": stopped there (--stop-on-error)");
@@ -268,22 +268,22 @@ impl Import {
     ) -> Result<(), Failure> {
         let command = commit::command(message, self.author.of(&self.target).as_deref());
         match backend.execute(database, &command) {
-            Ok(answer) => match self.as_json.tell(terminal, &answer)? {
+            Ok(answer) => match self.as_json.print(terminal, &answer)? {
                 true => Ok(()),
-                false => commit::tell(terminal, &answer),
+                false => commit::print(terminal, &answer),
             },
             Err(Failure::Refused { code: NOTHING_CHANGED, .. }) => {
-                self.tell_no_commit(terminal, "the last version holds the same")
+                self.print_no_commit(terminal, "the last version holds the same")
             }
             // There is no such database yet.
             Err(Failure::Refused { code: NAMESPACE_NOT_FOUND, .. }) => {
-                self.tell_no_commit(terminal, "no document was imported")
+                self.print_no_commit(terminal, "no document was imported")
             }
             Err(failure) => Err(failure),
         }
     }
 
-    fn tell_no_commit(&self, terminal: &mut Terminal, why: &str) -> Result<(), Failure> {
+    fn print_no_commit(&self, terminal: &mut Terminal, why: &str) -> Result<(), Failure> {
         if !self.as_json.is_set() {
             writeln!(terminal, "nothing to commit: {why}")?;
         }
@@ -322,9 +322,9 @@ fn begins_as_parquet(path: &Path) -> bool {
 }
 
 fn open_plain(path: &Path) -> Result<(File, Option<u64>), Failure> {
-    let told = |error| Failure::file(&path.display().to_string(), &error);
-    let file = File::open(path).map_err(told)?;
-    let metadata = file.metadata().map_err(told)?;
+    let in_file = |error| Failure::file(&path.display().to_string(), &error);
+    let file = File::open(path).map_err(in_file)?;
+    let metadata = file.metadata().map_err(in_file)?;
     if metadata.is_dir() {
         let what = format!("{} is a directory, not a file", path.display());
         return Err(Failure::failed(what));

@@ -11,7 +11,7 @@ use crate::commands::decorations::Decorations;
 use crate::commands::diff;
 use crate::commands::graph::Graph;
 use crate::failure::Failure;
-use crate::notice::tell;
+use crate::notice::print;
 use crate::output::{answer_json, array_of, date, date_of, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
@@ -153,7 +153,7 @@ impl Log {
         }
         if documents_of(answer.view(), "commits").next().is_none() && !self.is_narrowed() {
             let database = &self.database;
-            tell(format_args!(
+            print(format_args!(
                 "no commits yet: frond commit {database} -m MESSAGE records the first"
             ));
         }

@@ -100,8 +100,8 @@ impl Ls {
                 continue;
             }
             let name = terminal.paint(Style::Strong, format!("{:<24}", plain(name)));
-            let told = documents.map_or_else(|| kind.clone(), |count| counted(count, "document"));
-            writeln!(terminal, "{name} {told}")?;
+            let size = documents.map_or_else(|| kind.clone(), |count| counted(count, "document"));
+            writeln!(terminal, "{name} {size}")?;
         }
         Ok(())
     }

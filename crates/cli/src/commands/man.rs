@@ -39,11 +39,11 @@ impl Manual {
     /// # Errors
     /// [`Failure::Failed`] if a page can't be written.
     pub fn run(&self, command: Command, terminal: &mut Terminal) -> Result<(), Failure> {
-        let told = |error| Failure::file(&self.directory.display().to_string(), &error);
-        fs::create_dir_all(&self.directory).map_err(told)?;
+        let failed = |error| Failure::file(&self.directory.display().to_string(), &error);
+        fs::create_dir_all(&self.directory).map_err(failed)?;
         let mut command = command.disable_help_subcommand(true);
         command.build();
-        let count = write_pages(&command, &self.directory).map_err(told)?;
+        let count = write_pages(&command, &self.directory).map_err(failed)?;
         let pages = counted(count, "page");
         Ok(writeln!(terminal, "{pages} in {}", self.directory.display())?)
     }

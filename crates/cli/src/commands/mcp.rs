@@ -211,8 +211,8 @@ impl Talk<'_> {
 }
 
 fn initialize(bound: &Bound, params: Document<'_>) -> DocumentBuf {
-    let asked = text_of(params, "protocolVersion");
-    let version = VERSIONS.iter().find(|known| **known == asked).unwrap_or(&VERSIONS[0]);
+    let requested = text_of(params, "protocolVersion");
+    let version = VERSIONS.iter().find(|known| **known == requested).unwrap_or(&VERSIONS[0]);
     let mut answer = DocumentBuilder::new();
     answer.append("protocolVersion", Value::String(version));
     answer.begin_document("capabilities").begin_document("tools").end().end();
@@ -226,7 +226,7 @@ fn list(bound: &Bound) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("tools");
     for tool in tools::all().filter(|tool| bound.offers(tool.name())) {
-        answer.push(Value::Document(tool.told().view()));
+        answer.push(Value::Document(tool.description().view()));
     }
     answer.end();
     answer.build()

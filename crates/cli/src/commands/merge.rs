@@ -95,14 +95,14 @@ impl Merge {
     /// Merges, continues or aborts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] for all other
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] for all other
     /// reasons.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
-        let how = OutcomeDisplay { as_json: self.as_json, tell };
+        let how = OutcomeDisplay { as_json: self.as_json, print };
         let mut backend = self.target.open()?;
         if self.merge_in.is_some() && !self.refuse_dirty && !self.dry_run {
-            tell_dirty(&mut *backend, &self.database);
+            print_dirty(&mut *backend, &self.database);
         }
         run(backend, terminal, &self.database, &command, how)
     }
@@ -137,9 +137,9 @@ impl Merge {
 }
 
 /// Says that what is not committed will be committed first, if there is anything.
-pub fn tell_dirty(backend: &mut dyn Backend, database: &str) {
+pub fn print_dirty(backend: &mut dyn Backend, database: &str) {
     if is_dirty(backend, database) {
-        notice::tell(format_args!(
+        notice::print(format_args!(
             "changes that are not committed become a commit of their own first (--refuse-dirty \
              refuses instead)"
         ));
@@ -224,13 +224,13 @@ pub struct OutcomeDisplay {
     /// Whether as JSON.
     pub as_json: Answer,
     /// Tells its success otherwise.
-    pub tell: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
+    pub print: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
 }
 
 /// Runs a command that merges, and tells how it ended; the exit code is 1 if conflicts wait.
 ///
 /// # Errors
-/// [`Failure::Told`] if conflicts wait; [`Failure::Refused`] for all other reasons.
+/// [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] for all other reasons.
 pub fn run(
     mut backend: Box<dyn Backend>,
     terminal: &mut Terminal,
@@ -255,19 +255,19 @@ pub fn finish(
 ) -> Result<(), Failure> {
     match answer {
         Ok(answer) => {
-            if !how.as_json.tell(terminal, &answer)? {
-                (how.tell)(terminal, &answer)?;
+            if !how.as_json.print(terminal, &answer)? {
+                (how.print)(terminal, &answer)?;
             }
         }
         Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
             if text_of(answer.view(), "result") == "conflicts" =>
         {
-            if !how.as_json.tell(terminal, &answer)? {
-                tell_conflicts(terminal, database, &answer)?;
+            if !how.as_json.print(terminal, &answer)? {
+                print_conflicts(terminal, database, &answer)?;
             }
             terminal.finish()?;
             backend.close()?;
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         Err(failure) => return Err(failure),
     }
@@ -278,7 +278,7 @@ pub fn finish(
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell_conflicts(
+pub fn print_conflicts(
     terminal: &mut Terminal,
     database: &str,
     answer: &DocumentBuf,
@@ -296,9 +296,9 @@ pub fn tell_conflicts(
     Ok(())
 }
 
-fn tell_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+fn print_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     writeln!(terminal, "gave up the merge; what was written since it began stays")?;
-    tell_set_aside(terminal, answer.view(), "frond undo brings it back")
+    print_set_aside(terminal, answer.view(), "frond undo brings it back")
 }
 
 /// Tells the collections in which something was written since that is set aside, and `how` it comes
@@ -306,7 +306,7 @@ fn tell_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Fai
 ///
 /// # Errors
 /// What can't be printed.
-pub fn tell_set_aside(
+pub fn print_set_aside(
     terminal: &mut Terminal,
     answer: Document<'_>,
     how: &str,
@@ -352,18 +352,18 @@ fn tell_counts(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Fail
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+pub fn print(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let view = answer.view();
     let id = terminal.paint(Style::Changed, text_of(view, "commitId"));
     if view.get("dryRun").is_some() {
         return tell_preview(terminal, view, &id);
     }
     match text_of(view, "result") {
-        "merged" => commit::tell(terminal, answer)?,
+        "merged" => commit::print(terminal, answer)?,
         "fastForward" => writeln!(terminal, "moved forward to {id}")?,
         "upToDate" => writeln!(terminal, "nothing to merge: already up to date at {id}")?,
-        "aborted" => return tell_aborted(terminal, answer),
+        "aborted" => return print_aborted(terminal, answer),
         other => writeln!(terminal, "{other} {id}")?,
     }
-    tell_set_aside(terminal, view, "frond undo brings it back")
+    print_set_aside(terminal, view, "frond undo brings it back")
 }

@@ -22,7 +22,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use crate::arguments::Target;
 use crate::backend::{Backend, visit_batch};
 use crate::failure::Failure;
-use crate::notice::tell;
+use crate::notice::print;
 use crate::output::{array_of, counted, text_of};
 use crate::output_file::WholeFile;
 use crate::terminal::Terminal;
@@ -76,15 +76,15 @@ impl FormatPatch {
                 rows
             }
             Some(path) => {
-                let told = |error| Failure::file(&path.display().to_string(), &error);
-                let mut file = WholeFile::begin(path).map_err(told)?;
+                let failed = |error| Failure::file(&path.display().to_string(), &error);
+                let mut file = WholeFile::begin(path).map_err(failed)?;
                 let rows = self.write(&mut *backend, &mut file);
-                let rows = rows.map_err(|failure| file.failure().map_or(failure, told))?;
-                file.finish().map_err(told)?;
+                let rows = rows.map_err(|failure| file.failure().map_or(failure, failed))?;
+                file.finish().map_err(failed)?;
                 rows
             }
         };
-        tell(format_args!("{}", counted(rows, "change")));
+        print(format_args!("{}", counted(rows, "change")));
         backend.close()
     }
 

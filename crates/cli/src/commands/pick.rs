@@ -85,7 +85,7 @@ impl CherryPick {
     /// Makes the commit, or tells what conflicts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if there is
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there is
     /// no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         // The author stays who made the changes, unless one is named.
@@ -97,7 +97,7 @@ impl Revert {
     /// Makes the commit, or tells what conflicts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if there is
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there is
     /// no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.pick.run("frondRevert", self.pick.author.of(&self.pick.target).as_deref(), terminal)
@@ -141,10 +141,10 @@ impl Pick {
             command.append("refuseDirty", Value::Boolean(true));
         }
         self.rules.append_to(&mut command)?;
-        let how = OutcomeDisplay { as_json: self.as_json, tell: merge::tell };
+        let how = OutcomeDisplay { as_json: self.as_json, print: merge::print };
         let mut backend = self.target.open()?;
         if self.version.is_some() && !self.refuse_dirty {
-            merge::tell_dirty(&mut *backend, &self.database);
+            merge::print_dirty(&mut *backend, &self.database);
         }
         merge::run(backend, terminal, &self.database, &command.build(), how)
     }

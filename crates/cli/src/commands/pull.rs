@@ -10,7 +10,9 @@ use frond_vcs::{CommitId, MergeOutcome, MergeRequest};
 
 use crate::arguments::{Answer, Author};
 use crate::backend::Backend;
-use crate::commands::remote::{Data, fetched, occasion, open_database, tell_fetched, told_after};
+use crate::commands::remote::{
+    Data, fetched, occasion, open_database, print_fetched, run_post_hook,
+};
 use crate::commands::transfer::{Connection, Progress, failure};
 use crate::failure::Failure;
 use crate::output::{count_value, counted};
@@ -53,7 +55,7 @@ impl Pull {
     /// Pulls; the exit code is 1 if conflicts wait.
     ///
     /// # Errors
-    /// As `fetch`; [`Failure::Told`] if conflicts wait.
+    /// As `fetch`; [`Failure::Reported`] if conflicts wait.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let opened = self.data.open()?;
         let database = open_database(&opened, &self.database)?;
@@ -76,14 +78,14 @@ impl Pull {
             occasion.facts.push(("commitId", commit.id.to_string()));
         }
         if occasion.facts.last().is_some_and(|(fact, _)| *fact == "commitId") {
-            told_after(&opened, &occasion);
+            run_post_hook(&opened, &occasion);
         }
-        if self.as_json.tell(terminal, &pulled(&report, &outcome))? {
+        if self.as_json.print(terminal, &pulled(&report, &outcome))? {
             terminal.finish()?;
             Box::new(opened).close()?;
-            return if waits { Err(Failure::Told) } else { Ok(()) };
+            return if waits { Err(Failure::Reported) } else { Ok(()) };
         }
-        tell_fetched(terminal, &report)?;
+        print_fetched(terminal, &report)?;
         let head = |id: &CommitId| terminal.paint(Style::Changed, id);
         let line = match &outcome {
             MergeOutcome::UpToDate { .. } => "nothing to merge".to_owned(),
@@ -98,30 +100,30 @@ impl Pull {
         writeln!(terminal, "{line}")?;
         terminal.finish()?;
         Box::new(opened).close()?;
-        if waits { Err(Failure::Told) } else { Ok(()) }
+        if waits { Err(Failure::Reported) } else { Ok(()) }
     }
 }
 
 /// What the fetch brought, and what the merge did, as `frondMerge` tells it.
 fn pulled(report: &FetchReport, outcome: &MergeOutcome) -> DocumentBuf {
-    let mut told = fetched(report);
+    let mut answer = fetched(report);
     let (result, head) = match outcome {
         MergeOutcome::UpToDate { head } => ("upToDate", Some(head)),
         MergeOutcome::FastForward { head } => ("fastForward", Some(head)),
         MergeOutcome::Merged { commit } => ("merged", Some(&commit.id)),
         MergeOutcome::Conflicts { .. } => ("conflicts", None),
     };
-    told.append("result", Value::String(result));
+    answer.append("result", Value::String(result));
     if let Some(head) = head {
-        told.append("commitId", Value::String(&head.to_string()));
+        answer.append("commitId", Value::String(&head.to_string()));
     }
     if let MergeOutcome::Conflicts { counts } = outcome {
-        told.begin_array("conflicts");
+        answer.begin_array("conflicts");
         for (collection, count) in counts {
-            told.push_begin_document().append("collection", Value::String(collection));
-            told.append("count", count_value(*count)).end();
+            answer.push_begin_document().append("collection", Value::String(collection));
+            answer.append("count", count_value(*count)).end();
         }
-        told.end();
+        answer.end();
     }
-    told.build()
+    answer.build()
 }

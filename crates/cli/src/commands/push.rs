@@ -9,9 +9,9 @@ use frond_vcs::remote::{ORIGIN, PushReport, PushRequest};
 
 use crate::arguments::Answer;
 use crate::backend::{Backend, Embedded};
-use crate::commands::backup::tell_damages;
-use crate::commands::remote::{Data, occasion, open_database, told_after};
-use crate::commands::transfer::{Connection, Progress, append_moved, failure, told};
+use crate::commands::backup::print_damages;
+use crate::commands::remote::{Data, occasion, open_database, run_post_hook};
+use crate::commands::transfer::{Connection, Progress, append_moved, failure, moved_text};
 use crate::failure::Failure;
 use crate::output::{append_texts, count_value, counted, plain};
 use crate::terminal::{Style, Terminal};
@@ -127,9 +127,9 @@ impl Push {
             .map_err(failure)?;
         progress.end();
         occasion.facts.push(("commitId", report.to.to_string()));
-        told_after(opened, &occasion);
+        run_post_hook(opened, &occasion);
         let mended = (!report.damages.is_empty()).then_some(report.mended);
-        if self.as_json.tell(terminal, &pushed(&report))? {
+        if self.as_json.print(terminal, &pushed(&report))? {
             return Ok(mended);
         }
         let to = terminal.paint(Style::Changed, report.to);
@@ -141,27 +141,27 @@ impl Push {
                 terminal,
                 "{branch} of {} is at {to} now ({})",
                 self.remote,
-                told(&report.moved)
+                moved_text(&report.moved)
             )?;
         }
         for tag in &report.tags {
             writeln!(terminal, "tag {}", plain(tag))?;
         }
-        tell_damages(terminal, &report.damages)?;
+        print_damages(terminal, &report.damages)?;
         Ok(mended)
     }
 }
 
 /// What a push did, as a document.
 fn pushed(report: &PushReport) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("branch", Value::String(&report.branch));
+    let mut answer = DocumentBuilder::new();
+    answer.append("branch", Value::String(&report.branch));
     if let Some(from) = &report.from {
-        told.append("from", Value::String(&from.to_string()));
+        answer.append("from", Value::String(&from.to_string()));
     }
-    told.append("to", Value::String(&report.to.to_string()));
-    append_texts(&mut told, "tags", &report.tags);
-    append_moved(&mut told, &report.moved);
-    told.append("mended", count_value(report.mended));
-    told.build()
+    answer.append("to", Value::String(&report.to.to_string()));
+    append_texts(&mut answer, "tags", &report.tags);
+    append_moved(&mut answer, &report.moved);
+    answer.append("mended", count_value(report.mended));
+    answer.build()
 }

@@ -62,7 +62,7 @@ impl Rebase {
     /// Rebases the branch.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if something
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if something
     /// isn't committed.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
@@ -73,18 +73,18 @@ impl Rebase {
             for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
                 command.append(name, Value::Boolean(true));
             }
-            let how = OutcomeDisplay { as_json: self.as_json, tell: merge::tell };
+            let how = OutcomeDisplay { as_json: self.as_json, print: merge::print };
             let backend = self.target.open()?;
             return merge::run(backend, terminal, &self.database, &command.build(), how);
         };
         command.append("onto", Value::String(onto));
         let backend = self.target.open()?;
-        let how = OutcomeDisplay { as_json: self.as_json, tell };
+        let how = OutcomeDisplay { as_json: self.as_json, print };
         merge::run(backend, terminal, &self.database, &command.build(), how)
     }
 }
 
-fn tell(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
+fn print(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failure> {
     let answer = answer.view();
     for commit in documents_of(answer, "commits") {
         log::one_line(terminal, commit, "")?;

@@ -14,9 +14,9 @@ use frond_vcs::Repository;
 use frond_vcs::remote::{Depth, FetchReport, Moved, ORIGIN};
 
 use crate::arguments::Answer;
-use crate::backend::{Backend, Embedded, tell_hook};
+use crate::backend::{Backend, Embedded, print_hook_message};
 use crate::commands::transfer::{
-    Connection, Progress, absolute, append_moved, check_place, failure, told,
+    Connection, Progress, absolute, append_moved, check_place, failure, moved_text,
 };
 use crate::directory::check_there;
 use crate::failure::Failure;
@@ -118,7 +118,7 @@ impl Remotes {
             None | Some(RemoteCommand::List) => {
                 for remote in database.list_remotes().map_err(failure)? {
                     if self.json {
-                        tell_remote(terminal, &remote.name, &remote.url)?;
+                        print_remote(terminal, &remote.name, &remote.url)?;
                         continue;
                     }
                     let name =
@@ -130,7 +130,7 @@ impl Remotes {
                 let url = absolute(place)?;
                 database.add_remote(name, &url).map_err(failure)?;
                 if self.json {
-                    tell_remote(terminal, name, &url)?;
+                    print_remote(terminal, name, &url)?;
                 } else {
                     writeln!(terminal, "remote {name} is {}", plain(place))?;
                 }
@@ -138,8 +138,8 @@ impl Remotes {
             Some(RemoteCommand::Remove { name }) => {
                 database.remove_remote(name).map_err(failure)?;
                 if self.json {
-                    let told = document! { "removed": name.as_str() };
-                    writeln!(terminal, "{}", json(Value::from(&told)))?;
+                    let answer = document! { "removed": name.as_str() };
+                    writeln!(terminal, "{}", json(Value::from(&answer)))?;
                 } else {
                     writeln!(terminal, "removed remote {name}")?;
                 }
@@ -190,8 +190,8 @@ impl Clone {
             database.clone_to(&place, &*remote, depth_of(self.depth), &mut |m| progress.show(m));
         let report = report.map_err(failure)?;
         progress.end();
-        if !self.as_json.tell(terminal, &fetched(&report).build())? {
-            tell_fetched(terminal, &report)?;
+        if !self.as_json.print(terminal, &fetched(&report).build())? {
+            print_fetched(terminal, &report)?;
             writeln!(terminal, "cloned into {}", plain(&self.database))?;
         }
         Box::new(opened).close()
@@ -242,8 +242,8 @@ impl Fetch {
         let report = database.fetch_to(&self.remote, &*remote, depth, show);
         let report = report.map_err(failure)?;
         progress.end();
-        if !self.as_json.tell(terminal, &fetched(&report).build())? {
-            tell_fetched(terminal, &report)?;
+        if !self.as_json.print(terminal, &fetched(&report).build())? {
+            print_fetched(terminal, &report)?;
         }
         Box::new(opened).close()
     }
@@ -257,27 +257,27 @@ pub(super) fn open_database(opened: &Embedded, name: &str) -> Result<Repository,
     Repository::open(opened.frond(), name).map_err(failure)
 }
 
-fn tell_remote(terminal: &mut Terminal, name: &str, url: &str) -> Result<(), Failure> {
-    let told = document! { "name": name, "place": url };
-    Ok(writeln!(terminal, "{}", json(Value::from(&told)))?)
+fn print_remote(terminal: &mut Terminal, name: &str, url: &str) -> Result<(), Failure> {
+    let answer = document! { "name": name, "place": url };
+    Ok(writeln!(terminal, "{}", json(Value::from(&answer)))?)
 }
 
 /// What a fetch brought, as a document.
 pub(super) fn fetched(report: &FetchReport) -> DocumentBuilder {
-    let mut told = DocumentBuilder::new();
-    told.begin_array("branches");
+    let mut answer = DocumentBuilder::new();
+    answer.begin_array("branches");
     for branch in &report.branches {
-        told.push_begin_document().append("branch", Value::String(&branch.name));
+        answer.push_begin_document().append("branch", Value::String(&branch.name));
         if let Some(from) = &branch.from {
-            told.append("from", Value::String(&from.to_string()));
+            answer.append("from", Value::String(&from.to_string()));
         }
-        told.append("to", Value::String(&branch.to.to_string())).end();
+        answer.append("to", Value::String(&branch.to.to_string())).end();
     }
-    told.end();
-    append_texts(&mut told, "tags", &report.tags);
-    append_texts(&mut told, "tagsKept", &report.tags_kept);
-    append_moved(&mut told, &report.moved);
-    told
+    answer.end();
+    append_texts(&mut answer, "tags", &report.tags);
+    append_texts(&mut answer, "tagsKept", &report.tags_kept);
+    append_moved(&mut answer, &report.moved);
+    answer
 }
 
 /// What hooks are told.
@@ -287,14 +287,14 @@ pub(super) fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> Ho
 }
 
 /// Runs the hook behind what was done, and says if it fails.
-pub(super) fn told_after(opened: &Embedded, occasion: &HookEvent<'_>) {
+pub(super) fn run_post_hook(opened: &Embedded, occasion: &HookEvent<'_>) {
     let mut answer = DocumentBuilder::new();
     opened.hooks().after(occasion, &mut answer);
-    tell_hook(&answer.build());
+    print_hook_message(&answer.build());
 }
 
 /// Tells what a fetch brought.
-pub(super) fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
+pub(super) fn print_fetched(terminal: &mut Terminal, report: &FetchReport) -> Result<(), Failure> {
     for branch in &report.branches {
         let name = terminal.paint(Style::Strong, plain(&branch.name));
         let to = terminal.paint(Style::Changed, branch.to);
@@ -312,7 +312,7 @@ pub(super) fn tell_fetched(terminal: &mut Terminal, report: &FetchReport) -> Res
         )?;
     }
     if report.moved.commits > 0 {
-        writeln!(terminal, "{}", told(&report.moved))?;
+        writeln!(terminal, "{}", moved_text(&report.moved))?;
     } else if report.branches.is_empty() && report.tags.is_empty() {
         writeln!(terminal, "nothing new")?;
     }

@@ -85,12 +85,12 @@ impl Repair {
             true => open_failure(data, &error, STOP_IT),
             false => failure(error),
         })?;
-        let is_told = self.as_json.tell(terminal, &self.described(&report))?;
-        if !is_told {
-            self.tell(terminal, &report)?;
+        let is_json = self.as_json.print(terminal, &self.described(&report))?;
+        if !is_json {
+            self.print(terminal, &report)?;
         }
         if report.left.damages.is_empty() {
-            if !is_told {
+            if !is_json {
                 let whole = terminal.paint(Style::Added, "whole");
                 let chunks = counted(report.left.chunks, "chunk");
                 writeln!(terminal, "{shown} is {whole}: {chunks}")?;
@@ -112,7 +112,7 @@ impl Repair {
         )))
     }
 
-    fn tell(&self, terminal: &mut Terminal, report: &RepairReport) -> Result<(), Failure> {
+    fn print(&self, terminal: &mut Terminal, report: &RepairReport) -> Result<(), Failure> {
         for damage in report.damages.iter().take(SHOWN_MAX) {
             writeln!(terminal, "damaged: {}", terminal.paint(Style::Removed, plain(damage)))?;
         }
@@ -129,28 +129,28 @@ impl Repair {
             writeln!(terminal, "left: {}", terminal.paint(Style::Removed, plain(damage)))?;
         }
         if let Some(lost) = &report.left.lost {
-            salvage::tell_lost(terminal, lost)?;
+            salvage::print_lost(terminal, lost)?;
         }
         Ok(())
     }
 
     fn described(&self, report: &RepairReport) -> DocumentBuf {
-        let mut told = DocumentBuilder::new();
-        told.append("whole", Value::Boolean(report.left.damages.is_empty()));
-        told.append("chunks", count_value(report.left.chunks));
-        append_texts(&mut told, "damages", &report.damages);
-        told.begin_array("brought");
+        let mut answer = DocumentBuilder::new();
+        answer.append("whole", Value::Boolean(report.left.damages.is_empty()));
+        answer.append("chunks", count_value(report.left.chunks));
+        append_texts(&mut answer, "damages", &report.damages);
+        answer.begin_array("brought");
         for (place, brought) in self.from.iter().zip(&report.brought) {
-            told.push_begin_document().append("from", Value::String(place));
-            told.append("chunks", count_value(*brought)).end();
+            answer.push_begin_document().append("from", Value::String(place));
+            answer.append("chunks", count_value(*brought)).end();
         }
-        told.end();
-        told.append("fromLog", count_value(report.from_log));
-        append_texts(&mut told, "left", &report.left.damages);
+        answer.end();
+        answer.append("fromLog", count_value(report.from_log));
+        append_texts(&mut answer, "left", &report.left.damages);
         if let Some(lost) = &report.left.lost {
-            told.append("lost", Value::Document(salvage::described(lost).build().view()));
+            answer.append("lost", Value::Document(salvage::described(lost).build().view()));
         }
-        told.build()
+        answer.build()
     }
 
     /// What gets chunks from `place`.

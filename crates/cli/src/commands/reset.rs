@@ -59,7 +59,7 @@ impl Reset {
         command.append("mode", Value::String(if self.hard { "hard" } else { "soft" }));
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         let answer = answer.view();

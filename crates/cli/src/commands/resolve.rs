@@ -81,7 +81,7 @@ impl Resolve {
         let command = self.command()?;
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command)?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         match count_of(answer.view(), "remaining") {

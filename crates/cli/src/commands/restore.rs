@@ -94,8 +94,8 @@ impl Restore {
                     database: database.clone(),
                     collection: self.of_collection.clone(),
                 };
-                let told = (terminal, self.as_json);
-                return backup::restore_part(told, place, &request, &self.target.data);
+                let output = (terminal, self.as_json);
+                return backup::restore_part(output, place, &request, &self.target.data);
             }
             let request = RestoreRequest { name: self.name.clone(), partial: self.partial };
             return backup::restore((terminal, self.as_json), place, &request, &self.target.data);
@@ -114,11 +114,11 @@ impl Restore {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(database, &command.build())?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         let from = self.from.as_deref().unwrap_or("the last commit");
-        let says = |answer: Document<'_>| match text_of(answer, "result") {
+        let result_text = |answer: Document<'_>| match text_of(answer, "result") {
             "restored" => format!("is as {from} has it"),
             "removed" => format!("was removed: {from} doesn't have it"),
             _ => format!("was as {from} has it already"),
@@ -126,10 +126,10 @@ impl Restore {
         let collection = plain(collection);
         for document in documents_of(answer.view(), "documents") {
             let id = shown_json(document.get("_id").unwrap_or(Value::Null));
-            writeln!(terminal, "{collection} {id} {}", says(document))?;
+            writeln!(terminal, "{collection} {id} {}", result_text(document))?;
         }
         if self.id.is_none() {
-            writeln!(terminal, "{collection} {}", says(answer.view()))?;
+            writeln!(terminal, "{collection} {}", result_text(answer.view()))?;
         }
         backend.close()
     }

@@ -110,12 +110,12 @@ impl Router {
         let failed = |error: frond_server::RouterError| Failure::failed(error.to_string());
         let router = frond_server::Router::bind(options).map_err(failed)?;
         // Served all the same where its output has no reader, or no room.
-        let _ = self.tell(terminal, &router);
+        let _ = self.print(terminal, &router);
         terminal.finish_or_forget();
         router.run_until_signal().map_err(failed)
     }
 
-    fn tell(&self, terminal: &mut Terminal, router: &frond_server::Router) -> Result<(), Failure> {
+    fn print(&self, terminal: &mut Terminal, router: &frond_server::Router) -> Result<(), Failure> {
         let address = router.address();
         let by_tls = if self.tls_certificate_key_file.is_some() { "--tls " } else { "" };
         let shell = format!("mongosh {by_tls}mongodb://{address}/");

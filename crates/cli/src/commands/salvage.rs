@@ -68,8 +68,8 @@ impl Salvage {
             true => open_failure(&self.data, &error, STOP_IT),
             false => failure(error),
         })?;
-        if !self.as_json.tell(terminal, &described(&report).build())? {
-            tell(terminal, &report)?;
+        if !self.as_json.print(terminal, &described(&report).build())? {
+            print(terminal, &report)?;
         }
         terminal.finish()?;
         if report.is_whole() {
@@ -83,12 +83,12 @@ impl Salvage {
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
+pub fn print(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
     show(terminal, "damaged: ", &report.damages)?;
     for collection in &report.collections {
-        tell_collection(terminal, collection)?;
+        print_collection(terminal, collection)?;
     }
-    tell_rest(terminal, report)?;
+    print_rest(terminal, report)?;
     let (chunks, commits) = (counted(report.chunks, "chunk"), counted(report.commits, "commit"));
     writeln!(terminal, "{chunks} read, {commits} saved")?;
     Ok(())
@@ -96,56 +96,56 @@ pub fn tell(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failu
 
 /// What was saved and what is lost, as a document.
 pub fn described(report: &SalvageReport) -> DocumentBuilder {
-    let mut told = DocumentBuilder::new();
-    told.append("whole", Value::Boolean(report.is_whole()));
-    told.append("chunks", count_value(report.chunks));
-    told.append("commits", count_value(report.commits));
-    append_texts(&mut told, "damages", &report.damages);
-    told.begin_array("collections");
+    let mut answer = DocumentBuilder::new();
+    answer.append("whole", Value::Boolean(report.is_whole()));
+    answer.append("chunks", count_value(report.chunks));
+    answer.append("commits", count_value(report.commits));
+    append_texts(&mut answer, "damages", &report.damages);
+    answer.begin_array("collections");
     for collection in &report.collections {
         let SalvagedCollection { database, name, documents, from_commit, lost, indexes } =
             collection;
-        told.push_begin_document().append("database", Value::String(database));
-        told.append("collection", Value::String(name));
-        told.append("documents", count_value(*documents));
-        told.append("fromCommit", count_value(*from_commit));
-        told.begin_array("lost");
+        answer.push_begin_document().append("database", Value::String(database));
+        answer.append("collection", Value::String(name));
+        answer.append("documents", count_value(*documents));
+        answer.append("fromCommit", count_value(*from_commit));
+        answer.begin_array("lost");
         for part in lost {
-            append_lost(told.push_begin_document(), part);
-            told.end();
+            append_lost(answer.push_begin_document(), part);
+            answer.end();
         }
-        told.end();
-        append_texts(&mut told, "indexes", indexes);
-        told.end();
+        answer.end();
+        append_texts(&mut answer, "indexes", indexes);
+        answer.end();
     }
-    told.end().begin_array("commitsLost");
+    answer.end().begin_array("commitsLost");
     for (database, id) in &report.commits_lost {
-        told.push_begin_document().append("database", Value::String(database));
-        told.append("commitId", Value::String(&id.to_string())).end();
+        answer.push_begin_document().append("database", Value::String(database));
+        answer.append("commitId", Value::String(&id.to_string())).end();
     }
-    told.end();
-    append_texts(&mut told, "notes", &report.notes);
-    told
+    answer.end();
+    append_texts(&mut answer, "notes", &report.notes);
+    answer
 }
 
 /// Appends a part that is lost; an `_id` is told as JSON, a bound that is missing by no field.
-fn append_lost(told: &mut DocumentBuilder, part: &LostPart) {
+fn append_lost(answer: &mut DocumentBuilder, part: &LostPart) {
     match part {
         LostPart::Document(id) => {
-            told.append("_id", Value::String(id));
+            answer.append("_id", Value::String(id));
         }
         LostPart::Range(after, up_to, count) => {
             for (name, bound) in [("after", after), ("upTo", up_to)] {
                 if let Some(bound) = bound {
-                    told.append(name, Value::String(bound));
+                    answer.append(name, Value::String(bound));
                 }
             }
             if let Some(count) = count {
-                told.append("documents", count_value(*count));
+                answer.append("documents", count_value(*count));
             }
         }
         LostPart::Whole(why) => {
-            told.append("all", Value::String(why));
+            answer.append("all", Value::String(why));
         }
     }
 }
@@ -154,18 +154,18 @@ fn append_lost(told: &mut DocumentBuilder, part: &LostPart) {
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
-pub fn tell_lost(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
+pub fn print_lost(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
     for SalvagedCollection { database, name, documents, lost, .. } in &report.collections {
         let strong = terminal.paint(Style::Strong, format!("{}.{}", plain(database), plain(name)));
         let documents = counted(*documents, "document");
         writeln!(terminal, "  {strong}: {documents} can be read")?;
-        show(terminal, "    lost: ", &lost.iter().map(told).collect::<Vec<_>>())?;
+        show(terminal, "    lost: ", &lost.iter().map(lost_text).collect::<Vec<_>>())?;
     }
-    tell_rest(terminal, report)
+    print_rest(terminal, report)
 }
 
 /// Tells which commits are lost, and what else.
-fn tell_rest(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
+fn print_rest(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Failure> {
     let lost: Vec<String> = report
         .commits_lost
         .iter()
@@ -175,7 +175,7 @@ fn tell_rest(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Fail
     show(terminal, "", &report.notes)
 }
 
-fn tell_collection(
+fn print_collection(
     terminal: &mut Terminal,
     collection: &SalvagedCollection,
 ) -> Result<(), Failure> {
@@ -187,12 +187,12 @@ fn tell_collection(
         count => format!(", {} of them as the last commit has them", counted(*count, "document")),
     };
     writeln!(terminal, "{strong}: {} saved{older}", counted(*documents, "document"))?;
-    let lost: Vec<String> = lost.iter().map(told).collect();
+    let lost: Vec<String> = lost.iter().map(lost_text).collect();
     show(terminal, "  lost: ", &lost)?;
     show(terminal, "  ", indexes)
 }
 
-fn told(part: &LostPart) -> String {
+fn lost_text(part: &LostPart) -> String {
     let bound = |id: &Option<String>, none: &str| id.clone().unwrap_or_else(|| none.to_owned());
     match part {
         LostPart::Document(id) => format!("the document with _id {id}"),

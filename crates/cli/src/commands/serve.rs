@@ -37,8 +37,8 @@ use crate::commands::serve::values::{
 };
 use crate::commands::transfer::{failure, read_text};
 use crate::directory::check_usable;
-use crate::failure::{Failure, when_full};
-use crate::notice::tell;
+use crate::failure::{Failure, full_disk_advice};
+use crate::notice::print;
 use crate::output::bytes;
 use crate::terminal::{Style, Terminal};
 
@@ -358,11 +358,13 @@ impl Serve {
         }
         if !self.as_mongod {
             // Served all the same where its output has no reader, or no room.
-            let _ = self.tell(terminal, &server, remote.as_ref());
+            let _ = self.print(terminal, &server, remote.as_ref());
             terminal.finish_or_forget();
         }
         server.run_until_signal().map_err(|error| match &error {
-            ServerError::Close(cause) => Failure::failed(format!("{error}{}", when_full(cause))),
+            ServerError::Close(cause) => {
+                Failure::failed(format!("{error}{}", full_disk_advice(cause)))
+            }
             _ => Failure::failed(error.to_string()),
         })?;
         drop((remote, sending, pid_file));
@@ -422,13 +424,13 @@ impl Serve {
     /// Refuses more memory than the machine has: some is taken at the start, as one piece.
     fn check_memory(&self, machine: MachineMemory) -> Result<(), Failure> {
         let most = machine.bytes().unwrap_or(u64::MAX / 2);
-        for (flag, asked) in [
+        for (flag, requested) in [
             ("--memory", self.memory),
             ("--cache", self.cache.map(|megabytes| megabytes.saturating_mul(1 << 20))),
         ] {
-            if let Some(asked) = asked.filter(|asked| most < *asked) {
-                let (asked, most) = (bytes(asked), bytes(most));
-                let what = format!("{flag} of {asked} is more than this machine has: {most}");
+            if let Some(requested) = requested.filter(|requested| most < *requested) {
+                let (requested, most) = (bytes(requested), bytes(most));
+                let what = format!("{flag} of {requested} is more than this machine has: {most}");
                 return Err(Failure::Usage(what));
             }
         }
@@ -440,7 +442,7 @@ impl Serve {
         let (Some(memory), Some(most)) = (self.memory, machine.bytes()) else { return };
         // The program itself, and what connections take, need some beside it.
         if most / 8 * 7 < memory {
-            tell(format_args!(
+            print(format_args!(
                 "frond: --memory {} of the {} that there are leaves too little for connections and the system's cache: \
                  five eighths are a good part",
                 bytes(memory),
@@ -465,7 +467,7 @@ impl Serve {
         started.map(Some).map_err(|error| Failure::failed(format!("remotes: {error}")))
     }
 
-    fn tell(
+    fn print(
         &self,
         terminal: &mut Terminal,
         server: &Server,

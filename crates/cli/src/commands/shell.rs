@@ -138,9 +138,9 @@ impl Shell {
                  and --uri names another"
             ))
         })?;
-        let told = client.command("admin", document! { "buildInfo": 1_i32 }.view());
-        match told {
-            Ok(told) if told.get("frond").is_none() => {
+        let answer = client.command("admin", document! { "buildInfo": 1_i32 }.view());
+        match answer {
+            Ok(answer) if answer.get("frond").is_none() => {
                 Err(Failure::failed(format!("the server at {address} isn't Frond")))
             }
             _ => Ok(()),

@@ -50,12 +50,12 @@ impl Status {
         if self.json {
             writeln!(terminal, "{}", answer_json(&answer))?;
         } else {
-            self.tell(terminal, answer.view())?;
+            self.print(terminal, answer.view())?;
         }
         backend.close()
     }
 
-    fn tell(&self, terminal: &mut Terminal, status: Document<'_>) -> Result<(), Failure> {
+    fn print(&self, terminal: &mut Terminal, status: Document<'_>) -> Result<(), Failure> {
         let branch = terminal.paint(Style::Strong, plain(text_of(status, "branch")));
         writeln!(terminal, "On branch {branch}")?;
         match text_of(status, "head") {
@@ -64,7 +64,7 @@ impl Status {
         }
         let merging = text_of(status, "merging");
         if !merging.is_empty() {
-            self.tell_merge(terminal, status, merging)?;
+            self.print_merge(terminal, status, merging)?;
         }
         let mut is_dirty = false;
         for collection in documents_of(status, "collections") {
@@ -72,7 +72,7 @@ impl Status {
                 writeln!(terminal, "\nChanges since the last commit:")?;
                 is_dirty = true;
             }
-            tell_collection(terminal, collection)?;
+            print_collection(terminal, collection)?;
         }
         if !merging.is_empty() {
             return Ok(());
@@ -87,7 +87,7 @@ impl Status {
     }
 
     /// What waits: a commit isn't possible then, so its end is told instead.
-    fn tell_merge(
+    fn print_merge(
         &self,
         terminal: &mut Terminal,
         status: Document<'_>,
@@ -119,7 +119,7 @@ impl Status {
     }
 }
 
-fn tell_collection(terminal: &mut Terminal, collection: Document<'_>) -> Result<(), Failure> {
+fn print_collection(terminal: &mut Terminal, collection: Document<'_>) -> Result<(), Failure> {
     let name = plain(text_of(collection, "collection"));
     let change = text_of(collection, "change");
     let (mark, style) = match change {

@@ -90,7 +90,7 @@ impl Tag {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         let answer = answer.view();

@@ -127,7 +127,7 @@ fn first_version(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let id = commit(stage, "world", "the countries of the world")?;
     stage.heading("Record a version")?;
     stage.typed("world", "db.runCommand({frondCommit: 1, message: \"...\"})")?;
-    tell_commit(stage, &id, "the countries of the world")
+    print_commit(stage, &id, "the countries of the world")
 }
 
 fn branch(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -154,10 +154,10 @@ fn change_both_sides(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.heading("Change both sides")?;
     stage.typed("world@census", "db.countries.updateMany({region: \"Africa\"},")?;
     stage.typed("...", "{$mul: {population: 1.02}, $set: {census: 2026}})")?;
-    tell_commit(stage, &on_census, "Africa grew by two percent")?;
+    print_commit(stage, &on_census, "Africa grew by two percent")?;
     stage.typed("world", "db.countries.updateOne({_id: \"CIV\"},")?;
     stage.typed("...", "{$set: {name: \"Côte d’Ivoire\"}})  // and Türkiye")?;
-    tell_commit(stage, &on_main, "names as the countries write them")
+    print_commit(stage, &on_main, "names as the countries write them")
 }
 
 fn show_difference(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -177,7 +177,7 @@ fn merge(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let both = country(stage, "world", "CIV")?;
     stage.heading("Merge: field by field, too")?;
     stage.typed("world", "db.runCommand({frondMerge: 1, merge_in: \"census\"})")?;
-    tell_commit(stage, text_of(answer.view(), "commitId"), "census: Africa")?;
+    print_commit(stage, text_of(answer.view(), "commitId"), "census: Africa")?;
     stage.typed("world", "db.countries.findOne({_id: \"CIV\"})")?;
     let name = stage.terminal.paint(Style::Added, text_of(both.view(), "name"));
     let population = grouped(count_of(both.view(), "population"));
@@ -208,7 +208,7 @@ fn make_conflict(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.text(&line)?;
     stage.typed("world", "db.runCommand({frondConflicts: 1})")?;
     for conflict in documents_of(answer.view(), "conflicts") {
-        conflicts::tell(stage.terminal, INDENT, conflict)?;
+        conflicts::print(stage.terminal, INDENT, conflict)?;
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ fn resolve_conflict(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.typed("world", "db.runCommand({frondResolveConflict: 1, id: \"...\",")?;
     stage.typed("...", "resolution: \"theirs\"})")?;
     stage.typed("world", "db.runCommand({frondMerge: 1, continue: true})")?;
-    tell_commit(stage, text_of(answer.view(), "commitId"), message)?;
+    print_commit(stage, text_of(answer.view(), "commitId"), message)?;
     let population = grouped(count_of(germany.view(), "population"));
     let population = stage.terminal.paint(Style::Added, population);
     stage.text(&format!("Germany's population is {population}"))
@@ -324,16 +324,16 @@ fn country(stage: &mut Stage<'_>, database: &str, id: &str) -> Result<DocumentBu
     found.into_iter().next().ok_or_else(|| Failure::failed(format!("{database} has no {id}")))
 }
 
-fn tell_commit(stage: &mut Stage<'_>, id: &str, message: &str) -> Result<(), Failure> {
+fn print_commit(stage: &mut Stage<'_>, id: &str, message: &str) -> Result<(), Failure> {
     let id = stage.terminal.paint(Style::Changed, id);
     stage.text(&format!("{id} {message}"))
 }
 
 /// Makes `directory`, or takes it if it is empty.
 fn empty_directory(directory: &Path) -> Result<PathBuf, Failure> {
-    let told = |error: io::Error| Failure::file(&directory.display().to_string(), &error);
-    fs::create_dir_all(directory).map_err(told)?;
-    if fs::read_dir(directory).map_err(told)?.next().is_some() {
+    let in_directory = |error: io::Error| Failure::file(&directory.display().to_string(), &error);
+    fs::create_dir_all(directory).map_err(in_directory)?;
+    if fs::read_dir(directory).map_err(in_directory)?.next().is_some() {
         return Err(Failure::failed(format!(
             "{} is not empty: name a new directory for the tour",
             directory.display()

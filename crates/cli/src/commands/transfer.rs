@@ -142,7 +142,7 @@ pub fn failure(error: Error) -> Failure {
 }
 
 /// How much has moved, in words.
-pub fn told(moved: &Moved) -> String {
+pub fn moved_text(moved: &Moved) -> String {
     format!(
         "{}, {}, {}",
         counted(moved.commits, "commit"),

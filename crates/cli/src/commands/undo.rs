@@ -7,7 +7,7 @@ use std::io::Write;
 use frond_doc::{DocumentBuilder, Value};
 
 use crate::arguments::{Answer, Author, Target};
-use crate::commands::merge::tell_set_aside;
+use crate::commands::merge::print_set_aside;
 use crate::failure::Failure;
 use crate::output::{plain, text_of};
 use crate::terminal::{Style, Terminal};
@@ -88,7 +88,7 @@ impl Undo {
         }
         let mut backend = self.target.open()?;
         let answer = backend.execute(&self.database, &command.build())?;
-        if self.as_json.tell(terminal, &answer)? {
+        if self.as_json.print(terminal, &answer)? {
             return backend.close();
         }
         let answer = answer.view();
@@ -101,7 +101,7 @@ impl Undo {
                     head => format!("at {}", terminal.paint(Style::Changed, head)),
                 };
                 writeln!(terminal, "undone: {why}\n{branch} is {head} now")?;
-                tell_set_aside(terminal, answer, "naming this undo brings it back")?;
+                print_set_aside(terminal, answer, "naming this undo brings it back")?;
             }
             None => {
                 let database = plain(text_of(answer, "database"));

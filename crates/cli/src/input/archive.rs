@@ -124,12 +124,12 @@ impl<R: Read> Archive<R> {
             return Ok(true);
         }
         let found = self.checksums.remove(&namespace).unwrap_or_default().value();
-        let told = header.get("CRC").and_then(|checksum| checksum.as_integer()).unwrap_or(0);
-        if found != told.cast_unsigned() {
+        let expected = header.get("CRC").and_then(|checksum| checksum.as_integer()).unwrap_or(0);
+        if found != expected.cast_unsigned() {
             let (database, collection) = namespace;
             let what = format!(
                 "checksum of {database}.{collection}: {found:x} found, {:x} expected",
-                told.cast_unsigned()
+                expected.cast_unsigned()
             );
             return Err(damaged(&what));
         }
@@ -297,10 +297,10 @@ mod tests {
         assert_eq!(read(&whole), (2, String::new()));
         assert_eq!(read(&[beginning(), end(0)].concat()), (0, String::new()));
         let wrong = [beginning(), block.clone(), end(checksum.value())].concat();
-        let (count, told) = read(&wrong);
-        assert!(count == 1 && told.contains("checksum of shop.items"), "{told}");
-        let (count, told) = read(&whole[..whole.len() - end(0).len()]);
-        assert!(count == 2 && told.contains("ends before shop.items does"), "{told}");
+        let (count, error) = read(&wrong);
+        assert!(count == 1 && error.contains("checksum of shop.items"), "{error}");
+        let (count, error) = read(&whole[..whole.len() - end(0).len()]);
+        assert!(count == 2 && error.contains("ends before shop.items does"), "{error}");
         // Without a block it is the archive of an empty dump.
         let lengths = (0..whole.len() - end(0).len()).filter(|it| *it != beginning().len());
         for length in lengths {

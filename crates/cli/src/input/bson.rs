@@ -38,9 +38,9 @@ impl<R: Read> BsonSource<R> {
 
     fn next_record(&mut self) -> Result<Option<Record>, Failure> {
         let line = self.number + 1;
-        let told = |error| broken(line, &error);
+        let to_problem = |error| broken(line, &error);
         let mut bytes = Vec::new();
-        let count = self.reader.by_ref().take(4).read_to_end(&mut bytes).map_err(told)?;
+        let count = self.reader.by_ref().take(4).read_to_end(&mut bytes).map_err(to_problem)?;
         if count == 0 {
             return Ok(None);
         }
@@ -56,7 +56,7 @@ impl<R: Read> BsonSource<R> {
             return Err(wrong());
         }
         if DOCUMENT_BYTES_MAX < length {
-            self.reader.by_ref().take(1).read_to_end(&mut bytes).map_err(told)?;
+            self.reader.by_ref().take(1).read_to_end(&mut bytes).map_err(to_problem)?;
             if !bytes.last().is_some_and(|tag| matches!(tag, 1..=0x13 | 0x7f | 0xff)) {
                 return Err(wrong());
             }
@@ -68,7 +68,7 @@ impl<R: Read> BsonSource<R> {
             }
             return Ok(Some(Record { line, document: Ok(Parsed::Streamed(text)) }));
         }
-        self.reader.by_ref().take(length as u64 - 4).read_to_end(&mut bytes).map_err(told)?;
+        self.reader.by_ref().take(length as u64 - 4).read_to_end(&mut bytes).map_err(to_problem)?;
         if bytes.len() < length {
             return Err(cut());
         }
@@ -82,7 +82,7 @@ impl<R: Read> BsonSource<R> {
     /// Sends the rest of a document that is being streamed.
     fn send_rest(&mut self) -> Result<(), Failure> {
         let Some(mut streamed) = self.streamed.take() else { return Ok(()) };
-        let mut is_wanted = true;
+        let mut has_reader = true;
         while 0 < streamed.bytes_left {
             let mut bit = Vec::new();
             let bytes_max = streamed.bytes_left.min(BIT_BYTES as u64);
@@ -92,7 +92,7 @@ impl<R: Read> BsonSource<R> {
                 return Err(broken(self.number, &ErrorKind::UnexpectedEof.into()));
             }
             // Where it was refused, the rest is passed over.
-            is_wanted = is_wanted && streamed.sender.send(bit).is_ok();
+            has_reader = has_reader && streamed.sender.send(bit).is_ok();
         }
         Ok(())
     }
@@ -134,8 +134,8 @@ mod tests {
     fn documents_follow_each_other() {
         let (one, two) = (document! { "_id": 1_i32 }, document! { "_id": "x" });
         let both = [one.as_bytes(), two.as_bytes()].concat();
-        let told = |text: &str| Some(text.to_owned());
-        let expected = vec![told("{\"_id\": Int32(1)}"), told("{\"_id\": String(\"x\")}")];
+        let text_of = |text: &str| Some(text.to_owned());
+        let expected = vec![text_of("{\"_id\": Int32(1)}"), text_of("{\"_id\": String(\"x\")}")];
         assert_eq!(read(&both), (expected.clone(), true));
         assert_eq!(read(b""), (Vec::new(), true));
         // A broken one in their middle: its length holds.

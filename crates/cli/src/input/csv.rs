@@ -241,7 +241,7 @@ impl<R: Read> CsvSource<R> {
         let quotes = (cells == Cells::Csv).then_some(quotes);
         let reader = Bounded { reader, bytes: Arc::clone(&bytes), quotes };
         let mut reader = builder.flexible(true).from_reader(reader);
-        let header = reader.headers().map_err(|error| Failure::failed(told(&error)))?.clone();
+        let header = reader.headers().map_err(|error| Failure::failed(error_text(&error)))?.clone();
         let mut fields = Fields::default();
         for (column, name) in header.iter().enumerate() {
             let path: Vec<&str> = name.split('.').collect();
@@ -310,10 +310,10 @@ impl<R: Read> Iterator for CsvSource<R> {
                 let line = record.position().map_or(0, csv::Position::line);
                 Ok(Record { line, document: Ok(Parsed::Whole(self.document(&record))) })
             }
-            Err(error) if error.is_io_error() => Err(Failure::failed(told(&error))),
+            Err(error) if error.is_io_error() => Err(Failure::failed(error_text(&error))),
             Err(error) => {
                 let line = error.position().map_or(0, csv::Position::line);
-                Ok(Record { line, document: Err(told(&error)) })
+                Ok(Record { line, document: Err(error_text(&error)) })
             }
         };
         Some(record)
@@ -339,7 +339,7 @@ fn wrong_header(column: usize, name: &str, what: &str) -> Failure {
     Failure::failed(format!("line 1: column {} of the header, {name:?}, {what}", column + 1))
 }
 
-fn told(error: &csv::Error) -> String {
+fn error_text(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Utf8 { .. } => "the text is not UTF-8".to_owned(),
         csv::ErrorKind::Io(error) => crate::failure::describe(error),

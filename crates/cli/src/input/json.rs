@@ -104,10 +104,10 @@ impl<R: Read> JsonSource<R> {
                 (Place::Element | Place::AfterElement, b']') => self.step_out(),
                 (Place::Start | Place::Sequence, other) => return self.skip_line(other).map(Some),
                 (Place::Element | Place::AfterElement, other) => {
-                    let wanted =
+                    let expected_text =
                         if self.place == Place::Element { "an object" } else { "a comma or ]" };
                     self.place = Place::End;
-                    return Ok(Some(self.problem(self.line, &expected(wanted, other))));
+                    return Ok(Some(self.problem(self.line, &expected(expected_text, other))));
                 }
             }
         }
@@ -199,10 +199,10 @@ impl<R: Read> JsonSource<R> {
     /// that few are begun in vain. Each attempt has twice the text of the one before. One that ends
     /// within its text and can't be read is wrong whatever follows: nothing more is read for it.
     fn whole_object(&mut self) -> Result<Option<DocumentBuf>, Failure> {
-        let mut wanted = self.object_bytes;
+        let mut wanted_bytes = self.object_bytes;
         loop {
             let (available, is_full) = (self.reader.available(), self.reader.is_full());
-            if wanted <= available.len() || is_full {
+            if wanted_bytes <= available.len() || is_full {
                 let read = extended_json::parse_first(available, &mut self.scratch);
                 if let Some((document, count)) = read {
                     if self.streamed_bytes_min < count {
@@ -216,7 +216,7 @@ impl<R: Read> JsonSource<R> {
                 if is_full || Scanner::default().scan(available).1.is_some() {
                     return Ok(None);
                 }
-                wanted = 2 * available.len();
+                wanted_bytes = 2 * available.len();
             }
             self.reader.read_more().map_err(|error| broken(self.line, &error))?;
         }
@@ -330,10 +330,10 @@ fn line_breaks(bytes: &[u8]) -> u64 {
     bytes.chunks(usize::from(u8::MAX)).map(|bytes| u64::from(few(bytes))).sum()
 }
 
-fn expected(wanted: &str, found: u8) -> String {
+fn expected(expected_text: &str, found: u8) -> String {
     match found {
-        0x21..0x7f => format!("expected {wanted}, found {:?}", char::from(found)),
-        _ => format!("expected {wanted}, found byte 0x{found:02x}"),
+        0x21..0x7f => format!("expected {expected_text}, found {:?}", char::from(found)),
+        _ => format!("expected {expected_text}, found byte 0x{found:02x}"),
     }
 }
 

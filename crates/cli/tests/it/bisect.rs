@@ -59,8 +59,8 @@ fn a_command_says_by_its_exit_code() {
     assert!(found.contains("\n    6\n"), "{found}");
     // The fifth can't be told, and is the last good one.
     let fifth = "*'\"_id\":6'*) ;; *'\"_id\":5'*";
-    let told = run(&script(fifth)).fails(1);
-    assert!(told.contains("is one of these"), "{told}");
+    let output = run(&script(fifth)).fails(1);
+    assert!(output.contains("is one of these"), "{output}");
     assert!(run("exit 200").fails(1).contains("exit status: 200"));
     assert!(run("exit 0").fails(1).contains("isn't bad"));
     assert!(

@@ -43,11 +43,11 @@ fn the_shell_of_the_readme_beside_a_server() {
     let block = block.lines().skip_while(|line| !line.starts_with("    "));
     let lines: Vec<_> = block.map_while(|line| line.strip_prefix("    ")).collect();
     assert_eq!(lines.len(), 9, "{lines:?}");
-    let told: Vec<_> = lines.iter().flat_map(|line| walkthrough::run(&directory, line)).collect();
-    let told = told.join("\n");
-    for wanted in ["price: 30 → 15", "moved forward to", "first items", "half price"] {
-        assert!(told.contains(wanted), "{told}");
+    let output: Vec<_> = lines.iter().flat_map(|line| walkthrough::run(&directory, line)).collect();
+    let output = output.join("\n");
+    for expected in ["price: 30 → 15", "moved forward to", "first items", "half price"] {
+        assert!(output.contains(expected), "{output}");
     }
-    assert!(!told.contains("frond: "), "{told}");
+    assert!(!output.contains("frond: "), "{output}");
     server.stop();
 }

@@ -14,13 +14,13 @@ use crate::{Directory, frond, frond_with};
 fn hook(directory: &Directory, name: &str, script: &str, mode: u32) {
     let hooks = directory.path().join("frond-data/hooks");
     fs::create_dir_all(&hooks).unwrap();
-    let told = directory.path().join(format!("told-{name}")).display().to_string();
+    let log = directory.path().join(format!("told-{name}")).display().to_string();
     let file = hooks.join(name);
-    fs::write(&file, format!("#!/bin/sh\ncat >> {told}\n{script}\n")).unwrap();
+    fs::write(&file, format!("#!/bin/sh\ncat >> {log}\n{script}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn told(directory: &Directory, name: &str) -> String {
+fn log_of(directory: &Directory, name: &str) -> String {
     fs::read_to_string(directory.path().join(format!("told-{name}"))).unwrap_or_default()
 }
 
@@ -48,10 +48,10 @@ fn a_commit_is_refused_and_told() {
     assert!(ran.err.contains("the hook post-commit: exit status: 7"), "{ran:?}");
     assert!(ran.ok().contains("[sale "));
     server.stop();
-    let before = told(&directory, "pre-commit");
+    let before = log_of(&directory, "pre-commit");
     assert_eq!(before.lines().count(), 2, "{before}");
     assert!(before.contains("\"branch\":\"main\",\"message\":\"second\"}"), "{before}");
-    assert!(told(&directory, "post-commit").contains("\"commitId\":\""));
+    assert!(log_of(&directory, "post-commit").contains("\"commitId\":\""));
     // In this process, too.
     frond_with(&directory, "import -d shop@sale -c items", "{\"_id\": 9}").ok();
     frond(&directory, "commit shop@sale -m third").ok();
@@ -74,7 +74,7 @@ fn merges_and_pushes_have_theirs() {
     hook(&directory, "pre-push", "echo not today >&2; exit 1", 0o700);
     let refused = frond(&directory, "merge shop sale -m unchecked").fails(1);
     assert!(refused.contains("the hook pre-merge refuses"), "{refused}");
-    assert!(told(&directory, "pre-merge").contains("\"message\":\"unchecked\""));
+    assert!(log_of(&directory, "pre-merge").contains("\"message\":\"unchecked\""));
     assert!(frond(&directory, "push shop").fails(1).contains("not today"));
     assert!(!directory.path().join("plain").join("REFS").exists());
     // As git: what isn't executable is off.
@@ -84,11 +84,11 @@ fn merges_and_pushes_have_theirs() {
     hook(&directory, "post-push", "exit 0", 0o700);
     frond(&directory, "merge shop sale").ok();
     frond(&directory, "push shop").ok();
-    assert!(told(&directory, "post-merge").contains("\"mergeIn\":\"sale\""));
-    assert!(told(&directory, "post-push").contains("\"remote\":\"origin\""));
+    assert!(log_of(&directory, "post-merge").contains("\"mergeIn\":\"sale\""));
+    assert!(log_of(&directory, "post-push").contains("\"remote\":\"origin\""));
     // That there was nothing to merge isn't told.
     frond(&directory, "merge shop sale").ok();
-    assert_eq!(told(&directory, "post-merge").lines().count(), 1);
+    assert_eq!(log_of(&directory, "post-merge").lines().count(), 1);
     // What others may write to isn't run.
     hook(&directory, "pre-push", "exit 0", 0o722);
     let error = frond(&directory, "push shop").fails(1);
@@ -100,8 +100,8 @@ fn an_address_is_asked() {
     let directory = shop();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let asked = thread::spawn(move || {
-        let mut asked = Vec::new();
+    let requested = thread::spawn(move || {
+        let mut requested = Vec::new();
         for answer in ["403 Forbidden\r\n\r\nnot on Fridays", "204 No Content\r\n\r\n"] {
             let (mut stream, _) = listener.accept().unwrap();
             let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -115,10 +115,10 @@ fn an_address_is_asked() {
             }
             let mut body = vec![0; bytes];
             reader.read_exact(&mut body).unwrap();
-            asked.push(format!("{head}{}", String::from_utf8(body).unwrap()));
+            requested.push(format!("{head}{}", String::from_utf8(body).unwrap()));
             write!(stream, "HTTP/1.1 {answer}").unwrap();
         }
-        asked
+        requested
     });
     let hooks = directory.path().join("frond-data/hooks");
     fs::create_dir_all(&hooks).unwrap();
@@ -128,9 +128,9 @@ fn an_address_is_asked() {
     let error = frond(&directory, commit).fails(1);
     assert!(error.contains("the hook pre-commit refuses: not on Fridays"), "{error}");
     frond(&directory, commit).ok();
-    let asked = asked.join().unwrap();
-    assert!(asked[0].starts_with("POST /ask?it HTTP/1.1\r\n"), "{asked:?}");
-    assert!(asked[1].ends_with("\"message\":\"asked\"}\n"), "{asked:?}");
+    let requested = requested.join().unwrap();
+    assert!(requested[0].starts_with("POST /ask?it HTTP/1.1\r\n"), "{requested:?}");
+    assert!(requested[1].ends_with("\"message\":\"asked\"}\n"), "{requested:?}");
     // That it can't be asked is a refusal.
     assert!(frond(&directory, commit).fails(1).contains("refuses"));
     fs::write(&url, "ftp://127.0.0.1/\n").unwrap();

@@ -33,8 +33,8 @@ fn an_export_to_a_closed_output_fails() {
 #[test]
 fn nothing_is_imported_and_committed() {
     let directory = Directory::new();
-    let told = frond_with(&directory, "import -d shop -c items --commit none", "").ok();
-    assert!(told.contains("nothing to commit"), "{told}");
+    let output = frond_with(&directory, "import -d shop -c items --commit none", "").ok();
+    assert!(output.contains("nothing to commit"), "{output}");
 }
 
 /// Longer than any message, and so than what drivers read.
@@ -300,15 +300,15 @@ fn ids_stay_unique_by_their_collation_wherever_they_are_moved() {
     std::fs::write(store.join("words.metadata.json"), words).unwrap();
     let documents = [bson(&[("_id", Err("a"))]), bson(&[("_id", Err("b"))])];
     std::fs::write(store.join("words.bson"), documents.concat()).unwrap();
-    let told = frond(&directory, "import --dump dump --data world --commit moved").ok();
-    assert!(told.contains("2 documents into store.words"), "{told}");
+    let output = frond(&directory, "import --dump dump --data world --commit moved").ok();
+    assert!(output.contains("2 documents into store.words"), "{output}");
     frond(&directory, "backup place --data world").ok();
     frond(&directory, "restore --backup place --data restored").ok();
     frond(&directory, "clone world#store store --data cloned").ok();
     for data in ["world", "restored", "cloned"] {
         let import = format!("import -d store -c words --data {data}");
-        let told = frond_with(&directory, &import, "{\"_id\":\"A\"}\n{\"_id\":\"c\"}\n").fails(1);
-        assert!(told.contains("E11000") && told.contains("collation"), "{data}: {told}");
+        let output = frond_with(&directory, &import, "{\"_id\":\"A\"}\n{\"_id\":\"c\"}\n").fails(1);
+        assert!(output.contains("E11000") && output.contains("collation"), "{data}: {output}");
         let upsert = format!("{import} --mode upsert");
         frond_with(&directory, &upsert, "{\"_id\":\"B\",\"n\":1}\n").fails(1);
         let all = frond(&directory, &format!("export -d store -c words --data {data}")).ok();

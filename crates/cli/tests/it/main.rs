@@ -441,9 +441,9 @@ fn an_export_whose_reader_is_gone_is_not_complete() {
         .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("not complete") && !told.contains("exported"), "{told}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("not complete") && !error.contains("exported"), "{error}");
     // A reader that takes only a part of a list has seen enough.
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_frond"))
         .args(["status", "shop"])
@@ -470,11 +470,11 @@ fn an_export_that_fails_leaves_the_file() {
     assert_eq!(std::fs::read_to_string(&out).unwrap(), lines);
     for format in ["json", "array", "csv --fields _id"] {
         let full = format!("export -d shop -c things --format {format} -o /dev/full");
-        let told = frond(&directory, &full).fails(1);
-        assert!(told.contains("no space left") && !told.contains("exported"), "{told}");
+        let output = frond(&directory, &full).fails(1);
+        assert!(output.contains("no space left") && !output.contains("exported"), "{output}");
     }
-    let told = frond(&directory, "export -d shop -c things -o nowhere/out.jsonl").fails(1);
-    assert!(told.contains("no such file or directory"), "{told}");
+    let output = frond(&directory, "export -d shop -c things -o nowhere/out.jsonl").fails(1);
+    assert!(output.contains("no such file or directory"), "{output}");
     let names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(names.len(), 3, "{names:?}");
 }

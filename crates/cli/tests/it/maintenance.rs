@@ -157,8 +157,8 @@ fn the_doctor_tells_of_a_servers_damage_and_full_disk() {
 fn a_place_without_a_backup_is_not_whole() {
     let directory = Directory::new();
     std::fs::create_dir(directory.path().join("empty")).unwrap();
-    let told = frond(&directory, "backup empty --verify").fails(1);
-    assert!(told.contains("empty holds no backup"), "{told}");
+    let output = frond(&directory, "backup empty --verify").fails(1);
+    assert!(output.contains("empty holds no backup"), "{output}");
     assert!(frond(&directory, "backup empty --list").err.contains("empty holds no backup"));
     // Nor is a place made where there is nothing to put there.
     frond(&directory, "backup none --data nothing").fails(1);

@@ -62,8 +62,8 @@ impl Session {
         let params = format!(r#"{{"name": "{name}", "arguments": {arguments}}}"#);
         let result = at(&self.ask("tools/call", &params), "result");
         let content = result.get("content").and_then(|it| it.as_array()).unwrap();
-        let told = content.get(0).and_then(|it| it.as_document()).unwrap();
-        (text(told, "text").to_owned(), result.get("isError") == Some(Value::Boolean(true)))
+        let item = content.get(0).and_then(|it| it.as_document()).unwrap();
+        (text(item, "text").to_owned(), result.get("isError") == Some(Value::Boolean(true)))
     }
 
     #[track_caller]

@@ -51,8 +51,8 @@ fn answers_are_told_as_json() {
         let code = i32::from(line.starts_with("import"));
         assert_eq!(ran.code, code, "{line}: {ran:?}");
         assert!(ran.out.starts_with(expected), "{line}: {ran:?}");
-        for told in ran.out.lines() {
-            assert!(told.starts_with('{') && told.ends_with('}'), "{line}: {told}");
+        for output in ran.out.lines() {
+            assert!(output.starts_with('{') && output.ends_with('}'), "{line}: {output}");
         }
     }
     frond(&directory, "erase shop items --id 1 --json").fails(2);
@@ -71,9 +71,9 @@ fn conflicts_are_told_as_json_too() {
     let ran = frond(&directory, "merge shop sale --json");
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.out.contains("\"result\":\"conflicts\""), "{ran:?}");
-    let told = frond(&directory, "conflicts shop --json").ok();
-    assert!(told.starts_with("{\"conflicts\":[{\"id\":\""), "{told}");
-    assert!(told.ends_with("\"theirs\":{\"_id\":1,\"price\":15}}]}\n"), "{told}");
+    let output = frond(&directory, "conflicts shop --json").ok();
+    assert!(output.starts_with("{\"conflicts\":[{\"id\":\""), "{output}");
+    assert!(output.ends_with("\"theirs\":{\"_id\":1,\"price\":15}}]}\n"), "{output}");
     let none = frond(&directory, "conflicts shop --collection others --json").ok();
     assert_eq!(none, "{\"conflicts\":[]}\n");
     let resolved = frond(&directory, "resolve shop --all --ours --json").ok();
@@ -98,10 +98,10 @@ fn conflicts_of_any_size_are_told() {
         frond_with(&directory, &line, &documents(side)).ok();
     }
     assert_eq!(frond(&directory, "merge shop sale").code, 1);
-    let told = frond(&directory, "conflicts shop --json").ok();
-    assert!(told.len() > 54_000_000 && told.ends_with("]}\n"), "{} bytes", told.len());
-    let told = frond(&directory, "conflicts shop").ok();
-    assert_eq!(told.lines().filter(|line| line.contains("theirs")).count(), 5, "{told}");
+    let output = frond(&directory, "conflicts shop --json").ok();
+    assert!(output.len() > 54_000_000 && output.ends_with("]}\n"), "{} bytes", output.len());
+    let output = frond(&directory, "conflicts shop").ok();
+    assert_eq!(output.lines().filter(|line| line.contains("theirs")).count(), 5, "{output}");
 }
 
 /// A page for each command, with its examples as they stand; no line that roff would take.

@@ -82,9 +82,9 @@ fn a_value_too_large_for_a_row_is_shown_by_its_size_and_applied() {
     let diff = frond(&directory, "diff shop").ok();
     assert!(diff.contains(cut) && diff.contains(size), "{diff}");
     frond(&directory, "commit shop -m other").ok();
-    for told in ["show shop", "history shop items 2"] {
-        let told = frond(&directory, told).ok();
-        assert!(told.contains(size), "{told}");
+    for line in ["show shop", "history shop items 2"] {
+        let line = frond(&directory, line).ok();
+        assert!(line.contains(size), "{line}");
     }
     frond(&directory, "format-patch shop -o other.patch").ok();
     store(&directory, "apply store other.patch");

@@ -80,30 +80,30 @@ fn a_mongod_goes_on_in_the_background_until_it_is_shut_down() {
             + &String::from_utf8_lossy(&output.stderr);
         (output.status.code(), text)
     };
-    let (code, told) = run("--fork --dbpath .");
-    assert!(code == Some(2) && told.contains("--logpath"), "{told}");
-    let (code, told) = run("--fork --logpath log --dbpath /proc/nothing --port 0");
-    assert!(code == Some(1) && told.contains("child process failed"), "{told}");
+    let (code, error) = run("--fork --dbpath .");
+    assert!(code == Some(2) && error.contains("--logpath"), "{error}");
+    let (code, error) = run("--fork --logpath log --dbpath /proc/nothing --port 0");
+    assert!(code == Some(1) && error.contains("child process failed"), "{error}");
     let start = "--fork --logpath log --pidfilepath pid --dbpath data --port 0 --quiet";
     for has_users in [false, true] {
         let auth = if has_users { " --auth" } else { "" };
-        let (code, told) = run(&format!("{start}{auth}"));
-        assert_eq!(code, Some(0), "{told}");
-        assert!(told.contains("child process started successfully, parent exiting"), "{told}");
+        let (code, error) = run(&format!("{start}{auth}"));
+        assert_eq!(code, Some(0), "{error}");
+        assert!(error.contains("child process started successfully, parent exiting"), "{error}");
         let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
-        assert!(told.contains(&format!("forked process: {}", pid.trim())), "{told} {pid}");
+        assert!(error.contains(&format!("forked process: {}", pid.trim())), "{error} {pid}");
         let log = std::fs::read_to_string(directory.path().join("log")).unwrap();
         let waits = log.lines().rfind(|line| line.contains("Waiting for connections")).unwrap();
         let mut client = Client::connect(&address_of(waits)).unwrap();
         client.command("admin", document! { "ping": 1_i32 }.view()).unwrap();
         let by = if has_users { " --pidfilepath pid" } else { "" };
-        let (code, told) = run(&format!("--shutdown --dbpath data{by}"));
-        assert_eq!(code, Some(0), "{told}");
+        let (code, error) = run(&format!("--shutdown --dbpath data{by}"));
+        assert_eq!(code, Some(0), "{error}");
         assert!(client.command("admin", document! { "ping": 1_i32 }.view()).is_err());
         assert!(!directory.path().join("pid").exists(), "it is removed");
     }
-    let (code, told) = run("--shutdown --dbpath data");
-    assert!(code == Some(1) && told.contains("server running"), "{told}");
+    let (code, error) = run("--shutdown --dbpath data");
+    assert!(code == Some(1) && error.contains("server running"), "{error}");
 }
 
 /// `frond mongod` has its log on standard output, which threads of clients write to.
@@ -164,16 +164,16 @@ fn the_doctor_tells_of_a_clock_that_is_doubted() {
     data.keep_clock().unwrap();
     data.engine().close().unwrap();
     drop((data, ahead));
-    let is_told = |line: &str| {
+    let is_output = |line: &str| {
         let ran = frond(&directory, line);
         assert_eq!(ran.code, 1, "{ran:?}");
         assert!(ran.out.contains(" days behind"), "{ran:?}");
         assert!(ran.out.contains("frond doctor --accept-clock"), "{ran:?}");
     };
-    is_told("doctor");
+    is_output("doctor");
     let server = Server::start(&directory);
     let uri = format!("--uri {}", server.address);
-    is_told(&format!("doctor {uri}"));
+    is_output(&format!("doctor {uri}"));
     frond(&directory, &format!("doctor --accept-clock {uri}")).ok();
     let out = frond(&directory, &format!("doctor {uri}")).ok();
     assert!(out.lines().any(|line| line.starts_with("clock ") && line.ends_with(", believed")));
@@ -296,12 +296,12 @@ fn a_file_and_the_environment_say_how_to_serve() {
     let mut serve = command(&directory, "serve --config frond.conf --memory 64MB");
     serve.env("FROND_REPLICA_SET", "of-environment").env("NOTIFY_SOCKET", &socket);
     let server = Server::start_as(serve);
-    let told = || {
+    let datagram = || {
         let mut bytes = [0; 64];
         let count = supervisor.recv(&mut bytes).unwrap();
         String::from_utf8(bytes[..count].to_vec()).unwrap()
     };
-    assert!(told().starts_with("READY=1\n"));
+    assert!(datagram().starts_with("READY=1\n"));
     let mut client = Client::connect(&server.address).unwrap();
     let hello = client.command("admin", document! { "hello": 1_i32 }.view()).unwrap();
     assert_eq!(hello.get("setName"), Some(Value::String("of-environment")));
@@ -323,7 +323,7 @@ fn a_file_and_the_environment_say_how_to_serve() {
     assert!(directory.path().join("filed").exists());
     drop(client);
     server.stop();
-    assert!(told().starts_with("STOPPING=1\n"));
+    assert!(datagram().starts_with("STOPPING=1\n"));
     directory.file("frond.conf", "net:\n  prot: 1\n");
     let error = frond(&directory, "serve --config frond.conf").fails(2);
     assert!(error.contains("frond.conf:2: net.prot: there is no such key"), "{error}");

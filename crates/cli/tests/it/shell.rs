@@ -50,14 +50,14 @@ fn mongosh_is_started_on_the_server() {
         assert_eq!(ran, (7, format!("{begin}{expected}"), "\n".to_owned()), "{line}");
     }
     // What only mongosh understands is its own affair.
-    let (_, told, _) = shell(&directory, "--uri mongodb://127.0.0.1:1/?tls=true");
-    assert!(told.starts_with("mongodb://127.0.0.1:1/?tls=true\n"), "{told}");
+    let (_, output, _) = shell(&directory, "--uri mongodb://127.0.0.1:1/?tls=true");
+    assert!(output.starts_with("mongodb://127.0.0.1:1/?tls=true\n"), "{output}");
 
     std::fs::remove_file(directory.path().join("bin/mongosh")).unwrap();
     let (code, _, error) = shell(&directory, &format!("--uri {address}"));
     assert!(code == 1 && error.contains("npm install --global mongosh"), "{error}");
-    let (code, told, _) = shell(&directory, "--print-script");
-    assert_eq!((code, told.as_str()), (0, SCRIPT));
+    let (code, output, _) = shell(&directory, "--print-script");
+    assert_eq!((code, output.as_str()), (0, SCRIPT));
     server.stop();
 }
 
@@ -71,10 +71,10 @@ fn a_password_is_on_no_command_line() {
         command.env("PATH", directory.path().join("bin")).env("FROND_PASSWORD", variable);
         let output = command.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (told, errors) = (text(output.stdout), text(output.stderr));
+        let (error, errors) = (text(output.stdout), text(output.stderr));
         assert_eq!(errors, format!("{uri}\n"));
-        assert!(told.starts_with("--nodb\n\n--eval\n\ndb = connect("), "{told}");
-        assert!(told.ends_with("--file\n\na.js\n\n") && !told.contains("secret"), "{told}");
+        assert!(error.starts_with("--nodb\n\n--eval\n\ndb = connect("), "{error}");
+        assert!(error.ends_with("--file\n\na.js\n\n") && !error.contains("secret"), "{error}");
     }
 }
 
@@ -82,9 +82,9 @@ fn a_password_is_on_no_command_line() {
 fn a_server_that_is_not_there_is_told() {
     let directory = with_mongosh();
     // Port 1 is no user's.
-    let (code, told, error) = shell(&directory, "--uri 127.0.0.1:1");
+    let (code, output, error) = shell(&directory, "--uri 127.0.0.1:1");
     assert!(
-        code == 1 && told.is_empty() && error.contains("is a server running there?"),
+        code == 1 && output.is_empty() && error.contains("is a server running there?"),
         "{error}"
     );
 }

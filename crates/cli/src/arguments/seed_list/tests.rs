@@ -30,10 +30,10 @@ fn text(parts: &[&str]) -> Vec<u8> {
 }
 
 fn answer(zone: &Zone, question: &[u8], is_cut: bool) -> Vec<u8> {
-    let asked = &question[HEADER_BYTES..question.len() - 4];
+    let question_name = &question[HEADER_BYTES..question.len() - 4];
     let kind = u16::from_be_bytes([question[question.len() - 4], question[question.len() - 3]]);
-    let is_known = zone.iter().any(|(name, ..)| encoded(name) == asked);
-    let found = zone.iter().find(|(name, of, _)| encoded(name) == asked && *of == kind);
+    let is_known = zone.iter().any(|(name, ..)| encoded(name) == question_name);
+    let found = zone.iter().find(|(name, of, _)| encoded(name) == question_name && *of == kind);
     let records: &[Vec<u8>] = match found {
         Some((.., records)) if !is_cut => records,
         _ => &[],

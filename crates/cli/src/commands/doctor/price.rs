@@ -93,12 +93,12 @@ struct Month {
 }
 
 impl Plan {
-    fn month(&self, asked: &BucketUsage) -> Month {
+    fn month(&self, usage: &BucketUsage) -> Month {
         let prices = &self.store_prices;
-        let times = self.store_times * MONTH_SECONDS / asked.seconds.max(1.0);
-        let gigabytes = self.store_gigabytes.unwrap_or(asked.bytes_stored / GIGABYTE);
-        let (puts, gets) = (asked.puts * times, asked.gets * times);
-        let out = asked.bytes_got * times / GIGABYTE * prices.out;
+        let times = self.store_times * MONTH_SECONDS / usage.seconds.max(1.0);
+        let gigabytes = self.store_gigabytes.unwrap_or(usage.bytes_stored / GIGABYTE);
+        let (puts, gets) = (usage.puts * times, usage.gets * times);
+        let out = usage.bytes_got * times / GIGABYTE * prices.out;
         let asking = (puts * prices.put + gets * prices.get) / MILLION + out;
         Month { puts, gets, asking, storing: gigabytes * prices.gigabyte }
     }
@@ -115,14 +115,14 @@ impl Report<'_> {
         let number = |document: Document<'_>, name: &str| {
             document.get(name).and_then(|value| value.as_integer()).unwrap_or(0) as f64
         };
-        let asked = BucketUsage {
+        let usage = BucketUsage {
             puts: number(requests, "put") + number(requests, "list"),
             gets: number(requests, "get"),
             bytes_got: number(requests, "bytesGot"),
             bytes_stored: number(store, "bytesStored"),
             seconds: seconds as f64,
         };
-        let Month { puts, gets, asking, storing } = plan.month(&asked);
+        let Month { puts, gets, asking, storing } = plan.month(&usage);
         self.finding(
             "store",
             &format!(
@@ -146,32 +146,32 @@ mod tests {
 
     #[test]
     fn a_month_is_reckoned_from_what_was_counted() {
-        let asked = BucketUsage {
+        let usage = BucketUsage {
             puts: 2_880.0,
             gets: 100_000.0,
             bytes_stored: 5e9,
             seconds: DAY,
             ..BucketUsage::default()
         };
-        let month = plan(1.0, None).month(&asked);
+        let month = plan(1.0, None).month(&usage);
         assert!((month.puts - 86_400.0).abs() < 1e-6);
         assert!((month.asking - (0.432 + 1.2)).abs() < 1e-9, "{month:?}");
         assert!((month.storing - 0.115).abs() < 1e-9, "{month:?}");
-        let more = plan(10.0, Some(100_000.0)).month(&asked);
+        let more = plan(10.0, Some(100_000.0)).month(&usage);
         assert!((more.asking - 16.32).abs() < 1e-9 && (more.storing - 2_300.0).abs() < 1e-9);
     }
 
     /// An idle server asks nothing but at its start, once a day say.
     #[test]
     fn an_idle_month_costs_less_than_a_dollar() {
-        let asked = BucketUsage {
+        let usage = BucketUsage {
             puts: 2.0,
             gets: 3.0,
             bytes_stored: 1e9,
             seconds: DAY,
             ..BucketUsage::default()
         };
-        let month = plan(1.0, None).month(&asked);
+        let month = plan(1.0, None).month(&usage);
         assert!(month.asking + month.storing < 1.0, "{month:?}");
     }
 

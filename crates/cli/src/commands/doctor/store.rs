@@ -14,12 +14,12 @@ use crate::terminal::Terminal;
 /// Probes the store and tells what was found.
 ///
 /// # Errors
-/// [`Failure::Failed`], with JSON [`Failure::Told`], if it can't be relied on.
+/// [`Failure::Failed`], with JSON [`Failure::Reported`], if it can't be relied on.
 pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<(), Failure> {
     let report = probe(store).map_err(failure)?;
     if as_json {
         writeln!(terminal, "{}", as_document(&report))?;
-        return if report.is_safe() { Ok(()) } else { Err(Failure::Told) };
+        return if report.is_safe() { Ok(()) } else { Err(Failure::Reported) };
     }
     let races = &report.races;
     if races.rounds > 0 {
@@ -62,8 +62,8 @@ fn fault(report: &StoreReport) -> String {
 }
 
 fn as_document(report: &StoreReport) -> String {
-    let mut told = DocumentBuilder::new();
-    told.append("safe", Value::Boolean(report.is_safe()));
+    let mut answer = DocumentBuilder::new();
+    answer.append("safe", Value::Boolean(report.is_safe()));
     for (name, count) in [
         ("rounds", report.races.rounds),
         ("nobodyWon", report.races.nobody_won),
@@ -73,13 +73,13 @@ fn as_document(report: &StoreReport) -> String {
         ("repliesLost", u64::from(report.replies_lost)),
         ("repliesMistaken", u64::from(report.lost_mistaken)),
     ] {
-        told.append(name, count_value(count));
+        answer.append(name, count_value(count));
     }
     for latency in &report.latencies {
         let name = format!("{} p50 micros", latency.what);
-        told.append(&name, count_value(latency.p50.as_micros() as u64));
+        answer.append(&name, count_value(latency.p50.as_micros() as u64));
         let name = format!("{} p99 micros", latency.what);
-        told.append(&name, count_value(latency.p99.as_micros() as u64));
+        answer.append(&name, count_value(latency.p99.as_micros() as u64));
     }
-    json(Value::from(&told.build()))
+    json(Value::from(&answer.build()))
 }

@@ -227,11 +227,11 @@ fn write_some(
     collection: &str,
     outcomes: &[Outcome<'_>],
 ) -> Result<usize, WriteError> {
-    let wanted: Vec<&ValueBuf> =
+    let unknown_ids: Vec<&ValueBuf> =
         outcomes.iter().filter(|outcome| !outcome.is_known).map(|outcome| outcome.id).collect();
     let mut stored = HashMap::new();
-    if !wanted.is_empty() {
-        for document in writes.documents(collection, &wanted)? {
+    if !unknown_ids.is_empty() {
+        for document in writes.documents(collection, &unknown_ids)? {
             let id = document.get("_id").map(key_of);
             stored.extend(id.map(|id| (id, document)));
         }

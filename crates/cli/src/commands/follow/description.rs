@@ -21,8 +21,8 @@ pub fn apply(before: &DocumentBuf, description: Document<'_>) -> Option<Document
     let mut root = node(Value::Document(before.view()));
     let ambiguous = description.get("disambiguatedPaths").and_then(|paths| paths.as_document());
     let steps = |path: &str| -> Vec<String> {
-        let told = ambiguous.and_then(|paths| paths.get(path)?.as_array());
-        match told {
+        let ambiguous_paths = ambiguous.and_then(|paths| paths.get(path)?.as_array());
+        match ambiguous_paths {
             Some(steps) => steps.iter().map(step).collect(),
             None => path.split('.').map(str::to_owned).collect(),
         }

@@ -12,7 +12,7 @@ use crate::arguments::Answer;
 use crate::commands::commit;
 use crate::commands::follow::record::Record;
 use crate::failure::Failure;
-use crate::notice::tell;
+use crate::notice::print;
 use crate::output::{answer_json, bytes, counted, date, grouped, plain};
 use crate::terminal::Terminal;
 
@@ -51,19 +51,19 @@ impl FollowDisplay<'_> {
     /// Says that something isn't copied, once.
     pub fn left_out(&mut self, what: &str, why: &str) {
         if self.left_out.insert(what.to_owned()) {
-            self.bar.suspend(|| tell(format_args!("{} is left out: {}", plain(what), plain(why))));
+            self.bar.suspend(|| print(format_args!("{} is left out: {}", plain(what), plain(why))));
         }
     }
 
     /// Says that a connection is lost.
     pub fn lost(&self, why: &str) {
-        self.bar.suspend(|| tell(format_args!("{}: trying again", plain(why))));
+        self.bar.suspend(|| print(format_args!("{}: trying again", plain(why))));
     }
 
     /// Says that nothing is there to copy: the source's name may be mistyped.
     pub fn has_nothing(&self) {
         let source = plain(&self.source);
-        self.bar.suspend(|| tell(format_args!("{source} has no collections yet")));
+        self.bar.suspend(|| print(format_args!("{source} has no collections yet")));
     }
 
     /// Counts documents that were copied.
@@ -82,8 +82,8 @@ impl FollowDisplay<'_> {
         let (documents, bytes_all) = (self.documents, self.bytes);
         (self.documents, self.bytes) = (0, 0);
         let (count, size) = (counted(documents, "document"), bytes(bytes_all));
-        let told = document! { "copied": name, "documents": documents as i64 };
-        self.tell(&told, &format!("copied {}: {count}, {size}", plain(name)))
+        let answer = document! { "copied": name, "documents": documents as i64 };
+        self.print(&answer, &format!("copied {}: {count}, {size}", plain(name)))
     }
 
     /// Says how far the copy is.
@@ -111,10 +111,10 @@ impl FollowDisplay<'_> {
     /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn committed(&mut self, answer: &DocumentBuf) -> Result<(), Failure> {
         if self.as_json.is_set() {
-            return self.tell(answer, "");
+            return self.print(answer, "");
         }
         let bar = self.bar.clone();
-        bar.suspend(|| commit::tell(self.terminal, answer))?;
+        bar.suspend(|| commit::print(self.terminal, answer))?;
         Ok(self.terminal.flush()?)
     }
 
@@ -134,7 +134,7 @@ impl FollowDisplay<'_> {
         }
     }
 
-    fn tell(&mut self, answer: &DocumentBuf, text: &str) -> Result<(), Failure> {
+    fn print(&mut self, answer: &DocumentBuf, text: &str) -> Result<(), Failure> {
         let line = if self.as_json.is_set() { answer_json(answer) } else { text.to_owned() };
         let bar = self.bar.clone();
         bar.suspend(|| writeln!(self.terminal, "{line}").and_then(|()| self.terminal.flush()))?;

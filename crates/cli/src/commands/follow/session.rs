@@ -66,7 +66,7 @@ pub struct Session<'a, 'b, 't> {
     events: VecDeque<Event>,
     /// Collections that aren't copied.
     left_out: HashSet<String>,
-    told: &'a mut FollowDisplay<'t>,
+    display: &'a mut FollowDisplay<'t>,
 }
 
 impl<'a, 'b, 't> Session<'a, 'b, 't> {
@@ -78,7 +78,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         follow: &'a Follow,
         mut source: Source,
         mut target: Target<'b>,
-        told: &'a mut FollowDisplay<'t>,
+        display: &'a mut FollowDisplay<'t>,
     ) -> Result<Session<'a, 'b, 't>, Failure> {
         let name = source.database.clone();
         let record = match target.record()? {
@@ -92,7 +92,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             None => {
                 let record = first_record(&name, &mut source, &mut target)?;
                 if record.collections.is_empty() {
-                    told.has_nothing();
+                    display.has_nothing();
                 }
                 record
             }
@@ -111,7 +111,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             reached,
             events,
             left_out,
-            told,
+            display,
         };
         session.make_views()?;
         Ok(session)
@@ -134,7 +134,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
                 None => {
                     if self.follow_some()? && self.follow.once {
                         self.commit()?;
-                        return self.told.end(&self.record);
+                        return self.display.end(&self.record);
                     }
                 }
             }
@@ -146,11 +146,12 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         for listed in self.source.collections(None)? {
             if listed.kind == "view" {
                 if let Some(refused) = self.target.create(&listed.name, listed.options.view())? {
-                    self.told.left_out(&listed.name, &format!("a view that is refused: {refused}"));
+                    self.display
+                        .left_out(&listed.name, &format!("a view that is refused: {refused}"));
                 }
-            } else if let Some(why) = why_left_out(&listed) {
+            } else if let Some(why) = omission_reason(&listed) {
                 self.left_out.insert(listed.name.clone());
-                self.told.left_out(&listed.name, why);
+                self.display.left_out(&listed.name, why);
             }
         }
         Ok(())
@@ -170,7 +171,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
                 return Ok(());
             };
             if let Some(refused) = self.target.create(name, listed.options.view())? {
-                self.told.left_out(&format!("{name}: options"), &refused);
+                self.display.left_out(&format!("{name}: options"), &refused);
             }
             if !is_in_order(listed.options.view()) {
                 return self.copy_whole(followed, listed.options.view());
@@ -189,7 +190,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             return self.finish_copy(followed);
         };
         let (changes, bytes) = as_changes(name, batch.documents)?;
-        self.told.copied(name, changes.count(), bytes);
+        self.display.copied(name, changes.count(), bytes);
         self.take_over(&changes, |after| {
             if let Some(followed) = after.named(name) {
                 followed.reach = CopiedUpTo::UpTo(last.clone());
@@ -207,7 +208,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         let time = batch.time;
         loop {
             let (changes, bytes) = as_changes(name, std::mem::take(&mut batch.documents))?;
-            self.told.copied(name, changes.count(), bytes);
+            self.display.copied(name, changes.count(), bytes);
             self.take_over(&changes, |_| ())?;
             if !self.source.more(name, &mut batch)? {
                 break;
@@ -231,7 +232,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             other => other?,
         };
         self.create_indexes(name, &indexes)?;
-        self.told.finished(name)?;
+        self.display.finished(name)?;
         self.take_over(&Changes::default(), |after| {
             if let Some(followed) = after.named(name) {
                 followed.reach = CopiedUpTo::All;
@@ -243,10 +244,10 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         for index in indexes.iter().filter(|index| !is_of_id(index)) {
             let of = format!("{name}: index {}", text_of(index.view(), "name"));
             if index.get("expireAfterSeconds").is_some() {
-                self.told.left_out(&of, "its time: what expires is deleted by the source");
+                self.display.left_out(&of, "its time: what expires is deleted by the source");
             }
             if let Some(refused) = self.target.create_index(name, index.view())? {
-                self.told.left_out(&of, &refused);
+                self.display.left_out(&of, &refused);
             }
         }
         Ok(())
@@ -280,7 +281,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         if self.noted.elapsed() >= NOTED_EVERY && self.events.is_empty() {
             self.take_over(&Changes::default(), |_| ())?;
         }
-        self.told.follows(&self.record);
+        self.display.follows(&self.record);
         // What comes next is another transaction's, or there is nothing.
         let next = self.events.front().map(|event| event.time.0);
         let is_between = is_end || next.is_some_and(|next| next != self.reached.0);
@@ -341,7 +342,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             // Made without being told, by a merge; or gone by now.
             let listed = self.source.collections(Some(name))?;
             match listed.iter().find(|it| it.uuid == event.uuid && it.kind == "collection") {
-                Some(listed) if why_left_out(listed).is_none() => {
+                Some(listed) if omission_reason(listed).is_none() => {
                     let (name, uuid) = (name.clone(), event.uuid.clone());
                     self.record.collections.push(Followed {
                         name,
@@ -393,7 +394,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
                 }
                 return Ok(());
             }
-            Kind::Other(what) => self.told.left_out(name, &format!("{what} of the source")),
+            Kind::Other(what) => self.display.left_out(name, &format!("{what} of the source")),
             _ => {}
         }
         let Some(followed) = self.record.of(event) else {
@@ -418,7 +419,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             }
             Kind::Modify(what) => {
                 if let Some(refused) = self.target.modify(name, what.view())? {
-                    self.told.left_out(&format!("{name}: options"), &refused);
+                    self.display.left_out(&format!("{name}: options"), &refused);
                 }
                 Ok(())
             }
@@ -450,14 +451,14 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
             (None, None) => "collection",
         };
         let made = Listed { name, uuid, options: options.to_buf(), kind: kind.to_owned() };
-        if let Some(why) = why_left_out(&made) {
-            self.told.left_out(&made.name, why);
+        if let Some(why) = omission_reason(&made) {
+            self.display.left_out(&made.name, why);
             self.left_out.insert(made.name);
             return Ok(());
         }
         self.left_out.remove(&made.name);
         if let Some(refused) = self.target.create(&made.name, options)? {
-            self.told.left_out(&format!("{}: options", made.name), &refused);
+            self.display.left_out(&format!("{}: options", made.name), &refused);
         }
         if kind == "collection" {
             // All that is in it comes behind this.
@@ -478,14 +479,14 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
     fn commit(&mut self) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondCommit", Value::Int32(1));
-        let message = self.told.message(&self.record);
+        let message = self.display.message(&self.record);
         command.append("message", Value::String(&message));
-        command.append("author", Value::String(&self.follow.author(self.told.source())));
+        command.append("author", Value::String(&self.follow.author(self.display.source())));
         if self.record.wall_millis > 0 {
             command.append("time", Value::DateTime(self.record.wall_millis));
         }
         match self.target.run(&command.build()) {
-            Ok(answer) => self.told.committed(&answer)?,
+            Ok(answer) => self.display.committed(&answer)?,
             // The last version was recorded just before this began.
             Err(Failure::Refused { code: BAD_VALUE, message, .. })
                 if message.starts_with("nothing to commit") => {}
@@ -511,7 +512,8 @@ fn first_record(
         failure => Err(failure),
     })?;
     let mut collections = Vec::new();
-    for listed in listed.into_iter().filter(|it| it.kind != "view" && why_left_out(it).is_none()) {
+    for listed in listed.into_iter().filter(|it| it.kind != "view" && omission_reason(it).is_none())
+    {
         if there.contains(&listed.name) {
             let (database, name) = (&target.database, &listed.name);
             return Err(Failure::failed(format!(
@@ -528,7 +530,7 @@ fn first_record(
 }
 
 /// Why a collection isn't copied, if it isn't.
-fn why_left_out(listed: &Listed) -> Option<&'static str> {
+fn omission_reason(listed: &Listed) -> Option<&'static str> {
     if listed.name.starts_with("system.") {
         return Some("the server's own");
     }

@@ -72,13 +72,13 @@ impl Source {
     pub fn connect(server: &ServerUri) -> Result<Source, Failure> {
         let mut addresses: VecDeque<String> = [server.address.clone()].into();
         addresses.extend(server.others.iter().cloned());
-        let mut asked = Vec::new();
+        let mut tried = Vec::new();
         let mut last = Failure::Lost("no member of the source's set is its primary".to_owned());
         while let Some(address) = addresses.pop_front() {
-            if asked.contains(&address) {
+            if tried.contains(&address) {
                 continue;
             }
-            asked.push(address.clone());
+            tried.push(address.clone());
             let (connection, hello) = match greet(&address, server) {
                 Ok(greeted) => greeted,
                 Err(lost @ Failure::Lost(_)) => {

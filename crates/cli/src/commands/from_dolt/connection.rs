@@ -65,7 +65,7 @@ impl Connection {
         let mut connection = Connection { reader, writer, number: 0 };
         let greeting = connection.read()?;
         if greeting.first() == Some(&ERROR) {
-            return Err(told(&greeting));
+            return Err(server_failure(&greeting));
         }
         let abilities = LONG_PASSWORD
             | LONG_FLAG
@@ -90,7 +90,7 @@ impl Connection {
         }
         match reply.first() {
             Some(&OK) => Ok(connection),
-            Some(&ERROR) => Err(told(&reply)),
+            Some(&ERROR) => Err(server_failure(&reply)),
             _ => Err(Failure::failed("Dolt's server asks for a password")),
         }
     }
@@ -106,13 +106,13 @@ impl Connection {
         visit: &mut dyn FnMut(&Row) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.number = 0;
-        let mut asked = vec![QUERY];
-        asked.extend_from_slice(sql.as_bytes());
-        self.write(&asked)?;
+        let mut query_packet = vec![QUERY];
+        query_packet.extend_from_slice(sql.as_bytes());
+        self.write(&query_packet)?;
         let first = self.read()?;
         let columns = match first.first() {
             Some(&OK) => return Ok(()),
-            Some(&ERROR) => return Err(told(&first)),
+            Some(&ERROR) => return Err(server_failure(&first)),
             _ => Cells(&first).count().filter(|count| *count <= COLUMNS_MAX).ok_or_else(broken)?,
         };
         for _ in 0..columns {
@@ -127,7 +127,7 @@ impl Connection {
                 return Ok(());
             }
             if payload.first() == Some(&ERROR) {
-                return Err(told(&payload));
+                return Err(server_failure(&payload));
             }
             let mut cells = Cells(&payload);
             let row: Option<Vec<_>> = (0..columns).map(|_| cells.cell()).collect();
@@ -218,7 +218,7 @@ fn is_end(payload: &[u8]) -> bool {
 }
 
 /// What an error of the server says: behind its number and state.
-fn told(payload: &[u8]) -> Failure {
+fn server_failure(payload: &[u8]) -> Failure {
     let text = payload.get(3..).unwrap_or_default();
     let text = if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
     Failure::failed(format!("dolt: {}", plain(&String::from_utf8_lossy(text))))

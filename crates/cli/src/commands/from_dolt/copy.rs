@@ -263,7 +263,7 @@ impl<'b> Copy<'b> {
         command.append("frondTag", Value::Int32(1)).append("tag", Value::String(&tag.name));
         command.append("target", Value::String(&id));
         if let Some((message, author)) =
-            tag.says.as_ref().filter(|(message, _)| !message.is_empty())
+            tag.message.as_ref().filter(|(message, _)| !message.is_empty())
         {
             command.append("message", Value::String(message));
             command.append("author", Value::String(author));

@@ -24,7 +24,7 @@ use crate::output::{json, plain};
 const START_MAX: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(50);
 /// Of what a server that ended has said, so much is told.
-const TOLD_BYTES_MAX: u64 = 4_096;
+const OUTPUT_BYTES_MAX: u64 = 4_096;
 
 const SUPERVISOR: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
@@ -37,7 +37,7 @@ wait "$child""#;
 pub struct Program {
     child: Child,
     port: u16,
-    told: File,
+    server_output: File,
     /// Removed when the server has ended.
     _own: TempDir,
 }
@@ -53,9 +53,9 @@ impl Program {
             return Err(Failure::failed(what));
         }
         let failed = |error| Failure::file(&program.display().to_string(), &error);
-        let mut asked = Command::new(program);
-        let asked = asked.arg("version").stdout(Stdio::null()).stderr(Stdio::null());
-        if !asked.status().map_err(|error| not_found(program, &error))?.success() {
+        let mut command = Command::new(program);
+        let command = command.arg("version").stdout(Stdio::null()).stderr(Stdio::null());
+        if !command.status().map_err(|error| not_found(program, &error))?.success() {
             return Err(Failure::failed(format!("{} version fails", program.display())));
         }
         let port = free_port().map_err(failed)?;
@@ -64,7 +64,7 @@ impl Program {
         let settings = own.path().join("config.yaml");
         let text = configuration(&directory, own.path(), port);
         std::fs::write(&settings, text).map_err(failed)?;
-        let told = tempfile::tempfile().map_err(failed)?;
+        let server_output = tempfile::tempfile().map_err(failed)?;
         let child = Command::new("/bin/sh")
             .args(["-c", SUPERVISOR, "sh"])
             .arg(program)
@@ -73,11 +73,11 @@ impl Program {
             .current_dir(own.path())
             .env("DOLT_DISABLE_EVENT_FLUSH", "true")
             .stdin(Stdio::piped())
-            .stdout(told.try_clone().map_err(failed)?)
-            .stderr(told.try_clone().map_err(failed)?)
+            .stdout(server_output.try_clone().map_err(failed)?)
+            .stderr(server_output.try_clone().map_err(failed)?)
             .spawn()
             .map_err(failed)?;
-        Ok(Program { child, port, told, _own: own })
+        Ok(Program { child, port, server_output, _own: own })
     }
 
     /// Connects, once the server answers.
@@ -95,19 +95,21 @@ impl Program {
             }
             let ended = self.child.try_wait();
             if ended.is_ok_and(|ended| ended.is_some()) || end < Instant::now() {
-                return Err(Failure::failed(format!("dolt sql-server: {}", self.told())));
+                return Err(Failure::failed(format!("dolt sql-server: {}", self.server_output())));
             }
             thread::sleep(STEP);
         }
     }
 
-    fn told(&mut self) -> String {
-        let mut told = Vec::new();
-        let read = self.told.rewind();
-        let read = read.and_then(|()| (&self.told).take(TOLD_BYTES_MAX).read_to_end(&mut told));
+    fn server_output(&mut self) -> String {
+        let mut server_output = Vec::new();
+        let read = self.server_output.rewind();
+        let read = read.and_then(|()| {
+            (&self.server_output).take(OUTPUT_BYTES_MAX).read_to_end(&mut server_output)
+        });
         match read {
             Ok(0) | Err(_) => "it doesn't answer".to_owned(),
-            Ok(_) => plain(String::from_utf8_lossy(&told).trim()),
+            Ok(_) => plain(String::from_utf8_lossy(&server_output).trim()),
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct Name {
     /// The commit that it names.
     pub hash: String,
     /// What a tag says, and who made it.
-    pub says: Option<(String, String)>,
+    pub message: Option<(String, String)>,
 }
 
 /// What a commit did to a table.
@@ -87,7 +87,7 @@ impl Repository {
     pub fn branches(&mut self) -> Result<Vec<Name>, Failure> {
         let rows = self.connection.rows("SELECT name, hash FROM dolt_branches ORDER BY name")?;
         let name =
-            |row: &Row| Name { name: row.text(0).into(), hash: row.text(1).into(), says: None };
+            |row: &Row| Name { name: row.text(0).into(), hash: row.text(1).into(), message: None };
         Ok(rows.iter().map(name).collect())
     }
 
@@ -111,7 +111,7 @@ impl Repository {
         let name = |row: &Row| Name {
             name: row.text(0).into(),
             hash: row.text(1).into(),
-            says: Some((row.text(2).into(), author(row.text(3), row.text(4)))),
+            message: Some((row.text(2).into(), author(row.text(3), row.text(4)))),
         };
         Ok(rows.iter().map(name).collect())
     }
@@ -330,13 +330,13 @@ mod tests {
                 commit("u", "t n"),
             ])
         };
-        let told = |tips: &[&str]| {
+        let listed = |tips: &[&str]| {
             let ordered = order(tips, graph()).expect("all are there");
             ordered.iter().map(|commit| commit.hash.clone()).collect::<String>()
         };
-        assert_eq!(told(&["n"]), "abstmn");
-        assert_eq!(told(&["t", "n"]), "astbmn");
-        assert_eq!(told(&["u", "n"]), "astbmnu");
+        assert_eq!(listed(&["n"]), "abstmn");
+        assert_eq!(listed(&["t", "n"]), "astbmn");
+        assert_eq!(listed(&["u", "n"]), "astbmnu");
         let mut torn = graph();
         torn.remove("s");
         assert!(order(&["n"], torn).is_err());

@@ -65,8 +65,8 @@ fn a_recorded_history_is_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut backend = Embedded::open(directory.path(), "").expect("a database");
     let server = Box::new(io::Cursor::new(passed(b'<')));
-    let asked = Box::new(RecordedRequests(io::Cursor::new(passed(b'>'))));
-    let connection = Connection::begin(server, asked).expect("a login");
+    let requests = Box::new(RecordedRequests(io::Cursor::new(passed(b'>'))));
+    let connection = Connection::begin(server, requests).expect("a login");
     let repository = Repository::open(connection).expect("a repository");
     let brought = bring(repository, &mut backend, "shop", &[]).expect("it is brought");
     assert_eq!((brought.made, brought.branches, brought.tags), (13, 2, 1));

@@ -147,8 +147,8 @@ pub fn of_archive(
     for ArchivedCollection { namespace, metadata } in &archived {
         let dumped = &namespace.0;
         let name = match database {
-            Some(wanted) if is_only && !is_internal(dumped) => wanted,
-            Some(wanted) if wanted != dumped => continue,
+            Some(requested) if is_only && !is_internal(dumped) => requested,
+            Some(requested) if requested != dumped => continue,
             _ => dumped,
         };
         let place = format!("{dumped}.{}", namespace.1);
@@ -257,10 +257,10 @@ fn files_of(directory: &Path) -> Result<BTreeMap<String, Files>, Failure> {
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let told = |error| Failure::file(&directory.display().to_string(), &error);
+    let failed = |error| Failure::file(&directory.display().to_string(), &error);
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(told)? {
-        paths.push(entry.map_err(told)?.path());
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        paths.push(entry.map_err(failed)?.path());
     }
     paths.sort_unstable();
     Ok(paths)
@@ -286,11 +286,11 @@ impl Default for Metadata {
 
 fn read_metadata(path: &Path) -> Result<Metadata, Failure> {
     let place = path.display().to_string();
-    let told = |error| Failure::file(&place, &error);
-    let file = File::open(path).map_err(told)?;
+    let failed = |error| Failure::file(&place, &error);
+    let file = File::open(path).map_err(failed)?;
     let mut text = String::new();
-    let reader = compressed::plain(file).map_err(told)?;
-    reader.take(METADATA_BYTES_MAX).read_to_string(&mut text).map_err(told)?;
+    let reader = compressed::plain(file).map_err(failed)?;
+    reader.take(METADATA_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
     parse_metadata(&place, &text)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::notice::tell;
+use crate::notice::print;
 
 /// Documents whose problem is told; of the others only the count is.
 const PROBLEMS_TOLD_MAX: u64 = 20;
@@ -63,9 +63,9 @@ impl Progress {
     pub fn problem(&self, count: u64, line: u64, what: &str) {
         self.0.suspend(|| {
             if count <= PROBLEMS_TOLD_MAX {
-                tell(format_args!("line {line}: {}", crate::output::plain(what)));
+                print(format_args!("line {line}: {}", crate::output::plain(what)));
             } else if count == PROBLEMS_TOLD_MAX + 1 {
-                tell(format_args!("more documents failed; they are counted, but not listed"));
+                print(format_args!("more documents failed; they are counted, but not listed"));
             }
         });
     }

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::input::archive::{Archive, Archived, Namespace};
 use crate::input::csv::EmptyCells;
 use crate::input::{self, Format, compressed};
-use crate::notice::tell;
+use crate::notice::print;
 use crate::terminal::Terminal;
 
 /// The code of a collection that is there already.
@@ -48,7 +48,7 @@ impl Import {
             (dump::of_archive(archived, database, collection)?, Some((archive, progress)))
         };
         for name in &dump.left_out {
-            tell(format_args!("{name} is left out: it is the server's own"));
+            print(format_args!("{name} is left out: it is the server's own"));
         }
         let mut series = dump.collections.iter().filter(|dumped| dumped.is_series());
         if self.mode == super::Mode::ReplaceAll
@@ -83,7 +83,7 @@ impl Import {
         }
         let mut done = Ok(());
         if total.failed > 0 {
-            done = Err(Failure::Failed(self.told_failures(&total)));
+            done = Err(Failure::Failed(self.failures_text(&total)));
         } else if let Some(message) = &self.commit {
             let names = dump.collections.iter().map(|dumped| dumped.database.as_str());
             for database in names.collect::<BTreeSet<_>>() {
@@ -121,7 +121,7 @@ impl Import {
             let source = input::open(reader, None, Format::Bson, EmptyCells::Kept)?;
             let report = self.import(backend, filled(dumped), source, &progress)?;
             progress.finish();
-            self.tell(terminal, filled(dumped), &report, begun)?;
+            self.print(terminal, filled(dumped), &report, begun)?;
             add(&mut total, &report);
             if self.stop_on_error && total.failed > 0 {
                 break;
@@ -170,7 +170,7 @@ impl Import {
             if self.mode == super::Mode::ReplaceAll && writer.report.failed == 0 {
                 writer.remove_others(backend)?;
             }
-            self.tell(terminal, filled(dumped), &writer.report, begun)?;
+            self.print(terminal, filled(dumped), &writer.report, begun)?;
             add(&mut total, &writer.report);
         }
         Ok(total)

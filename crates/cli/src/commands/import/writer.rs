@@ -53,10 +53,10 @@ pub struct Report {
 
 impl Report {
     /// As a document.
-    pub fn told(&self, database: &str, collection: &str) -> DocumentBuf {
-        let mut told = DocumentBuilder::new();
-        told.append("database", Value::String(database));
-        told.append("collection", Value::String(collection));
+    pub fn as_document(&self, database: &str, collection: &str) -> DocumentBuf {
+        let mut answer = DocumentBuilder::new();
+        answer.append("database", Value::String(database));
+        answer.append("collection", Value::String(collection));
         for (name, count) in [
             ("inserted", self.inserted),
             ("replaced", self.replaced),
@@ -64,9 +64,9 @@ impl Report {
             ("removed", self.removed),
             ("failed", self.failed),
         ] {
-            told.append(name, count_value(count));
+            answer.append(name, count_value(count));
         }
-        told.build()
+        answer.build()
     }
 }
 
@@ -190,7 +190,7 @@ impl<'a> Writer<'a> {
         let command = document! { "insert": self.collection, "ordered": self.is_ordered };
         let answer = self.send(backend, &command, "documents", documents)?;
         self.report.inserted += count_of(answer.view(), "n");
-        self.tell_errors(&answer, lines, progress);
+        self.report_errors(&answer, lines, progress);
         Ok(())
     }
 
@@ -212,7 +212,7 @@ impl<'a> Writer<'a> {
         self.report.inserted += upserted;
         self.report.replaced += modified;
         self.report.unchanged += reached.saturating_sub(upserted + modified);
-        self.tell_errors(&answer, lines, progress);
+        self.report_errors(&answer, lines, progress);
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl<'a> Writer<'a> {
         backend.execute_with(self.database, command.view(), vec![sequence])
     }
 
-    fn tell_errors(&mut self, answer: &DocumentBuf, lines: &[u64], progress: &Progress) {
+    fn report_errors(&mut self, answer: &DocumentBuf, lines: &[u64], progress: &Progress) {
         for error in documents_of(answer.view(), "writeErrors") {
             let position = usize::try_from(count_of(error, "index")).unwrap_or(usize::MAX);
             let line = lines.get(position).copied().unwrap_or(0);

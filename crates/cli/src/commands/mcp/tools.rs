@@ -81,16 +81,16 @@ impl<'a> Tool<'a> {
     }
 
     /// It, with what clients ask people about.
-    pub fn told(&self) -> DocumentBuf {
+    pub fn description(&self) -> DocumentBuf {
         let writes = WRITING.contains(&self.name());
-        let mut told = DocumentBuilder::new();
+        let mut answer = DocumentBuilder::new();
         for (name, value) in self.0.iter() {
-            told.append(name, value);
+            answer.append(name, value);
         }
-        told.begin_document("annotations").append("readOnlyHint", Value::Boolean(!writes));
+        answer.begin_document("annotations").append("readOnlyHint", Value::Boolean(!writes));
         // A branch of its own can be thrown away.
-        told.append("destructiveHint", Value::Boolean(false)).end();
-        told.build()
+        answer.append("destructiveHint", Value::Boolean(false)).end();
+        answer.build()
     }
 }
 
@@ -146,7 +146,7 @@ impl Bound {
             "commit" => self.commit(backend, &given),
             "discard" => {
                 let reset = document! { "frondReset": 1_i32, "hard": true };
-                told(backend.execute(&self.database(), &reset))
+                answer_text(backend.execute(&self.database(), &reset))
             }
             "propose" => self.propose(backend, &given),
             _ => Err(Failure::failed(format!("there is no tool {name}"))),
@@ -230,7 +230,7 @@ impl Bound {
         database: &str,
         command: DocumentBuilder,
     ) -> Result<String, Failure> {
-        told(backend.execute(database, &self.limited(command)))
+        answer_text(backend.execute(database, &self.limited(command)))
     }
 
     /// The documents of a cursor, one a line.
@@ -275,32 +275,32 @@ impl Bound {
             Ok(())
         })?;
         listed.sort_unstable();
-        let mut told = DocumentBuilder::new();
-        told.begin_array("collections");
+        let mut answer = DocumentBuilder::new();
+        answer.begin_array("collections");
         for (name, kind) in &listed {
-            told.push_begin_document().append("name", Value::String(name));
-            told.append("type", Value::String(kind));
+            answer.push_begin_document().append("name", Value::String(name));
+            answer.append("type", Value::String(kind));
             if kind == "collection" {
                 let count = backend.execute(&database, &document! { "count": name })?;
-                told.append("documents", count.get("n").unwrap_or(Value::Null));
-                told.begin_array("indexes");
+                answer.append("documents", count.get("n").unwrap_or(Value::Null));
+                answer.begin_array("indexes");
                 let indexes = document! { "listIndexes": name };
                 backend.for_each_document(&database, &indexes, &mut |index| {
-                    told.push(Value::Document(index));
+                    answer.push(Value::Document(index));
                     Ok(())
                 })?;
-                told.end();
+                answer.end();
             }
-            told.begin_array("examples");
+            answer.begin_array("examples");
             let examples = document! { "find": name, "limit": 2_i32 };
             backend.for_each_document(&database, &examples, &mut |document| {
-                told.push(Value::Document(document));
+                answer.push(Value::Document(document));
                 Ok(())
             })?;
-            told.end().end();
+            answer.end().end();
         }
-        told.end();
-        Ok(answer_json(&told.build()))
+        answer.end();
+        Ok(answer_json(&answer.build()))
     }
 
     fn find(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
@@ -341,8 +341,8 @@ impl Bound {
             // From where it parted to its last commit, and from there to what is there now.
             let base = format!("{}...{}", self.default, self.branch);
             let committed = document! { "frondDiff": 1_i32, "from": &base };
-            let committed = told(backend.execute(&self.database(), &committed))?;
-            let waiting = told(backend.execute(&self.database(), &diff.build()))?;
+            let committed = answer_text(backend.execute(&self.database(), &committed))?;
+            let waiting = answer_text(backend.execute(&self.database(), &diff.build()))?;
             return Ok(format!("committed: {committed}\nnot committed: {waiting}"));
         }
         given.pass(&mut diff, &[("from", "from"), ("to", "to")]);
@@ -387,7 +387,7 @@ impl Bound {
     fn commit(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
         let message = given.required("message")?.as_str().unwrap_or_default();
         let commit = document! { "frondCommit": 1_i32, "message": message, "author": &self.author };
-        told(backend.execute(&self.database(), &commit))
+        answer_text(backend.execute(&self.database(), &commit))
     }
 
     fn propose(&self, backend: &mut dyn Backend, given: &Given<'_>) -> Result<String, Failure> {
@@ -475,7 +475,7 @@ fn names_database(stage: &str, value: Value<'_>) -> bool {
     [Some(stage), from].into_iter().flatten().any(|within| within.get("db").is_some())
 }
 
-fn told(answer: Result<DocumentBuf, Failure>) -> Result<String, Failure> {
+fn answer_text(answer: Result<DocumentBuf, Failure>) -> Result<String, Failure> {
     answer.map(|answer| answer_json(&answer))
 }
 

@@ -72,7 +72,7 @@ impl Apply {
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Failed`] if the patch isn't whole, or its left side can't
-    /// be put into the database; [`Failure::Told`] if conflicts wait; [`Failure::Refused`] if the
+    /// be put into the database; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if the
     /// branch has all of it already, or something waits there.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let path = self.file.as_deref().filter(|path| *path != Path::new("-"));
@@ -105,7 +105,7 @@ impl Apply {
         }
         let answer = backend.execute(&self.database, &pick.build());
         branch.remove(&mut *backend)?;
-        let how = OutcomeDisplay { as_json: self.as_json, tell: merge::tell };
+        let how = OutcomeDisplay { as_json: self.as_json, print: merge::print };
         merge::finish(backend, terminal, &self.database, answer, how)
     }
 }

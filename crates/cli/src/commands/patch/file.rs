@@ -110,15 +110,15 @@ impl Patch {
             }
         };
         let mut patch = Patch { source, head: DocumentBuf::empty() };
-        let (mut rows, mut told) = (0, None);
+        let (mut rows, mut trailer) = (0, None);
         let mut checksum = blake3::Hasher::new();
         patch.each_line(&mut |number, text, line| {
             if number == 1 {
                 check_head(&line)?;
-            } else if told.is_some() {
+            } else if trailer.is_some() {
                 return Err(wrong(number, "something follows the end"));
             } else if line.get(END).is_some() {
-                told =
+                trailer =
                     Some((count_of(line.view(), END), text_of(line.view(), CHECKSUM).to_owned()));
                 return Ok(());
             } else {
@@ -128,10 +128,10 @@ impl Patch {
             add_line(&mut checksum, text);
             Ok(())
         })?;
-        let Some((count, told)) = told.filter(|(count, _)| *count == rows) else {
+        let Some((count, trailer)) = trailer.filter(|(count, _)| *count == rows) else {
             return Err(Failure::failed("the patch is incomplete: its end is missing"));
         };
-        if told != checksum.finalize().to_hex().as_str() {
+        if trailer != checksum.finalize().to_hex().as_str() {
             return Err(Failure::failed(format!(
                 "the patch was changed since it was written: the checksum of its {count} changes \
                  differs"
@@ -164,12 +164,12 @@ impl Patch {
         &self,
         visit: &mut dyn FnMut(u64, &str, DocumentBuf) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let told = |error| Failure::file("patch", &error);
+        let failed = |error| Failure::file("patch", &error);
         let reader: Box<dyn Read> = match &self.source {
-            Source::Held(bytes) => compressed::plain(Cursor::new(bytes.clone())).map_err(told)?,
+            Source::Held(bytes) => compressed::plain(Cursor::new(bytes.clone())).map_err(failed)?,
             Source::File(path) => {
-                let told = |error| Failure::file(&path.display().to_string(), &error);
-                compressed::plain(File::open(path).map_err(told)?).map_err(told)?
+                let failed = |error| Failure::file(&path.display().to_string(), &error);
+                compressed::plain(File::open(path).map_err(failed)?).map_err(failed)?
             }
         };
         let mut reader = BufReader::new(reader);

@@ -97,27 +97,27 @@ pub fn arguments_of(command_line: &[OsString]) -> Option<&[OsString]> {
 /// # Errors
 /// [`Failure::Usage`] for an option that Frond hasn't, in mongod's words.
 pub fn read(arguments: &[OsString]) -> Result<Invocation, Failure> {
-    let mut said = CommandLine::default();
-    said.read(arguments)?;
-    if let Some(text) = said.prints {
+    let mut parsed = CommandLine::default();
+    parsed.read(arguments)?;
+    if let Some(text) = parsed.prints {
         return Ok(Invocation::Print(text));
     }
-    if said.shuts_down {
-        let data = said.data.unwrap_or_else(|| DATA.into());
-        let told = shutdown::run(Path::new(&data), said.pid_file.as_deref())?;
-        return Ok(Invocation::Print(told));
+    if parsed.shuts_down {
+        let data = parsed.data.unwrap_or_else(|| DATA.into());
+        let result = shutdown::run(Path::new(&data), parsed.pid_file.as_deref())?;
+        return Ok(Invocation::Print(result));
     }
-    if said.forks {
-        if !said.has_log {
+    if parsed.forks {
+        if !parsed.has_log {
             let message = "--fork has to be used with --logpath";
             return Err(Failure::Usage(message.to_owned()));
         }
-        said.serve()?;
+        parsed.serve()?;
         let others = arguments.iter().filter(|word| *word != "--fork");
         let words: Vec<OsString> = std::iter::once(NAME.into()).chain(others.cloned()).collect();
         return fork::run(&words).map(Invocation::Print);
     }
-    said.serve().map(Invocation::Serve)
+    parsed.serve().map(Invocation::Serve)
 }
 
 /// What a command line has said.
@@ -465,8 +465,8 @@ mod tests {
     fn the_help_has_every_option_that_is_taken() {
         for (name, meaning) in options::names() {
             let is_taken = !matches!(meaning, Meaning::Refused(_));
-            let is_told = HELP.contains(&format!("--{name}"));
-            assert_eq!(is_told, is_taken, "--{name}");
+            let is_listed = HELP.contains(&format!("--{name}"));
+            assert_eq!(is_listed, is_taken, "--{name}");
         }
     }
 

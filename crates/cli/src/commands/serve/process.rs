@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::notice::tell;
+use crate::notice::print;
 
 /// Asks for as many open files as the process may have: each connection takes one, and each cursor
 /// that waits with what it sorted. Shells and service managers allow about a thousand unless asked.
@@ -33,6 +33,6 @@ pub(super) fn begin_anew() {
         io::ErrorKind::NotFound => again(Path::new("/proc/self/exe")),
         _ => error,
     };
-    tell(format_args!("frond: can't restart: {error}"));
+    print(format_args!("frond: can't restart: {error}"));
     std::process::exit(1);
 }

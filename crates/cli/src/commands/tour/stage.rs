@@ -110,13 +110,13 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// [`Failure::Failed`] if a directory can't be read.
     pub fn disk_bytes(&self) -> Result<u64, Failure> {
-        let told = |error| Failure::file(&self.directory.display().to_string(), &error);
+        let failed = |error| Failure::file(&self.directory.display().to_string(), &error);
         let mut total = 0;
         let mut directories = vec![self.directory.clone()];
         while let Some(directory) = directories.pop() {
-            for entry in std::fs::read_dir(directory).map_err(told)? {
-                let entry = entry.map_err(told)?;
-                let metadata = entry.metadata().map_err(told)?;
+            for entry in std::fs::read_dir(directory).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let metadata = entry.metadata().map_err(failed)?;
                 if metadata.is_dir() {
                     directories.push(entry.path());
                 } else {

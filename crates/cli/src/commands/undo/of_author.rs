@@ -35,7 +35,7 @@ impl Undo {
     /// Takes back what `user` committed since `since`.
     ///
     /// # Errors
-    /// [`Failure::Told`] if conflicts wait; [`Failure::Failed`] if there is nothing to take back.
+    /// [`Failure::Reported`] if conflicts wait; [`Failure::Failed`] if there is nothing to take back.
     pub fn of_author(
         &self,
         terminal: &mut Terminal,
@@ -54,18 +54,18 @@ impl Undo {
                 Ok(answer) if self.as_json.is_set() => {
                     writeln!(terminal, "{}", answer_json(&answer))?;
                 }
-                Ok(answer) => commit::tell(terminal, &answer)?,
+                Ok(answer) => commit::print(terminal, &answer)?,
                 Err(Failure::Refused { code: OPERATION_FAILED, answer, .. })
                     if text_of(answer.view(), "result") == "conflicts" =>
                 {
-                    if !self.as_json.tell(terminal, &answer)? {
+                    if !self.as_json.print(terminal, &answer)? {
                         writeln!(terminal, "taking back {id}: {}", plain(message))?;
-                        merge::tell_conflicts(terminal, &self.database, &answer)?;
+                        merge::print_conflicts(terminal, &self.database, &answer)?;
                         writeln!(terminal, "and then run this command again: it continues")?;
                     }
                     terminal.finish()?;
                     backend.close()?;
-                    return Err(Failure::Told);
+                    return Err(Failure::Reported);
                 }
                 Err(Failure::Refused { code: NO_PROGRESS_MADE, message: why, .. }) => {
                     if !self.as_json.is_set() {

@@ -163,8 +163,8 @@ fn a_copy_follows_under_load_and_kills() {
         follower.kill().unwrap();
         follower.wait().unwrap();
     }
-    let told = follow_once(&directory, &proxy);
-    assert!(told.contains("few is left out: capped"), "{told}");
+    let output = follow_once(&directory, &proxy);
+    assert!(output.contains("few is left out: capped"), "{output}");
     let answered = load.stop();
     follow_once(&directory, &proxy);
     assert_equal(&directory, &server);
@@ -202,15 +202,15 @@ fn assert_same_indexes(directory: &Directory, server: &Server) {
     let listed = |server: &Server, what: &DocumentBuf| {
         let mut client = Client::connect(&server.address).unwrap();
         let found = client.documents("shop", what.view()).unwrap();
-        let told = found.iter().filter_map(|index| {
+        let described = found.iter().filter_map(|index| {
             let name = index.get("name")?.as_str()?.to_owned();
             let parts = ["key", "unique", "type", "options"].map(|part| index.get(part));
             let is_own = ["few", "frond.follow", "system.views"].contains(&&*name);
             (!is_own).then(|| (name, format!("{parts:?}")))
         });
-        let mut told: Vec<(String, String)> = told.collect();
-        told.sort();
-        told
+        let mut described: Vec<(String, String)> = described.collect();
+        described.sort();
+        described
     };
     let collections = document! { "listCollections": 1_i32 };
     assert_eq!(listed(server, &collections), listed(&copy, &collections));
@@ -272,8 +272,8 @@ fn a_copy_in_a_running_server_and_what_is_refused() {
     // Others write to it: that is told, and the copy is as the source has it.
     run(&mut to, "copy@live", r#"{"insert": "items", "documents": [{"_id": 4, "mine": 1}]}"#);
     run(&mut client, "shop", r#"{"insert": "items", "documents": [{"_id": 4}]}"#);
-    let told = frond(&directory, &format!("{follow} {into} --once")).fails(3);
-    assert!(told.contains("1 document of the copy not as the source had them"), "{told}");
+    let output = frond(&directory, &format!("{follow} {into} --once")).fails(3);
+    assert!(output.contains("1 document of the copy not as the source had them"), "{output}");
     for (line, expected) in [
         (format!("{follow} --into shop2 --uri {} --once", source.address), ""),
         (format!("{follow} --once --uri {}", source.address), "is there already"),

@@ -63,8 +63,8 @@ fn a_document_of_any_length_is_written() {
     frond(&directory, "import -d shop -c items x.bson").ok();
     frond(&directory, &format!("{EXPORT} --format parquet -o x.parquet")).ok();
     // A row that is longer than a message isn't taken, and the others are.
-    let told = frond(&directory, "import -d shop -c back x.parquet").fails(1);
-    assert!(told.contains("at most 16777216"), "{told}");
+    let output = frond(&directory, "import -d shop -c back x.parquet").fails(1);
+    assert!(output.contains("at most 16777216"), "{output}");
     assert_eq!(frond(&directory, "export -d shop -c back").ok(), "{\"_id\":1,\"a\":\"y\"}\n");
 }
 
@@ -103,28 +103,28 @@ fn a_damaged_file_is_refused() {
     let path = directory.path().join("x.parquet");
     for cut in [0, 3, 8, BY_PYARROW.len() / 2, BY_PYARROW.len() - 1] {
         std::fs::write(&path, &BY_PYARROW[..cut]).unwrap();
-        let told = frond(&directory, "import -d shop -c items x.parquet");
-        let told = told.fails(1);
-        assert!(told.contains("Parquet"), "{cut}: {told}");
+        let output = frond(&directory, "import -d shop -c items x.parquet");
+        let output = output.fails(1);
+        assert!(output.contains("Parquet"), "{cut}: {output}");
     }
     for byte in (4..BY_PYARROW.len()).step_by(97) {
         let mut bytes = BY_PYARROW.to_vec();
         bytes[byte] ^= 0x40;
         std::fs::write(&path, bytes).unwrap();
-        let told = frond(&directory, "import -d shop -c items x.parquet --mode upsert");
-        assert!(told.code <= 1 && !told.err.contains("panicked"), "{byte}: {told:?}");
+        let output = frond(&directory, "import -d shop -c items x.parquet --mode upsert");
+        assert!(output.code <= 1 && !output.err.contains("panicked"), "{byte}: {output:?}");
     }
 }
 
 #[test]
 fn a_pipe_is_refused_and_so_are_fields_of_one_name() {
     let directory = Directory::new();
-    let told = frond_with(&directory, "import -d shop -c items --format parquet", "x").fails(2);
-    assert!(told.contains("name a file"), "{told}");
+    let output = frond_with(&directory, "import -d shop -c items --format parquet", "x").fails(2);
+    assert!(output.contains("name a file"), "{output}");
     let mut twice = DocumentBuilder::new();
     twice.append("_id", Value::Int32(1)).append("a", Value::Null).append("a", Value::Null);
     std::fs::write(directory.path().join("x.bson"), twice.build().as_bytes()).unwrap();
     frond(&directory, "import -d shop -c items x.bson").ok();
-    let told = frond(&directory, &format!("{EXPORT} --format parquet")).fails(1);
-    assert!(told.contains("two fields of one name"), "{told}");
+    let output = frond(&directory, &format!("{EXPORT} --format parquet")).fails(1);
+    assert!(output.contains("two fields of one name"), "{output}");
 }

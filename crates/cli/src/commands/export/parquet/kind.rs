@@ -80,19 +80,19 @@ impl Typing {
                 array.iter().for_each(|element| self.note(inner, element, depth + 1));
             }
             (_, other) => {
-                let met = std::mem::replace(kind, Kind::Nothing);
-                *kind = self.meet(met, of_plain(other));
+                let previous = std::mem::replace(kind, Kind::Nothing);
+                *kind = self.meet(previous, of_plain(other));
             }
         }
     }
 
     /// Whether the document's fields can be columns.
     fn note_document(&self, names: &mut Names, document: Document<'_>, depth: usize) -> bool {
-        let mut met = vec![false; names.all.len()];
+        let mut has_field = vec![false; names.all.len()];
         for (name, value) in document.iter() {
             let position = names.position(name);
-            met.resize(names.all.len(), false);
-            if std::mem::replace(&mut met[position], true) || NAMES_MAX < names.all.len() {
+            has_field.resize(names.all.len(), false);
+            if std::mem::replace(&mut has_field[position], true) || NAMES_MAX < names.all.len() {
                 return false;
             }
             self.note(&mut names.all[position].1, value, depth + 1);

@@ -44,9 +44,10 @@ fn start(words: &[OsString]) -> io::Result<Result<String, Failure>> {
         .spawn()?;
     while !is_ready(&socket)? {
         if let Some(status) = child.try_wait()? {
-            let said = said_by(&mut child);
+            let errors = error_output(&mut child);
             let code = status.code().map_or_else(|| status.to_string(), |code| code.to_string());
-            let message = format!("child process failed, exited with {code}\n{}", said.trim_end());
+            let message =
+                format!("child process failed, exited with {code}\n{}", errors.trim_end());
             return Ok(Err(Failure::failed(message)));
         }
     }
@@ -62,8 +63,8 @@ fn is_ready(socket: &UnixDatagram) -> io::Result<bool> {
     let mut bytes = [0; 1_024];
     match socket.recv(&mut bytes) {
         Ok(count) => {
-            let told = String::from_utf8_lossy(&bytes[..count]);
-            Ok(told.lines().any(|line| line == READY))
+            let output = String::from_utf8_lossy(&bytes[..count]);
+            Ok(output.lines().any(|line| line == READY))
         }
         Err(error) => match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => {
@@ -74,11 +75,11 @@ fn is_ready(socket: &UnixDatagram) -> io::Result<bool> {
     }
 }
 
-fn said_by(child: &mut Child) -> String {
-    let mut said = Vec::new();
+fn error_output(child: &mut Child) -> String {
+    let mut errors = Vec::new();
     if let Some(mut stream) = child.stderr.take() {
         // What couldn't be read is missing in a message about something else.
-        let _ = stream.read_to_end(&mut said);
+        let _ = stream.read_to_end(&mut errors);
     }
-    String::from_utf8_lossy(&said).into_owned()
+    String::from_utf8_lossy(&errors).into_owned()
 }
