@@ -30,7 +30,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("doc", "Place Met Found Learnt Left Known Spot Walked"),
     ("script", "Asked NotRun"),
     ("vcs", "Carried Skipped Getting Undone Kept Turn"),
-    ("cli", "Every Reach Told Carrier Blanks Wrong Shown Telling Maker Drawn Asked"),
+    (
+        "cli",
+        "Every Reach Told Carrier Blanks Wrong Shown Telling Maker Drawn Asked tell told tell_hook \
+         told_after told_failures says said_by is_there what_to_do",
+    ),
     (
         "store",
         "Glimpse Glimpsed glimpse fetch_glimpse Kept parts Parts missed Missed bypass Bypass \
@@ -60,7 +64,8 @@ const REFUSED: &[(&str, &str)] = &[
         "server",
         "Intake Hold Room Share Places patience Heard Deed Asked Needs Rest Hit Asking Sent \
          Taking Unread Worded Others Occasion Spent Written GoesOn Proved Says Standing \
-         Offers Ask Journey fenced gather Told Named Own Each Way Travelled Ends Stop told_of",
+         Offers Ask Journey fenced gather Told Named Own Each Way Travelled Ends Stop told_of \
+         tell tells told says told_bytes told_path told_millis tells_of heard_of tell_if_slow",
     ),
     ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];

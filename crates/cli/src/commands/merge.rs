@@ -95,8 +95,8 @@ impl Merge {
     /// Merges, continues or aborts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] for all other
-    /// reasons.
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] for all
+    /// other reasons.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let command = self.command()?;
         let how = OutcomeDisplay { as_json: self.as_json, print };

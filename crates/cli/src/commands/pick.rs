@@ -85,8 +85,8 @@ impl CherryPick {
     /// Makes the commit, or tells what conflicts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there is
-    /// no such commit.
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there
+    /// is no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         // The author stays who made the changes, unless one is named.
         self.pick.run("frondCherryPick", self.pick.author.given(), terminal)
@@ -97,8 +97,8 @@ impl Revert {
     /// Makes the commit, or tells what conflicts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there is
-    /// no such commit.
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there
+    /// is no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         self.pick.run("frondRevert", self.pick.author.of(&self.pick.target).as_deref(), terminal)
     }

@@ -62,8 +62,8 @@ impl Rebase {
     /// Rebases the branch.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if something
-    /// isn't committed.
+    /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if
+    /// something isn't committed.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let mut command = DocumentBuilder::new();
         command.append("frondRebase", Value::Int32(1));

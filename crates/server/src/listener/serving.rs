@@ -58,7 +58,7 @@ impl Serving {
             tokio::select! {
                 // The sender is in what is shared.
                 drain_requested = self.drain_requested.wait_for(Option::is_some) => {
-                    break drain_requested.ok().and_then(|drain_requested| *drain_requested).unwrap_or_default();
+                    break drain_requested.ok().and_then(|time_max| *time_max).unwrap_or_default();
                 }
                 accepted = accept_tcp(&self.listeners) => match accepted {
                     Ok((stream, address)) => {

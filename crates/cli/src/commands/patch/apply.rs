@@ -71,8 +71,8 @@ impl Apply {
     /// Applies the patch, or tells what conflicts.
     ///
     /// # Errors
-    /// As [`Target::open`]; [`Failure::Failed`] if the patch isn't whole, or its left side can't
-    /// be put into the database; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if the
+    /// As [`Target::open`]; [`Failure::Failed`] if the patch isn't whole, or its left side can't be
+    /// put into the database; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if the
     /// branch has all of it already, or something waits there.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let path = self.file.as_deref().filter(|path| *path != Path::new("-"));

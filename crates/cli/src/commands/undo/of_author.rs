@@ -35,7 +35,8 @@ impl Undo {
     /// Takes back what `user` committed since `since`.
     ///
     /// # Errors
-    /// [`Failure::Reported`] if conflicts wait; [`Failure::Failed`] if there is nothing to take back.
+    /// [`Failure::Reported`] if conflicts wait; [`Failure::Failed`] if there is nothing to take
+    /// back.
     pub fn of_author(
         &self,
         terminal: &mut Terminal,
