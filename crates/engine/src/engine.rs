@@ -99,6 +99,7 @@ impl Engine {
     fn start(shared: Shared) -> Result<Engine, EngineError> {
         let shared = Arc::new(shared);
         shared.begin_log()?;
+        shared.publish_before_retention();
         {
             // What a crash or damage took of the second copies.
             let publisher = shared.publisher();

@@ -5,7 +5,8 @@
 //! since is made again, as a recovery would:
 //!
 //! 1. Each flush keeps the state that it replaces ([`crate::retained_states`]), and notes what
-//!    chunks the log's records behind it need and don't bring.
+//!    chunks the log's records behind it need and don't bring. The first state is kept before a
+//!    fold, too, replaces it: no other one shows what was before that.
 //! 2. A request for a moment takes the last retained state before it, and the log's records
 //!    from there on, decoded into a memtable of its own, up to the next kept state or the log's
 //!    durable end. That takes no more memory than the engine's own memtables do.
@@ -123,7 +124,7 @@ impl Shared {
         let (first, _) = self.kept.floor();
         let list = self.retained_states.list(&*self.store)?;
         let kept = list.states.iter().find(|state| first <= state.segment);
-        let published = (first <= publisher.published.segment).then(|| from_of(&publisher));
+        let published = self.to_be_kept(&publisher).map(|state| state.from);
         Ok(kept.map(|state| state.from).or(published).map_or(shown, |from| from.min(shown)))
     }
 
@@ -167,6 +168,7 @@ impl Shared {
         &self,
         moment: Sequence,
     ) -> Result<(RetainedState, Option<Sequence>), RebuildError> {
+        self.trim_retained_states()?;
         let publisher = self.publisher();
         let (first, _) = self.kept.floor();
         let mut list = self.retained_states.list(&*self.store)?;
@@ -178,15 +180,12 @@ impl Shared {
             let next = states.get(position + 1).map(|next| next.from);
             return Ok((states[position].clone(), next));
         }
-        let is_reached = self.keeps_states()
-            && list.states.is_empty()
-            && from_of(&publisher) <= moment
-            && first <= publisher.published.segment;
-        if !is_reached {
+        let is_first = self.keeps_states() && list.states.is_empty();
+        let kept = self.to_be_kept(&publisher).filter(|kept| is_first && kept.from <= moment);
+        let Some(kept) = kept else {
             drop((list, publisher));
             return Err(RebuildError::Gone { from: self.oldest_rebuildable()? });
-        }
-        let kept = kept(&publisher);
+        };
         list.states.push(kept.clone());
         list.bytes_since = 0;
         if let Err(error) = list.store(&*self.store) {
@@ -207,17 +206,18 @@ impl Shared {
 
     fn try_keep_state(&self, memtables: &[Arc<Memtable>], bytes: u64) -> Result<(), StoreError> {
         let needs = self.needs_in_packs(memtables)?;
+        // Those of an earlier term may be there yet.
+        self.trim_retained_states()?;
         let publisher = self.publisher();
-        let (first, _) = self.kept.floor();
         let mut list = self.retained_states.list(&*self.store)?;
         let is_due = list.states.is_empty()
             || self.options.memtable_bytes_max < list.bytes_since.saturating_add(bytes);
         let mut is_changed = false;
         if is_due
-            && first <= publisher.published.segment
             && list.states.last().is_none_or(|last| last.root != publisher.root)
+            && let Some(kept) = self.to_be_kept(&publisher)
         {
-            list.states.push(kept(&publisher));
+            list.states.push(kept);
             list.bytes_since = 0;
             is_changed = true;
         }
@@ -228,6 +228,50 @@ impl Shared {
             is_changed = true;
         }
         if is_changed { list.store(&*self.store) } else { Ok(()) }
+    }
+
+    /// Publishes what an opening read, where the log is kept from now on: moments begin with a
+    /// published state that has all that came before. Where there is no room for that, they begin
+    /// with a later one.
+    pub fn publish_before_retention(&self) {
+        if !self.keeps_states() || self.to_be_kept(&self.publisher()).is_some() {
+            return;
+        }
+        self.seal(&mut self.queue());
+        let _ = self.flush_sealed();
+    }
+
+    /// Keeps the published state before a fold replaces it, if moments begin with it. Where there
+    /// is no room for that, some can't be read later: the fold goes on all the same.
+    pub fn keep_first_state(&self, publisher: &Publisher) {
+        if !self.keeps_states() || self.trim_retained_states().is_err() {
+            return;
+        }
+        let Ok(mut list) = self.retained_states.list(&*self.store) else { return };
+        if list.states.is_empty()
+            && let Some(kept) = self.to_be_kept(publisher)
+        {
+            list.states.push(kept);
+            list.bytes_since = 0;
+            if list.store(&*self.store).is_err() {
+                list.states.clear();
+            }
+        }
+    }
+
+    /// What is published, as a state to be kept; `None` if the log that is kept doesn't have all
+    /// that came behind it.
+    fn to_be_kept(&self, publisher: &Publisher) -> Option<RetainedState> {
+        let (first, floor) = self.kept.floor();
+        let EngineState { horizon, segment, .. } = publisher.published;
+        // Segments before the first may be gone, and needn't be there if all they had is in it.
+        (first <= segment || floor <= horizon).then(|| RetainedState {
+            root: publisher.root,
+            from: from_of(publisher),
+            horizon,
+            segment: segment.max(first),
+            needs: Vec::new(),
+        })
     }
 
     /// What the records of `memtables` need of what is in packs.
@@ -298,17 +342,6 @@ impl Shared {
 fn from_of(publisher: &Publisher) -> Sequence {
     let beyond = publisher.beyond.values().max().copied().unwrap_or(Sequence::ZERO);
     publisher.published.horizon.max(beyond)
-}
-
-/// What is published, to be kept.
-fn kept(publisher: &Publisher) -> RetainedState {
-    RetainedState {
-        root: publisher.root,
-        from: from_of(publisher),
-        horizon: publisher.published.horizon,
-        segment: publisher.published.segment,
-        needs: Vec::new(),
-    }
 }
 
 /// A kept state with the records behind it.

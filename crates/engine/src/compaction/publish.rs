@@ -79,6 +79,7 @@ impl Shared {
             }
         }
         if !bases.is_empty() {
+            self.keep_first_state(&publisher);
             self.swap(&mut publisher, &bases, published.horizon, published.segment)?;
         }
         self.change_state(|state, _| install(state, outcomes));
