@@ -284,7 +284,7 @@ pub fn print_conflicts(
     answer: &DocumentBuf,
 ) -> Result<(), Failure> {
     writeln!(terminal, "Conflicts wait to be resolved:")?;
-    tell_counts(terminal, answer.view())?;
+    print_counts(terminal, answer.view())?;
     for (what, command) in [
         ("list them with", format!("frond conflicts {database}")),
         ("resolve each with", format!("frond resolve {database} ID --ours")),
@@ -322,7 +322,7 @@ pub fn print_set_aside(
 }
 
 /// Tells what a merge would do.
-fn tell_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Result<(), Failure> {
+fn print_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Result<(), Failure> {
     let branch = plain(text_of(answer, "branch"));
     match text_of(answer, "result") {
         "merged" => writeln!(terminal, "would merge into {branch} without conflicts")?,
@@ -330,7 +330,7 @@ fn tell_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Resu
         "upToDate" => writeln!(terminal, "nothing to merge: already up to date at {id}")?,
         _ => {
             writeln!(terminal, "would conflict:")?;
-            tell_counts(terminal, answer)?;
+            print_counts(terminal, answer)?;
             terminal.finish()?;
             return Err(Failure::Told);
         }
@@ -339,7 +339,7 @@ fn tell_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Resu
 }
 
 /// Tells how many conflicts each collection has.
-fn tell_counts(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
+fn print_counts(terminal: &mut Terminal, answer: Document<'_>) -> Result<(), Failure> {
     for conflict in documents_of(answer, "conflicts") {
         let collection = plain(text_of(conflict, "collection"));
         let line = format!("  {collection}: {}", counted(count_of(conflict, "count"), "conflict"));
@@ -356,7 +356,7 @@ pub fn print(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Failur
     let view = answer.view();
     let id = terminal.paint(Style::Changed, text_of(view, "commitId"));
     if view.get("dryRun").is_some() {
-        return tell_preview(terminal, view, &id);
+        return print_preview(terminal, view, &id);
     }
     match text_of(view, "result") {
         "merged" => commit::print(terminal, answer)?,

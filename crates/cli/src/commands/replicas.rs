@@ -93,7 +93,7 @@ impl Replicas {
         let backend: &mut dyn Backend = &mut asked;
         let status = backend.execute("admin", &document! { "replSetGetStatus": 1_i32 })?;
         let rows = rows_of(status.view());
-        self.tell(terminal, text_of(status.view(), "set"), &rows)?;
+        self.print(terminal, text_of(status.view(), "set"), &rows)?;
         let differing = match self.compare {
             true => self.compare(terminal, &server, &rows)?,
             false => 0,
@@ -113,7 +113,7 @@ impl Replicas {
         }
     }
 
-    fn tell(&self, terminal: &mut Terminal, set: &str, rows: &[Row]) -> Result<(), Failure> {
+    fn print(&self, terminal: &mut Terminal, set: &str, rows: &[Row]) -> Result<(), Failure> {
         if self.json {
             for row in rows {
                 writeln!(terminal, "{}", json(Value::from(&row.json())))?;
@@ -156,12 +156,12 @@ impl Replicas {
             let mut state_of = |position: usize| members[position].state_of(&branch);
             let outcome = compare_states(count, &mut state_of, &mut || thread::sleep(ASK_AGAIN))?;
             differing += u64::from(matches!(outcome, Outcome::Differ(_)));
-            self.tell_outcome(terminal, &branch, &outcome, &members)?;
+            self.print_outcome(terminal, &branch, &outcome, &members)?;
         }
         Ok(differing)
     }
 
-    fn tell_outcome(
+    fn print_outcome(
         &self,
         terminal: &mut Terminal,
         branch: &str,

@@ -12,7 +12,7 @@ use frond_remote::tiered::{self, LogPlace, Reading, StoreOptions};
 
 use super::process;
 use super::values::parse_size;
-use crate::notice::tell;
+use crate::notice::print;
 
 /// What was written goes there at the latest after so long.
 const SEND_EVERY: Duration = Duration::from_secs(60);
@@ -145,7 +145,7 @@ fn read_on(reading: &Reading, stopped: &Receiver<()>) {
             Err(error) => {
                 is_due |= error.kind != ErrorKind::Unavailable;
                 if !is_told {
-                    tell(format_args!("frond: the store can't be read on: {}", error.message));
+                    print(format_args!("frond: the store can't be read on: {}", error.message));
                 }
                 is_told = true;
             }
