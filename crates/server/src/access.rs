@@ -24,5 +24,5 @@ pub use branch_pattern::BranchPattern;
 pub use directory::{Directory, Role, User};
 pub use granted::Granted;
 pub use grants::{Branch, Grants, Target};
-pub use name::{EXTERNAL, RoleName, UserName, append_roles, told_roles};
+pub use name::{EXTERNAL, RoleName, UserName, append_roles, user_roles_value};
 pub use privilege::{Privilege, Resource};

@@ -12,7 +12,7 @@ use frond_db::{Error, Frond};
 use frond_doc::{Document, DocumentBuf, ValueBuf};
 use frond_query::Code;
 
-use crate::access::{Accounts, Grants, RoleName, User, UserName, told_roles};
+use crate::access::{Accounts, Grants, RoleName, User, UserName, user_roles_value};
 use crate::common_fields::UserDigest;
 use crate::scram::Exchange;
 
@@ -239,7 +239,7 @@ impl Peer {
         };
         let roles = directory.with_included(&user.roles);
         let grants = directory.grants_of(&user.roles);
-        let user_roles = told_roles(&roles);
+        let user_roles = user_roles_value(&roles);
         let rights = Arc::new(Rights { login, roles, user_roles, grants, epoch });
         state.rights = Some(Arc::clone(&rights));
         Ok(Some(rights))

@@ -332,7 +332,7 @@ fn print_preview(terminal: &mut Terminal, answer: Document<'_>, id: &str) -> Res
             writeln!(terminal, "would conflict:")?;
             print_counts(terminal, answer)?;
             terminal.finish()?;
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
     }
     Ok(())

@@ -63,7 +63,7 @@ struct Row {
 
 impl Row {
     /// Whether it can be read.
-    fn is_there(&self) -> bool {
+    fn answers(&self) -> bool {
         matches!(&*self.state, PRIMARY | "SECONDARY")
     }
 
@@ -103,7 +103,7 @@ impl Replicas {
             return Err(Failure::failed(format!("members differ: {what} of databases")));
         }
         let away: Vec<&str> =
-            rows.iter().filter(|row| !row.is_there()).map(|row| &*row.host).collect();
+            rows.iter().filter(|row| !row.answers()).map(|row| &*row.host).collect();
         if !away.is_empty() {
             return Err(Failure::Warned(format!("can't be read: {}", away.join(", "))));
         }
@@ -147,7 +147,7 @@ impl Replicas {
         let leader =
             leader.ok_or_else(|| Failure::failed("no member leads: nothing is compared"))?;
         let mut members = vec![Member::connect(&leader.host, server)?];
-        for row in rows.iter().filter(|row| row.is_there() && row.state != PRIMARY) {
+        for row in rows.iter().filter(|row| row.answers() && row.state != PRIMARY) {
             members.push(Member::connect(&row.host, server)?);
         }
         let mut differing = 0;
@@ -181,13 +181,13 @@ impl Replicas {
             writeln!(terminal, "{}", json(Value::from(&row.build())))?;
             return Ok(());
         }
-        let told = match outcome {
+        let outcome_text = match outcome {
             Outcome::Same => format!("the same on {}", counted(members.len() as u64, "member")),
             Outcome::Differ(_) => format!("differs on {}", hosts.join(", ")),
             Outcome::Busy => "was written to all the time: it can't be compared now".to_owned(),
         };
         let name = terminal.paint(Style::Strong, format!("{:<24}", plain(branch)));
-        writeln!(terminal, "{name} {}", plain(&told))?;
+        writeln!(terminal, "{name} {}", plain(&outcome_text))?;
         Ok(())
     }
 }
@@ -358,7 +358,7 @@ mod tests {
         let rows = rows_of(status.build().view());
         let behind: Vec<_> = rows.iter().map(|row| row.behind_seconds).collect();
         assert_eq!(behind, [Some(10), Some(0), Some(0), None]);
-        let there: Vec<_> = rows.iter().map(Row::is_there).collect();
+        let there: Vec<_> = rows.iter().map(Row::answers).collect();
         assert_eq!(there, [true, true, true, false]);
     }
 }

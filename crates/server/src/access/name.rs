@@ -100,18 +100,18 @@ pub fn append_roles(builder: &mut DocumentBuilder, name: &str, roles: &[RoleName
 }
 
 /// Roles as `$$USER_ROLES` has them.
-pub fn told_roles(roles: &[RoleName]) -> ValueBuf {
-    let mut told = DocumentBuilder::new();
-    told.begin_array("");
+pub fn user_roles_value(roles: &[RoleName]) -> ValueBuf {
+    let mut roles_array = DocumentBuilder::new();
+    roles_array.begin_array("");
     for role in roles {
         let RoleName { database, role } = role;
-        told.push_begin_document();
-        told.append("_id", Value::String(&format!("{database}.{role}")));
-        told.append("role", Value::String(role)).append("db", Value::String(database));
-        told.end();
+        roles_array.push_begin_document();
+        roles_array.append("_id", Value::String(&format!("{database}.{role}")));
+        roles_array.append("role", Value::String(role)).append("db", Value::String(database));
+        roles_array.end();
     }
-    told.end();
-    ValueBuf::from_only_field(told.build())
+    roles_array.end();
+    ValueBuf::from_only_field(roles_array.build())
 }
 
 fn read(value: Value<'_>, kind: &str, database: &str) -> Result<(String, String), Error> {
