@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let base = arguments.directory.join(format!("frond-bench-{}", std::process::id()));
     let done = run(&arguments, &base);
-    // What could not be made need not be removed.
+    // A directory that could not be made need not be removed.
     if let Err(error) = fs::remove_dir_all(&base)
         && base.exists()
     {
@@ -172,7 +172,7 @@ fn load() -> String {
     load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// Processor, memory and kernel, as the kernel tells them.
+/// Processor, memory and kernel, by the kernel's account.
 fn machine() -> String {
     let field = |path: &str, name: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();

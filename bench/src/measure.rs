@@ -1,4 +1,4 @@
-//! What an operation costs: wall time, processor time, bytes written.
+//! The cost of an operation: wall time, processor time, bytes written.
 //!
 //! Processor time is the kernel's count in `/proc/<process>/stat`, of this process for an embedded
 //! database and of all the server's processes for a server. Its resolution is a hundredth of a
@@ -6,11 +6,11 @@
 //! that waited for it.
 //!
 //! Bytes are what reached the block device, by its own count: of *all* processes, so nothing else
-//! may write meanwhile ([`idle_bytes_per_second`] tells). Surprising, and the reason: `write_bytes`
-//! in `/proc/<process>/io` counts whole folios of the page cache. With Linux 6.18 on ext4, 8 KB
-//! written and synced inside a file that was written before count as 1 MB, while the device gets
-//! 8 KB.
-//! PostgreSQL's log is such a file, and would have seemed to write fifty times as much as it does.
+//! may write meanwhile ([`idle_bytes_per_second`] shows it). Surprising, and the reason:
+//! `write_bytes` in `/proc/<process>/io` counts whole folios of the page cache. With Linux 6.18 on
+//! ext4, 8 KB written and synced inside a file that was written before count as 1 MB, while the
+//! device gets 8 KB. PostgreSQL's log is such a file, and would have seemed to write fifty times as
+//! much as it does.
 
 use std::fs;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ const SECTOR_BYTES: u64 = 512;
 const IDLE: Duration = Duration::from_secs(3);
 const PROBE_SYNCS: usize = 200;
 
-/// Whose costs are counted.
+/// The processes whose costs are counted.
 #[derive(Clone, Copy, Debug)]
 pub enum Processes {
     /// This process: the database is embedded.
@@ -47,12 +47,12 @@ pub enum Processes {
     },
 }
 
-/// What a row of the table has cost.
+/// The cost of a row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// From the first one's begin to the last one's end.
+    /// The microseconds from the first one's begin to the last one's end.
     pub wall_micros: u64,
     /// Processor time, of all threads.
     pub cpu_micros: u64,
@@ -83,7 +83,8 @@ pub fn measured(
     })
 }
 
-/// What this process and `target`'s have used so far; what all processes of the machine have.
+/// The processor time that this process and `target`'s have used so far, and that of all processes
+/// of the machine.
 #[derive(Clone, Copy)]
 pub struct MachineUse {
     ours_micros: u64,
@@ -108,8 +109,8 @@ impl MachineUse {
     }
 }
 
-/// What all processors have done since the machine began: user, nice, system, interrupts; neither
-/// idle nor waiting for the disk.
+/// Returns the busy time of all processors since the machine began: user, nice, system, interrupts;
+/// neither idle nor waiting for the disk.
 fn busy_micros() -> Result<u64, Failure> {
     let stat = fs::read_to_string("/proc/stat")?;
     let fields: Option<Vec<u64>> = stat
@@ -167,7 +168,7 @@ fn written_sectors(stat: &str) -> Option<u64> {
     stat.split_whitespace().nth(6)?.parse().ok()
 }
 
-/// What others write to the device meanwhile, from a short while of doing nothing.
+/// Returns the bytes that other processes write to the device, measured over a short idle time.
 pub fn idle_bytes_per_second(directory: &Path) -> Option<u64> {
     let before = device_written_bytes(directory)?;
     thread::sleep(IDLE);
@@ -191,7 +192,8 @@ pub fn disk_bytes(directory: &Path) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// What the disk itself takes for 4 KB appended and synced: the median, in microseconds.
+/// Returns the time that the disk itself takes to append and sync 4 KB: the median, in
+/// microseconds.
 pub fn sync_probe_micros(directory: &Path) -> io::Result<u64> {
     let path = directory.join("probe");
     let mut file = fs::File::create(&path)?;

@@ -23,7 +23,7 @@ pub struct Order {
     /// `_id`: ascends.
     #[serde(rename = "_id")]
     pub number: i64,
-    /// Who ordered.
+    /// The customer.
     pub customer: Customer,
     /// Milliseconds since 1970.
     pub created: i64,
@@ -31,15 +31,15 @@ pub struct Order {
     pub status: String,
     /// Cents.
     pub total: i64,
-    /// Where to.
+    /// The address for the delivery.
     pub address: Address,
-    /// What.
+    /// The ordered items.
     pub items: Vec<Item>,
     /// Some words.
     pub note: String,
 }
 
-/// Who ordered.
+/// The customer of an order.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Customer {
@@ -48,7 +48,7 @@ pub struct Customer {
     pub mail: String,
 }
 
-/// Where to.
+/// The address for the delivery.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Address {
@@ -98,12 +98,12 @@ impl Numbers {
 /// The data set: orders 0 to `count` - 1, and the single inserts behind them.
 #[derive(Clone, Copy, Debug)]
 pub struct Orders {
-    /// How many are loaded in batches; the number of customers follows from it.
+    /// The number of documents that are loaded in batches; the number of customers follows from it.
     pub count: u64,
 }
 
 impl Orders {
-    /// How many customers there are.
+    /// Returns how many customers there are.
     pub fn customers(&self) -> u64 {
         (self.count / ORDERS_PER_CUSTOMER).max(1)
     }

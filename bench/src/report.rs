@@ -24,7 +24,7 @@ const ROWS: [Work; 9] = [
 const ROWS_OF_VERSIONS: [Work; 5] =
     [Work::CommitAll, Work::CommitChanged, Work::Branch, Work::Diff, Work::Merge];
 
-/// What came of one target.
+/// The results of one target.
 pub struct Column {
     /// The target's name.
     pub name: String,
@@ -32,11 +32,11 @@ pub struct Column {
     pub description: String,
     /// A repetition each.
     pub repetitions: Vec<Measured>,
-    /// Why it has no figures, if it has none.
+    /// The reason why it has no figures, if it has none.
     pub failure: Option<String>,
 }
 
-/// Which way is better.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy)]
 enum Better {
     More,
@@ -68,7 +68,7 @@ impl Column {
         figure(self.samples(work).map(value).collect())
     }
 
-    /// Where the device doesn't count there is no figure.
+    /// Returns the bytes written; where the device doesn't count there is no figure.
     fn written_bytes(&self, work: Work) -> Option<Figure> {
         let each = |sample: &Sample| {
             sample.written_bytes.map(|bytes| bytes as f64 / sample.operations as f64)
@@ -161,7 +161,7 @@ fn table(
         if figures.iter().all(Option::is_none) {
             continue;
         }
-        // A checkpoint's speed is told as a time.
+        // A checkpoint's speed is shown as a time.
         match (better, work.is_settling()) {
             (Better::More, true) => {
                 row(text, &format!("{}, ms", work.title()), &figures, Better::Less);

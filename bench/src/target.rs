@@ -1,4 +1,4 @@
-//! What a database must be able to do to be measured.
+//! The interface that a database must implement to be measured.
 //!
 //! A target is one small module in [`crate::targets`]. It says what it is and how it is set; all
 //! work goes through a [`Session`], one a thread. Every write is durable (synced) when the call
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::measure::Processes;
 use crate::order::Order;
 
-/// Why something could not be measured.
+/// The reason why something could not be measured.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A database, running on an empty data directory, with the collection and its three indexes.
@@ -19,13 +19,13 @@ pub trait Target: Sync {
     /// `Frond`, `SQLite` or `PostgreSQL`.
     fn name(&self) -> &'static str;
 
-    /// Version and settings, as they are told by the database where it tells them.
+    /// Version and settings, by the database's own account where it gives one.
     fn description(&self) -> &str;
 
-    /// Whose processor time and written bytes are counted.
+    /// Returns the processes whose time and written bytes are counted.
     fn processes(&self) -> Processes;
 
-    /// What is on disk is here.
+    /// Returns the directory of its files on disk.
     fn directory(&self) -> &Path;
 
     /// An order in the form that [`Session::insert`] takes; not part of what is timed.
@@ -68,7 +68,8 @@ pub trait Session: Send {
     fn set_status(&mut self, number: i64, status: &str) -> Result<u64, Failure>;
 }
 
-/// What only a version-controlled database does. Branches have names, commits have ids.
+/// The operations that only a version-controlled database has. Branches have names, commits have
+/// ids.
 pub trait Versions {
     /// Records the state of the default branch; answers with the commit's id.
     fn commit(&self, message: &str) -> Result<String, Failure>;
@@ -79,7 +80,7 @@ pub trait Versions {
     /// Sets `status` of each of `numbers` on the branch called `name` and commits it there.
     fn change_branch(&self, name: &str, numbers: &[i64], status: &str) -> Result<(), Failure>;
 
-    /// How many documents differ between two commits.
+    /// Returns how many documents differ between two commits.
     fn diff(&self, from: &str, to: &str) -> Result<u64, Failure>;
 
     /// Merges a branch into the default one; fails on a conflict and where there is nothing to do.

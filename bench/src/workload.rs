@@ -1,7 +1,7 @@
-//! What is measured, in its order, on one target with an empty directory.
+//! The measured work, in its order, on one target with an empty directory.
 //!
-//! Each row has two parts: answers are compared with what must come (outside of the clock), then
-//! the same is done many times by the clock. A wrong answer is a failure: the target has no row.
+//! Each row has two parts: answers are compared with the expected ones (off the clock), then the
+//! same is done many times by the clock. A wrong answer is a failure: the target has no row.
 
 use std::thread;
 
@@ -19,7 +19,7 @@ const CHANGED: u64 = 10;
 pub enum Work {
     /// Many documents in transactions of a thousand.
     InsertBatches,
-    /// What the inserts left to be done.
+    /// Background work that the inserts left to be done.
     SettleInserts,
     /// A transaction a document, one thread.
     InsertSingles,
@@ -33,7 +33,7 @@ pub enum Work {
     Update,
     /// The same by eight threads.
     UpdateThreads,
-    /// What the updates left to be done.
+    /// Background work that the updates left to be done.
     SettleUpdates,
     /// The first commit, of all documents.
     CommitAll,
@@ -68,13 +68,13 @@ impl Work {
         }
     }
 
-    /// Whether it is one long act: told by its time, not by its rate.
+    /// Whether it is one long act: shown by its time, not by its rate.
     pub fn is_settling(self) -> bool {
         matches!(self, Work::SettleInserts | Work::SettleUpdates)
     }
 }
 
-/// How much of everything.
+/// The amounts of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Documents loaded in batches.
@@ -111,7 +111,7 @@ impl Scale {
 /// Threads of [`Work::UpdateThreads`].
 pub const THREADS: u64 = 8;
 
-/// What was measured on one target.
+/// The measurements of one target.
 pub struct Measured {
     /// A sample a row.
     pub samples: Vec<(Work, Sample)>,

@@ -13,7 +13,7 @@ use std::process::Command;
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// Folders of docs/ whose pages are no part of the book.
 const APART: &[&str] = &["docs/decisions", "docs/notes"];
-/// Where the book is put together; docs/book.toml names it.
+/// The directory in which the book is put together; docs/book.toml names it.
 const SOURCE: &str = "target/book/src";
 const BOOK: &str = "target/book/html/index.html";
 
@@ -101,7 +101,7 @@ pub fn build(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What a link to `file`, which lies at `to`, is in the book, if it is another one: mdBook makes an
+/// Returns the book's form of a link to `file`, which lies at `to`, if it differs: mdBook makes an
 /// `index.html` of a README, and its own of the list.
 fn shown_as(file: &str, to: &Path, listed: &[PathBuf]) -> Option<String> {
     let whole = match listed.iter().any(|page| *page == to.join("README.md")) {

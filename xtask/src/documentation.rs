@@ -1,14 +1,14 @@
-//! What documentation must have: comments end where code does, a public function that may fail says
-//! with what, and no link between the pages is dead.
+//! Checks documentation: comments end where code does, a public function that may fail says with
+//! what, and no link between the pages is dead.
 //!
-//! All three are read off the text: what counts as public is `pub fn`, in a private module too, and
-//! a trait's functions; what may fail is what returns a `Result`. What implements a trait doesn't
+//! All three are read off the text: `pub fn` counts as public, in a private module too, and so do a
+//! trait's functions; a function may fail if it returns a `Result`. Implementations of traits don't
 //! count, and neither do tests.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Where rustfmt ends lines of code; it leaves comments alone.
+/// The column at which rustfmt ends lines of code; it leaves comments alone.
 const COLUMNS: usize = 100;
 
 /// Returns a line for each comment that is too long, each function that doesn't say when it fails
@@ -41,8 +41,8 @@ pub fn is_source(path: &Path) -> bool {
     shown.starts_with("crates/") && shown.contains("/src/") && !is_test
 }
 
-/// What stands before a file's own tests, which end it. Tests in a file of their own (`mod tests;`)
-/// may be named anywhere.
+/// Returns the text before a file's own tests, which end it. Tests in a file of their own (`mod
+/// tests;`) may be named anywhere.
 pub fn of_product(text: &str) -> &str {
     let mut modules = text.match_indices("#[cfg(test)]\nmod ");
     let own = modules.find(|(at, _)| {
@@ -83,7 +83,8 @@ pub fn fallible(code: &str) -> Vec<Fallible> {
         let Some(rest) = inner.strip_prefix("pub fn ").or_else(of_trait) else { continue };
         let head: String = lines[at..].iter().take(16).copied().collect::<Vec<_>>().join(" ");
         let head = head.split([';', '{']).next().unwrap_or_default();
-        // What a parameter returns stands before.
+        // Only the function's own return type counts; one that a parameter returns stands before
+        // it.
         let returned = head.rsplit_once(") -> ").map_or("", |(_, returned)| returned);
         if !["Result<", "io::Result<"].iter().any(|result| returned.starts_with(result)) {
             continue;
@@ -141,7 +142,7 @@ pub fn links(page: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What headings are called in links: small letters, no punctuation, hyphens for spaces; the
+/// Returns the anchors of a page's headings: small letters, no punctuation, hyphens for spaces; the
 /// second of a name has `-1` behind it.
 fn headings(page: &str) -> HashSet<String> {
     let mut found: HashSet<String> = HashSet::new();

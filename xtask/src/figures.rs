@@ -1,5 +1,5 @@
-//! What can be counted of how the code reads: printed by `cargo xtask figures`, so that before and
-//! after are told by one script.
+//! Counts how the code reads: printed by `cargo xtask figures`, so that one script measures before
+//! and after.
 
 use std::path::Path;
 
@@ -57,8 +57,8 @@ pub fn print(root: &Path) -> Result<(), String> {
     walls::print(root)
 }
 
-/// How many examples of a file rustdoc runs: blocks that are Rust, as they are unless they say
-/// otherwise, and neither text nor ignored.
+/// Returns how many examples of a file rustdoc runs: blocks that are Rust, as they are unless they
+/// say otherwise, and neither text nor ignored.
 fn examples_of(code: &str) -> usize {
     let (mut count, mut is_open) = (0, false);
     for line in code.lines().map(str::trim_start) {

@@ -4,13 +4,14 @@
 #[derive(PartialEq, Eq, Debug)]
 pub struct Function {
     pub name: String,
-    /// Where it begins, counted from 1.
+    /// The line where it begins, counted from 1.
     pub line: usize,
-    /// How many lines it takes, from its head to its last brace.
+    /// The number of lines it takes, from its head to its last brace.
     pub lines: usize,
 }
 
-/// The functions of a file. What a trait only declares is none, and neither is one of one line.
+/// The functions of a file. A function that a trait only declares is none, and neither is one of
+/// one line.
 pub fn functions_of(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
     let lines: Vec<&str> = code.lines().collect();

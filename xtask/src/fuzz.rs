@@ -1,5 +1,5 @@
 //! Coverage-guided fuzzing (`fuzz/`): builds with instrumentation, for which a nightly toolchain is
-//! needed, and runs targets one after the other. What they met stays in `target/fuzz/corpus` and is
+//! needed, and runs targets one after the other. Their corpus stays in `target/fuzz/corpus` and is
 //! where the next run begins.
 //!
 //! Seeds of the targets that take text are the raw strings of the tests, the dictionary is the
@@ -69,7 +69,8 @@ fn host() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// With `--target` given the instrumentation is for the program alone, not for what builds it.
+/// Builds with `--target`: with it the instrumentation is for the program alone, not for what
+/// builds it.
 fn build(root: &Path, host: &str) -> Result<(), String> {
     let mut command = nightly();
     command.args(["cargo", "build", "--release", "--target", host]);

@@ -1,4 +1,4 @@
-//! Which files of a crate import which, read from their text.
+//! Finds which files of a crate import which, from their text.
 //!
 //! 1. Comments, strings and tests are taken out.
 //! 2. Each `use` is flattened into paths; outside of them each path that begins with `crate`,
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::documentation::of_product;
 
-/// How far a name is followed that modules pass on.
+/// The number of modules that pass a name on through which it is followed.
 const PASSES_MAX: usize = 8;
 
 /// A crate's files and the imports between them.
@@ -104,7 +104,7 @@ fn tests(file: &Path, text: &str) -> Vec<PathBuf> {
     names.filter(|name| name.bytes().all(is_name)).map(|name| folder.join(name)).collect()
 }
 
-/// Where a module's children are.
+/// Returns where a module's children are.
 fn folder(file: &Path) -> PathBuf {
     let path = file.with_extension("");
     let is_root = ["lib", "main", "mod"].iter().any(|name| path.ends_with(name));
@@ -113,7 +113,7 @@ fn folder(file: &Path) -> PathBuf {
 
 fn module(file: &Path, text: &str) -> Module {
     let path = folder(file).iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    // Who may see an item isn't what it imports.
+    // The visibility of an item names no import.
     let code = bare(text).replace("pub(in crate::", "pub(");
     let code = of_product(&code);
     let (mut uses, mut rest) = (Vec::new(), String::new());
@@ -155,8 +155,8 @@ fn bare(text: &str) -> String {
     out
 }
 
-/// Where a string ends (behind its quotes) that begins before `rest`; raw strings end at as many
-/// `#` as they began with.
+/// Returns where a string ends (behind its quotes) that begins before `rest`; raw strings end at as
+/// many `#` as they began with.
 fn string_end(before: &[u8], rest: &str) -> usize {
     let hashes = before.iter().rev().take_while(|byte| **byte == b'#').count();
     if before[..before.len() - hashes].ends_with(b"r") {

@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("testkit", &["store"]),
 ];
 
-/// What only some crates may name: (words, crates that may).
+/// Words that only some crates may use: (words, crates that may).
 const RESERVED: &[(&[&str], &[&str])] = &[
     (&["std::fs"], &["store", "cli", "remote", "server"]),
     (&["tokio", "std::net"], &["server", "remote", "cli"]),

@@ -6,7 +6,7 @@ use crate::documentation;
 use crate::functions::{Function, functions_of};
 
 const FILE_LINES_MAX: usize = 800;
-/// What a screen shows. Tests may be tables of cases.
+/// The lines that a screen shows. Tests may be tables of cases.
 const FUNCTION_LINES_MAX: usize = 70;
 /// Words that don't stand in committed code, each split here so that this file passes.
 const BANNED: &[(&str, &str)] = &[

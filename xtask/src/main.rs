@@ -58,22 +58,22 @@ const FROND: &str = "target/release/frond";
 const CHECKED: &str = "target/checked/frond";
 /// The crates whose tests the long run repeats.
 const STORAGE: &[&str] = &["frond-store", "frond-tree", "frond-engine", "frond-db", "frond-vcs"];
-/// How many times as many seeds the long run takes.
+/// The factor for the number of seeds of the long run.
 const LONG_TIMES: &str = "20";
-/// How long it runs each fuzzer.
+/// The time that it runs each fuzzer.
 const FUZZ_SECONDS: &str = "600";
-/// Where all tests of a run begin: at other seeds each time, unless the environment says where. A
-/// run prints it, and says it again when it fails.
+/// The seed at which all tests of a run begin: another one each time, unless the environment gives
+/// it. A run prints it, and says it again when it fails.
 static SEED: LazyLock<String> = LazyLock::new(|| {
     let fresh = || (RandomState::new().hash_one(()) >> 32).to_string();
     std::env::var("FROND_SEED_FROM").unwrap_or_else(|_| fresh())
 });
-/// Of a check that failed, so many lines are said once more at the end.
+/// The number of lines of a check that failed which are printed once more at the end.
 const LINES_SAID: usize = 30;
-/// Where `conformance/run.py` has installed PyMongo.
+/// The interpreter for which `conformance/run.py` has installed PyMongo.
 const PYTHON: &str = "target/conformance/venv/bin/python";
 
-/// What the benchmark's small run measures: nothing that isn't built here.
+/// The targets of the benchmark's small run: only those that are built here.
 const SMOKE_TARGETS: &str = "frond,frond-plain,frond-embedded,sqlite";
 
 fn main() -> ExitCode {
@@ -186,7 +186,7 @@ fn ci(root: &Path) -> Result<(), String> {
     run(root, "target/checked/docbench", &smoke)
 }
 
-/// What takes hours: for before a release, and for nights.
+/// Runs the checks that take hours: before a release, and at night.
 fn long(root: &Path, minutes: &str) -> Result<(), String> {
     println!("FROND_SEED_FROM={}", *SEED);
     let packages = STORAGE.iter().flat_map(|name| ["--package", name]);

@@ -1,8 +1,8 @@
-//! What the pages for those who change Frond name stands in the code: files, folders, functions.
+//! Checks that names in the pages for contributors exist in the code: files, folders, functions.
 //!
-//! Read off the text between backquotes. A path is one that ends in `.rs`, `.md` or `/`; it may
-//! leave out `crates/` and `src/`, or begin anywhere below them. `Type::function` is named where
-//! one file has both. What is longer than one word, or in a block of code, isn't looked at.
+//! Names are read off the text between backquotes. A path ends in `.rs`, `.md` or `/`; it may leave
+//! out `crates/` and `src/`, or begin anywhere below them. For `Type::function` one file must have
+//! both. Quotes of several words, and blocks of code, aren't looked at.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
     Ok(faults)
 }
 
-/// What stands between backquotes, with its line.
+/// Returns the text between each pair of backquotes, with its line.
 fn names(page: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (position, line) in crate::documentation::outside_code(page) {

@@ -9,11 +9,11 @@
 use std::path::Path;
 
 const COLUMNS: usize = 100;
-/// Longer code within a line is broken after all.
+/// The length above which code within a line is broken after all.
 const CODE_COLUMNS_MAX: usize = 70;
 /// mdBook's list of pages: each entry is a line.
 const LIST: &str = "docs/SUMMARY.md";
-/// What begins the lines by which `bless` knows the code of a format.
+/// The beginning of the lines by which `bless` knows the code of a format.
 const CODE: &str = "Code:";
 /// The page with an item a line.
 const ITEMS: &str = "SHORTCOMINGS.md";
@@ -55,7 +55,7 @@ pub fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Where an item goes on behind its first line, and not because of a link.
+/// Returns where an item goes on behind its first line, and not because of a link.
 fn long_items(page: &str) -> Vec<usize> {
     let lines: Vec<&str> = page.lines().collect();
     let goes_on = |at: &usize| lines[*at].starts_with("  ") && !lines[at - 1].contains('[');
@@ -114,7 +114,7 @@ fn is_mark_up(line: &str) -> bool {
     line.is_empty() || is_rule || line.starts_with(['#', '|', '>', '<']) || line.starts_with(CODE)
 }
 
-/// How many columns the mark of a list's item takes, with the space behind it.
+/// Returns how many columns the mark of a list's item takes, with the space behind it.
 fn marker(line: &str) -> Option<usize> {
     let (mark, _) = line.split_once(' ')?;
     let number = mark.strip_suffix(['.', ')']);
@@ -127,14 +127,14 @@ fn marker(line: &str) -> Option<usize> {
 #[derive(Default)]
 struct Block {
     lines: Vec<String>,
-    /// Where lines after the first one begin.
+    /// The column at which lines after the first one begin.
     indent: usize,
-    /// Where the content of each open item begins, the outermost first.
+    /// The column of the content of each open item, the outermost first.
     items: Vec<usize>,
 }
 
 impl Block {
-    /// Where the content of the item begins to which a line with so much before it belongs.
+    /// Returns where the content of the item begins to which a line with so much before it belongs.
     fn content_column(&self, indent: usize) -> usize {
         self.items.iter().rev().find(|column| **column <= indent).copied().unwrap_or(0)
     }

@@ -1,12 +1,12 @@
 //! Walls inside crates: which room of a crate may import which, and how many files import each
 //! other in a ring.
 //!
-//! 1. What stands right below a crate's `src` is a *room*: `collection.rs` and all below
-//!    `collection/` are one. [`CRATES`] lists each crate's rooms in order; a room imports only
-//!    those before it.
+//! 1. The files and folders right below a crate's `src` are its *rooms*: `collection.rs` and all
+//!    below `collection/` are one. [`CRATES`] lists each crate's rooms in order; a room imports
+//!    only those before it.
 //! 2. A room may be a *gate*: those above it name what stands below it only through it.
-//! 3. What is left of imports the other way, and of files in rings, stands there as counts. They
-//!    may only fall: a count that is lower than the table says must be written down.
+//! 3. The remaining imports the other way, and files in rings, stand there as counts. They may only
+//!    fall: a count that is lower than the table says must be written down.
 //!
 //! Imports are read from the text (`imports`): one through a macro or a trait's method isn't seen.
 
@@ -138,7 +138,7 @@ const CRATES: &[Walls] = &[
     },
 ];
 
-/// What a crate has of imports that lead upward, and of rings.
+/// The imports of a crate that lead upward, and its rings.
 struct Found {
     name: &'static str,
     files: usize,

@@ -1,5 +1,5 @@
-//! Names that a crate had before it took the field's: docs/glossary.md tells what they are called
-//! now. And words in comments and pages that leave the actor without a name.
+//! Names that a crate had before it took the field's: docs/glossary.md has the present ones. And
+//! words in comments and pages that leave the actor without a name.
 
 use std::path::Path;
 
@@ -69,13 +69,14 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("remote", "Intake Share patience race RaceReport PlaceUrl"),
 ];
-/// Who acts is a reader, a committer, a client, another transaction ... never one of these.
+/// Words that leave the actor without a name: say reader, committer, client, another transaction
+/// instead.
 const NAMELESS: &[&str] = &["whoever", "nobody", "somebody"];
 /// The same, without an antecedent.
 const NAMELESS_PHRASES: &[&str] = &["for who ", "told by who "];
 /// A function is named by what it does, a test by what holds: not by the question.
 const QUESTIONS: &[&str] = &["what_is_", "what_was_", "who_", "whoever_", "nobody_"];
-/// What a name is defined by.
+/// The keywords that define a name.
 const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "mod ", "fn "];
 
 /// Returns a line for each name that is used again.

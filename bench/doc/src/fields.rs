@@ -1,7 +1,7 @@
 //! One field of a document in memory: Frond's index, its scan, and the `bson` crate.
 //!
 //! A turn asks a row of [`ROW`] documents of one shape, so that what hides them from the optimiser
-//! is paid once a row. What is found is used: its length is added up.
+//! is paid once a row. The field found is used: its length is added up.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -135,8 +135,8 @@ fn not_opened() {
     }
 }
 
-/// What an index costs, beside one walk over the document that looks at every element. An insert
-/// makes none; the first read of a field does, of a document that is long enough.
+/// Prints the cost of an index, beside one walk over the document that looks at every element. An
+/// insert makes none; the first read of a field does, of a document that is long enough.
 fn index_cost() {
     println!(
         "\n| index | at insert | first read of a field | ratio to a walk | one walk | validation | the index alone | buckets | bytes a field |"
@@ -220,7 +220,7 @@ fn cold() {
         chain
     };
     let access = chased(|place| chain[place][0]);
-    // What is found decides nothing, but the next place waits for it.
+    // The value found decides nothing, but the next place waits for it.
     let handle = chased(|place| {
         let view = documents[place % COUNT].view();
         let found = view.as_bytes().len() + usize::from(view.is_indexed());
@@ -317,7 +317,7 @@ fn decoded_get(mut document: &BsonDocument, parts: &[&str]) -> usize {
     document.get_str(last).expect("it is there").len()
 }
 
-/// In an order that no predictor learns; few enough to stay in the caches.
+/// Returns the paths in an order that no predictor learns; few enough to stay in the caches.
 fn shuffled(paths: &[String]) -> Vec<String> {
     let order = permutation(paths.len());
     (0..ROW.max(paths.len())).map(|it| paths[order[it % paths.len()]].clone()).collect()

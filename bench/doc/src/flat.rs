@@ -22,7 +22,7 @@ const SIZES: [(&str, usize); 6] = [
 /// Rounds where the arguments give no number, and updates of each size and kind in each.
 const ROUNDS: usize = 400;
 const TURNS: usize = 10;
-/// What is written to a file of its own beside the updates, and synced.
+/// The bytes that are written to a file of their own beside the updates, and synced.
 const BARE_BYTES: usize = 10 << 10;
 
 /// Prints the table; `names` are the sizes that are wanted, all if there are none, `rounds=N`, and

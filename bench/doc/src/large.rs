@@ -17,7 +17,7 @@ use crate::measure::{nanos, text};
 /// About so many bytes a section has.
 const SECTION_BYTES: usize = 1_070;
 
-/// How many sections a document of about so many bytes has.
+/// Returns how many sections a document of about so many bytes has.
 pub fn section_count(bytes: usize) -> usize {
     bytes.div_ceil(SECTION_BYTES)
 }
@@ -251,7 +251,7 @@ pub fn von_neumanns() {
     }
 }
 
-/// How long the copy takes, and how much longer the data directory is.
+/// Returns how long the copy takes, and how much longer the data directory is.
 fn copied(
     frond: &Frond,
     database: &Repository,

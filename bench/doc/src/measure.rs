@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// How many runs the median is of; of what takes long, as many as fit into [`RUNS_NANOS`], but a
-/// few.
+/// The number of runs the median is of; of what takes long, as many as fit into [`RUNS_NANOS`], but
+/// a few.
 const RUNS: usize = 101;
 const RUNS_MIN: usize = 5;
 const RUNS_NANOS: f64 = 1e9;

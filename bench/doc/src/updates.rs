@@ -48,7 +48,7 @@ const SIZES: [(&str, usize); 8] = [
     ("1 GB", 1024 * MEGABYTE),
 ];
 
-/// What updates of one kind cost each: the median time, bytes in the log, and bytes in packs after
+/// The cost of an update of one kind: the median time, bytes in the log, and bytes in packs after
 /// all of them were folded.
 struct Cost {
     nanos: f64,
@@ -66,7 +66,7 @@ fn cost(
     let mut filter = DocumentBuilder::new();
     filter.append("_id", Value::Int32(id));
     let filter = filter.build();
-    // What others left behind is folded before.
+    // Edits that others left behind are folded first.
     let marked = |turn: &str| {
         let mut mark = DocumentBuilder::new();
         mark.append("turn", Value::String(turn));

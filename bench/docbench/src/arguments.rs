@@ -35,12 +35,12 @@ times, on an empty database, and each answer that counts is checked: a wrong one
 #[command(name = "docbench", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Subcommand)]
 pub enum Command {
     /// Measure, and write the results as JSON lines

@@ -1,8 +1,8 @@
 //! Two results files of the same workloads, such as before and after a change: what is better, what
 //! is worse, with intervals.
 //!
-//! Rows with the same key (workload, target, parameters, metric) are set side by side. What lies
-//! inside the noise is counted, not listed. The two runs weren't interleaved, so a difference
+//! Rows with the same key (workload, target, parameters, metric) are set side by side. Differences
+//! inside the noise are counted, not listed. The two runs weren't interleaved, so a difference
 //! between two moments of the machine counts as a difference here: the headers that differ are
 //! printed first.
 
@@ -12,7 +12,7 @@ use crate::ratio::{Ratio, geometric_mean};
 use crate::report::words::{self, put};
 use crate::results::{Results, Row, RunHeader, Status};
 
-/// What was found.
+/// The result of comparing two runs.
 pub struct Comparison {
     /// As a table in plain text.
     pub text: String,
@@ -65,7 +65,7 @@ fn key(row: &Row) -> String {
     format!("{}\0{}\0{parameters}\0{}", row.workload, row.target, row.metric)
 }
 
-/// What of the headers makes two runs hard to compare.
+/// Returns the differences between the headers that make two runs hard to compare.
 fn differences(before: &RunHeader, after: &RunHeader) -> String {
     let mut text = String::new();
     let facts = |run: &RunHeader| {

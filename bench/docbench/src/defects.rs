@@ -26,7 +26,7 @@ use crate::targets::sqlite::Sqlite;
 use crate::workload::{Context, Parameters};
 use crate::workloads;
 
-/// What is broken.
+/// A planted defect of a target.
 #[derive(Clone)]
 enum Defect {
     /// Every so many reads a letter of the answer is another.
@@ -178,7 +178,7 @@ impl Drop for Directory {
     }
 }
 
-/// What YCSB says of a target with this defect.
+/// Returns YCSB's verdict on a target with this defect.
 fn verdict(name: &str, defect: Defect) -> Vec<(Status, String)> {
     let directory = Directory::new(name);
     let inner = Sqlite::start(&directory.settings()).expect("SQLite starts");

@@ -40,7 +40,7 @@ pub fn ended() -> u64 {
     ENDED.load(Ordering::Relaxed)
 }
 
-/// What a client did: the name by which its latency is filed, such as `read`.
+/// The operation of a client, under whose name its latency is filed, such as `read`.
 pub type Operation = &'static str;
 
 /// One client with its connection.
@@ -49,18 +49,18 @@ pub trait Client: Send {
     fn operate(&mut self, random: &mut Random) -> Result<Operation, Failure>;
 }
 
-/// How long, from what seed.
+/// The times of warm-up and measurement, and the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Not in the histograms.
+    /// The time that isn't in the histograms.
     pub warm_up: Duration,
-    /// In the histograms.
+    /// The time that is in the histograms.
     pub measured: Duration,
-    /// Of the operations and arrivals.
+    /// The seed of the operations and arrivals.
     pub seed: u64,
 }
 
-/// What was measured.
+/// The measurements of all clients.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Latencies in microseconds, by operation.
@@ -99,7 +99,7 @@ pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MICROS_MAX, 3).expect("the bounds are right")
 }
 
-/// What some clients measured.
+/// The measurements of some clients.
 struct Part {
     latencies: BTreeMap<Operation, Histogram<u64>>,
     series: Vec<u64>,
@@ -209,7 +209,7 @@ fn locked(part: &Mutex<Part>) -> MutexGuard<'_, Part> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When operations should begin, since the start.
+/// Returns when operations should begin, since the start.
 fn arrivals(rate: f64, span: &Span) -> Vec<Duration> {
     let end = (span.warm_up + span.measured).as_secs_f64();
     let mut random = Random::of(span.seed, &[u64::MAX]);
@@ -255,7 +255,7 @@ fn in_threads<'c>(
         let ended = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(Failure::Other("a client panicked".into())))
         });
-        // All are waited for before the first failure is told.
+        // All are awaited before the first failure is reported.
         ended.collect::<Vec<_>>().into_iter().collect()
     });
     done?;

@@ -3,7 +3,7 @@
 //! A write that was synced makes the disk flush its cache, and the block device counts that. So a
 //! target that acknowledges writes without syncing is found: one client's writes, one after the
 //! other, with fewer flushes than writes. Where the disk has no cache that must be flushed nothing
-//! is counted, and nothing can be told.
+//! is counted, and nothing can be said.
 
 use std::fs;
 use std::io::{self, Write};
@@ -78,7 +78,7 @@ fn disk(directory: &Path) -> String {
     found.map_or(String::new(), |(_, text)| text)
 }
 
-/// What the disk takes for 4 KB appended and synced: the median, in microseconds.
+/// Returns the time that the disk takes to append and sync 4 KB: the median, in microseconds.
 pub fn sync_probe_micros(directory: &Path) -> io::Result<f64> {
     let path = directory.join("probe");
     let mut file = fs::File::create(&path)?;
@@ -94,8 +94,8 @@ pub fn sync_probe_micros(directory: &Path) -> io::Result<f64> {
     Ok(taken[PROBE_SYNCS / 2])
 }
 
-/// How often the block device below `directory` was flushed since the machine began; `None` where
-/// it doesn't count.
+/// Returns how often the block device below `directory` was flushed since the machine began; `None`
+/// where it doesn't count.
 pub fn flushes(directory: &Path) -> Option<u64> {
     let device = fs::metadata(directory).ok()?.dev();
     // As the C library's major() and minor() take it apart.

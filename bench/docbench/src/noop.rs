@@ -1,4 +1,4 @@
-//! What the generator itself costs: both loops with clients that do nothing.
+//! The generator's own cost: both loops with clients that do nothing.
 
 use std::time::Duration;
 

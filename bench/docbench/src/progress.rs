@@ -1,7 +1,7 @@
-//! What is shown while a run is under way: what runs, its rate, and the time that is left.
+//! Shows the progress of a run: the present step, its rate, and the time that is left.
 //!
-//! On a terminal a line that changes; elsewhere (a log) one line for each step. The time left is
-//! that of the steps so far, carried on.
+//! On a terminal it is a line that changes; elsewhere (a log) one line for each step. The time left
+//! is extrapolated from the steps so far.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +41,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For `steps` steps: a workload on a target in a repetition each.
+    /// Makes one for `steps` steps: a workload on a target in a repetition each.
     pub fn new(steps: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
         let template = "{elapsed_precise} {wide_bar:.cyan} {pos}/{len}  {rate}{msg}";
@@ -69,7 +69,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// What is going on in the step, such as a phase and its rate.
+    /// Shows the present part of the step, such as a phase and its rate.
     pub fn say(&self, what: &str) {
         self.bar.set_message(format!("{}: {what}{}", self.bar.prefix(), self.left()));
     }
@@ -84,7 +84,7 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Since the run began.
+    /// Returns the seconds since the run began.
     pub fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! What workloads ask of a database, in no database's language.
+//! Requests of workloads to a database, in no database's language.
 //!
 //! Paths are names joined by dots; a number is a position in an array. Values are BSON's, of these
 //! types only, so that JSON can say them too: null, boolean, 64-bit integer, double, text, array,
@@ -62,7 +62,7 @@ impl IndexSpec {
     }
 }
 
-/// How a field compares with a value.
+/// The comparison of a field with a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
     /// Equal.
@@ -78,15 +78,15 @@ pub enum Comparison {
 /// A condition on a field; all of a query's hold together.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// Where; `_id` is the key.
+    /// The path; `_id` is the key.
     pub path: String,
-    /// How.
+    /// The comparison.
     pub comparison: Comparison,
-    /// With what.
+    /// The value to compare with.
     pub value: Bson,
 }
 
-/// What a query gives back.
+/// The kind of answer to a query.
 #[derive(Clone, Debug, Default)]
 pub enum Answer {
     /// Whole documents.
@@ -101,26 +101,26 @@ pub enum Answer {
 /// A query on one collection.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Where.
+    /// The collection.
     pub collection: String,
-    /// Which.
+    /// The conditions that documents must meet.
     pub conditions: Vec<Condition>,
-    /// In which order.
+    /// The order.
     pub sort: Option<Sort>,
-    /// How many at most.
+    /// The greatest number of answers.
     pub limit: Option<u64>,
-    /// What of them.
+    /// The part of them to return.
     pub answer: Answer,
 }
 
-/// What documents are ordered by.
+/// The order of the documents.
 #[derive(Clone, Debug)]
 pub struct Sort {
     /// The field.
     pub path: String,
     /// Its type.
     pub kind: Kind,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
 }
 
@@ -187,9 +187,9 @@ pub enum Change {
     InsertAt {
         /// The array.
         path: String,
-        /// Where in it.
+        /// The position in it.
         position: u64,
-        /// What.
+        /// The new element.
         value: Bson,
     },
     /// Removes the element at `position` of the array at `path`. `value` is the element itself,
@@ -197,9 +197,9 @@ pub enum Change {
     RemoveAt {
         /// The array.
         path: String,
-        /// Where in it.
+        /// The position in it.
         position: u64,
-        /// What stands there.
+        /// The element that is there now.
         value: Bson,
     },
 }

@@ -1,4 +1,4 @@
-//! How much better one row is than another.
+//! The ratio by which one row is better than another.
 //!
 //! Above 1 is better, whichever way the metric counts. The interval is the bootstrap's, of the
 //! ratio of medians. A ratio whose interval holds 1 is *inside the noise* and isn't ranked. An
@@ -14,14 +14,14 @@ const WIDENED: f64 = 1.1;
 /// A ratio of two medians.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ratio {
-    /// Above 1: the first is better.
+    /// The ratio; above 1 the first is better.
     pub value: f64,
     /// Its 95 % interval.
     pub interval: (f64, f64),
 }
 
 impl Ratio {
-    /// How much better `ours` is; `None` if one of them has no figure, or it is no merit.
+    /// Returns how much better `ours` is; `None` if one of them has no figure, or it is no merit.
     pub fn of(ours: &Row, theirs: &Row) -> Option<Ratio> {
         if [ours, theirs].iter().any(|row| row.status != Status::Ok) {
             return None;
@@ -47,7 +47,7 @@ impl Ratio {
         Some(Ratio { value, interval })
     }
 
-    /// Whether it can't be told which is better.
+    /// Whether it is open which is better.
     pub fn is_noise(&self) -> bool {
         self.interval.0 <= 1.0 && 1.0 <= self.interval.1
     }

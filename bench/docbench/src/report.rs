@@ -21,7 +21,7 @@ use crate::target::Failure;
 use crate::workloads;
 
 const STYLE: &str = include_str!("report/style.css");
-/// A one-minute load above this share of the processors when a run begins is told as a warning.
+/// A one-minute load above this share of the processors when a run begins gives a warning.
 const LOAD_SHARE_MAX: f64 = 0.5;
 
 /// The report on some results, which must not overlap; the first file's run and targets lead.

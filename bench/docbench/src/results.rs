@@ -1,4 +1,4 @@
-//! The results file: JSON lines, one object each, told apart by `type`.
+//! The results file: JSON lines, one object each, distinguished by `type`.
 //!
 //! The schema is documented in `docs/benchmarks/schema.md`; what stands here is its authority.
 //! Lines are written as soon as they are known, so that a run that was ended has what it measured:
@@ -39,7 +39,7 @@ pub enum Line {
     End(End),
 }
 
-/// Where, when and how the run was made.
+/// The circumstances of the run: place, time and settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunHeader {
     /// [`SCHEMA`].
@@ -56,9 +56,9 @@ pub struct RunHeader {
     pub command: Vec<String>,
     /// `smoke`, `small` or `full`.
     pub scale: String,
-    /// How often each workload ran on each target.
+    /// The number of repetitions of each workload on each target.
     pub repetitions: u32,
-    /// From which all random numbers follow.
+    /// The seed from which all random numbers follow.
     pub seed: u64,
     /// Workloads asked for, in order.
     pub workloads: Vec<String>,
@@ -68,7 +68,7 @@ pub struct RunHeader {
     pub durability: String,
     /// The machine.
     pub machine: Machine,
-    /// What the disk takes for 4 KB appended and synced, microseconds, in order.
+    /// The times that the disk took to append and sync 4 KB, in microseconds, in order.
     pub fsync_probe_micros: Vec<f64>,
     /// Whether the disk counts flushes, so that unsynced writes are found.
     pub flushes_counted: bool,
@@ -81,7 +81,7 @@ pub struct RunHeader {
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// How many logical processors there are.
+    /// The number of logical processors.
     pub processors: usize,
     /// Bytes of memory.
     pub memory_bytes: u64,
@@ -95,7 +95,7 @@ pub struct Machine {
     pub load: String,
 }
 
-/// What the generator costs when the database does nothing.
+/// The generator's own cost, measured with a database that does nothing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GeneratorCost {
     /// Closed loop, one client: nanoseconds an operation.
@@ -112,7 +112,7 @@ pub struct TargetLine {
     pub name: String,
     /// `ok`, or `not run`.
     pub status: Status,
-    /// Why it was not run.
+    /// The reason why it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// [`About`](crate::target::About), as it is written.
@@ -121,12 +121,12 @@ pub struct TargetLine {
     /// Flushes of the disk for each of some acknowledged writes by one client; below 1: not synced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes_a_write: Option<f64>,
-    /// What one synced write of one client takes, microseconds (median).
+    /// The time of one synced write of one client, in microseconds (median).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_micros: Option<f64>,
 }
 
-/// Whether a row has a figure.
+/// The status of a row: whether it has a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Status {
     /// It has.
@@ -143,7 +143,7 @@ pub enum Status {
     Failed,
 }
 
-/// Which way is better.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -163,21 +163,21 @@ pub struct Row {
     pub workload: String,
     /// The target's name, or that of a format (field-access).
     pub target: String,
-    /// What was varied, such as `clients`; values are numbers or text.
+    /// The varied parameters, such as `clients`; values are numbers or text.
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// What was measured, such as `throughput`, `latency_p95`, `disk`. Empty in a row that stands
-    /// for a whole workload that has no figures (`not run`, `failed`, `wrong`).
+    /// The name of the metric, such as `throughput`, `latency_p95`, `disk`. Empty in a row that
+    /// stands for a whole workload that has no figures (`not run`, `failed`, `wrong`).
     pub metric: String,
     /// Its unit, such as `operations/s`, `ms`, `bytes`.
     pub unit: String,
-    /// Which way is better.
+    /// The direction in which it is better.
     pub better: Better,
     /// Stands in the summary matrix.
     #[serde(default)]
     pub headline: bool,
-    /// Whether it counts.
+    /// The status: whether the figure counts.
     pub status: Status,
-    /// Why it doesn't.
+    /// The reason why it doesn't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// A value for each repetition, in order.
@@ -191,24 +191,24 @@ pub struct Row {
     /// All repetitions' latencies in microseconds: HdrHistogram V2, compressed, base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
-    /// For each repetition, operations that ended in each step, the warm-up's first.
+    /// The number of operations that ended in each step, for each repetition, the warm-up's first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Vec<f64>>,
     /// The length of a step in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_step: Option<f64>,
-    /// How many steps at the beginning are the warm-up.
+    /// The number of steps at the beginning that are the warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_warm_up: Option<f64>,
-    /// How many answers were checked.
+    /// The number of answers that were checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<u64>,
 }
 
-/// That the run came to its end.
+/// The record that the run came to its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct End {
-    /// From the first line to this one.
+    /// The seconds from the first line to this one.
     pub seconds: f64,
     /// Load averages at the end.
     pub load: String,

@@ -32,33 +32,33 @@ use crate::target::{Durability, Failure, Target};
 use crate::targets::{self, Places, Settings};
 use crate::workload::{Cold, Context, Parameters, Subjects, Workload};
 
-/// What to run.
+/// The plan of a run.
 pub struct Plan {
-    /// In order.
+    /// The workloads in order.
     pub workloads: Vec<&'static dyn Workload>,
-    /// In order.
+    /// The targets in order.
     pub targets: Vec<String>,
-    /// How much.
+    /// The scale.
     pub scale: Scale,
-    /// What was set in place of the scale's own numbers.
+    /// The numbers that were set in place of the scale's own.
     pub parameters: Parameters,
-    /// How often.
+    /// The number of repetitions.
     pub repetitions: u32,
     /// Repetitions after the first are left out beyond this.
     pub time_max: Option<Duration>,
-    /// From which all random numbers follow.
+    /// The seed from which all random numbers follow.
     pub seed: u64,
-    /// Where targets are found.
+    /// The places of targets.
     pub places: Places,
     /// Whether targets of unknown durability are measured too.
     pub any_durability: bool,
-    /// Where data directories are made.
+    /// The directory in which data directories are made.
     pub directory: PathBuf,
     /// The results file.
     pub out: PathBuf,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
     /// Rows with a wrong answer or a failure.
     pub faults: u64,
@@ -71,7 +71,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
     let base = plan.directory.join(format!("docbench-{}", std::process::id()));
     std::fs::create_dir_all(&base)?;
     let done = Run::begin(plan, &base).and_then(Run::all);
-    // What could not be removed is reported, and harms no other run.
+    // A directory that could not be removed is reported, and harms no other run.
     if let Err(error) = std::fs::remove_dir_all(&base) {
         eprintln!("{} stays: {error}", base.display());
     }

@@ -39,12 +39,12 @@ impl Scale {
         }
     }
 
-    /// How often each workload runs on each target, if nothing else was asked for.
+    /// Returns how often each workload runs on each target, if nothing else was asked for.
     pub fn repetitions(self) -> u32 {
         self.pick(1, 3, 5)
     }
 
-    /// After how many minutes repetitions are left out, if nothing else was asked for.
+    /// Returns after how many minutes repetitions are left out, if nothing else was asked for.
     pub fn minutes(self) -> Option<u64> {
         self.pick(None, Some(33), None)
     }

@@ -1,7 +1,7 @@
 //! SQL as the peers have in common: statements with `?` and a few types of values.
 //!
-//! A [`SqlSession`] prepares each statement once and keeps it. What differs between dialects in the
-//! statements that workloads write is told by [`Dialect`].
+//! A [`SqlSession`] prepares each statement once and keeps it. [`Dialect`] has the differences
+//! between dialects in the statements that workloads write.
 
 use crate::target::Failure;
 
@@ -62,7 +62,7 @@ impl From<String> for SqlValue {
     }
 }
 
-/// Whose SQL it is.
+/// The dialects of SQL.
 #[cfg_attr(
     not(all(feature = "mysql", feature = "postgres", feature = "sqlite")),
     expect(dead_code, reason = "each belongs to a target that may be left out of the build")
@@ -80,7 +80,8 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// What makes a `select` lock its rows for the transaction; SQLite locks the database instead.
+    /// Returns the clause that makes a `select` lock its rows for the transaction; SQLite locks the
+    /// database instead.
     pub fn for_update(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
@@ -104,10 +105,10 @@ impl Dialect {
 
 /// A connection as SQL. Statements have `?` for each parameter, in order.
 pub trait SqlSession: Send {
-    /// Whose SQL it is.
+    /// Returns the dialect of the database.
     fn dialect(&self) -> Dialect;
 
-    /// What follows `create table (...)`, such as the storage engine.
+    /// Returns the options that follow `create table (...)`, such as the storage engine.
     fn table_options(&self) -> &str {
         ""
     }

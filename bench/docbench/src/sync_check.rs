@@ -16,22 +16,22 @@ use crate::target::{Durability, Encoded, Failure, Target};
 
 const WRITES: u64 = 40;
 const WRITES_WARMING: u64 = 5;
-/// Fewer flushes a write than this, and writes aren't synced. Not 1: a flush may end as the count
-/// is read.
+/// The number of flushes a write below which writes aren't synced. Not 1: a flush may end as the
+/// count is read.
 const FLUSHES_MIN: f64 = 0.9;
 const COLLECTION: &str = "sync_check";
 
-/// What was seen.
+/// The result of the check.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// Flushes of the disk for each write; `None` where it can't be told.
+    /// Flushes of the disk for each write; `None` where they can't be counted.
     pub flushes_a_write: Option<f64>,
     /// The median write.
     pub write_micros: f64,
 }
 
 impl Found {
-    /// Whether that is what the target promised.
+    /// Checks that the result agrees with the target's promise.
     pub fn verdict(&self, promised: Durability) -> Result<(), Failure> {
         match (promised, self.flushes_a_write) {
             (Durability::Synced, Some(flushes)) if flushes < FLUSHES_MIN => {

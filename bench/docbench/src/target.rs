@@ -1,10 +1,10 @@
-//! What a database is to the benchmark.
+//! A database as the benchmark sees it.
 //!
 //! A [`Target`] is a running database; a [`Session`] is one connection to it, used by one thread. A
 //! target is one small module in [`crate::targets`] that says in its [`About`] what it can do, and
 //! does it by the database's own best means: prepared statements, its own operators, its own
-//! indexes. What it can't do it refuses with [`Failure::Unsupported`], and the row says "not run"
-//! with the reason.
+//! indexes. A request that it can't serve it refuses with [`Failure::Unsupported`], and the row
+//! says "not run" with the reason.
 //!
 //! 1. Documents travel as the bytes that the database's client takes and gives: BSON for MongoDB's
 //!    wire and Frond, JSON text for SQL. [`Target::encode`] makes them before time counts; answers
@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::query::{Change, CollectionSpec, IndexSpec, Query};
 use crate::sql::SqlSession;
 
-/// Why something was not done.
+/// The reason why something was not done.
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// Another transaction was first: the whole transaction may be run again.
@@ -75,7 +75,7 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// What a write is worth when it is acknowledged.
+/// The durability of a write that is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
@@ -87,7 +87,7 @@ pub enum Durability {
     Unknown,
 }
 
-/// What a target can do.
+/// The features of a target.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Capabilities {
     /// Has collections of documents that are found by fields inside.
@@ -106,20 +106,20 @@ pub struct Capabilities {
     pub concurrent_writers: bool,
 }
 
-/// What a target says about itself; stands in the results.
+/// A target's description of itself; stands in the results.
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     /// The name on the command line and in every row.
     pub name: String,
-    /// Product and version, as it tells them.
+    /// Product and version, by its own account.
     pub version: String,
-    /// How clients reach it: `embedded`, `TCP on loopback`, `Unix socket`.
+    /// The way clients reach it: `embedded`, `TCP on loopback`, `Unix socket`.
     pub connection: String,
-    /// What a write is worth.
+    /// The durability of acknowledged writes.
     pub durability: Durability,
-    /// What it can do.
+    /// Its features.
     pub capabilities: Capabilities,
-    /// Settings that matter, as it tells them.
+    /// Settings that matter, by its own account.
     pub settings: Vec<(String, String)>,
 }
 
@@ -136,7 +136,7 @@ pub struct Encoded {
 ///
 /// *Thread safety*: shared by all clients of a workload.
 pub trait Target: Send + Sync {
-    /// What it is.
+    /// Returns the target's description.
     fn about(&self) -> &About;
 
     /// A new connection.
@@ -151,10 +151,10 @@ pub trait Target: Send + Sync {
     /// Moves what waits in logs to where it stays, and brings statistics up to date.
     fn settle(&self) -> Result<(), Failure>;
 
-    /// Bytes on the disk; `None` where that can't be told from here.
+    /// Bytes on the disk; `None` where they can't be found out from here.
     fn disk_bytes(&self) -> Option<u64>;
 
-    /// The processes that do the work, for processor time; empty if it can't be told. An embedded
+    /// The processes that do the work, for processor time; empty if they aren't known. An embedded
     /// database answers this process.
     fn processes(&self) -> Vec<u32>;
 }

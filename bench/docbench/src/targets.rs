@@ -1,7 +1,7 @@
 //! The databases: how each is found and started, and what it does for each request.
 //!
 //! A name on the command line is one of [`KNOWN`], or one that `--uri NAME=URI` gives; the scheme
-//! of the URI tells the protocol.
+//! of the URI decides the protocol.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,11 @@ pub(crate) mod sqlite;
 
 /// A target that needs no address.
 pub struct Known {
-    /// On the command line.
+    /// The name on the command line.
     pub name: &'static str,
     /// A line for `docbench list`.
     pub title: &'static str,
-    /// What a server is started by; empty for what runs inside this process.
+    /// The program that starts the server; empty for a database inside this process.
     pub program: &'static str,
 }
 
@@ -55,7 +55,7 @@ pub const KNOWN: &[Known] = &[
     Known { name: "ferretdb", title: "FerretDB over SQLite, MongoDB's wire", program: "ferretdb" },
 ];
 
-/// Where targets are found.
+/// The places of targets.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// Whether servers may be started.
@@ -66,10 +66,11 @@ pub struct Places {
     pub uris: BTreeMap<String, String>,
 }
 
-/// What every target is started with.
+/// The settings that every target is started with.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// On a real disk, ours; empty, or what the same target left here when it was stopped.
+    /// A directory on a real disk, ours; empty, or what the same target left here when it was
+    /// stopped.
     pub directory: &'a Path,
     /// The database's cache.
     pub cache_bytes: u64,
@@ -189,7 +190,7 @@ fn connect(name: &str, uri: &str, settings: &Settings<'_>) -> Result<Box<dyn Tar
     }
 }
 
-/// How the target called `name` would be started, in words.
+/// Returns how the target called `name` would be started, in words.
 ///
 /// # Errors
 /// As [`start`].

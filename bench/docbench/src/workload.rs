@@ -1,8 +1,8 @@
-//! What is measured: one module for each workload in [`crate::workloads`].
+//! Workloads: one module for each in [`crate::workloads`].
 //!
 //! A [`Workload`] runs on one target at a time, once a repetition, on a database that was just
-//! started on an empty directory. The runner interleaves targets and repeats; what the workload
-//! measures goes into the [`Recorder`], which puts the repetitions together. A workload
+//! started on an empty directory. The runner interleaves targets and repeats; the workload's
+//! measurements go into the [`Recorder`], which puts the repetitions together. A workload
 //!
 //! 1. loads its data (not timed, unless the load is what is measured);
 //! 2. checks answers, and fails with [`Failure::Wrong`] where one is wrong: that disqualifies all
@@ -24,7 +24,7 @@ pub const CPU_OF_SERVER: &str = "cpu_an_operation";
 /// one.
 pub const CPU_OF_CLIENT: &str = "client_cpu_an_operation";
 
-/// What a workload runs on.
+/// The subjects that a workload runs on.
 pub enum Subjects {
     /// The databases that were asked for.
     Targets,
@@ -35,13 +35,14 @@ pub enum Subjects {
 /// A publication's result, beside which ours stands in the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Original {
-    /// Who published it, where and when.
+    /// The authors, the place and the year of publication.
     pub source: &'static str,
-    /// What they found, in a sentence with the numbers.
+    /// Their finding, in a sentence with the numbers.
     pub finding: &'static str,
 }
 
-/// What `--set NAME=VALUE` gives in place of a scale's own number, such as `tpcc.warehouses=8`.
+/// The values of `--set NAME=VALUE`, in place of a scale's own numbers, such as
+/// `tpcc.warehouses=8`.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters(pub BTreeMap<String, String>);
 
@@ -74,15 +75,15 @@ pub trait Workload: Sync {
     /// A line: what it measures.
     fn title(&self) -> &'static str;
 
-    /// Where it comes from.
+    /// Returns where it comes from.
     fn original(&self) -> Original;
 
-    /// What it runs on.
+    /// Returns the subjects that it runs on.
     fn subjects(&self) -> Subjects {
         Subjects::Targets
     }
 
-    /// Why it can't run on a target with these capabilities; `None` if it can.
+    /// Returns why it can't run on a target with these capabilities; `None` if it can.
     fn refuses(&self, capabilities: &Capabilities) -> Option<&'static str>;
 
     /// The database's cache, in bytes; the same for every target.
@@ -94,26 +95,26 @@ pub trait Workload: Sync {
     fn run(&self, context: &mut Context<'_>) -> Result<(), Failure>;
 }
 
-/// What a workload does once its target was started again with nothing in memory.
+/// The part of a workload that runs once its target was started again with nothing in memory.
 pub type Cold = Box<dyn FnOnce(&mut Context<'_>) -> Result<(), Failure>>;
 
-/// What a workload runs with.
+/// The surroundings of a running workload.
 pub struct Context<'a> {
     /// The target's name, or the own subject's.
     pub subject: &'a str,
-    /// How much.
+    /// The scale.
     pub scale: Scale,
-    /// What was set in place of the scale's own numbers.
+    /// The numbers that were set in place of the scale's own.
     pub parameters: &'a Parameters,
-    /// From which all random numbers of this repetition follow; the same for every target.
+    /// The seed from which all random numbers of this repetition follow; the same for every target.
     pub seed: u64,
-    /// What is shown while it runs.
+    /// The progress that is shown while it runs.
     pub progress: &'a Progress,
-    /// Where figures go.
+    /// The recorder of figures.
     pub recorder: &'a mut Recorder,
     /// The database; `None` for own subjects.
     pub database: Option<&'a dyn Target>,
-    /// What the workload leaves here is run after it, on the same data: the target is stopped, the
+    /// A part of the workload that is run after it, on the same data: the target is stopped, the
     /// operating system's caches are dropped, and the target is started again. "Not run" where the
     /// caches can't be dropped, and on a server that we didn't start.
     pub cold: Option<Cold>,

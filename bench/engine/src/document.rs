@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::random::Random;
 use crate::target::Put;
 
-/// How many trees.
+/// The number of trees.
 pub const TREE_COUNT: usize = 5;
 /// The tree by `_id`.
 pub const PRIMARY: usize = 0;

@@ -1,8 +1,8 @@
-//! What a run has measured: names, numbers, and which way is better.
+//! The measurements of a run: names, numbers, and the direction that is better.
 
 use std::time::Duration;
 
-/// What a number is, and so how it is printed and compared.
+/// The kind of a number, which decides how it is printed and compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// More is better.
@@ -25,25 +25,25 @@ impl Kind {
 /// One number.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// What it says, with its unit.
+    /// The meaning of the number, with its unit.
     pub name: String,
-    /// Which way is better.
+    /// The kind of the number.
     pub kind: Kind,
     /// The number.
     pub value: f64,
 }
 
-/// What a process measured, on its way to the one that started it: a line a figure.
+/// The figures of a process, on their way to the process that started it: a line a figure.
 #[derive(Default)]
 pub struct Figures(pub Vec<Figure>);
 
 impl Figures {
-    /// More is better.
+    /// Adds a figure of which more is better.
     pub fn rate(&mut self, name: impl Into<String>, value: f64) {
         self.0.push(Figure { name: name.into(), kind: Kind::Rate, value });
     }
 
-    /// Less is better.
+    /// Adds a figure of which less is better.
     pub fn cost(&mut self, name: impl Into<String>, value: f64) {
         self.0.push(Figure { name: name.into(), kind: Kind::Cost, value });
     }
@@ -74,7 +74,7 @@ impl Figures {
     }
 }
 
-/// How long each of many operations took.
+/// The times of many operations.
 #[derive(Default)]
 pub struct Latencies(Vec<u32>);
 
@@ -90,7 +90,7 @@ impl Latencies {
         self.0.extend(other.0);
     }
 
-    /// How many.
+    /// Returns the number.
     pub fn count(&self) -> usize {
         self.0.len()
     }

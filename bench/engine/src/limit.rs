@@ -13,7 +13,7 @@ use crate::target::Failure;
 
 const FIRST_VERSION: &str = "/sys/fs/cgroup/memory";
 const SECOND_VERSION: &str = "/sys/fs/cgroup";
-/// Who is in a group, in both versions.
+/// The file that lists a group's processes, in both versions of control groups.
 const PROCESSES: &str = "cgroup.procs";
 
 /// A group without members.
@@ -43,7 +43,7 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// Where it is, for entering it.
+    /// Returns where it is, for entering it.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -57,7 +57,7 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// Puts this process into the group at `path`. What it has used so far isn't counted there.
+/// Puts this process into the group at `path`. Its use so far isn't counted there.
 pub fn enter(path: &Path) -> Result<(), Failure> {
     Ok(fs::write(path.join(PROCESSES), std::process::id().to_string())?)
 }

@@ -230,7 +230,7 @@ fn measure_child(
         .arg(&directory)
         .stdout(Stdio::piped())
         .spawn()?;
-    // What it prints fits into a pipe's buffer, so it is read when the process has ended.
+    // The child's output fits into a pipe's buffer, so it is read when the process has ended.
     let deadline = Instant::now() + insert_time + PATIENCE;
     let ended = loop {
         if child.try_wait()?.is_some() {
@@ -261,7 +261,7 @@ fn option(name: &str, value: Option<u64>) -> impl Iterator<Item = String> {
     value.into_iter().flat_map(move |value| [name.to_owned(), value.to_string()])
 }
 
-/// What ran where.
+/// Returns the heading: what ran, and on which machine.
 fn header(arguments: &Arguments, base: &Path) -> Result<String, Failure> {
     let field = |path: &str, name: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What a process has used so far, as the kernel tells it.
+//! The resources that a process has used so far, by the kernel's count.
 //!
 //! Each target and workload run in a process of their own, so that its memory and its processor
 //! time are theirs alone: of all threads, those in the background and those that have ended
 //! included. *Bytes written* are what the process handed to `write` and its like (`wchar`):
 //! `write_bytes` counts whole folios of the page cache, and would say 1 MB for 8 KB synced inside
-//! an old file. No target writes through a mapping. What the kernel's own threads do for the file
-//! system isn't counted.
+//! an old file. No target writes through a mapping. The work of the kernel's own threads for the
+//! file system isn't counted.
 
 use std::fs;
 use std::io::{self, Seek, Write};
@@ -53,17 +53,17 @@ pub fn cpu_seconds_of_threads_named(is_wanted: impl Fn(&str) -> bool) -> Result<
     Ok(nanos as f64 / 1e9)
 }
 
-/// What the calling thread has had of the processors, in seconds.
+/// The processor time of the calling thread, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadSeconds {
-    /// On one.
+    /// The seconds on a processor.
     pub running: f64,
     /// Ready to run, while others had them all.
     pub waiting: f64,
 }
 
 impl ThreadSeconds {
-    /// Up to now.
+    /// Reads the seconds up to now.
     pub fn now() -> Result<ThreadSeconds, Failure> {
         let schedule = fs::read_to_string("/proc/thread-self/schedstat")?;
         let mut nanos = schedule.split_whitespace().map(str::parse::<u64>);
@@ -73,7 +73,7 @@ impl ThreadSeconds {
         Ok(ThreadSeconds { running: seconds()?, waiting: seconds()? })
     }
 
-    /// What has come since `before`.
+    /// Returns the difference from `before`.
     pub fn since(self, before: ThreadSeconds) -> ThreadSeconds {
         ThreadSeconds {
             running: self.running - before.running,
@@ -121,7 +121,8 @@ pub fn disk_bytes(directory: &Path) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// What the disk itself takes for 4 KB appended and synced: the median, in microseconds.
+/// Returns the time that the disk itself takes to append and sync 4 KB: the median, in
+/// microseconds.
 pub fn sync_probe_micros(directory: &Path) -> io::Result<f64> {
     let path = directory.join("probe");
     let mut file = fs::File::create(&path)?;
@@ -158,11 +159,11 @@ pub fn memory_probe_seconds(directory: &Path) -> Result<[f64; 2], Failure> {
     Ok(seconds)
 }
 
-/// What a piece of work has cost.
+/// The cost of a piece of work.
 pub struct Cost {
-    /// From begin to end.
+    /// The seconds from begin to end.
     pub wall_seconds: f64,
-    /// Of all threads.
+    /// The processor time of all threads.
     pub cpu_seconds: f64,
 }
 
@@ -178,7 +179,7 @@ impl Meter {
         Ok(Meter { cpu_before: cpu_seconds()?, begin: Instant::now() })
     }
 
-    /// What has been used since the beginning.
+    /// Returns the cost since the beginning.
     pub fn cost(&self) -> Result<Cost, Failure> {
         let wall_seconds = self.begin.elapsed().as_secs_f64();
         Ok(Cost { wall_seconds, cpu_seconds: cpu_seconds()? - self.cpu_before })

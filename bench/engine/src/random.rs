@@ -10,7 +10,7 @@ impl Random {
         Random(scramble(seed) | 1)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use crate::figures::{Figure, Figures, Kind};
 
-/// What became of a target in a workload.
+/// The outcome of a target in a workload.
 pub enum Outcome {
     /// It was measured.
     Measured(Figures),
     /// It isn't compiled in, or can't do this.
     NotRun,
-    /// Why there are no figures.
+    /// The reason why there are no figures.
     Failed(String),
 }
 
 /// One workload's results.
 pub struct Table {
-    /// What it is called.
+    /// The title.
     pub title: String,
     /// Targets, in the order of the columns; the first is what the others are compared with.
     pub columns: Vec<(String, Outcome)>,
@@ -61,7 +61,8 @@ impl Table {
     }
 }
 
-/// Each figure that any target has; a row that only some have stands behind those that it follows.
+/// Returns each figure that any target has; a row that only some have stands behind those that it
+/// follows.
 fn rows<'a>(measured: &[(&str, &'a Figures)]) -> Vec<&'a Figure> {
     let mut rows: Vec<&Figure> = Vec::new();
     for (_, figures) in measured {

@@ -1,4 +1,4 @@
-//! What a storage engine must be able to do to be measured.
+//! The interface that a storage engine must implement to be measured.
 //!
 //! A target is one small module in [`crate::targets`]. Trees are numbered from 0 and all exist when
 //! the target is opened. All work goes through a [`Session`], one a thread. Every write is one
@@ -9,40 +9,39 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-/// Why something could not be measured.
+/// The reason why something could not be measured.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a target is opened.
+/// The settings with which a target is opened.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
     /// An empty directory.
     pub directory: &'a Path,
-    /// How many trees.
+    /// The number of trees.
     pub tree_count: usize,
     /// Bytes for cached pages, blocks or chunks; write buffers come on top.
     pub cache_bytes: u64,
-    /// Where writes gather in memory before they are moved, with those who have such: so much at
-    /// once, at most.
+    /// The size at which writes gathered in memory are moved, in engines that gather them.
     pub write_buffer_bytes: u64,
 }
 
 impl<'a> Settings<'a> {
-    /// With the usual write buffers.
+    /// Opens it with the usual write buffers.
     pub fn new(directory: &'a Path, tree_count: usize, cache_bytes: u64) -> Settings<'a> {
         Settings { directory, tree_count, cache_bytes, write_buffer_bytes: WRITE_BUFFER_BYTES }
     }
 }
 
-/// What is usual for write buffers; Frond has its own, smaller default.
+/// The usual size of write buffers; Frond has its own, smaller default.
 const WRITE_BUFFER_BYTES: u64 = 64 << 20;
-/// How many more such buffers may wait to be moved, where that can be set.
+/// The number of further buffers that may wait to be moved, where that can be set.
 #[cfg(feature = "rocksdb")]
 pub const WRITE_BUFFERS_WAITING: u32 = 4;
 
 /// An entry to be written.
 #[derive(Clone)]
 pub struct Put {
-    /// Which tree.
+    /// The number of the tree.
     pub tree: usize,
     /// The key.
     pub key: Bytes,
@@ -51,7 +50,7 @@ pub struct Put {
 }
 
 impl Put {
-    /// What is given to the target, in bytes.
+    /// Returns the bytes that are given to the target.
     pub fn bytes(&self) -> u64 {
         (self.key.len() + self.value.len()) as u64
     }
@@ -86,16 +85,16 @@ pub trait Target: Sync {
     /// it returns.
     fn load(&self, tree: usize, entries: &mut Entries<'_>) -> Result<(), Failure>;
 
-    /// What the engine has counted, for the report: name and number.
+    /// Returns the engine's own counters for the report: name and number.
     fn counters(&self) -> Vec<(String, f64)> {
         Vec::new()
     }
 }
 
-/// What is done with a value that was read.
+/// A callback for a value that was read.
 pub type VisitValue<'a> = dyn FnMut(&[u8]) + 'a;
 
-/// What is done with an entry that was read; answers whether to go on.
+/// A callback for an entry that was read; answers whether to go on.
 pub type VisitEntry<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;
 
 /// A handle for one thread.

@@ -21,8 +21,9 @@ pub use frond::Frond;
 /// All names, in the order of the tables' columns.
 pub const NAMES: [&str; 6] = ["frond", "rocksdb", "fjall", "redb", "lmdb", "wiredtiger"];
 
-/// How many eighths of all memory the cache of the engine called `name` gets where that is limited:
-/// of three to five what it reads fastest with. (With five, updates made the kernel end RocksDB.)
+/// Returns how many eighths of all memory the cache of the engine called `name` gets where that is
+/// limited: of three to five what it reads fastest with. (With five, updates made the kernel end
+/// RocksDB.)
 pub fn limited_eighths(name: &str) -> u64 {
     match name {
         "frond" | "fjall" | "redb" => 5,

@@ -17,14 +17,14 @@ use std::time::Duration;
 use crate::figures::Figures;
 use crate::target::Failure;
 
-/// How much is done.
+/// The amount of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Documents of `indexed-insert`; the other workloads' data follow.
     pub documents: u64,
     /// `indexed-insert` ends when this is over, however many there are.
     pub insert_time: Duration,
-    /// How long each measurement of a rate takes.
+    /// The time that each measurement of a rate takes.
     pub rate_time: Duration,
     /// Records of 1 KB of the `ycsb` workloads.
     pub records: u64,
@@ -34,25 +34,25 @@ pub struct Scale {
     pub version_entries: u64,
     /// `commits`, `hot` and `ycsb` run with so many threads only, if it is said.
     pub threads: Option<u64>,
-    /// Where all memory is limited, engines' caches get so many eighths of it, instead of what is
-    /// best for each.
+    /// The number of eighths of all memory that engines' caches get where it is limited, instead of
+    /// what is best for each.
     pub cache_eighths: Option<u64>,
 }
 
 impl Scale {
-    /// Which of the numbers of threads that a workload has are measured.
+    /// Returns the numbers of threads to measure, of those that a workload has.
     pub fn threads<const COUNT: usize>(&self, all: [u64; COUNT]) -> Vec<u64> {
         self.threads.map_or_else(|| all.to_vec(), |only| vec![only])
     }
 }
 
-/// What a workload needs.
+/// The surroundings of a running workload.
 pub struct Context<'a> {
     /// The target's name.
     pub target: &'a str,
     /// An empty directory.
     pub directory: &'a Path,
-    /// How much is done.
+    /// The amount of work.
     pub scale: Scale,
 }
 
@@ -66,12 +66,12 @@ pub struct Workload {
     pub title: &'static str,
     /// Measures one target; false if it isn't there, or can't do this.
     pub run: Run,
-    /// How much memory all of it may use, the file system's cache included; `None` if that isn't
+    /// The memory that all of it may use, the file system's cache included; `None` if that isn't
     /// limited.
     pub memory_bytes: Option<fn(&Scale) -> u64>,
 }
 
-/// What is measured if nothing is said: what needs no rights.
+/// Returns the workloads that run by default: those that need no privileges.
 pub fn names_by_default() -> Vec<String> {
     let free = ALL.iter().filter(|workload| workload.memory_bytes.is_none());
     free.map(|workload| workload.name.to_owned()).collect()

@@ -12,7 +12,7 @@ use crate::reading::{document, reading};
 const COLLECTION: &str = "readings";
 const BATCH: u32 = 10_000;
 
-/// What a request is.
+/// A request.
 #[derive(Clone, Copy, Debug)]
 pub enum Request {
     /// Stages, as extended JSON.

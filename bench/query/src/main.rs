@@ -1,4 +1,4 @@
-//! What queries cost: documents a second of one core, in cache, beside SQLite and PostgreSQL.
+//! The cost of queries: documents a second of one core, in cache, beside SQLite and PostgreSQL.
 //!
 //!     cargo run --release -p frond-bench-query --features peers -- speed
 //!     cargo run --release -p frond-bench-query -- memory
@@ -18,9 +18,9 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What all parts of the benchmark fail with.
+/// The error type of all parts of the benchmark.
 mod target {
-    /// Why something could not be measured.
+    /// The reason why something could not be measured.
     pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 }
 

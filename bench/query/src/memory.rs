@@ -1,7 +1,7 @@
 //! A sort, a group and a window over far more documents than may be held in memory.
 //!
 //! Each request runs in a process of its own (this program, called with `one`), whose largest
-//! resident size the kernel tells; the limit of [`LIMIT_BYTES`] is what the whole process may take.
+//! resident size the kernel reports; the limit of [`LIMIT_BYTES`] is for the whole process.
 
 use std::fs;
 use std::path::Path;

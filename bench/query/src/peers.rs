@@ -75,7 +75,7 @@ impl Sqlite {
         let mut rows = statement.query([])?;
         let mut count = 0;
         while let Some(row) = rows.next()? {
-            // What comes is read, as a client would.
+            // Rows are read, as a client would.
             let _ = row.get_ref(0)?;
             count += 1;
         }

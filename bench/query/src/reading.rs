@@ -17,13 +17,13 @@ pub struct Reading {
     pub number: i32,
     /// `station-0042`.
     pub station: String,
-    /// Below [`REGIONS`].
+    /// The region, below [`REGIONS`].
     pub region: i32,
     /// Milliseconds since 1970.
     pub at: i64,
-    /// Below 1000.
+    /// The value, below 1000.
     pub value: f64,
-    /// Below 100.
+    /// The count, below 100.
     pub count: i32,
     /// `ok` for nine tenths, else `late`.
     pub status: &'static str,

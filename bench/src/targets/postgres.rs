@@ -33,7 +33,7 @@ const BY_CITY: &str = "select doc::text from orders where doc -> 'address' ->> '
 const SET_STATUS: &str =
     "update orders set doc = jsonb_set(doc, '{status}', to_jsonb($2::text)) where number = $1";
 
-/// Settings that are told in the report as the server tells them.
+/// Settings that the report shows as the server reports them.
 const SETTINGS_TOLD: [&str; 7] = [
     "fsync",
     "synchronous_commit",

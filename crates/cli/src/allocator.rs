@@ -1,4 +1,4 @@
-//! What the allocator is told. It asks the environment when the process begins, so an operator who
+//! Settings of the allocator. It asks the environment when the process begins, so an operator who
 //! wants something else begins again.
 
 /// Milliseconds after which what was freed goes back to the system. With the usual thousand, the

@@ -201,12 +201,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether it is told as JSON.
+    /// Whether the answer is printed as JSON.
     pub fn is_set(self) -> bool {
         self.json
     }
 
-    /// Tells `answer` as JSON, if that is asked for; returns whether it is told.
+    /// Prints `answer` as JSON, if that is asked for; returns whether it was.
     ///
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
@@ -242,7 +242,8 @@ impl Author {
             .unwrap_or_else(|| "unknown".to_owned())
     }
 
-    /// What a command to `target` says; `None` where the server knows who logged in.
+    /// Returns the author to send with a command to `target`; `None` where the server knows which
+    /// user logged in.
     pub fn of(&self, target: &Target) -> Option<String> {
         let logs_in = target.uri.as_ref().is_some_and(|uri| uri.contains('@'));
         if logs_in { self.named() } else { Some(self.name()) }

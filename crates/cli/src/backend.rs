@@ -1,4 +1,4 @@
-//! Where commands go: a database in this process, or a running server.
+//! The destination of commands: a database in this process, or a running server.
 //!
 //! Both take the command documents that a driver would send and give the answers that it would
 //! get, so that the commands of the command line exist once and can't differ from a driver's view.
@@ -20,7 +20,7 @@ use crate::failure::{Failure, full_disk_advice};
 use crate::notice::print;
 use crate::output::plain;
 
-/// How long a command waits for a data directory that another process has.
+/// The time that a command waits for a data directory that another process has.
 const COMMAND_WAIT: Duration = Duration::from_secs(1);
 const WAIT_STEP: Duration = Duration::from_millis(20);
 
@@ -112,7 +112,7 @@ pub fn visit_batch(
 const STREAMING_CACHE_BYTES: u64 = 4 << 20;
 const STREAMING_INDEX_CACHE_BYTES: u64 = 2 << 20;
 
-/// What to do where a server runs on a data directory, for commands that have `--uri`.
+/// The advice where a server runs on a data directory, for commands that have `--uri`.
 pub const USE_URI: &str = "connect to it with --uri HOST:PORT instead of --data";
 /// For those that need the directory for themselves.
 pub const STOP_IT: &str = "stop it first";
@@ -160,12 +160,12 @@ impl Embedded {
         Ok(Embedded { frond, hooks, commands })
     }
 
-    /// What runs before and after what no command does.
+    /// Returns the hooks, for operations that no command does.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
     }
 
-    /// The databases themselves, for what no command tells.
+    /// The databases themselves, for what no command answers.
     pub fn frond(&self) -> &Frond {
         &self.frond
     }
@@ -265,7 +265,7 @@ pub struct Remote {
     is_any_member: bool,
 }
 
-/// Where a server is, and who logs in there.
+/// The address of a server, and the user who logs in there.
 pub struct ServerUri {
     /// `HOST:PORT`, or the path of a socket.
     pub address: String,
@@ -273,7 +273,7 @@ pub struct ServerUri {
     pub others: Vec<String>,
     /// The user who logs in.
     pub login: Option<UserLogin>,
-    /// How TLS is spoken, if it is.
+    /// The TLS options, if TLS is spoken.
     pub tls: Option<ClientTls>,
     /// The database behind the address; empty where there is none.
     pub database: String,
@@ -289,7 +289,7 @@ pub struct UserLogin {
     pub password: String,
     /// The database that the user belongs to.
     pub database: String,
-    /// How the password is proved.
+    /// The mechanism by which the password is proved.
     pub mechanism: Mechanism,
 }
 
@@ -318,7 +318,7 @@ impl Remote {
         set.map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// As [`Remote::connect`], at one address, of which commands are asked as they are: a MongoDB,
+    /// As [`Remote::connect`], at one address, which is sent commands as they are: a MongoDB,
     /// perhaps.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
-//! Which directories are data directories, so that a wrong `--data` neither finds nothing where
-//! there is something else, nor leaves files of ours beside what is not ours.
+//! Checks that a directory is a data directory, so that a wrong `--data` neither finds nothing
+//! where there is something else, nor leaves files of ours beside other files.
 //!
-//! 1. What reads wants one that was begun: it has a manifest.
-//! 2. What may make one wants that, or a place that is empty but for what a cut-off beginning, the
-//!    file system or hidden files of others have left there.
+//! 1. Commands that read need one that was begun: it has a manifest.
+//! 2. Commands that may make one need that, or a place that is empty except for what a beginning
+//!    that was cut off, the file system or hidden files of others have left there.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Refuses what is no data directory.
 ///
 /// # Errors
-/// What is there instead, with `advice` if it is nothing.
+/// The error says what is there instead, with `advice` if it is nothing.
 pub fn check_there(directory: &Path, advice: &str) -> Result<(), Failure> {
     let name = directory.display();
     check_no_file(directory)?;

@@ -1,4 +1,4 @@
-//! What can go wrong in a command, how it is told, and the exit code.
+//! The failures of commands, their messages, and the exit code.
 //!
 //! Messages are lower case and say what to do next where we know it.
 
@@ -38,7 +38,7 @@ pub fn full_disk_advice(error: &frond_db::Error) -> &'static str {
     }
 }
 
-/// Why a command ended before its end.
+/// The reason why a command ended before its end.
 #[derive(Debug)]
 pub enum Failure {
     /// The arguments don't fit together: exit code 2, like clap's own.
@@ -47,7 +47,7 @@ pub enum Failure {
     Refused {
         /// MongoDB's code.
         code: i64,
-        /// What happened.
+        /// The error's message.
         message: String,
         /// The whole answer.
         answer: DocumentBuf,
@@ -82,7 +82,7 @@ impl Failure {
         Failure::Failed(format!("{name}: {}", describe(error)))
     }
 
-    /// 2 for usage, 3 for what was done and yet is to be told, 1 for everything else.
+    /// 2 for usage, 3 for what was done and yet is to be reported, 1 for everything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
@@ -91,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// Tells it on standard error.
+    /// Prints it on standard error.
     pub fn print(&self) {
         if !matches!(self, Failure::Reported) {
             print(format_args!("frond: {self}"));
@@ -99,7 +99,7 @@ impl Failure {
     }
 }
 
-/// What an input or output error says, without the operating system's number.
+/// Returns the text of an input or output error, without the operating system's number.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -137,7 +137,7 @@ impl fmt::Display for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// For writing to standard output; files are told by name with [`Failure::file`].
+    /// Converts the error of writing to standard output; files are named with [`Failure::file`].
     fn from(error: io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ReaderGone,

@@ -1,10 +1,10 @@
 //! Files to documents: JSON in three shapes, CSV, TSV and BSON, compressed or not, as a stream; and
 //! Parquet, which is read at places.
 //!
-//! A source yields one [`Record`] a document. What is wrong with one document is a record too, with
-//! the number of its line, and the source goes on behind it where it can; only a reader that fails
-//! ends it. A file may be larger than memory, and so may a document of JSON or BSON: a long one is
-//! given as [`Text`].
+//! A source yields one [`Record`] a document. A wrong document is a record too, with the number of
+//! its line, and the source goes on behind it where it can; only a reader that fails ends it. A
+//! file may be larger than memory, and so may a document of JSON or BSON: a long one is given as
+//! [`Text`].
 
 pub mod archive;
 pub mod bson;
@@ -22,12 +22,12 @@ use frond_doc::DocumentBuf;
 use crate::failure::{Failure, describe};
 use crate::input::window::Window;
 
-/// Longest text of one document that must be held in memory.
+/// The longest text of one document that must be held in memory.
 pub const DOCUMENT_TEXT_BYTES_MAX: usize = 256 << 20;
 
 /// One document, or what is wrong where one was expected.
 pub struct Record {
-    /// Where it begins, counted from 1.
+    /// The line where it begins, counted from 1.
     pub line: u64,
     /// The document, or why there is none.
     pub document: Result<Parsed, String>,
@@ -41,7 +41,7 @@ pub enum Parsed {
     Streamed(Text),
 }
 
-/// How a document is written down.
+/// The encoding of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentEncoding {
     /// Extended JSON.
@@ -53,7 +53,7 @@ pub enum DocumentEncoding {
 /// The bytes of a long JSON object or BSON document, as they come. It ends early where the input
 /// does.
 pub struct Text {
-    /// What the bytes are.
+    /// The encoding of the bytes.
     pub carrier: DocumentEncoding,
     bits: Receiver<Vec<u8>>,
     now: Vec<u8>,
@@ -61,7 +61,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// What is sent as bits; few of them wait.
+    /// Returns a text and the sender of its pieces, few of which may wait.
     fn channel(carrier: DocumentEncoding) -> (SyncSender<Vec<u8>>, Text) {
         let (sender, bits) = sync_channel(BITS_WAITING);
         (sender, Text { carrier, bits, now: Vec::new(), offset: 0 })
@@ -83,9 +83,9 @@ impl Read for Text {
     }
 }
 
-/// What is read of a file at once: so much that most documents lie in it whole.
+/// The bytes that are read of a file at once: so many that most documents lie in them whole.
 const READ_BYTES: usize = 1 << 20;
-/// What goes of a long text from one thread to another at once, at most.
+/// The bytes of a long text that go from one thread to another at once, at most.
 const BIT_BYTES: usize = 64 << 10;
 /// Bits of a text that wait between two threads.
 const BITS_WAITING: usize = 4;
@@ -115,8 +115,8 @@ pub enum Format {
 /// Reads `reader` as `format`; `name` is its file's name, where it has one.
 ///
 /// # Errors
-/// [`Failure::Failed`] if it can't be read, or its format can't be told; what the format's head is
-/// refused for.
+/// [`Failure::Failed`] if it can't be read, or its format can't be recognized; what the format's
+/// head is refused for.
 pub fn open(
     reader: impl Read + Send + 'static,
     name: Option<&str>,
@@ -146,7 +146,8 @@ pub fn open(
     }
 }
 
-/// By the name's ending (in small letters), or else by the first byte that isn't white space.
+/// Guesses by the name's ending (in small letters), or else by the first byte that isn't white
+/// space.
 fn guess(name: &str, first: Option<u8>) -> Result<Format, Failure> {
     for (ending, format) in [(".csv", Format::Csv), (".tsv", Format::Tsv)] {
         if name.ends_with(ending) {

@@ -129,7 +129,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether what it tells may be longer than a screen, and ends by itself.
+    /// Whether its output may be longer than a screen, and ends by itself.
     fn is_long(&self) -> bool {
         use Command::{Blame, Diff, History, Log, Reflog, Show};
         matches!(self, Log(_) | Diff(_) | Show(_) | History(_) | Blame(_) | Reflog(_))
@@ -151,7 +151,7 @@ fn main() -> ExitCode {
     let is_long = cli.command.is_long() && !cli.no_pager;
     let mut terminal = Terminal::new(cli.color, is_long);
     let done = run(&cli.command, &mut terminal);
-    // An error comes after what was told before it, and after the pager.
+    // An error comes after what was printed before it, and after the pager.
     let finished = terminal.finish();
     match done.and(finished) {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! What people are told beside a command's result: all of it goes to standard error through here.
+//! Messages to people besides a command's result: all of them go to standard error through here.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -4,7 +4,7 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 use jiff::Timestamp;
 
-/// What every answer has besides what it tells.
+/// The fields of every answer besides its own.
 const OF_EVERY_ANSWER: [&str; 3] = ["ok", "$clusterTime", "operationTime"];
 
 /// A value as one line of relaxed extended JSON, for files and other programs.

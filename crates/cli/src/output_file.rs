@@ -1,9 +1,9 @@
 //! A file that is there whole, or not at all.
 //!
-//! 1. What is written goes to a file of its own beside the file, `.NAME.PROCESS-COUNT.partial`. It
-//!    is synced, its length is compared with what was written, and it takes the file's name: what
-//!    was there before stays until then, and stays after a failure.
-//! 2. What isn't a plain file, a pipe or `/dev/stdout`, is written as it is.
+//! 1. The content is written to a file of its own beside the file, `.NAME.PROCESS-COUNT.partial`.
+//!    It is synced, its length is compared with what was written, and it takes the file's name:
+//!    what was there before stays until then, and stays after a failure.
+//! 2. A target that isn't a plain file, a pipe or `/dev/stdout`, is written as it is.
 //!
 //! The writer that finishes last wins. A process that is killed leaves its partial file.
 
@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub struct WholeFile {
     out: BufWriter<File>,
     written: u64,
-    /// Where the content lies until it is whole, and where it goes; `None`: it is written in place.
+    /// The name of the file until it is whole, and its final name; `None`: it is written in place.
     renaming: Option<(PathBuf, PathBuf)>,
     failure: Option<io::Error>,
 }
@@ -30,7 +30,7 @@ impl WholeFile {
     /// # Errors
     /// An error of the system: the file, or its sibling that becomes it, can't be opened.
     pub fn begin(path: &Path) -> io::Result<WholeFile> {
-        // What a link leads to is replaced, not the link.
+        // The target of a link is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let is_plain = fs::metadata(&path).map_or(true, |metadata| metadata.is_file());
         let (file, renaming) = match (is_plain, path.file_name()) {
@@ -44,7 +44,7 @@ impl WholeFile {
         Ok(WholeFile { out, written: 0, renaming, failure: None })
     }
 
-    /// What writing failed with, if it did.
+    /// Returns the error of writing, if there was one.
     pub fn failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }

@@ -1,9 +1,8 @@
 //! A pager between a long text and the terminal: `$PAGER`, or else `less`.
 //!
-//! It is started by the first output, so that an error alone is told as ever. Where there is no
-//! such command, the text goes to the terminal. With `LESS` unset,
-//! `less` leaves what fits the screen there, keeps colours, and doesn't clear the screen
-//! (`FRX`), as with git.
+//! It is started by the first output, so that an error alone is printed as usual. Where there is no
+//! such command, the text goes to the terminal. With `LESS` unset, `less` leaves what fits the
+//! screen there, keeps colours, and doesn't clear the screen (`FRX`), as with git.
 //!
 //! *Ctrl-C* goes to the pager, which ends a search by it. This process would end by it too, and
 //! leave two readers at one keyboard, the shell and the pager: so it waits until the pager has
@@ -15,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::notice::print;
 
-/// What less is told unless the user tells it something.
+/// The variable with less's options, unless the user sets it.
 const LESS: (&str, &str) = ("LESS", "FRX");
 /// The exit code of a process that Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 130;
@@ -73,14 +72,14 @@ impl Pager {
     pub fn end(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         drop(running.input.take());
-        // How it ended is no concern of the command's.
+        // The exit code is no concern of the command's.
         let _ = running.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
     }
 }
 
 impl Write for Pager {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // What is left in a buffer when its reader has gone must not open another pager.
+        // A buffer that is written out after its reader has gone must not open another pager.
         if !self.has_begun {
             self.has_begun = true;
             self.running = Some(self.begin()?);
@@ -122,7 +121,7 @@ fn program_exists(command: &str) -> bool {
     looked.is_ok_and(|status| status.success())
 }
 
-/// From now on Ctrl-C ends this process only once the pager has ended.
+/// Has Ctrl-C end this process only once the pager has ended, from now on.
 fn outlive(child: Arc<Mutex<Child>>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let _guard = runtime.enter();
@@ -141,7 +140,7 @@ fn outlive(child: Arc<Mutex<Child>>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What a pager that copies its input to a file was fed, if it was started.
+    /// Returns the input of a pager that copies it to a file, if the pager was started.
     fn fed(texts: &[&str]) -> Option<String> {
         let file = std::env::temp_dir().join(format!(
             "frond-pager-{}-{}",

@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether this thread's panics are caught, and so aren't told.
+    /// Whether this thread's panics are caught, and so aren't printed.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `ask` answers; `None` if it panics, of which nothing is told. What it has worked on isn't
-/// to be used any more then.
+/// Returns the answer of `ask`; `None` if it panics, which isn't reported. The values it has worked
+/// on must not be used any more then.
 pub fn caught<T>(ask: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -9,7 +9,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 use crate::failure::Failure;
 use crate::pager::Pager;
 
-/// What a piece of text is: how it looks follows from that.
+/// The kind of a piece of text, which decides its look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// Only on the right side of a diff; success.
@@ -20,7 +20,7 @@ pub enum Style {
     Changed,
     /// Names and headings.
     Strong,
-    /// What the eye may pass over: costs, hints.
+    /// Text that readers may skip: costs, hints.
     Quiet,
     /// Commands to type.
     Accent,
@@ -68,8 +68,8 @@ pub struct Terminal {
     is_coloured: bool,
 }
 
-/// Where the output goes. Standard output isn't locked for longer than a write: a server's threads
-/// may have their log there.
+/// The output. Standard output isn't locked for longer than a write: a server's threads may have
+/// their log there.
 enum Out {
     Standard(Stdout),
     Paged(Pager),
@@ -113,8 +113,8 @@ impl Terminal {
         Ok(done?)
     }
 
-    /// As [`Terminal::finish`], for a program that goes on all the same: what can't be told, since
-    /// the reader is gone or the disk is full, is forgotten.
+    /// As [`Terminal::finish`], for a program that goes on all the same: output that can't be
+    /// written, since the reader is gone or the disk is full, is forgotten.
     pub fn finish_or_forget(&mut self) {
         if self.finish().is_err() {
             let fresh = BufWriter::new(Out::Standard(io::stdout()));

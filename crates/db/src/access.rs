@@ -24,13 +24,13 @@ pub const ACCESS_BYTES_MAX: usize = 256 << 10;
 /// A document that changes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AccessChange {
-    /// What it tells of.
+    /// The kind of document that changes.
     pub kind: AccessKind,
     /// The database that the user or role belongs to.
     pub database: String,
     /// Its name there.
     pub name: String,
-    /// What it becomes; `None`: it goes.
+    /// The new document; `None` if it is removed.
     pub document: Option<DocumentBuf>,
 }
 

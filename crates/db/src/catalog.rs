@@ -1,9 +1,9 @@
-//! What exists: collections and their indexes.
+//! The catalog: collections and their indexes.
 //!
-//! Reading order: [`IndexSpec`] (what an index is asked to be), `entry` (a collection in a commit),
-//! `index_entry` (what an index's tree holds), `view` (the catalog of one version at one moment),
-//! `lookup` (what names mean to a reader), `adopt` (getting a collection into trees that can be
-//! written), `cache` (what was found last), then the operations: `collections`, `rename`, `drop`,
+//! Reading order: [`IndexSpec`] (the definition of an index), `entry` (a collection in a commit),
+//! `index_entry` (an entry of an index's tree), `view` (the catalog of one version at one moment),
+//! `lookup` (the meaning of names to a reader), `adopt` (getting a collection into trees that can
+//! be written), `cache` (the last results), then the operations: `collections`, `rename`, `drop`,
 //! `indexes` (with `prepared` and `build`), `stats`.
 
 pub(crate) mod adopt;

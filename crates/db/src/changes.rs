@@ -1,16 +1,16 @@
-//! Change streams: what transactions told, as MongoDB's change events.
+//! Change streams: the events that transactions recorded, as MongoDB's change events.
 //!
-//! 1. A stream is a place in the log and its pipeline. What it reads is durable: an event that was
-//!    shown is never taken back.
+//! 1. A stream is a place in the log and its pipeline. The records it reads are durable: an event
+//!    that was shown is never taken back.
 //! 2. Records are read one after the other; of each, the events are taken that concern what is
 //!    watched, in the order of the statements. Each has a token ([`token`]), by which a stream goes
 //!    on behind it, in another process too.
 //! 3. An event is run through the stages alone: none of those that are allowed looks at two.
-//! 4. What a merge or a reset changed is read when it is told ([`expansion`]): each document is an
-//!    event, with a place of its own.
+//! 4. The changes of a merge or a reset are read when the stream comes to them ([`expansion`]):
+//!    each document is an event, with a place of its own.
 //! 5. A stream may begin with what differs between a commit and now ([`net`]).
-//! 6. What can't be told one by one, or isn't kept any more, ends the stream with an error: no
-//!    change is passed over.
+//! 6. A change that can't be shown document by document, or isn't kept any more, ends the stream
+//!    with an error: no change is passed over.
 
 mod changed_places;
 mod document;
@@ -49,8 +49,8 @@ use expansion::Expansion;
 use net::Net;
 use token::{ResumePoint, Step};
 
-/// After so many records without an event nothing is there yet: a caller that asks may have to say
-/// so.
+/// The number of records without an event after which nothing is there yet: a caller that asks may
+/// have to say so.
 const RECORDS_MAX: usize = 1_000;
 
 /// A change stream.
@@ -65,34 +65,34 @@ pub struct ChangeStream {
     full_document: FullDocument,
     before_change: Image,
     is_expanded: bool,
-    /// The stages; none: events are told as they are.
+    /// The stages; none: events are returned as they are.
     stages: Option<(Pipeline, Variables)>,
-    /// Everything up to here was told, or didn't concern the stream.
+    /// Everything up to here was returned, or didn't concern the stream.
     place: ResumePoint,
     era: [u8; token::ERA_BYTES],
     /// Whether an event that is too large comes in fragments.
     splits: bool,
-    /// What is left of one.
+    /// The fragments of one event that are left.
     fragments: VecDeque<(ResumePoint, DocumentBuf)>,
-    /// What is left of what differs since a commit.
+    /// The differences since a commit that are left.
     net: Option<Net>,
-    /// The record that is being told.
+    /// The record whose events are being returned.
     current: Option<Current>,
     is_over: bool,
 }
 
-/// A record of which some is yet to be told.
+/// A record some of whose events are yet to be returned.
 struct Current {
     record: Arc<Record>,
     /// The next event.
     next: usize,
-    /// Behind which event the stream ends, and when that was.
+    /// The event behind which the stream ends, and when that was.
     end: Option<(ResumePoint, i64)>,
-    /// What is left of an event that is many.
+    /// The rest of an event that expands to several.
     expansion: Option<(ResumePoint, Expansion)>,
 }
 
-/// What a client is told of a log that can't be read any more.
+/// Returns the client's error for a log that can't be read any more.
 fn lost(error: ChangesError) -> Error {
     match error {
         ChangesError::Gone { kept_after } => {
@@ -111,9 +111,10 @@ impl ChangeStream {
     /// The next event, if there is one by now.
     ///
     /// # Errors
-    /// `ChangeStreamHistoryLost` (286) if it isn't kept any more, or can't be told one by one;
-    /// `ChangeStreamFatalError` (280) if the stages change its `_id`; `BSONObjectTooLarge` (10334);
-    /// what the stages fail with; what interrupts the request. The stream is over then.
+    /// `ChangeStreamHistoryLost` (286) if it isn't kept any more, or can't be reported document by
+    /// document; `ChangeStreamFatalError` (280) if the stages change its `_id`;
+    /// `BSONObjectTooLarge` (10334); what the stages fail with; what interrupts the request. The
+    /// stream is over then.
     pub fn next(&mut self, interrupt: &Interrupt) -> Result<Option<DocumentBuf>, Error> {
         let next = self.find_next(interrupt);
         self.is_over |= next.is_err();
@@ -173,7 +174,7 @@ impl ChangeStream {
         Ok(None)
     }
 
-    /// What the next transaction told, if there is one by now.
+    /// Returns the record of the next transaction, if there is one by now.
     fn next_record(&mut self) -> Result<Option<Arc<Record>>, Error> {
         let next =
             self.tail.next(self.frond.engine(), self.after).map_err(|error| match error {
@@ -214,7 +215,7 @@ impl ChangeStream {
     }
 
     /// Goes on to the next event of a record that concerns what is watched; `None`: there is none.
-    /// What the stages leave out is `Some(None)`.
+    /// An event that the stages leave out is `Some(None)`.
     fn tell_next(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {
         let record = Arc::clone(&current.record);
         if let Some(told) = self.tell_expanded(current, &record)? {
@@ -279,12 +280,12 @@ impl ChangeStream {
         self.tell_at(place, &database, (record, &event)).map(Some)
     }
 
-    /// Whether some of the fragments of the event at a place were told.
+    /// Whether some of the fragments of the event at a place were returned.
     fn is_within(&self, place: ResumePoint) -> bool {
         self.place.fragment.is_some() && self.place.of_item() == place
     }
 
-    /// Tells an event, or what wasn't told yet of one that was split.
+    /// Returns an event, or what wasn't returned yet of one that was split.
     fn tell_at(
         &mut self,
         place: ResumePoint,
@@ -346,14 +347,15 @@ impl ChangeStream {
         }
     }
 
-    /// What the client is told of an event, unless the stages leave it out.
+    /// Returns the document of an event for the client, unless the stages leave it out.
     fn tell(
         &self,
         place: ResumePoint,
         database: &str,
         (record, event): (&Record, &Event),
     ) -> Result<Option<DocumentBuf>, Error> {
-        // Who watches a collection is told of its end, and of the database's by that alone.
+        // A stream of one collection ends with that collection's own event; the database's is left
+        // out.
         if let Watched::Collection(..) = &self.watched
             && event.kind == EventKind::DropDatabase
         {
@@ -378,7 +380,7 @@ impl ChangeStream {
         self.shown(document, &id)
     }
 
-    /// What the stages make of an event.
+    /// Returns the stages' result for an event.
     fn shown(&self, document: DocumentBuf, id: &DocumentBuf) -> Result<Option<DocumentBuf>, Error> {
         let Some((pipeline, variables)) = &self.stages else { return Ok(Some(document)) };
         let input = Box::new(std::iter::once(Ok(document)));

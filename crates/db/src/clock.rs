@@ -1,6 +1,6 @@
 //! A clock that is asked, not believed.
 //!
-//! What is believed is the steady clock (which doesn't leap) plus an offset. A reading of the
+//! The believed time is the steady clock (which doesn't leap) plus an offset. A reading of the
 //! machine's clock that is near it is taken as it is, and corrects the offset. One that is further
 //! off is:
 //!
@@ -29,11 +29,12 @@ const HOUR: i64 = 3_600 * SECOND;
 const DAY: i64 = 24 * HOUR;
 /// A reading that is off by less is taken without correcting anything.
 const STEP_MICROS: u64 = 1_000_000;
-/// What a clock is set back by.
+/// The greatest plausible leap back: a clock that is set back.
 const BEHIND_MAX: i64 = DAY;
-/// What a clock is set forward by, or a machine sleeps.
+/// The greatest plausible leap ahead within a run: a clock that is set forward, or a machine that
+/// sleeps.
 const AHEAD_SOON_MAX: i64 = 7 * DAY;
-/// What a directory is closed for.
+/// The greatest plausible leap ahead between two runs: a directory that was closed.
 const AHEAD_LATE_MAX: i64 = 400 * DAY;
 /// A leap that is believed late has stood for so long.
 const STOOD: i64 = HOUR;
@@ -46,12 +47,12 @@ const POSSIBLE_MAX: i64 = 4_102_444_800 * SECOND;
 /// The end of the year 9999.
 const ACCEPTED_MAX: i64 = 253_402_300_800 * SECOND;
 
-/// What is known of the time, to be recorded.
+/// The knowledge of the time, to be recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Known {
-    /// What was believed.
+    /// The believed time.
     pub believed_micros: i64,
-    /// What a clock said, when it first did, that may be believed later.
+    /// The clock's reading, when it first appeared, that may be believed later.
     pub doubted_micros: Option<i64>,
 }
 
@@ -66,9 +67,9 @@ pub(crate) struct Belief {
 /// A leap that isn't believed.
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
-    /// What the clock said first.
+    /// The clock's first reading.
     wall: i64,
-    /// What the steady clock said then; `None`: that was another process.
+    /// The steady clock's reading at that time; `None`: that was another process.
     steady: Option<i64>,
 }
 
@@ -82,7 +83,7 @@ struct Doubts {
 /// A clock that is asked, not believed. As a [`Clock`] it says what is believed.
 pub(crate) struct BelievedClock {
     clock: Arc<dyn Clock>,
-    /// What is believed is the steady clock plus this.
+    /// The believed time is the steady clock plus this.
     offset: AtomicI64,
     is_doubted: AtomicBool,
     /// Held while one of the two above changes.
@@ -90,7 +91,7 @@ pub(crate) struct BelievedClock {
 }
 
 impl BelievedClock {
-    /// A clock of which nothing is known: see [`BelievedClock::begin`].
+    /// A clock about which nothing is known: see [`BelievedClock::begin`].
     pub fn new(clock: Arc<dyn Clock>) -> BelievedClock {
         let offset = POSSIBLE_MIN.saturating_sub(clock.steady_micros());
         BelievedClock {
@@ -110,12 +111,12 @@ impl BelievedClock {
         self.set_offset(known.believed_micros.saturating_sub(self.steady()));
     }
 
-    /// What the machine's clock says.
+    /// Returns the reading of the machine's clock.
     pub fn wall_micros(&self) -> i64 {
         self.clock.now_micros()
     }
 
-    /// What the steady clock says.
+    /// Returns the reading of the steady clock.
     pub fn steady(&self) -> i64 {
         self.clock.steady_micros()
     }
@@ -153,7 +154,7 @@ impl BelievedClock {
         true
     }
 
-    /// What is to be recorded; `None` if no clock was believed yet.
+    /// Returns the knowledge to record; `None` if no clock was believed yet.
     pub fn known(&self) -> Option<Known> {
         let believed_micros = self.look().believed_micros;
         let doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +168,7 @@ impl BelievedClock {
 }
 
 impl Doubts {
-    /// Whether a reading is doubted, where `expected` was to be read.
+    /// Returns the doubt about a reading, where `expected` was to be read, if there is one.
     fn doubt_of(&self, wall: i64, steady: i64, expected: i64) -> Option<Doubt> {
         let fresh = Doubt { wall, steady: Some(steady) };
         if !self.is_known {
@@ -178,7 +179,7 @@ impl Doubts {
             return None;
         }
         let Some(doubt) = self.doubt else { return Some(fresh) };
-        // Where the clock would be now that was doubted, and for how long it has been.
+        // The time that the doubted clock would show now, and for how long it has been.
         let (is_same, stood) = match doubt.steady {
             Some(since) => {
                 let stood = steady.saturating_sub(since);
@@ -207,12 +208,12 @@ impl Clock for BelievedClock {
     }
 }
 
-/// What this process recorded and told of the clock.
+/// The clock's records and warnings of this process.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ClockRecords {
-    /// What was recorded last.
+    /// The last record.
     pub known: Option<Known>,
-    /// Whether an operator was told of a doubt.
+    /// Whether a doubt was reported to an operator.
     pub told_doubt: bool,
 }
 

@@ -66,7 +66,7 @@ use crate::error::Error;
 pub struct WriteError {
     /// Counted from 0.
     pub position: usize,
-    /// Why.
+    /// The error.
     pub error: Error,
 }
 
@@ -84,7 +84,7 @@ impl WriteError {
     }
 }
 
-/// What one statement of a write did.
+/// The counts of one statement of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StatementCounts {
     /// Counted from 0.
@@ -95,23 +95,23 @@ pub struct StatementCounts {
     pub modified: u64,
 }
 
-/// What an insert or delete did.
+/// The result of an insert or delete.
 #[derive(Clone, Debug, Default)]
 pub struct WriteReport {
     /// Documents inserted or deleted.
     pub count: u64,
-    /// What failed.
+    /// The errors.
     pub errors: Vec<WriteError>,
-    /// Of a write that may be sent again: the statements that were done before.
+    /// The statements that were done before, of a write that may be sent again.
     pub retried: Vec<i32>,
-    /// What each statement that succeeded did.
+    /// The counts of each statement that succeeded.
     pub each: Vec<StatementCounts>,
 }
 
 /// One element of `updates`.
 #[derive(Clone, Debug)]
 pub struct UpdateStatement {
-    /// Which documents.
+    /// The filter of the documents.
     pub filter: DocumentBuf,
     /// Operators, a replacement or a pipeline.
     pub update: ValueBuf,
@@ -119,7 +119,7 @@ pub struct UpdateStatement {
     pub upsert: bool,
     /// All that match, not the first.
     pub multi: bool,
-    /// Which of those that match is the first.
+    /// The order in which the first match is chosen.
     pub sort: Option<DocumentBuf>,
     /// The array of `arrayFilters`.
     pub array_filters: Option<ValueBuf>,
@@ -129,7 +129,7 @@ pub struct UpdateStatement {
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
-    /// How strings compare; `None`: as the collection says.
+    /// The rules by which strings compare; `None`: as the collection says.
     pub collation: Option<Collation>,
 }
 
@@ -151,7 +151,7 @@ impl UpdateStatement {
     }
 }
 
-/// What an update did.
+/// The result of an update.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateReport {
     /// Documents that matched, upserted ones not counted.
@@ -160,41 +160,41 @@ pub struct UpdateReport {
     pub modified: u64,
     /// Position of the statement and `_id` of each document that was upserted.
     pub upserted: Vec<(usize, ValueBuf)>,
-    /// What failed.
+    /// The errors.
     pub errors: Vec<WriteError>,
-    /// Of a write that may be sent again: the statements that were done before.
+    /// The statements that were done before, of a write that may be sent again.
     pub retried: Vec<i32>,
-    /// What each statement that succeeded did.
+    /// The counts of each statement that succeeded.
     pub each: Vec<StatementCounts>,
 }
 
 /// One element of `deletes`.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteStatement {
-    /// Which documents.
+    /// The filter of the documents.
     pub filter: DocumentBuf,
-    /// Only the first.
+    /// Whether only the first counts.
     pub only_first: bool,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
     /// The command's `let`.
     pub variables: Option<DocumentBuf>,
-    /// How strings compare; `None`: as the collection says.
+    /// The rules by which strings compare; `None`: as the collection says.
     pub collation: Option<Collation>,
 }
 
 /// A `find`.
 #[derive(Clone, Debug, Default)]
 pub struct FindRequest {
-    /// Which documents; `None` is all.
+    /// The filter of the documents; `None` is all.
     pub filter: Option<DocumentBuf>,
-    /// What of them.
+    /// The part of them to return.
     pub projection: Option<DocumentBuf>,
-    /// In which order.
+    /// The order.
     pub sort: Option<DocumentBuf>,
-    /// How many to pass over.
+    /// The number of documents to pass over.
     pub skip: u64,
-    /// At most how many; `None` is all.
+    /// The greatest number; `None` is all.
     pub limit: Option<u64>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
@@ -204,20 +204,19 @@ pub struct FindRequest {
     pub max: Option<DocumentBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
-    /// How strings compare; `None`: as the collection says.
+    /// The rules by which strings compare; `None`: as the collection says.
     pub collation: Option<Collation>,
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
-    /// Whether each document tells the key by which it lies, as `$recordId`.
+    /// Whether each document shows the key by which it lies, as `$recordId`.
     pub tells_key: bool,
     /// Whether, instead of documents, the keys of the index by which they are found are given.
     pub gives_keys: bool,
-    /// Of a capped collection: only what lies from this place to that one, in the order of
-    /// insertion.
+    /// The places between which documents of a capped collection count, in the order of insertion.
     pub placed: Option<(u64, u64)>,
-    /// What it asks for that no pipeline does, and therefore no view.
+    /// An option of it that no pipeline has, and therefore no view.
     pub refused_in_views: Option<&'static str>,
-    /// How it is told to stop.
+    /// Interrupts the request.
     pub interrupt: Interrupt,
 }
 
@@ -228,7 +227,7 @@ impl FindRequest {
     }
 }
 
-/// What a command does with the documents that it finds.
+/// The use that a command makes of the documents that it finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// It gives them.
@@ -241,7 +240,7 @@ pub enum Purpose {
     Stages,
     /// It gives them to the stages of a pipeline, which may run over parts of them.
     DividedStages,
-    /// It tells the stages of a pipeline how many there are.
+    /// It shows the stages of a pipeline how many there are.
     CountedStages,
     /// It changes them.
     Update,
@@ -263,20 +262,20 @@ pub struct AggregateRequest {
     pub pipeline: ValueBuf,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
-    /// How strings compare; `None`: as the collection says.
+    /// The rules by which strings compare; `None`: as the collection says.
     pub collation: Option<Collation>,
     /// Index name or key.
     pub hint: Option<ValueBuf>,
     /// Whether stages may not go to disk.
     pub in_memory_only: bool,
-    /// How it is told to stop.
+    /// Interrupts the request.
     pub interrupt: Interrupt,
 }
 
 /// A `findAndModify`.
 #[derive(Clone, Debug, Default)]
 pub struct FindAndModify {
-    /// Which document.
+    /// The filter of the document.
     pub filter: DocumentBuf,
     /// The first in this order.
     pub sort: Option<DocumentBuf>,
@@ -286,7 +285,7 @@ pub struct FindAndModify {
     pub upsert: bool,
     /// Answer with the document after the change, not before.
     pub return_new: bool,
-    /// What of it.
+    /// The part of it to return.
     pub projection: Option<DocumentBuf>,
     /// The array of `arrayFilters`.
     pub array_filters: Option<ValueBuf>,
@@ -294,6 +293,6 @@ pub struct FindAndModify {
     pub hint: Option<ValueBuf>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,
-    /// How strings compare; `None`: as the collection says.
+    /// The rules by which strings compare; `None`: as the collection says.
     pub collation: Option<Collation>,
 }

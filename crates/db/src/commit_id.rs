@@ -11,7 +11,7 @@ pub const COMMIT_ID_BYTES: usize = 20;
 pub const COMMIT_ID_LETTERS: usize = COMMIT_ID_BYTES * 8 / LETTER_BITS;
 const LETTER_BITS: usize = 5;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-/// Fewer letters don't abbreviate an id.
+/// The least number of letters that abbreviate an id.
 pub(crate) const PREFIX_LETTERS_MIN: usize = 4;
 const _: () = assert!(COMMIT_ID_LETTERS == 32);
 

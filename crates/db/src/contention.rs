@@ -1,10 +1,11 @@
 //! Latches: what replaces whole trees, or removes them, against what writes to them.
 //!
-//! What replaces whole trees (an index build, a drop, `$out`) conflicts with every write to
-//! the collection and would lose for ever to busy writers. From its second attempt on it closes the
-//! collection's latch, which each writer passes: writers of that collection wait until it is done.
+//! A transaction that replaces whole trees (an index build, a drop, `$out`) conflicts with every
+//! write to the collection and would lose for ever to busy writers. From its second attempt on it
+//! closes the collection's latch, which each writer passes: writers of that collection wait until
+//! it is done.
 //!
-//! A merge or a reset replaces trees of many collections, and closes the latches of them all.
+//! A merge or a reset replaces trees of many collections, and closes the latches of all of them.
 //!
 //! An index build has nothing left to do but a few hundred entries when it closes the latch
 //! ([`LatchMode::Finisher`]), so writers wait for milliseconds. If they write faster than it
@@ -12,10 +13,10 @@
 //! lock held, the longer the more it wrote. No write waits for more than 15 ms at once, unless the
 //! build would never end so.
 //!
-//! What removes a whole branch or database has a set of records to remove, and optimism can't see
-//! that another transaction adds one to the set: it would stay behind, and come back with the next
-//! database of that name. So every transaction passes its database's latch, and a removal closes it
-//! from its first attempt on.
+//! A transaction that removes a whole branch or database has a set of records to remove, and
+//! optimism can't see that another transaction adds one to the set: it would stay behind, and come
+//! back with the next database of that name. So every transaction passes its database's latch, and
+//! a removal closes it from its first attempt on.
 //!
 //! *Lock order*: the database's latch, then the collections' latches, these by rising stripe (a
 //! transaction of several requests, which passes the latches of all that it wrote when it commits,
@@ -36,15 +37,15 @@ use frond_store::io::pause;
 
 /// Collections share latches by chance: this many make it rare.
 const STRIPES: usize = 64;
-/// What a writer waits for each key that it wrote, beside an index build that can't catch up: at
+/// The wait of a writer for each key that it wrote, beside an index build that can't catch up: at
 /// first, as long as that is *gentle*, and at most.
 const KEY_MICROS_MIN: u64 = 8;
 const KEY_MICROS_GENTLE: u64 = 256;
 const KEY_MICROS_MAX: u64 = 16_384;
-/// How long it waits at once at most, as long as that is gentle; else in proportion.
+/// The time that it waits at once at most, as long as that is gentle; else in proportion.
 const WAIT_MICROS_GENTLE: u64 = 15_000;
 
-/// What a transaction contends for: a collection on a branch.
+/// The object that a transaction contends for: a collection on a branch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Scope {
     /// The stripe of the collection.
@@ -69,7 +70,7 @@ fn stripe(name: impl Hash) -> usize {
     (FixedState::default().hash_one(name) % STRIPES as u64) as usize
 }
 
-/// What a transaction does to the trees of its scope.
+/// The effect of a transaction on the trees of its scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LatchMode {
     /// Writes keys.
@@ -86,13 +87,13 @@ pub enum LatchMode {
 pub(crate) struct Contention {
     collections: Vec<RwLock<()>>,
     databases: Vec<RwLock<()>>,
-    /// For so many microseconds writers of a collection wait for each key that they wrote.
+    /// The microseconds that writers of a collection wait for each key that they wrote.
     delays: Vec<AtomicU64>,
     /// Transactions of several requests that may have written to a collection, and are open.
     open: Vec<AtomicU64>,
 }
 
-/// What slows the writers of a collection, until it is dropped.
+/// Slows the writers of a collection, until it is dropped.
 pub(crate) struct Throttle<'a> {
     delay: &'a AtomicU64,
     /// Its part of the delay.
@@ -100,7 +101,7 @@ pub(crate) struct Throttle<'a> {
 }
 
 impl Throttle<'_> {
-    /// How long a writer of so many keys waits because of it.
+    /// Returns how long a writer of so many keys waits because of it.
     #[cfg(test)]
     pub fn delay(&self, key_count: usize) -> Duration {
         delay(self.micros, key_count)
@@ -121,7 +122,7 @@ impl Throttle<'_> {
     }
 }
 
-/// How long a writer of so many keys waits, at so many microseconds a key.
+/// Returns how long a writer of so many keys waits, at so many microseconds a key.
 fn delay(key_micros: u64, key_count: usize) -> Duration {
     let most = WAIT_MICROS_GENTLE * (key_micros / KEY_MICROS_GENTLE).max(1);
     Duration::from_micros(key_micros.saturating_mul(key_count as u64).min(most))
@@ -141,12 +142,12 @@ pub(crate) struct OpenWriter {
 }
 
 impl OpenWriter {
-    /// Of no collection yet.
+    /// A writer of no collection yet.
     pub fn new(contention: &Arc<Contention>) -> OpenWriter {
         OpenWriter { contention: Arc::clone(contention), stripes: BTreeSet::new() }
     }
 
-    /// Writes to a collection from now on; tells whether it is the first time. Waits for an index
+    /// Writes to a collection from now on; returns whether it is the first time. Waits for an index
     /// that is published now.
     pub fn enter(&mut self, scope: Scope) -> bool {
         let contention = &*self.contention;
@@ -208,7 +209,7 @@ impl Contention {
         latches
     }
 
-    /// What may slow the writers of a collection; nothing yet.
+    /// Returns a throttle for the writers of a collection; it doesn't slow them yet.
     pub fn throttle(&self, scope: Scope) -> Throttle<'_> {
         Throttle { delay: &self.delays[scope.collection], micros: 0 }
     }
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(throttle.delay(4), Duration::from_micros(1_024));
         assert_eq!(throttle.delay(40), Duration::from_micros(10_240));
         assert_eq!(throttle.delay(100_000), Duration::from_millis(15));
-        // What that isn't enough for.
+        // The delays if that isn't enough.
         throttle.tighten();
         assert_eq!(throttle.delay(4), Duration::from_micros(2_048));
         assert_eq!(throttle.delay(100_000), Duration::from_millis(30));

@@ -32,7 +32,7 @@ pub struct Database {
     /// Whether empty timestamps that are written stay so, instead of standing for "now".
     keeps_empty_timestamps: bool,
     context: Context,
-    /// What was known of it when it was opened.
+    /// The facts that were known of it when it was opened.
     known: Option<Arc<KnownDatabase>>,
     /// Ends a write's wait for others.
     interrupt: Interrupt,
@@ -44,7 +44,7 @@ pub struct Database {
     user_roles: Option<ValueBuf>,
 }
 
-/// What the requests on a database belong to.
+/// The context that the requests on a database belong to.
 #[derive(Clone)]
 pub enum Context {
     /// Nothing: each is a transaction of its own.
@@ -92,7 +92,7 @@ impl Database {
             .map_or(system::DEFAULT_BRANCH, |repository| &repository.default_branch);
         let target = match &name.version {
             VersionName::Default => Target::Branch(default.into()),
-            // Of a database that doesn't exist yet there is only the branch it will begin with.
+            // There is only the branch that a database that doesn't exist yet will begin with.
             VersionName::Named(branch) if branch == default => Target::Branch(default.into()),
             VersionName::Named(version) => {
                 let known = match &repository {
@@ -189,12 +189,14 @@ impl Database {
         Database { known: Some(known), ..self }
     }
 
-    /// What is known of the collections that a reader sees: `None` if that may be something else.
+    /// Returns the known facts about the collections that a reader sees: `None` if the reader may
+    /// see others.
     pub(crate) fn known_to(&self, reader: &Reader<'_>) -> Option<&KnownDatabase> {
         self.known_at(reader.moment()?)
     }
 
-    /// What is known of the collections in a snapshot that was taken after `moment` was noted.
+    /// Returns the known facts about the collections in a snapshot that was taken after `moment`
+    /// was noted.
     pub(crate) fn known_at(&self, moment: CatalogEpoch) -> Option<&KnownDatabase> {
         let known = self.known.as_deref().filter(|known| known.moment == moment)?;
         self.frond.catalog_cache().is_current(moment).then_some(known)
@@ -230,7 +232,7 @@ impl Database {
     }
 
     /// The same, whose inserts, updates and deletes aren't awaited: nothing that they answer may be
-    /// told before `deferred` has been.
+    /// passed on before `deferred` has been awaited.
     pub fn deferring(&self, deferred: &Arc<Deferred>) -> Database {
         Database { deferred: Some(Arc::clone(deferred)), ..self.clone() }
     }
@@ -240,12 +242,12 @@ impl Database {
         Database { deferred: None, ..self.clone() }
     }
 
-    /// What takes its writes, if they aren't awaited.
+    /// Returns the queue that takes its writes, if they aren't awaited.
     pub(crate) fn deferred(&self) -> Option<&Arc<Deferred>> {
         self.deferred.as_ref()
     }
 
-    /// What tells those who wait, and what is evaluated for them, to stop.
+    /// Returns the check that stops waits and evaluations.
     #[doc(hidden)]
     pub fn interrupt(&self) -> &Interrupt {
         &self.interrupt
@@ -347,7 +349,7 @@ impl Database {
         Err(Error::invalid(Code::UserWritesBlocked, message))
     }
 
-    /// What is to be remembered of the next write.
+    /// Returns the record to keep of the next write.
     pub(crate) fn retry(&self) -> Option<&RetryableWrite> {
         match &self.context {
             Context::Retryable(write) => Some(write),
@@ -398,7 +400,7 @@ impl Database {
         Ok(answer)
     }
 
-    /// Runs `body`, a direct write; tells how many bytes it wrote.
+    /// Runs `body`, a direct write; returns how many bytes it wrote.
     fn directly<T>(
         &self,
         transaction: &mut frond_engine::Transaction,
@@ -412,7 +414,7 @@ impl Database {
         Ok(outcome)
     }
 
-    /// Tells policies that something was written.
+    /// Notes for policies that something was written.
     fn note_written(&self, bytes: u64) {
         if let Some(branch) = self.branch() {
             let now = || self.frond.time_millis();
@@ -541,9 +543,9 @@ impl Database {
         })
     }
 
-    /// As [`Database::transact`], for the statement of a writer that is told the moment of the
-    /// catalog ([`Frond::transact_statement`]). `is_same` says whether a client is told the same by
-    /// two answers, if they may be the same however often others were first.
+    /// As [`Database::transact`], for the statement of a writer that is given the moment of the
+    /// catalog ([`Frond::transact_statement`]). `is_same` says whether a client is shown the same
+    /// by two answers, if they may be the same however often others were first.
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
@@ -618,8 +620,8 @@ impl Transaction {
         let frond = self.frond();
         let context = Context::Within(self.clone());
         let known = self.moment().and_then(|moment| frond.catalog_cache().database(moment, name));
-        // What leads to a commit must have been read for the snapshot to stay when it leads
-        // elsewhere.
+        // The refs that lead to a commit must have been read, so that the snapshot can't stay when
+        // they change.
         let is_enough = |known: &Arc<KnownDatabase>| {
             let is_branch = matches!(known.target, Target::Branch(_));
             is_branch && frond.catalog_cache().is_current(known.moment)

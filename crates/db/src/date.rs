@@ -14,8 +14,8 @@ use jiff::{Span, Timestamp, ToSpan};
 
 /// The longest text that is read: the longest date is shorter.
 const TEXT_BYTES_MAX: usize = 64;
-/// What a number of units that is counted back may be: more than there are seconds until the year
-/// 1.
+/// The greatest number of units that can be counted back: more than there are seconds until the
+/// year 1.
 const COUNT_MAX: i64 = 1 << 36;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 

@@ -1,9 +1,9 @@
-//! What collections and indexes are defined to be: their options, checked and in the form that is
+//! The definitions of collections and indexes: their options, checked and in the form that is
 //! stored.
 //!
-//! Reading order: [`IndexSpec`] (what an index is asked to be, with `text`), then a collection's
-//! options: `clustered`, `capped`, `validation`, `view`, `merge_rules`. Knows documents only: no
-//! tree, no reader, no database.
+//! Reading order: [`IndexSpec`] (an index's definition, with `text`), then a collection's options:
+//! `clustered`, `capped`, `validation`, `view`, `merge_rules`. Knows documents only: no tree, no
+//! reader, no database.
 
 pub(crate) mod capped;
 pub(crate) mod clustered;

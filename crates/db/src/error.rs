@@ -1,4 +1,4 @@
-//! The public error: coarse, and it tells the caller what to do.
+//! The public error: coarse, and it shows the caller what to do.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use frond_tree::TreeError;
 /// MongoDB's `KeyTooLong`.
 pub(crate) const KEY_TOO_LONG: Code = Code::Location(17280);
 
-/// What the caller can do about an error.
+/// The kinds of errors, by the caller's remedy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorKind {
     /// The request is wrong: change it, a retry cannot help.
@@ -25,14 +25,14 @@ pub enum ErrorKind {
     /// A sync failed before or the database was closed: nothing was written, open it again.
     Closed,
     /// A write or sync failed while this was written: whether it was kept shows when the database
-    /// is opened again. What can't be done twice must not be sent again before.
+    /// is opened again. An operation that must not be done twice must not be sent again before.
     Unknown,
     /// A defect of ours: please report it.
     Internal,
 }
 
 impl ErrorKind {
-    /// Every kind.
+    /// All kinds.
     const ALL: [ErrorKind; 7] = [
         ErrorKind::Invalid,
         ErrorKind::Conflict,
@@ -61,11 +61,11 @@ impl ErrorKind {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// What the caller can do.
+    /// The kind, which says what the caller can do.
     pub kind: ErrorKind,
     /// MongoDB's code.
     pub code: Code,
-    /// What happened; names the field.
+    /// The message; names the field.
     pub message: String,
     /// Fields that go into the error's document beside code and message: `keyPattern` and
     /// `keyValue` of a duplicate key, conflicts of a merge.
@@ -82,12 +82,12 @@ impl Error {
         Error::new(ErrorKind::Invalid, code, message)
     }
 
-    /// As what evaluates a query is told it.
+    /// The error in the form in which code that evaluates a query gets it.
     pub(crate) fn as_query(&self) -> QueryError {
         QueryError::new(self.code, self.message.clone())
     }
 
-    /// A write that may or may not have been kept: only opening the database again tells.
+    /// A write that may or may not have been kept: only opening the database again shows which.
     pub fn unknown_outcome(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Unknown, Code::ShutdownInProgress, message)
     }
@@ -118,7 +118,7 @@ impl Error {
         Error::invalid(Code::BadValue, message)
     }
 
-    /// What a peer says went wrong there, by the name of its kind ([`ErrorKind::name`]).
+    /// Makes the error that a peer reports, by the name of its kind ([`ErrorKind::name`]).
     pub fn from_peer(kind: &str, message: impl Into<String>) -> Error {
         let found = ErrorKind::ALL.into_iter().find(|known| known.name() == kind);
         let kind = found.unwrap_or(ErrorKind::Unavailable);

@@ -1,11 +1,12 @@
-//! What a transaction tells of its changes, for change streams: how it lies in the log.
+//! The events that a transaction records of its changes, for change streams, and their form in the
+//! log.
 //!
-//! The engine keeps it (`frond_engine::ChangeEvent`): a *scope* (which collection, when), a *head*
-//! (what happened) and content (the document of an insertion or a replacement, which the log has
-//! once). The bytes are docs/format/log.md's "What is told".
+//! The engine keeps them (`frond_engine::ChangeEvent`): a *scope* (which collection, when), a
+//! *head* (what happened) and content (the document of an insertion or a replacement, which the log
+//! has once). The bytes are docs/format/log.md's "What is told".
 //!
-//! Nothing is told where the engine doesn't keep it, and nothing of `system.` collections and of
-//! `admin`, `config` and `local`.
+//! Nothing is recorded where the engine doesn't keep events, and nothing of `system.` collections
+//! and of `admin`, `config` and `local`.
 
 pub(crate) mod difference;
 
@@ -18,15 +19,15 @@ use frond_engine::{ChangeEvent, Engine, EventContent, LoggedContent, LoggedEvent
 use crate::error::Error;
 use crate::session::RetryKey;
 
-/// Databases whose changes aren't told.
+/// Databases whose changes have no events.
 const SILENT_DATABASES: &[&str] = &["admin", "config", "local"];
-/// The prefix of the names of collections whose changes aren't told.
+/// The prefix of the names of collections whose changes have no events.
 const SILENT_PREFIX: &str = "system.";
 
-/// What happened. Stored: never renumber.
+/// The kind of event. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// A document was inserted: the content, or without it one that is too large to be told.
+    /// A document was inserted: the content, or without it one that is too large for an event.
     Insert = b'i' as isize,
     /// A document was replaced, likewise.
     Replace = b'r' as isize,
@@ -48,10 +49,10 @@ pub enum EventKind {
     DropIndexes = b'y' as isize,
     /// Options of a collection, or of an index, were changed.
     Modify = b'm' as isize,
-    /// A collection's documents are others now, and which isn't told; without a collection's name,
-    /// those of all.
+    /// A collection's documents are others now, without a list of which; without a collection's
+    /// name, those of all.
     Rewritten = b'W' as isize,
-    /// What the document of the next event was before: the content.
+    /// The document of the next event as it was before: the content.
     PreImage = b'p' as isize,
     /// All of the record belongs to a client's transaction.
     InTransaction = b'T' as isize,
@@ -74,7 +75,7 @@ const KINDS: &[EventKind] = &[
     EventKind::InTransaction,
 ];
 
-/// Where and when something happened: what many events in a row have in common.
+/// The place and time of an event: the common part of many events in a row.
 #[derive(Clone, Debug, Default)]
 pub struct EventScope {
     /// The database, its branch, and the collection; empty where it concerns all.
@@ -83,33 +84,34 @@ pub struct EventScope {
     pub collection: String,
     /// Milliseconds since 1970.
     pub wall_millis: i64,
-    /// What names the collection, whatever it is called.
+    /// The id of the collection, whatever its name.
     pub uuid: Option<[u8; 16]>,
 }
 
 /// An event, as it is read back.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// Where and when.
+    /// The place and time.
     pub scope: Arc<EventScope>,
-    /// What the head says: `key`, `description`, `to` and others by kind.
+    /// The fields of the head: `key`, `description`, `to` and others by kind.
     pub facts: DocumentBuf,
     /// The document.
     pub content: LoggedContent,
-    /// What the document was before, where its collection keeps that.
+    /// The former document, where its collection keeps that.
     pub before: LoggedContent,
 }
 
-/// Tells of one collection, or of a whole branch.
+/// Records the events of one collection, or of a whole branch.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     scope: Bytes,
 }
 
 impl EventRecorder {
-    /// For a collection of a branch (with no name: all of it), if a change stream may ask for it.
+    /// Returns the recorder for a collection of a branch (with no name: all of it), if a change
+    /// stream may ask for it.
     pub fn new(engine: &Engine, scope: (&str, &str, &str)) -> Option<EventRecorder> {
         EventRecorder::of_collection(engine, scope, None)
     }
@@ -136,12 +138,12 @@ impl EventRecorder {
         Some(EventRecorder { scope: scope.build().into_bytes() })
     }
 
-    /// Tells of something without a document.
+    /// Records an event without a document.
     pub fn tell(&self, transaction: &mut Transaction, kind: EventKind, facts: Document<'_>) {
         self.tell_with(transaction, kind, facts, EventContent::None);
     }
 
-    /// Tells of something with a document, or nothing in its place.
+    /// Records an event with a document, or nothing in its place.
     pub fn tell_with(
         &self,
         transaction: &mut Transaction,
@@ -162,7 +164,7 @@ impl EventRecorder {
 }
 
 impl EventKind {
-    /// Whether it is told only to those who ask for expanded events.
+    /// Whether only clients that ask for expanded events get it.
     pub fn is_expanded(self) -> bool {
         matches!(
             self,
@@ -174,7 +176,7 @@ impl EventKind {
     }
 }
 
-/// Tells that all of a transaction that told anything is a client's.
+/// Records that a transaction with any events is all a client's.
 pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
     if transaction.events().is_empty() {
         return;
@@ -214,10 +216,10 @@ impl EventScope {
 }
 
 impl Event {
-    /// Reads what one transaction told.
+    /// Reads the events that one transaction recorded.
     ///
     /// # Errors
-    /// `Damaged` if it isn't what this module tells.
+    /// `Damaged` if it isn't what this module writes.
     pub fn decode_all(told: &[LoggedEvent]) -> Result<Vec<Event>, Error> {
         let mut last: Option<(&Bytes, Arc<EventScope>)> = None;
         let events = told.iter().map(|told| {

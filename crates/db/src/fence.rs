@@ -1,4 +1,4 @@
-//! Which of several lines may use a database: a *fence* stands where it must not be used.
+//! Decides which of several lines may use a database: a *fence* stands where it must not be used.
 //!
 //! A database that moves from one line to another (docs/router.md) lies at both for a while, and
 //! its copy stays behind. The fence is a record beside the database, in the log and so with every
@@ -33,7 +33,7 @@ use crate::schema::TreeRef;
 use crate::system;
 use crate::transact::Outcome;
 
-/// Whether a database is used here.
+/// The state of a fence: whether a database is used here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FenceState {
     /// It is.
@@ -47,7 +47,7 @@ pub enum FenceState {
 impl FenceState {
     const ALL: [FenceState; 3] = [FenceState::Open, FenceState::Leaving, FenceState::Copy];
 
-    /// As it is stored and told.
+    /// As it is stored and shown.
     pub fn name(self) -> &'static str {
         match self {
             FenceState::Open => "open",
@@ -60,15 +60,15 @@ impl FenceState {
 /// The record of a database that was moved, or is being moved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fence {
-    /// Of the latest attempt to move it that is known here.
+    /// The generation of the latest attempt to move it that is known here.
     pub generation: i64,
-    /// Whether it is used here.
+    /// The state: whether it is used here.
     pub state: FenceState,
     /// The other line.
     pub line: String,
 }
 
-/// What a move does to a fence.
+/// The steps of a move that change a fence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FenceStep {
     /// At the source: nothing is to change any more.
@@ -103,7 +103,7 @@ impl Fence {
         Ok(Fence { generation, state, line: system::field(&record, "line", text)? })
     }
 
-    /// What a client is told who would use the database here.
+    /// Returns the error of a client that would use the database here.
     fn refusal(&self, database: &str, code: Code) -> Error {
         let line = &self.line;
         let message = match self.state {
@@ -185,7 +185,7 @@ impl Frond {
     }
 
     /// Refuses to read a database at the moment of a snapshot if another line had it at that
-    /// moment: what lay here then doesn't tell what it was.
+    /// moment: what lay here then doesn't show what it was.
     ///
     /// # Errors
     /// `SnapshotTooOld`; as [`Frond::fence`].
@@ -261,7 +261,7 @@ impl Frond {
     }
 }
 
-/// What a step makes of a fence.
+/// Returns the state of a fence after a step.
 fn follow(
     database: &str,
     before: FenceState,

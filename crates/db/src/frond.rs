@@ -39,35 +39,35 @@ pub struct FrondOptions {
     /// Bytes of documents that the process keeps as they were put together, and as many again of
     /// indexes of documents. `None` is 32 MB; what the last that is opened says holds for all.
     pub documents_cache_bytes: Option<u64>,
-    /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB:
-    /// who serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
+    /// The largest document that is stored, in bytes of BSON. `None` is what BSON can be, 2 GiB: a
+    /// program that serves clients has a limit of its own ([`Frond::with_document_bytes_max`]).
     pub document_bytes_max: Option<u64>,
-    /// How many milliseconds a statement of a transaction of several requests waits for what
+    /// The number of milliseconds a statement of a transaction of several requests waits for what
     /// another transaction has locked, before it fails with `WriteConflict`. `None`: 3,000.
     pub write_wait_millis_max: Option<u64>,
-    /// On how many cores one query may run that reads much, while no other needs them. `None`: on
-    /// all that the process may use.
+    /// The number of cores on which one query may run that reads much, while no other needs them.
+    /// `None`: on all that the process may use.
     pub query_cores_max: Option<usize>,
     /// Whether clients' JavaScript (`$where`, `$function`, `$accumulator`) is refused.
     pub refuses_scripts: bool,
 }
 
-/// What a stage keeps in memory is at most this part of a budget: several run at once.
+/// The part of a budget that a stage keeps in memory at most: several run at once.
 const STAGE_SHARE: u64 = 16;
-/// What the stages of all queries keep together is this part of it.
+/// The part of it that the stages of all queries keep together.
 const STAGES_SHARE: u64 = 8;
-/// With less no document of 16 MB could be made of another.
+/// The least memory: with less no document of 16 MB could be made of another.
 const STAGES_BYTES_MIN: u64 = 24 << 20;
-/// What they keep together where there is no such budget.
+/// The memory that they keep together where there is no such budget.
 const STAGES_BYTES_MAX: usize = 1 << 30;
-/// What temporary files take together: a sort of so much, or some thousand cursors that were
+/// The most bytes of all temporary files: a sort of so much, or some thousand cursors that were
 /// forgotten.
 const TEMPORARY_DISK_BYTES_MAX: u64 = 10 << 30;
 /// Documents that were put together take this part of it, within these bounds.
 const DOCUMENTS_SHARE: u64 = 32;
 const DOCUMENTS_BYTES_MIN: u64 = 1 << 20;
 const DOCUMENTS_BYTES_MAX: u64 = 32 << 20;
-/// With less, sorts would write more than they read.
+/// The least memory: with less, sorts would write more than they read.
 const STAGE_BYTES_MIN: u64 = 1 << 20;
 
 impl FrondOptions {
@@ -107,7 +107,7 @@ impl FrondOptions {
 #[derive(Clone)]
 pub struct Frond {
     inner: Arc<Inner>,
-    /// Of those that this handle writes.
+    /// The size of the largest document that this handle writes.
     document_bytes_max: u64,
 }
 
@@ -117,7 +117,7 @@ const DOCUMENT_BYTES_MAX: u64 = i32::MAX as u64;
 /// Takes a line for the log.
 type NoticeSink = Arc<dyn Fn(Notice, &str) + Send + Sync>;
 
-/// How an operator should read a line of the log that no request asked for.
+/// The weight of a line of the log that no request asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// An index build began or ended.
@@ -126,8 +126,9 @@ pub enum Notice {
     Warning,
 }
 
-/// Longer than a transaction takes that isn't waiting for its client; and short enough for one
-/// client that has two transactions open, which are in each other's way, to be told.
+/// The longest wait: longer than a transaction takes that isn't waiting for its client; and short
+/// enough that one client with two transactions open, which are in each other's way, gets the
+/// error.
 const WRITE_WAIT_MILLIS_MAX: u64 = 3_000;
 
 struct Inner {
@@ -141,12 +142,12 @@ struct Inner {
     builds: Builds,
     usage: IndexUsage,
     index_filters: IndexFilters,
-    /// How often a collection or an index went, or got another name.
+    /// The number of times a collection or an index went, or got another name.
     definitions_changed: AtomicU64,
     written: UncommittedWrites,
-    /// What transactions told last.
+    /// The last records of transactions' events.
     tail: Arc<Tail>,
-    /// What names the set, of a member of one.
+    /// The id of the set, for a member of one.
     set_id: OnceLock<u64>,
     /// The layer of versions: see [`crate::hook`].
     layer: Arc<dyn Any + Send + Sync>,
@@ -156,7 +157,7 @@ struct Inner {
     stage_memory_bytes_max: usize,
     /// The store's cache, and those of documents.
     cache_bytes: (u64, u64),
-    /// What all requests share.
+    /// The memory that all requests share.
     memory_budget: Arc<MemoryBudget>,
     runs_scripts: bool,
     cores: Arc<Cores>,
@@ -170,8 +171,8 @@ struct Inner {
 }
 
 impl Frond {
-    /// What `engine` holds, whose log lies on `machine`'s disk, with `clock` for what `machine`'s
-    /// clock says.
+    /// Opens the content of `engine`, whose log lies on `machine`'s disk, with `clock` in place of
+    /// `machine`'s clock.
     ///
     /// # Errors
     /// If temporary files of an earlier process can't be removed.
@@ -256,8 +257,8 @@ impl Frond {
         }
     }
 
-    /// What closed the databases for writing, if anything but [`Frond::close`] did: reads go on,
-    /// and only opening the directory again leads back.
+    /// Returns the fault that closed the databases for writing, if it wasn't [`Frond::close`]:
+    /// reads go on, and only opening the directory again leads back.
     pub fn fault(&self) -> Option<&Fault> {
         self.inner.engine.fault()
     }
@@ -268,7 +269,7 @@ impl Frond {
         self.fault().map_or(Ok(()), |fault| Err(closed(fault)))
     }
 
-    /// Has `sink` told of that, once; at once where it has happened. Only the first sink is.
+    /// Calls `sink` with that, once; at once where it has happened. Only the first sink counts.
     pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
         self.inner.engine.on_fault(sink);
     }
@@ -279,12 +280,12 @@ impl Frond {
         }
     }
 
-    /// What engine and store have done: for `serverStatus`.
+    /// Returns the counters of engine and store: for `serverStatus`.
     pub fn counters(&self) -> (EngineCounters, StoreCounters) {
         (self.inner.engine.counters(), self.inner.engine.store().counters())
     }
 
-    /// What failed last in the background: for `serverStatus`, too.
+    /// Returns the last failure in the background: for `serverStatus`, too.
     pub fn last_failure(&self) -> Option<Failure> {
         self.inner.engine.last_failure()
     }
@@ -325,18 +326,18 @@ impl Frond {
     /// wait for it.
     ///
     /// # Errors
-    /// `Closed` if a sync failed; `Unavailable` if the disk is full or doesn't answer. What is in
-    /// memory stays there, and in the log.
+    /// `Closed` if a sync failed; `Unavailable` if the disk is full or doesn't answer. Writes in
+    /// memory stay there, and in the log.
     pub fn flush(&self) -> Result<(), Error> {
         Ok(self.inner.engine.flush()?)
     }
 
-    /// What transactions told last.
+    /// Returns the last records of transactions' events.
     pub(crate) fn tail(&self) -> &Arc<Tail> {
         &self.inner.tail
     }
 
-    /// What names the set that this directory is a member's of, once that is known.
+    /// Returns the id of the set that this directory is a member's of, once that is known.
     pub(crate) fn set_id(&self) -> &OnceLock<u64> {
         &self.inner.set_id
     }
@@ -353,12 +354,12 @@ impl Frond {
         &self.inner.clock_records
     }
 
-    /// What names of databases and collections meant last.
+    /// Returns the last meanings of names of databases and collections.
     pub(crate) fn catalog_cache(&self) -> &CatalogCache {
         &self.inner.catalog
     }
 
-    /// How much memory the stages of a query may use, and where the rest goes.
+    /// Returns how much memory the stages of a query may use, and where the rest goes.
     pub(crate) fn resources(&self, in_memory_only: bool) -> Resources {
         let spill = Arc::clone(&self.inner.spill) as Arc<dyn Spill>;
         Resources {
@@ -370,8 +371,8 @@ impl Frond {
         }
     }
 
-    /// What the store's cache may take, and what documents that were put together may; indexes of
-    /// documents take as much again.
+    /// Returns the memory of the store's cache, and that of documents that were put together;
+    /// indexes of documents take as much again.
     pub(crate) fn cache_bytes(&self) -> (u64, u64) {
         self.inner.cache_bytes
     }
@@ -382,8 +383,8 @@ impl Frond {
         &self.inner.memory_budget
     }
 
-    /// The machine's cores: a server tells them of each request that runs, and what these leave is
-    /// for queries that read much.
+    /// The machine's cores: a server reports to them each request that runs, and what these leave
+    /// is for queries that read much.
     pub fn cores(&self) -> &Arc<Cores> {
         &self.inner.cores
     }
@@ -393,7 +394,7 @@ impl Frond {
         self.inner.runs_scripts
     }
 
-    /// What the values of one request may take: see
+    /// Returns a reservation for the values of one request: see
     /// [`RequestMemory`](frond_query::memory::RequestMemory).
     pub(crate) fn request_reservation(&self) -> Reservation {
         let budget = &self.inner.memory_budget;
@@ -406,7 +407,7 @@ impl Frond {
         self.inner.memory_budget.bytes()
     }
 
-    /// How many bytes temporary files of queries have now.
+    /// Returns how many bytes temporary files of queries have now.
     pub fn temporary_disk_bytes(&self) -> u64 {
         self.inner.spill.bytes()
     }
@@ -420,8 +421,8 @@ impl Frond {
         &self.inner.builds
     }
 
-    /// How often a collection or an index went, or got another name, since the directory was
-    /// opened.
+    /// Returns how often a collection or an index went, or got another name, since the directory
+    /// was opened.
     pub(crate) fn definitions_changed(&self) -> u64 {
         self.inner.definitions_changed.load(Ordering::Acquire)
     }
@@ -439,12 +440,12 @@ impl Frond {
         &self.inner.index_filters
     }
 
-    /// What was given to it as the layer of versions.
+    /// Returns the state of the layer of versions that was given to it.
     pub(crate) fn layer(&self) -> &(dyn Any + Send + Sync) {
         &*self.inner.layer
     }
 
-    /// What was written to branches, for their policies.
+    /// Returns the writes to branches, for their policies.
     #[doc(hidden)]
     pub fn written(&self) -> &UncommittedWrites {
         &self.inner.written
@@ -454,7 +455,7 @@ impl Frond {
         &self.inner.contention
     }
 
-    /// How long a statement of a transaction waits for what another has locked.
+    /// Returns how long a statement of a transaction waits for what another has locked.
     pub fn write_wait_millis_max(&self) -> u64 {
         self.inner.write_wait_millis_max
     }

@@ -33,10 +33,9 @@ pub struct Span {
 /// Documents that a stage makes.
 pub type Rows = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
 
-/// What the layer of versions does for requests on databases.
+/// The services of the layer of versions for requests on databases.
 pub trait Versions: Send + Sync {
-    /// Whether a stage of this name, the first of its pipeline, makes documents that tell of
-    /// history.
+    /// Whether a stage of this name, the first of its pipeline, makes documents that show history.
     fn is_source(&self, stage: &str) -> bool;
 
     /// The documents that such a stage makes.
@@ -50,8 +49,8 @@ pub trait Versions: Send + Sync {
         stage: Document<'_>,
     ) -> Result<Rows, Error>;
 
-    /// What lies between a commit of a branch's history and the branch at the moment of `reader`,
-    /// or a later commit, if one is given.
+    /// Returns the span between a commit of a branch's history and the branch at the moment of
+    /// `reader`, or a later commit, if one is given.
     ///
     /// # Errors
     /// `BadValue` if the branch's history has no such commits.
@@ -87,7 +86,7 @@ pub trait Versions: Send + Sync {
     ) -> Result<(), Error>;
 }
 
-/// No layer of versions: what is dropped is gone, and no stage tells of history.
+/// No layer of versions: what is dropped is gone, and no stage shows history.
 pub(crate) struct NoVersions;
 
 impl Versions for NoVersions {
@@ -147,7 +146,7 @@ impl Database {
         layer.map(|layer| &*layer.0).ok_or_else(|| Error::internal("there is no layer of versions"))
     }
 
-    /// The first stage of a pipeline, if it tells of history, and the stages after it.
+    /// The first stage of a pipeline, if it shows history, and the stages after it.
     ///
     /// # Errors
     /// As [`Database::versions`].

@@ -1,11 +1,11 @@
-//! What the layer of versions (`frond-vcs`) gets of databases beyond what applications get: for no
-//! other crate, which tidy checks. Methods of public types that only that layer calls are
-//! `#[doc(hidden)]` where they stand.
+//! The parts of databases that the layer of versions (`frond-vcs`) gets beyond those for
+//! applications: for no other crate, which tidy checks. Methods of public types that only that
+//! layer calls are `#[doc(hidden)]` where they stand.
 //!
-//! Whatever else of databases versions come to need is added here, and so is seen. The other way
-//! leads by [`Versions`] alone.
+//! Further parts that versions come to need are added here, and so are seen. The other way leads by
+//! [`Versions`] alone.
 
-// What applications get, too.
+// Types that applications get, too.
 pub use crate::collection::Effort;
 pub use crate::commit_id::CommitId;
 pub use crate::database::Database;
@@ -43,7 +43,7 @@ pub use crate::collection::scan::FetchedDocument;
 pub use crate::collection::update::{ParsedUpdate, parse_update};
 pub use crate::collection::write::{CollectionWriter, DocumentChange};
 
-// What change streams are told of.
+// Events for change streams.
 pub use crate::definition::images::are_kept as keeps_images;
 pub use crate::event::{EventKind, EventRecorder};
 pub use crate::rewritten::{Rewriting, tell_rewritten};
@@ -51,12 +51,12 @@ pub use crate::rewritten::{Rewriting, tell_rewritten};
 // A data directory being opened.
 pub use crate::frond::open_machine;
 
-/// What collections and indexes are asked to be.
+/// The definitions of collections and indexes.
 pub mod definition {
     pub use crate::definition::*;
 }
 
-/// How a collection's documents merge.
+/// The rules for merging a collection's documents.
 pub mod merge_rules {
     pub use crate::definition::merge_rules::*;
 }
@@ -71,7 +71,7 @@ pub mod name {
     pub use crate::name::*;
 }
 
-/// What names commits.
+/// The names of commits.
 pub mod refs {
     pub use crate::refs::*;
 }

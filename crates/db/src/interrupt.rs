@@ -1,4 +1,4 @@
-//! How a query that runs is told to stop.
+//! Interrupts a running query.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::error::Error;
 /// Asks whether to go on.
 type Check = dyn Fn() -> Result<(), Error> + Send + Sync;
 
-/// Tells a query to stop: asked between the documents that are read, also while a sort or group
-/// reads all of them. The default never does.
+/// Interrupts a query: asked between the documents that are read, also while a sort or group reads
+/// all of them. The default never does.
 #[derive(Clone, Default)]
 pub struct Interrupt(Option<Arc<Check>>);
 
 impl Interrupt {
-    /// An interrupt that is told by `check`.
+    /// An interrupt that `check` decides.
     pub fn new(check: impl Fn() -> Result<(), Error> + Send + Sync + 'static) -> Interrupt {
         Interrupt(Some(Arc::new(check)))
     }

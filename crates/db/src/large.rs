@@ -5,7 +5,7 @@
 //!    `Reader::document`): so equal documents are equal values, and versions share what they have
 //!    in common.
 //! 2. A transaction's chunks are caught by a [`recorder`] and travel in its log record: those that
-//!    the new document refers to and the one before did not. What the old document refers to is in
+//!    the new document refers to and the one before did not. The chunks of the old document are in
 //!    the log before, or durable: it was visible when the transaction began. Other chunks that the
 //!    store has already may not be durable: if they are many, the store is synced instead.
 //! 3. An update by operators goes piece by piece where it can ([`update`]), and over the whole
@@ -107,7 +107,7 @@ pub(crate) fn value_of_referring(
     Ok(value_of(store, format, &whole)?)
 }
 
-/// What pieces that can't be read fail with.
+/// Returns the error for pieces that can't be read.
 pub(crate) fn unreadable(error: PiecesError) -> Error {
     match error {
         PiecesError::Tree(error) => error.into(),

@@ -15,13 +15,13 @@ use percent_encoding::percent_decode_str;
 use crate::commit_id::CommitId;
 use crate::error::Error;
 
-/// Longest name of a database, without its version.
+/// The longest name of a database, without its version.
 pub const DATABASE_NAME_BYTES_MAX: usize = 63;
-/// Longest `database.collection`.
+/// The longest `database.collection`.
 pub const NAMESPACE_BYTES_MAX: usize = 255;
-/// Longest version, decoded: a branch's name and steps to an ancestor.
+/// The longest version, decoded: a branch's name and steps to an ancestor.
 const VERSION_BYTES_MAX: usize = 255;
-/// What MongoDB refuses in a database's name (on some platforms only: here on all).
+/// The characters that MongoDB refuses in a database's name (on some platforms only: here on all).
 const FORBIDDEN: &[char] = &['/', '\\', '.', ' ', '"', '$', '*', '<', '>', ':', '|', '?', '\0'];
 
 /// Whether a database is the server's own: those that MongoDB keeps for itself.
@@ -34,16 +34,16 @@ pub fn is_internal(name: &str) -> bool {
 pub struct DatabaseName {
     /// The part before the `@`, decoded.
     pub name: String,
-    /// Which version of it.
+    /// The version of it.
     pub version: VersionName,
 }
 
-/// What stands after the `@`.
+/// The part after the `@`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum VersionName {
     /// Nothing: the default branch's working state.
     Default,
-    /// A branch's name or a revision, decoded: which one it is only the repository can tell.
+    /// A branch's name or a revision, decoded: which one it is only the repository can say.
     Named(String),
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for DatabaseName {
     }
 }
 
-/// What a version's name turned out to be.
+/// The meaning of a version's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The working state of a branch.
@@ -120,7 +120,7 @@ impl DatabaseName {
         }
         match DatabaseName::parse(&text.replace('$', "_")) {
             Ok(_) => Ok(()),
-            // That of the name as it was sent.
+            // The error is that of the name as it was sent.
             Err(_) => DatabaseName::parse(text).map(|_| ()),
         }
     }

@@ -13,7 +13,7 @@ use crate::set::check_alone;
 
 impl Frond {
     /// Opens the data directory that is `machine`'s disk without a layer of versions: what is
-    /// dropped is gone, and no stage tells of history. For tests of databases alone: programs open
+    /// dropped is gone, and no stage shows history. For tests of databases alone: programs open
     /// with `frond_vcs::open`.
     ///
     /// # Errors
@@ -43,7 +43,8 @@ impl Frond {
         Ok(frond)
     }
 
-    /// What `engine` holds, whose log lies on `machine`'s disk; what it knows of time isn't asked.
+    /// Opens the content of `engine`, whose log lies on `machine`'s disk; its knowledge of time
+    /// isn't used.
     ///
     /// # Errors
     /// If temporary files of an earlier process can't be removed.

@@ -1,26 +1,26 @@
-//! How near the process is to the memory that it may take, and what gives way then.
+//! The pressure of memory: how near the process is to what it may take, and what gives way then.
 //!
-//! Budgets count what they are told; a process takes more: what the allocator keeps for each
-//! thread, stacks, what lies between. So the program that knows the process (a server does) tells
+//! Budgets count what is charged to them; a process takes more: what the allocator keeps for each
+//! thread, stacks, what lies between. So the program that knows the process (a server does) reports
 //! how near it is, and each budget and cache has less in proportion: caches shrink at once, large
 //! writes and what stages hold wait, go to disk or are refused (146) sooner. A single large write
-//! goes on whatever is told.
+//! goes on whatever is reported.
 
 use crate::frond::Frond;
 use crate::{large, reader};
 
 /// All of what may give way gives way.
 pub const PRESSURE_MAX: u32 = 1000;
-/// Of the store's cache a fourth stays: without the inner nodes of trees every read would be
-/// several.
+/// The number of quarters of the store's cache that may be given up: without the inner nodes of
+/// trees every read would be several.
 const CACHE_QUARTERS: u64 = 3;
 
-/// What is kept of documents in any case.
+/// The bytes that are kept of documents in any case.
 const DOCUMENTS_BYTES_MIN: u64 = 64 << 10;
 
 impl Frond {
-    /// Has caches and budgets leave so many thousandths of their memory, until it is told
-    /// otherwise.
+    /// Has caches and budgets leave so many thousandths of their memory, until another number is
+    /// set.
     pub fn set_memory_pressure(&self, thousandths: u32) {
         let thousandths = u64::from(thousandths.min(PRESSURE_MAX));
         let part = |bytes: u64| {

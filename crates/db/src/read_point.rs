@@ -1,9 +1,9 @@
 //! Reading databases at moments that have gone by.
 //!
-//! A [`ReadPoint`] is a snapshot of the whole data directory, named by a time of the cluster. Who
-//! leases one is told the time, and can have the same moment again by it, as long as the lease runs
-//! and what it keeps is within its budget; all times since the last flush or fold can be had, too
-//! (`frond_engine::Engine::snapshot_at`). What a moment shows is exact: documents, indexes,
+//! A [`ReadPoint`] is a snapshot of the whole data directory, named by a time of the cluster. A
+//! client that leases one gets its time, and can have the same moment again by it, as long as the
+//! lease runs and the memory it keeps is within its budget; all times since the last flush or fold
+//! can be had, too (`frond_engine::Engine::snapshot_at`). A moment is exact: documents, indexes,
 //! options, views, branches and tags as they were then, whatever was dropped, renamed or moved.
 
 use std::time::Duration;

@@ -31,7 +31,7 @@ pub(crate) fn set_cache_bytes(bytes: u64) {
 pub struct Reader<'a> {
     source: Source<'a>,
     store: Arc<dyn ChunkStore>,
-    /// Of the catalog, noted before the snapshot was taken.
+    /// The moment of the catalog, noted before the snapshot was taken.
     moment: Option<CatalogEpoch>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         self.moment
     }
 
-    /// Where chunks lie.
+    /// Returns where chunks lie.
     pub fn store(&self) -> &Arc<dyn ChunkStore> {
         &self.store
     }
@@ -134,8 +134,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the entries of a tree are counted: those of one that the transaction itself made or
-    /// adopted in the base that it gave it, since its snapshot doesn't know the tree.
+    /// Returns where the entries of a tree are counted: those of one that the transaction itself
+    /// made or adopted in the base that it gave it, since its snapshot doesn't know the tree.
     fn place_to_count(&self, tree: TreeRef) -> Result<TreeRef, Error> {
         let TreeRef::Live(id) = tree else {
             return Ok(tree);
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many entries, a transaction's own writes included.
+    /// Returns the number of entries, a transaction's own writes included.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -301,7 +301,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many entries lie within `bounds`, a transaction's own writes included.
+    /// Returns how many entries lie within `bounds`, a transaction's own writes included.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -314,8 +314,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `bounds` without entries that are met first in `direction`, and how many these are: as many
-    /// of `count` as can be counted. `None` within a transaction.
+    /// `bounds` without entries that come first in `direction`, and how many these are: as many of
+    /// `count` as can be counted. `None` within a transaction.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -403,9 +403,9 @@ impl<'a> Reader<'a> {
 /// An iterator over a range of a tree.
 #[expect(clippy::large_enum_variant, reason = "a scan has one, and an allocation would cost more")]
 pub enum Entries {
-    /// Of a tree of the engine.
+    /// A cursor over a tree of the engine.
     Live(EntryCursor),
-    /// Of a tree below a commit.
+    /// A cursor over a tree below a commit.
     Committed(Cursor),
 }
 

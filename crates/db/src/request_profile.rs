@@ -1,12 +1,12 @@
-//! What the request of a thread does: by which plan it finds documents, how many keys and documents
-//! it examines for that, and what each statement of a write does. The profiler and the log tell of
-//! it.
+//! The profile of a thread's request: the plan by which it finds documents, the numbers of keys and
+//! documents it examines, and the results of each statement of a write. The profiler and the log
+//! show it.
 //!
 //! 1. A server says when a request begins and ends ([`begin`], [`end`]); on threads that serve none
 //!    nothing is noted.
-//! 2. The first search of a request is the one whose plan is told: a `$lookup`'s come later.
-//! 3. A plan is kept as the names of its scans and the keys of its indexes, of which the text is
-//!    made when it is told ([`Plan::summary`]). A search by `_id` keeps nothing in memory.
+//! 2. The first search of a request is the one whose plan is shown: a `$lookup`'s come later.
+//! 3. A plan is kept as the names of its scans and the keys of its indexes, whose text is made when
+//!    it is shown ([`Plan::summary`]). A search by `_id` keeps nothing in memory.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ use frond_store::io::steady_now;
 
 use crate::error::Error;
 
-/// How documents are found.
+/// The plan by which documents are found.
 #[derive(Clone, Default, Debug)]
 pub enum Plan {
     /// They aren't looked for.
@@ -44,33 +44,33 @@ pub struct ScanSummary {
     pub key: Option<DocumentBuf>,
 }
 
-/// What a request did.
+/// The profile of a request.
 #[derive(Default, Debug)]
 pub struct RequestProfile {
-    /// How it found documents.
+    /// The plan by which it found documents.
     pub plan: Plan,
-    /// What it examined.
+    /// The counts of what it examined.
     pub examined: Examined,
-    /// Of the statements of a write those that took as long as was asked for.
+    /// Those statements of a write that took as long as was asked for.
     pub statements: Vec<StatementProfile>,
 }
 
-/// What a statement of a write did.
+/// The profile of a statement of a write.
 #[derive(Debug)]
 pub struct StatementProfile {
     /// Counted from 0.
     pub position: usize,
-    /// How long it took, without what the statements of its transaction waited for together.
+    /// The time that it took, without what the statements of its transaction waited for together.
     pub time: Duration,
-    /// How it found documents.
+    /// The plan by which it found documents.
     pub plan: Plan,
-    /// What it examined.
+    /// The counts of what it examined.
     pub examined: Examined,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Done,
 }
 
-/// What came of a statement of a write.
+/// The counts of a statement of a write.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct StatementOutcome {
     /// Documents that were inserted, matched or deleted; one that was upserted isn't counted.
@@ -81,7 +81,7 @@ pub struct StatementOutcome {
     pub has_upserted: bool,
 }
 
-/// What a request does, for other threads to read while it runs.
+/// The profile of a request, for other threads to read while it runs.
 #[derive(Default, Debug)]
 pub struct Live {
     plan: Mutex<Plan>,
@@ -89,12 +89,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// How the request finds documents, as far as is known.
+    /// Returns how the request finds documents, as far as is known.
     pub fn plan(&self) -> Plan {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many keys and documents it has examined, about.
+    /// Returns how many keys and documents it has examined, about.
     pub fn counts(&self) -> (u64, u64) {
         self.examined.counts()
     }
@@ -107,7 +107,7 @@ impl Live {
 struct Notes {
     plan: Plan,
     live: Arc<Live>,
-    /// What is added to the positions of statements.
+    /// The number to add to the positions of statements.
     first: usize,
     statements: Vec<StatementProfile>,
     /// Statements that take as long are noted.
@@ -118,8 +118,8 @@ thread_local! {
     static NOTES: RefCell<Option<Notes>> = const { RefCell::new(None) };
 }
 
-/// A request begins on this thread. Of a write the statements are noted that take
-/// `statements_from` or longer. What it does is told to `live`, too.
+/// A request begins on this thread. Of a write the statements are noted that take `statements_from`
+/// or longer. Its profile is also kept in `live`.
 pub fn begin(statements_from: Option<Duration>, live: &Arc<Live>) {
     examined::take();
     examined::tell_to(Some(Arc::clone(&live.examined)));
@@ -143,7 +143,7 @@ pub fn end() -> RequestProfile {
     }
 }
 
-/// How the request of this thread finds documents, as far as is known.
+/// Returns how the request of this thread finds documents, as far as is known.
 pub fn plan() -> Plan {
     NOTES.with_borrow(|notes| notes.as_ref().map(|notes| notes.plan.clone()).unwrap_or_default())
 }
@@ -198,7 +198,7 @@ pub(crate) struct Statement {
     before: Examined,
 }
 
-/// What came of it, or why nothing did.
+/// The outcome of a statement: its counts, or the error.
 type Done = Result<StatementOutcome, Error>;
 
 impl Statement {
@@ -217,7 +217,7 @@ impl Statement {
         examined::take();
     }
 
-    /// Notes what it did, if that took long enough; `outcome` tells what it came to.
+    /// Notes what it did, if that took long enough; `outcome` returns what it came to.
     pub fn end(self, position: usize, outcome: impl FnOnce() -> Done) {
         let (time, examined) = (self.begun.elapsed(), examined::take());
         examined::add(examined);

@@ -1,7 +1,7 @@
 //! Writes that a client sends again because it got no answer: done once, answered twice.
 //!
-//! A client numbers its writes within a session, and the statements of a write. What a statement
-//! did is remembered in a record of the session, in the transaction of the write itself: so the
+//! A client numbers its writes within a session, and the statements of a write. The result of a
+//! statement is stored in a record of the session, in the transaction of the write itself: so the
 //! record is there exactly if the write is, after a crash too. A write whose number the record has
 //! answers for each statement that is in it what it did the first time, and runs only the others.
 //!
@@ -49,7 +49,7 @@ pub struct RetryableWrite {
     pub statements: StatementIds,
 }
 
-/// How the statements of a write are named.
+/// The ids of a write's statements.
 #[derive(Clone, Debug)]
 pub enum StatementIds {
     /// By this number and those after it.
@@ -71,7 +71,7 @@ impl StatementIds {
 }
 
 impl RetryableWrite {
-    /// What is remembered of this write: nothing if it is a new one.
+    /// Returns the record of this write: an empty one if it is new.
     ///
     /// # Errors
     /// `TransactionTooOld` if the session has gone on since.
@@ -145,7 +145,7 @@ fn check_not_too_old(record: &Record, key: RetryKey) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is known of a number of a session.
+/// The state of a number of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumberState {
     /// Nothing: it is a new one.
@@ -159,7 +159,7 @@ pub enum NumberState {
 }
 
 impl Frond {
-    /// What is remembered of a number of a session.
+    /// Returns the state of a number of a session.
     ///
     /// # Errors
     /// `Damaged` if the session's record isn't one; as [`Reader::get`].
@@ -175,7 +175,7 @@ impl Frond {
         })
     }
 
-    /// Removes what is remembered of sessions that were not used since `before_millis`; tells how
+    /// Removes what is remembered of sessions that were not used since `before_millis`; returns how
     /// many.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ impl Frond {
     }
 }
 
-/// When a record was used last, without reading the rest of it.
+/// Returns when a record was used last, without reading the rest of it.
 fn last_use(record: Bytes) -> Result<i64, Error> {
     let record = system::record(record)?;
     system::field(&record, "used", |value| match value {

@@ -1,7 +1,7 @@
-//! Telling of a collection that becomes another all at once: by a merge, a reset, `$out`.
+//! Events of a collection that becomes another all at once: by a merge, a reset, `$out`.
 //!
-//! Where few documents differ they are told one by one, in the order of their keys; otherwise the
-//! roots of both trees are, and a stream that meets them reads what differs
+//! Where few documents differ each has an event, in the order of their keys; otherwise the event
+//! has the roots of both trees, and a stream that comes to it reads what differs
 //! ([`crate::changes`]): so a merge of a million documents takes the log no more than one of none.
 
 use frond_doc::{Binary, Document, DocumentBuf, DocumentBuilder, Value as BsonValue};
@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::event::{EventKind, EventRecorder, difference};
 use crate::large;
 
-/// More documents than this, or more bytes of them, aren't told one by one.
+/// The number of documents, and of bytes of them, above which they have no events of their own.
 const DOCUMENTS_MAX: usize = 1_000;
 const BYTES_MAX: usize = 4 << 20;
-/// The fact that what documents were is told too.
+/// The fact that events show what documents were, too.
 const IMAGES: &str = "images";
 
 /// A collection's documents, before and after.
@@ -26,23 +26,23 @@ pub struct Rewriting {
     pub before: Option<Tree>,
     /// `None`: there are none.
     pub after: Option<Tree>,
-    /// Whether the collection keeps what documents were, to be told too.
+    /// Whether the collection keeps what documents were, for events to show it.
     pub keeps_images: bool,
 }
 
-/// What one document's event says.
+/// The content of one document's event.
 pub struct DocumentEvent {
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
     /// Its facts.
     pub facts: DocumentBuf,
-    /// The document, where all of it is told.
+    /// The document, where the event has all of it.
     pub document: Option<DocumentBuf>,
-    /// What it was.
+    /// The former document.
     pub before: Option<DocumentBuf>,
 }
 
-/// Tells what differs between two trees of documents, of a collection of a branch.
+/// Records what differs between two trees of documents, of a collection of a branch.
 ///
 /// # Errors
 /// `Damaged` if a document can't be read.
@@ -95,7 +95,7 @@ fn changes(engine: &Engine, rewriting: Rewriting) -> Result<Option<Vec<DocumentE
     Ok(Some(changes))
 }
 
-/// What the event of a document that differs says.
+/// Returns the event of a document that differs.
 ///
 /// # Errors
 /// `Damaged` if it can't be read.
@@ -155,7 +155,7 @@ fn facts_of(rewriting: Rewriting) -> DocumentBuf {
     facts.build()
 }
 
-/// Whether such facts say that what documents were is told too.
+/// Whether such facts say that events show what documents were, too.
 pub fn keeps_images(facts: Document<'_>) -> bool {
     facts.get(IMAGES) == Some(BsonValue::Boolean(true))
 }

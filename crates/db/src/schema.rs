@@ -1,9 +1,8 @@
-//! What the catalog says, as types; and what the process remembers of it.
+//! The catalog's content, as types; and the process's memory of it.
 //!
 //! Reading order: [`TreeRef`] (where a tree lies), `collection` (a collection that can be read),
-//! `entry` (one in a commit), `cache` (what names meant last), `builds` and `usage` (of indexes),
-//! `index_filters`.
-//! Reading them is the catalog's.
+//! `entry` (one in a commit), `cache` (the last meanings of names), `builds` and `usage` (of
+//! indexes), `index_filters`. Reading them is the catalog's.
 
 mod builds;
 pub(crate) mod cache;
@@ -23,7 +22,7 @@ pub use index_filters::{IndexFilter, QueryShape};
 pub(crate) use index_filters::{IndexFilters, ShapeKey};
 pub(crate) use usage::IndexUsage;
 
-/// Where a tree lies.
+/// The place of a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TreeRef {
     /// In the engine: it changes.

@@ -1,8 +1,8 @@
 //! A data directory as a member of a replica set: what others have committed is applied here. So is
 //! the log in a bucket, where it lies there.
 //!
-//! What the process remembers of the catalog is let go of as a commit of its own does it: before a
-//! change is visible.
+//! The process's memory of the catalog is given up as for a commit of its own: before a change is
+//! visible.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::frond::{Frond, FrondOptions};
 use crate::hook::{self, Versions};
 use crate::system;
 
-/// The file of a data directory that says of which set it is a member.
+/// The file of a data directory that names the set of which it is a member.
 pub const MEMBER_FILE: &str = "set-member";
 
 /// Fails if a data directory is a member's: what is written there alone no other member has.
@@ -35,12 +35,12 @@ pub(crate) fn check_alone(machine: &Machine) -> Result<(), Error> {
     }
 }
 
-/// What an entry of the set's log changed besides documents.
+/// The changes of an entry of the set's log besides those of documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EntryChanges {
     /// Users or roles.
     pub access: bool,
-    /// What is set for all of the set.
+    /// Whether settings of the whole set changed.
     pub settings: bool,
 }
 

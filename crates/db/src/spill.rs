@@ -17,7 +17,7 @@ use frond_query::pipeline::{Spill, SpillFile};
 use frond_query::{Code, QueryError};
 use frond_store::io::{Disk, DiskFile};
 
-/// What the names of all these files begin with.
+/// The beginning of the names of all these files.
 const NAME_PREFIX: &str = "spill-";
 
 /// Makes the files of one data directory.
@@ -30,7 +30,7 @@ pub(crate) struct SpillSpace {
 /// The disk is asked how full it is when so much was written since.
 const LOOK_BYTES: u64 = 1 << 20;
 
-/// What all files may take together.
+/// The space that all files may take together.
 struct Room {
     bytes_max: u64,
     bytes: AtomicU64,
@@ -98,7 +98,7 @@ impl SpillSpace {
         Ok(SpillSpace { disk: disk.clone(), next: AtomicU64::new(0), room })
     }
 
-    /// How many bytes the files have.
+    /// Returns how many bytes the files have.
     pub fn bytes(&self) -> u64 {
         self.room.bytes.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! What the database keeps in the engine's own tree, [`TreeId::SYSTEM`]: the one place that knows
-//! its keys and records.
+//! The content of the engine's own tree, [`TreeId::SYSTEM`], that the database keeps: the one place
+//! that knows its keys and records.
 //!
 //! A key is components joined by a zero byte (names hold none), the first one a letter:
 //!

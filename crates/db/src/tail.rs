@@ -1,8 +1,9 @@
-//! What transactions told last, decoded once for all streams that read at the log's end.
+//! The last records of transactions' events, decoded once for all streams that read at the log's
+//! end.
 //!
-//! 1. The *tail* has everything that was told in a row of Sequences, `from` to `to`. A stream in it
-//!    takes its next record from here; one behind it reads the log by itself until it has caught
-//!    up; one ahead of it, where no stream has read for a while, begins a new tail.
+//! 1. The *tail* has everything that was recorded in a row of Sequences, `from` to `to`. A stream
+//!    in it takes its next record from here; one behind it reads the log by itself until it has
+//!    caught up; one ahead of it, where no stream has read for a while, begins a new tail.
 //! 2. The stream that comes to its end first reads on, for all.
 //! 3. It takes so many bytes at most, and none where there is no stream.
 //!
@@ -18,10 +19,11 @@ use frond_engine::{Changes, ChangesError, Engine, Sequence};
 use crate::error::Error;
 use record::Record;
 
-/// After so many transactions that told nothing a caller may have to look at something else.
+/// The number of transactions without events after which a caller may have to look at something
+/// else.
 const SILENT_MAX: usize = 1_000;
 
-/// What it takes unless there is less memory.
+/// The bytes it takes unless there is less memory.
 pub(crate) const TAIL_BYTES: u64 = 32 << 20;
 
 /// See the module.
@@ -41,9 +43,9 @@ struct State {
     readers: usize,
 }
 
-/// What comes behind a Sequence.
+/// The records behind a Sequence.
 pub(crate) enum Next {
-    /// What a transaction told.
+    /// The record of a transaction's events.
     Record(Arc<Record>),
     /// Nothing, up to this Sequence.
     Nothing(Sequence),
@@ -51,9 +53,9 @@ pub(crate) enum Next {
     Behind,
 }
 
-/// Why the log can't be read.
+/// The reason why the log can't be read.
 pub(crate) enum TailError {
-    /// What comes next isn't kept any more.
+    /// The next record isn't kept any more.
     Log(ChangesError),
     /// It can't be decoded.
     Record(Error),
@@ -74,7 +76,7 @@ impl Tail {
         Arc::new(Tail { bytes_max, state: Mutex::default() })
     }
 
-    /// For one more stream.
+    /// Returns a reader for one more stream.
     pub fn reader(self: &Arc<Tail>) -> TailReader {
         self.state().readers += 1;
         TailReader(Arc::clone(self))
@@ -87,12 +89,13 @@ impl Tail {
 }
 
 impl TailReader {
-    /// What comes behind `after`.
+    /// Returns the next record behind `after`.
     ///
     /// # Errors
-    /// What the log can't be read for.
+    /// The reason why the log can't be read.
     pub fn next(&self, engine: &Engine, after: Sequence) -> Result<Next, TailError> {
-        // What was erased, or given up for the disk, isn't told from memory either.
+        // Records that were erased, or given up to free the disk, aren't returned from memory
+        // either.
         engine.changes(after).check()?;
         let mut state = self.0.state();
         if state.changes.is_none() || state.to < after {

@@ -1,4 +1,4 @@
-//! What time it is: what the machine's clock says, and how much of it is believed.
+//! The time: the reading of the machine's clock, and how far it is believed.
 //!
 //! A clock that is wrong must not delete anything. So there are three questions:
 //!
@@ -10,8 +10,8 @@
 //! - [`Frond::expiry_millis`]: may things expire, and by what time? `None` while the clock is
 //!   doubted.
 //!
-//! What was believed last is recorded in the system tree, once in [`RECORD_MILLIS`] and when the
-//! directory is closed, so that an opening knows it; [`crate::clock`] says what is believed. A
+//! The believed time is recorded in the system tree, once in [`RECORD_MILLIS`] and when the
+//! directory is closed, so that an opening knows it; [`crate::clock`] decides what is believed. A
 //! record names the last Sequence, too: one that lies later by its second was given out later, by a
 //! clock that was believed. So a process that was killed leaves off where it wrote last.
 
@@ -31,7 +31,7 @@ use crate::reader::Reader;
 use crate::schema::TreeRef;
 use crate::system;
 
-/// What is recorded may be so much older than what is believed.
+/// The age that a record may have, compared with the believed time.
 const RECORD_MILLIS: i64 = 3_600_000;
 /// A Sequence is later than the record beside it where it is by so many seconds: openings skip
 /// some, too.
@@ -39,12 +39,12 @@ const LATER_SECONDS: u64 = 60;
 const MICROS_PER_MILLI: i64 = 1_000;
 const MILLIS_PER_SECOND: i64 = 1_000;
 
-/// What the clock says and what is believed, in milliseconds since 1970.
+/// The clock's reading and the believed time, in milliseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockState {
-    /// What the machine's clock says.
+    /// The reading of the machine's clock.
     pub clock_millis: i64,
-    /// What is believed: what commits record.
+    /// The believed time: commits record it.
     pub believed_millis: i64,
     /// Whether the clock is doubted: nothing expires.
     pub is_doubted: bool,
@@ -81,19 +81,21 @@ impl Frond {
         self.clock().wall_micros().div_euclid(MICROS_PER_MILLI)
     }
 
-    /// What [`Frond::now_millis`] asks, for those that outlive this or that it owns: a server's
-    /// log.
+    /// Returns the clock that [`Frond::now_millis`] reads, for owners that outlive this or that it
+    /// owns: a server's log.
     pub fn wall_clock(&self) -> impl Fn() -> i64 + Send + Sync + use<> {
         let clock = self.shared_clock();
         move || clock.wall_micros().div_euclid(MICROS_PER_MILLI)
     }
 
-    /// What time is recorded: that of the clock, unless it is doubted. Milliseconds since 1970.
+    /// Returns the time to record: that of the clock, unless it is doubted. Milliseconds since
+    /// 1970.
     pub fn time_millis(&self) -> i64 {
         self.clock().look().believed_micros.div_euclid(MICROS_PER_MILLI)
     }
 
-    /// What has a time before this may expire; `None` while the clock is doubted: nothing may.
+    /// Returns the time before which documents may expire; `None` while the clock is doubted:
+    /// nothing may.
     pub fn expiry_millis(&self) -> Option<i64> {
         let belief = self.clock().look();
         let millis = belief.believed_micros.div_euclid(MICROS_PER_MILLI);
@@ -105,7 +107,7 @@ impl Frond {
         self.clock().steady().div_euclid(MICROS_PER_MILLI)
     }
 
-    /// What the clock says and what is believed.
+    /// Returns the clock's reading and the believed time.
     pub fn clock_state(&self) -> ClockState {
         let belief = self.clock().look();
         ClockState {
@@ -128,7 +130,7 @@ impl Frond {
         Ok(self.clock_state())
     }
 
-    /// Records what is believed if that was long ago, and tells when doubts begin or end. Costs
+    /// Records what is believed if that was long ago, and reports when doubts begin or end. Costs
     /// little when there is nothing to do; to be called from time to time.
     ///
     /// # Errors
@@ -195,7 +197,7 @@ impl Frond {
     }
 }
 
-/// What a record says, and the second of its Sequence.
+/// Decodes a record, and the second of its Sequence.
 fn decode(record: &DocumentBuf) -> Result<(Known, u64), Error> {
     let micros = |value: Value<'_>| match value {
         Value::DateTime(millis) => Some(millis.saturating_mul(MICROS_PER_MILLI)),

@@ -29,7 +29,7 @@ pub use limits::UpdateKind;
 pub use place::is_any_place;
 pub(crate) use place::{HEAD_BYTES, ranges, with_arrays};
 
-/// What a collection of points is.
+/// A time series: a collection of points.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The field with each point's time.
@@ -38,7 +38,7 @@ pub struct Series {
     pub meta: Option<String>,
     /// The index that the documents' tree is.
     pub index: IndexSpec,
-    /// What that index files.
+    /// The shape of that index's keys.
     pub shape: Arc<IndexShape>,
     /// The longest stretch of time of one of MongoDB's buckets, in seconds.
     pub(crate) span_seconds: i64,
@@ -47,8 +47,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// What a collection with these options, which were checked, is; `None` if it is no time
-    /// series.
+    /// Returns the time series of a collection with these options, which were checked; `None` if it
+    /// is none.
     pub fn of(options: Document<'_>) -> Option<Series> {
         let Some(Value::Document(series)) = options.get(options::OPTION) else { return None };
         let field = |name| series.get(name).and_then(|field| field.as_str()).map(str::to_owned);
@@ -70,7 +70,7 @@ impl Series {
     }
 }
 
-/// What statistics tell of a time series besides: of MongoDB's buckets, of which there are none.
+/// Returns the further statistics of a time series: of MongoDB's buckets, which don't exist here.
 pub(crate) fn statistics(buckets: &str) -> DocumentBuf {
     let mut told = DocumentBuilder::new();
     told.append("bucketsNs", Value::String(buckets));

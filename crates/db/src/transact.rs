@@ -38,19 +38,19 @@ use crate::system;
 pub use deferred::Deferred;
 
 const ATTEMPTS_MAX: u32 = 2_000;
-/// Attempts after which a snapshot that expired under one is told.
+/// The number of attempts after which a snapshot that expired under one is reported.
 const EXPIRED_MAX: u32 = 20;
 const WAIT_MICROS_MIN: u64 = 20;
 const WAIT_MICROS_MAX: u64 = 2_000;
-/// How often one that waits asks whether it still may: a caller that is told to end notices it so
-/// late. Asking costs a switch of threads; with hundreds that wait, asking each 10 ms took as much
-/// processor time as what they waited to do.
+/// The interval at which a waiting caller checks whether it may go on waiting: it notices an
+/// interrupt so late. Asking costs a switch of threads; with hundreds that wait, asking each 10 ms
+/// took as much processor time as the work they waited for.
 const WAIT_STEP: Duration = Duration::from_millis(100);
-/// How long a request waits for what another transaction has locked, unless its caller ends the
-/// wait before.
+/// The time that a request waits for what another transaction has locked, unless its caller ends
+/// the wait before.
 const WAIT_MILLIS_MAX: u64 = 300_000;
 
-/// Waits until a lock's turn has come, for so long at most; tells whether it has.
+/// Waits until a lock's turn has come, for so long at most; returns whether it has.
 ///
 /// # Errors
 /// The error of `interrupt`.
@@ -68,7 +68,7 @@ pub(crate) fn wait(wait: &Wait, millis_max: u64, interrupt: &Interrupt) -> Resul
     }
 }
 
-/// What the body of a transaction wants done with it.
+/// The decision of a transaction's body about the transaction.
 pub enum Outcome<T> {
     /// Commit, then answer.
     Commit(T),
@@ -91,23 +91,23 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What is to be done in a transaction, at a moment of the catalog.
+/// The body of a transaction, which runs at a moment of the catalog.
 type Body<'a> =
     &'a mut dyn FnMut(&mut Transaction, Option<CatalogEpoch>) -> Result<Outcome<()>, Error>;
 
-/// What an attempt that isn't the first sees.
+/// The snapshot that later attempts see.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetrySnapshot {
-    /// What is visible.
+    /// The visible state.
     Visible,
     /// Queued commits, too: `frond_engine::Engine::begin_ahead`.
     Ahead,
 }
 
-/// How a transaction is run.
+/// The terms on which a transaction is run.
 struct Terms<'a> {
     scope: Scope,
-    /// What else it concerns.
+    /// The other scopes that it concerns.
     more: &'a [Scope],
     mode: LatchMode,
     durability: Durability,
@@ -150,7 +150,7 @@ fn end(transaction: Transaction, interrupt: &Interrupt) -> Result<(), Error> {
     outcome(transaction.end_while(&|| interrupt.check().is_ok()), interrupt)
 }
 
-/// What came of a commit or a wait that `interrupt` may have ended.
+/// Returns the outcome of a commit or a wait that `interrupt` may have ended.
 fn outcome<T>(done: Result<T, EngineError>, interrupt: &Interrupt) -> Result<T, Error> {
     match &done {
         Err(EngineError::Interrupted) => interrupt.check()?,
@@ -195,9 +195,9 @@ impl Frond {
         self.attempt(&terms, |transaction, _| body(transaction))
     }
 
-    /// As `transact`, for whom `interrupt` ends the wait for others, and where `body` is told the
-    /// moment of the catalog that was noted before the transaction began: what was known of the
-    /// catalog at that moment is right in it.
+    /// As `transact`, where `interrupt` ends the wait for others, and `body` is given the moment of
+    /// the catalog that was noted before the transaction began: what was known of the catalog at
+    /// that moment is right in it.
     pub(crate) fn transact_noted<T>(
         &self,
         scope: Scope,
@@ -245,7 +245,7 @@ impl Frond {
         Ok(answer.expect("the attempt that was done has answered"))
     }
 
-    /// Not generic: it would be compiled for each of its callers.
+    /// Attempts until it is done. Not generic: it would be compiled for each of its callers.
     fn attempt_until_done(&self, terms: &Terms<'_>, body: Body<'_>) -> Result<(), Error> {
         let Terms { mode, interrupt, sight, deferred, .. } = *terms;
         let contention = self.contention();
@@ -368,15 +368,15 @@ impl Frond {
             system::changes_catalog(&transaction).then(|| self.catalog_cache().begin_change());
         let keep_going = || interrupt.check().is_ok();
         let committed = match change {
-            // What is known of the catalog is right only if this waits for what becomes of it.
+            // The known facts about the catalog are right only if this waits for the outcome.
             Some(_) => transaction.commit_while(durability, &keep_going),
             None => transaction.commit_unless_interrupted(durability, &keep_going),
         };
         outcome(committed, interrupt).map(drop)
     }
 
-    /// How long to wait after a lost attempt: the winner becomes visible once its sync is done, and
-    /// an attempt before that is lost too.
+    /// Returns the time to wait after a lost attempt: the winner becomes visible once its sync is
+    /// done, and an attempt before that is lost too.
     fn wait(&self, attempt: u32) -> Duration {
         let most = (WAIT_MICROS_MIN << attempt.min(10)).min(WAIT_MICROS_MAX);
         let mut dice = [0; 8];

@@ -7,10 +7,10 @@
 //!
 //! 1. A write is a statement on a savepoint of its own: one that fails is undone, the transaction
 //!    goes on. (A server of MongoDB's protocol ends it then.)
-//! 2. What a statement writes is locked until the transaction ends
+//! 2. Keys that a statement writes are locked until the transaction ends
 //!    (`frond_engine::LockMode::Interactive`). A write of a document that another transaction has
-//!    locked waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that
-//!    wait for one another the youngest fails.
+//!    locked waits for its end, no longer than [`Frond::write_wait_millis_max`]; of those that wait
+//!    for one another the youngest fails.
 //! 3. A statement that met what was written since the snapshot is undone and runs again at a newer
 //!    one, if everything that the statements before have read is unchanged there: all answers are
 //!    those of one snapshot. If it isn't, the statement fails with a conflict.
@@ -20,8 +20,8 @@
 //!    ([`OpenWriter`]).
 //! 5. The commit passes the latches of all that was written (see [`crate::contention`]), so that a
 //!    removal of a database either sees what this transaction added or makes it conflict.
-//! 6. What was in the way of a statement may be a commit that has its place in the log and isn't
-//!    durable yet. The statement of a writer goes on at a snapshot that shows it
+//! 6. A statement may be blocked by a commit that has its place in the log and isn't durable yet.
+//!    The statement of a writer goes on at a snapshot that shows it
 //!    ([`frond_engine::Transaction::refresh_ahead`]), so that updates of one document share syncs.
 //!    Its answer leaves at once only if it rests on nothing that may vanish: if the statement, run
 //!    before at the durable snapshot that it has left, came to the same. Else it waits until what
@@ -76,27 +76,27 @@ struct Inner {
     looks_for_closed: bool,
 }
 
-/// What has to be remembered from one statement to the next.
+/// The marks that are kept from one statement to the next.
 #[derive(Default)]
 struct StatementMarks {
-    /// What was written.
+    /// The scopes that were written.
     scopes: BTreeSet<Scope>,
     /// The collections that may have been written.
     open: Option<OpenWriter>,
     /// Flags that the transaction itself brought into indexes: which of their fields have arrays.
     flags: BTreeMap<TreeId, u8>,
-    /// The memory that its writes take, of what all requests share.
+    /// The memory that its writes take, out of what all requests share.
     held: Option<Reservation>,
-    /// Of the catalog, from before the snapshot was taken; `None` once the transaction has changed
-    /// the catalog itself.
+    /// The moment of the catalog, from before the snapshot was taken; `None` once the transaction
+    /// has changed the catalog itself.
     moment: Option<CatalogEpoch>,
 }
 
-/// What a statement does.
+/// The body of a statement.
 type StatementBody<'a> =
     &'a mut dyn FnMut(&mut frond_engine::Transaction, Aim) -> Result<Outcome<()>, Error>;
 
-/// What a statement is run for.
+/// The purpose of running a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
     /// To be answered.
@@ -105,10 +105,10 @@ enum Aim {
     Foresee,
 }
 
-/// Whether a client is told the same by two answers.
+/// Whether a client is shown the same by two answers.
 pub(crate) type IsSame<T> = fn(&T, &T) -> bool;
 
-/// How a statement is run.
+/// The terms on which a statement is run.
 struct Terms<'a> {
     scope: Scope,
     sight: RetrySnapshot,
@@ -118,7 +118,7 @@ struct Terms<'a> {
     interrupt: &'a Interrupt,
 }
 
-/// What came of an attempt to run a statement.
+/// The outcome of an attempt to run a statement.
 enum Attempted {
     Done,
     /// Another transaction has locked what it writes.
@@ -161,13 +161,12 @@ impl Transaction {
     ///
     /// # Errors
     /// `WriteConflict` if another transaction was first; `NoSuchTransaction` if it had ended;
-    /// [`ErrorKind::Unknown`] if only opening the directory again tells whether it was committed.
+    /// [`ErrorKind::Unknown`] if only opening the directory again shows whether it was committed.
     pub fn commit(&self, durability: Durability, remember: Option<RetryKey>) -> Result<(), Error> {
         self.commit_unless_interrupted(durability, remember, &Interrupt::default())
     }
 
-    /// As [`Transaction::commit`], for whom `interrupt` ends the wait for a bucket that has the
-    /// log.
+    /// As [`Transaction::commit`], where `interrupt` ends the wait for a bucket that has the log.
     ///
     /// # Errors
     /// As `commit`; what `interrupt` says, as [`ErrorKind::Unknown`]: it may have been committed,
@@ -192,7 +191,7 @@ impl Transaction {
             event::tell_transaction(&mut own, key);
         }
         let _gates = self.inner.frond.contention().pass(&scopes, own.written_count());
-        // Closing a branch waits for all who hold these latches, and no statement has looked.
+        // Closing a branch waits for all holders of these latches, and no statement has looked.
         if !self.inner.looks_for_closed && self.inner.frond.written().some_closed() {
             return Err(Error::write_conflict());
         }
@@ -301,7 +300,7 @@ impl Transaction {
         Ok(answer.expect("the statement that was done has answered"))
     }
 
-    /// Not generic: it would be compiled for each of its callers.
+    /// Runs until it is done. Not generic: it would be compiled for each of its callers.
     fn run_until_done(&self, terms: &Terms<'_>, body: StatementBody<'_>) -> Result<(), Error> {
         // Its commit would be refused; the client had better know now.
         self.inner.frond.check_writable()?;
@@ -327,7 +326,7 @@ impl Transaction {
         Err(Error::write_conflict())
     }
 
-    /// Has the publication of an index of the collection wait for this transaction; tells whether
+    /// Has the publication of an index of the collection wait for this transaction; returns whether
     /// this is its first write.
     fn enter(&self, scope: Scope) -> bool {
         let open = self.noted().open.take();
@@ -381,7 +380,7 @@ impl Transaction {
         }
     }
 
-    /// After a wait: has the transaction see what it waited for.
+    /// Has the transaction see, after a wait, what it waited for.
     ///
     /// # Errors
     /// `WriteConflict` if what it has read before has changed.
@@ -394,7 +393,7 @@ impl Transaction {
         })
     }
 
-    /// Moves the snapshot of a transaction that met something newer; tells whether it did.
+    /// Moves the snapshot of a transaction that ran into something newer; returns whether it did.
     fn move_if_stale(
         &self,
         own: &mut frond_engine::Transaction,
@@ -406,10 +405,10 @@ impl Transaction {
         }
         let goes_ahead = terms.sight == RetrySnapshot::Ahead && own.is_stale_among_queued();
         if goes_ahead && terms.foresees && !own.is_ahead() {
-            // What fails is not foreseen.
+            // An error in the dry run is ignored.
             let _ = own.dry_run(|own| body(own, Aim::Foresee));
         }
-        // Noted first: see the cache. What the transaction itself has changed stays so.
+        // Noted first: see the cache. The transaction's own changes stay.
         let moment = self.inner.frond.catalog_cache().moment();
         let has_moved = if goes_ahead { own.refresh_ahead() } else { own.refresh_snapshot() }?;
         if has_moved {

@@ -1,11 +1,11 @@
-//! What was written to branches since they were last committed: in memory, and only as a hint of
-//! what policies may want to look at.
+//! The writes to branches since they were last committed: in memory, and only as a hint for
+//! policies where to look.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// What is remembered between two runs.
+/// The record that is kept between two runs.
 ///
 /// *Thread safety*: any number of threads. Neither lock is held while the other is taken.
 #[derive(Default)]
@@ -13,18 +13,18 @@ pub struct UncommittedWrites {
     /// Databases with a policy, and whether their branches were looked at since the opening.
     watched: RwLock<HashSet<String>>,
     new: Mutex<HashSet<String>>,
-    /// What was written, by database and branch, since it was last committed.
+    /// The writes, by database and branch, since the last commit.
     changed: Mutex<BTreeMap<(String, String), Changed>>,
     /// Whether any branch takes no direct writes; never taken back.
     some_closed: AtomicBool,
 }
 
-/// What was written to a branch.
+/// The writes to a branch.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Changed {
-    /// How much.
+    /// The bytes.
     pub bytes: u64,
-    /// When the first of it was.
+    /// The time when the first of it was.
     pub since_millis: i64,
 }
 
@@ -72,7 +72,7 @@ impl UncommittedWrites {
         std::mem::take(&mut *self.new.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What was noted, by database and branch.
+    /// Returns the noted writes, by database and branch.
     pub fn all_changed(&self) -> Vec<((String, String), Changed)> {
         let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         changed.iter().map(|(key, changed)| (key.clone(), *changed)).collect()

@@ -14,16 +14,16 @@ use crate::reference::REFERENCE_BYTES;
 #[derive(Clone, Debug, Default)]
 pub struct DocumentBuilder {
     bytes: Vec<u8>,
-    /// What is open inside the outermost document.
+    /// The documents and arrays that are open inside the outermost document.
     open: Vec<Open>,
 }
 
 /// A nested document or array that is open.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    /// Where its length stands.
+    /// The offset of its length.
     offset: usize,
-    /// How many elements were pushed.
+    /// The number of elements that were pushed.
     count: usize,
 }
 
@@ -45,12 +45,12 @@ impl DocumentBuilder {
         self.bytes.reserve(bytes);
     }
 
-    /// How many bytes the document has so far.
+    /// Returns how many bytes the document has so far.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many documents and arrays are open, the outermost counted.
+    /// Returns how many documents and arrays are open, the outermost counted.
     pub(crate) fn depth(&self) -> usize {
         1 + self.open.len()
     }
@@ -228,7 +228,7 @@ pub(crate) fn append_value(bytes: &mut Vec<u8>, value: Value<'_>) {
     }
 }
 
-/// How many bytes [`append_value`] appends.
+/// Returns how many bytes [`append_value`] appends.
 pub(crate) fn value_bytes(value: Value<'_>) -> usize {
     match value {
         Value::String(text) | Value::JavaScript(text) | Value::Symbol(text) => 4 + text.len() + 1,
@@ -261,8 +261,8 @@ fn append_length(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&length.to_le_bytes());
 }
 
-/// What an owned value's document has besides the value: its length, the type, an empty name's end,
-/// a final zero.
+/// The bytes of a document that holds one owned value, besides the value itself: its length, the
+/// type, the end of an empty name, a final zero.
 const VALUE_OVERHEAD: usize = 4 + 1 + 1 + 1;
 
 impl Value<'_> {

@@ -5,8 +5,8 @@
 //! 2. Most values are one [`mod@stream`]: literals, and differences from the value before.
 //! 3. Objects that are alike are taken apart ([`objects`]): each of their fields is a stream.
 //!
-//! Columns are read, not written. What they hold is validated with the document that is made of
-//! it: differences can make a text of what is none.
+//! Columns are read, not written. Their values are validated with the document that is made of
+//! them: differences can make an invalid text.
 
 mod objects;
 mod simple8b;
@@ -40,7 +40,7 @@ impl ColumnValue {
     }
 }
 
-/// What is read of a column, and how much may be.
+/// The values read from a column so far, and the memory left for more.
 struct Reading {
     values: Vec<Option<ColumnValue>>,
     bytes_left: usize,

@@ -17,12 +17,12 @@ use crate::document::value::Decimal128;
 
 /// The greatest significand: 34 nines.
 pub const COEFFICIENT_MAX: u128 = 9_999_999_999_999_999_999_999_999_999_999_999;
-/// What the stored exponent is greater by than the real one.
+/// The difference between the stored exponent and the real one.
 pub const EXPONENT_BIAS: i32 = 6176;
 /// The greatest exponent; the least is the bias negated.
 pub const EXPONENT_MAX: i32 = 6111;
 
-/// What a Decimal128 is: sign, coefficient and power of ten, or one that is no number.
+/// A Decimal128 taken apart: sign, coefficient and power of ten, or a value that is not a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parts {
     /// Not a number, of any payload and sign.

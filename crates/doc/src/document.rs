@@ -107,7 +107,7 @@ impl<'a> Document<'a> {
         spot.element(self.bytes)
     }
 
-    /// Where the field lies to which `parts` lead through documents, name by name.
+    /// Returns where the field lies to which `parts` lead through documents, name by name.
     pub(crate) fn walk_to<'p>(
         &self,
         mut parts: impl Iterator<Item = &'p str>,
@@ -119,7 +119,7 @@ impl<'a> Document<'a> {
         ElementSpot::of(self.bytes, &found)
     }
 
-    /// What it is made of: calls take a view's parts in registers, and the view by its address.
+    /// Takes the view apart: calls pass its parts in registers, but the view itself by its address.
     #[inline(always)]
     pub(crate) fn into_parts(self) -> (&'a [u8], Option<&'a Attached>) {
         (self.bytes, self.index)

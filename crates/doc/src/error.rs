@@ -1,4 +1,4 @@
-//! What can be wrong with a document.
+//! The errors of reading and checking a document.
 
 /// An error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -6,7 +6,7 @@ pub enum DocError {
     /// The bytes are not BSON.
     #[error("invalid BSON at offset {offset}: {what}")]
     Invalid {
-        /// Where in the document.
+        /// The offset in the document.
         offset: usize,
         /// Expected and found.
         what: String,

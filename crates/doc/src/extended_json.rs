@@ -20,10 +20,11 @@ pub(crate) use visit::{Element, Name};
 pub use write::{append, write, write_value};
 pub(crate) use write::{append_raw, append_text};
 
-/// What dates are counted from. A [`jiff::Timestamp`] ends a day before the year 9999 does.
+/// The epoch from which dates are counted. A [`jiff::Timestamp`] ends a day before the year 9999
+/// does.
 const EPOCH: jiff::civil::DateTime = jiff::civil::datetime(1970, 1, 1, 0, 0, 0, 0);
 
-/// Which of the two forms to write.
+/// The form of Extended JSON to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Numbers and dates as people read them; integers may lose their width.

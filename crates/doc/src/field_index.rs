@@ -1,4 +1,5 @@
-//! Where a document's fields lie: derived data beside it, so that a field is found without a scan.
+//! The offsets of a document's fields: derived data beside it, so that a field is found without a
+//! scan.
 //!
 //! Reading order: [`shape`] (the names of documents, interned), `buckets` (where names don't
 //! repeat), [`cache`] (indexes of documents in the store, made on first use). A document that
@@ -13,9 +14,9 @@
 //! 3. Documents below [`INDEXED_BYTES_MIN`] have no index: scanning them costs as much as the way
 //!    to the index.
 //!
-//! *Invariants*: 1. All of this is derived: never stored, never part of a hash, never sent. 2. What
-//! is found by an index is what a scan finds; of fields with one name that is the first. 3. Memory
-//! is bounded, however documents look ([`shape`], [`cache`]).
+//! *Invariants*: 1. All of this is derived: never stored, never part of a hash, never sent. 2. An
+//! index finds the same field as a scan; of fields with one name that is the first. 3. Memory is
+//! bounded, however documents look ([`shape`], [`cache`]).
 
 mod buckets;
 pub mod cache;
@@ -31,7 +32,7 @@ use shape::{FieldSlot, Offset, Remembered, Shape, ShapeRegistry};
 /// Documents below are scanned.
 pub const INDEXED_BYTES_MIN: usize = 1 << 8;
 
-/// Where one document's fields lie.
+/// The places of one document's fields.
 #[derive(Clone, Debug)]
 pub struct FieldIndex(Kind);
 
@@ -56,8 +57,8 @@ pub(crate) enum Attached {
 const _: () = assert!(size_of::<Option<Attached>>() == 32); // With its bytes one cache line.
 
 impl Attached {
-    /// Where a field lies whose place in a shape is remembered: [`FieldLookup::Unindexed`] if the
-    /// document has another shape, or isn't known to have it.
+    /// Returns where a field lies whose place in a shape is remembered: [`FieldLookup::Unindexed`]
+    /// if the document has another shape, or isn't known to have it.
     #[inline(always)]
     pub(crate) fn at_remembered(&self, remembered: Remembered) -> FieldLookup {
         if let Attached::Ready(FieldIndex(Kind::Short { number, offsets, .. })) = self
@@ -84,7 +85,8 @@ impl Attached {
         }
     }
 
-    /// What a view of the document carries: without the detour, once the index is made.
+    /// The attachment that views of the document carry: the index itself once it is made, which
+    /// saves a detour.
     #[inline]
     pub(crate) fn for_view(&self) -> &Attached {
         match self {
@@ -126,7 +128,7 @@ impl FieldIndex {
         own + size_of::<FieldIndex>()
     }
 
-    /// Where the first of `document`'s outermost fields lies that has this name.
+    /// Returns where the first of `document`'s outermost fields lies that has this name.
     #[inline]
     pub(crate) fn field(&self, document: &[u8], name: &[u8]) -> FieldLookup {
         match self.shape() {
@@ -135,7 +137,8 @@ impl FieldIndex {
         }
     }
 
-    /// Where the field lies to which `parts` lead through documents alone, `place` in its shape.
+    /// Returns where the field lies to which `parts` lead through documents alone, `place` in its
+    /// shape.
     pub(crate) fn at_path(
         &self,
         document: &[u8],
@@ -169,7 +172,7 @@ impl FieldIndex {
         }
     }
 
-    /// Where the field at a place of the document's shape lies.
+    /// Returns where the field at a place of the document's shape lies.
     #[inline(always)]
     fn at(&self, place: FieldSlot) -> FieldLookup {
         match &self.0 {
@@ -180,7 +183,7 @@ impl FieldIndex {
     }
 }
 
-/// What an index knows of a field. Numbers alone, which stay in registers: an element that is
+/// The answer of an index about a field. Numbers alone, which stay in registers: an element that is
 /// handed on through memory costs more than all the rest of a look-up.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldLookup {
@@ -193,8 +196,8 @@ pub(crate) enum FieldLookup {
     Unindexed,
 }
 
-/// Where an element begins in its document, and how long its name is. So narrow that their sum fits
-/// into a `usize` without being looked at.
+/// The place of an element in its document, and the length of its name. So narrow that their sum
+/// fits into a `usize` without being looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct ElementSpot {
     offset: u32,
@@ -209,7 +212,7 @@ impl FieldLookup {
 }
 
 impl ElementSpot {
-    /// Of an element that lies in `document`, or in a document inside of it.
+    /// Returns the spot of an element that lies in `document`, or in a document inside of it.
     pub(crate) fn of(document: &[u8], element: &RawElement<'_>) -> Option<ElementSpot> {
         // Behind the type, which is one byte.
         let name_offset = element.name.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
@@ -224,7 +227,7 @@ impl ElementSpot {
     }
 }
 
-/// Where the field at a place of the shape lies, given its document's offsets.
+/// Returns where the field at a place of the shape lies, given its document's offsets.
 #[inline(always)]
 fn known<O: Offset>(offsets: &[O], place: FieldSlot) -> FieldLookup {
     let Some(offset) = offsets.get(usize::from(place.ordinal)) else { return FieldLookup::Absent };

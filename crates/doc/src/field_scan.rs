@@ -33,11 +33,11 @@ pub struct FieldScan<'a> {
     names: &'a ScannedNames,
     /// From where on nothing is expected.
     walk: Walk<'a>,
-    /// What to expect of the next element, as long as all were as expected, and how many were.
+    /// The expected next element as long as all elements were as expected, and how many were.
     layout: Option<&'a Layout>,
     progress: Progress,
-    /// By number: where the first field of that name begins; 0 if the walk has not passed it.
-    /// Small, since one is made for each document.
+    /// The place where the first field of each name begins, by number; 0 if the walk has not passed
+    /// it. Small, since one is made for each document.
     found: [u32; SCANNED_NAMES_MAX],
 }
 
@@ -63,11 +63,11 @@ impl ScannedNames {
     }
 }
 
-/// Where the fields of some names lie in a document: for a caller that needs all of them.
+/// The places of fields with some names in a document: for a caller that needs all of them.
 pub struct FieldPlaces<'a> {
     names: &'a ScannedNames,
     bytes: &'a [u8],
-    /// By number; 0 where there is none.
+    /// The place of each field by number; 0 where there is none.
     found: [u32; SCANNED_NAMES_MAX],
 }
 
@@ -150,7 +150,7 @@ impl<'a> FieldScan<'a> {
         element_at(self.walk.bytes, offset as usize, name_bytes)
     }
 
-    /// Where the first field with the name of that number begins.
+    /// Returns where the first field with the name of that number begins.
     fn walk_to(&mut self, number: usize) -> Option<u32> {
         self.meet(|met| usize::from(met.number) == number);
         self.found.get(number).copied().filter(|offset| *offset != 0)

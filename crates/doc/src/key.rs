@@ -1,11 +1,11 @@
 //! Keys: bytes that sort as MongoDB orders values.
 //!
-//! The authority on the bytes is docs/format/key.md. In short: a tag that tells the type, tags in
-//! the order of the types; then the value so that bytes order as values do; every value ends by
-//! itself. Text ends with `00` and escapes `00` and `01`; documents and arrays are their fields'
-//! keys and end with `00`; all four number types share one encoding (`number`), so that equal
-//! numbers give equal bytes. What a key can't tell, the *type bits* do, one code per number, text
-//! and array.
+//! The authority on the bytes is docs/format/key.md. In short: a tag for the type, tags in the
+//! order of the types; then the value so that bytes order as values do; every value ends by itself.
+//! Text ends with `00` and escapes `00` and `01`; documents and arrays are their fields' keys and
+//! end with `00`; all four number types share one encoding (`number`), so that equal numbers give
+//! equal bytes. The *type bits* hold the facts that keys leave out, one code per number, text and
+//! array.
 //!
 //! Surprising: a descending key is the ascending one with every byte inverted, its end included.
 

@@ -31,7 +31,7 @@ pub(crate) struct Head {
 #[derive(Clone)]
 pub(crate) struct Walk<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Where the next element begins.
+    /// The offset of the next element.
     pub(crate) offset: usize,
 }
 
@@ -101,7 +101,8 @@ impl Head {
     }
 }
 
-/// How many bits lie before the first byte that is zero: Mycroft's test, whose lowest bit is exact.
+/// Returns how many bits lie before the first byte that is zero: Mycroft's test, whose lowest bit
+/// is exact.
 #[inline]
 fn zero_bits(word: u64) -> Option<u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;

@@ -1,4 +1,4 @@
-//! What an insert does to a document: `_id` first.
+//! The changes an insert makes to a document: `_id` comes first.
 //!
 //! The messages are MongoDB's own, since drivers' users search for them.
 

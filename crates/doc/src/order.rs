@@ -1,4 +1,4 @@
-//! How MongoDB compares values and documents: across types, across number types.
+//! Compares values and documents as MongoDB does: across types, across number types.
 //!
 //! Numbers of all four types compare by mathematical value, never through a conversion that loses:
 //! 2^53 + 1 as an int64 is greater than 2^53 as a double, and the double 0.1 is greater than the
@@ -42,7 +42,7 @@ pub fn type_order(kind: ElementType) -> u8 {
     }
 }
 
-/// What is compared must be there.
+/// Panics, since references cannot be compared before they are resolved.
 #[cold]
 fn unresolved() -> ! {
     panic!("an unresolved reference is compared")

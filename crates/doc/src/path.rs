@@ -23,7 +23,7 @@ use crate::field_index::shape::{self, FieldSlot, Remembered, Shape};
 use crate::field_index::{Attached, ElementSpot, FieldLookup};
 use crate::raw::RawElement;
 
-/// A dotted path, cut once: `a.b.0.c`. It remembers where it leads in the shape that it met last.
+/// A dotted path, cut once: `a.b.0.c`. It remembers where it leads in the shape that it saw last.
 pub struct Path {
     parts: Vec<String>,
     /// The parts with dots between them, and their hash, as shapes file paths.
@@ -58,7 +58,7 @@ impl Memo {
 }
 
 impl Default for Memo {
-    /// Of no shape.
+    /// A memo of no shape.
     fn default() -> Memo {
         let memo = Memo(AtomicU64::new(0));
         memo.set(Remembered { number: shape::NUMBER_END, place: FieldSlot::ABSENT });
@@ -66,7 +66,7 @@ impl Default for Memo {
     }
 }
 
-/// What a path reached on one of its branches.
+/// The value that a path reached on one of its branches.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reached<'a> {
     /// The value; `None` if the path ended early.
@@ -155,7 +155,7 @@ impl Path {
         self.visit_reached(document, &mut |reached| visit(reached.value))
     }
 
-    /// As [`Path::visit`], but tells where and how each value was reached.
+    /// As [`Path::visit`], but shows where and how each value was reached.
     pub fn visit_reached<'a>(
         &self,
         document: Document<'a>,
@@ -166,12 +166,11 @@ impl Path {
         {
             return visit_end(found.decode(), None, visit);
         }
-        // Absent, or below an array: only a walk tells.
+        // Absent, or below an array: only a walk decides.
         walk_document(document, &self.parts, None, visit)
     }
 
-    /// As [`Path::visit_reached`] for a document of which the value of the path's first part is
-    /// known.
+    /// As [`Path::visit_reached`] for a document whose value of the path's first part is known.
     pub fn visit_reached_from<'a>(
         &self,
         first: Option<Value<'a>>,
@@ -269,7 +268,7 @@ fn visit_end<'a>(value: Option<Value<'a>>, position: Option<usize>, visit: Visit
     visit(Reached { value, position, is_expandable })
 }
 
-/// Walks the path's `parts`, of which there is at least one, from inside `array`.
+/// Walks the path's `parts`, at least one, from inside `array`.
 fn walk_array<'a>(
     array: Array<'a>,
     parts: &[String],

@@ -6,7 +6,8 @@
 //! 1. A document above [`LARGE_DOCUMENT_BYTES`] is a *container*: a sequence with one item an
 //!    element. So is each nested document or array whose BSON exceeds [`ITEM_VALUE_BYTES_MAX`]; its
 //!    item in the container around it refers to it by hash. Any other value longer than that is a
-//!    sequence of slices, cut by its content. What is shorter lies in its item as it is in BSON.
+//!    sequence of slices, cut by its content. Shorter values lie in their items as they are in
+//!    BSON.
 //! 2. An array's items have no names: what is pushed to its front changes no other element. (An
 //!    array whose elements aren't named 0, 1, 2, ... keeps its names.)
 //! 3. The tree's value, the *head*, is the outermost container's root, with [`HEAD_FLAG`] and the
@@ -79,7 +80,7 @@ const _: () = assert!(NAME_BYTES_MAX + FIELD_VALUE_BYTES_MAX + 2 <= ITEM_BYTES_M
 /// length the document's: so that sizes of trees count whole documents. Stored: never another.
 pub const HEAD_FLAG: u8 = frond_tree::OWN_LENGTH_FLAG;
 
-/// What can go wrong when a large document is read.
+/// An error of reading or writing a large document.
 #[derive(Debug, thiserror::Error)]
 pub enum PiecesError {
     /// The pieces are no document.
@@ -88,7 +89,7 @@ pub enum PiecesError {
     /// The sequence can't be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// What a document is read from, or written to, fails.
+    /// The reader or writer of the document failed.
     #[error(transparent)]
     Input(#[from] std::io::Error),
 }
@@ -110,7 +111,7 @@ pub struct LargeDocument {
 struct Container {
     sequence: Sequence,
     layout: Layout,
-    /// How long its BSON is.
+    /// The length of its BSON.
     bytes: u64,
 }
 
@@ -135,7 +136,7 @@ impl LargeDocument {
         self.root.sequence.format
     }
 
-    /// How long its BSON is.
+    /// Returns how long its BSON is.
     pub fn bytes(&self) -> u64 {
         self.root.bytes
     }

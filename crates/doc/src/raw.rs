@@ -31,7 +31,7 @@ impl<'a> RawElements<'a> {
         RawElements { rest: document.get(4..).unwrap_or(&[]) }
     }
 
-    /// What is left to walk over, the document's final zero included.
+    /// Returns the bytes that are still to be walked over, the document's final zero included.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -94,7 +94,7 @@ pub(crate) fn split_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// A zero-terminated name, as far as a walk wants to know it.
 pub(crate) struct Name {
-    /// How long it is.
+    /// The length of its bytes.
     pub(crate) bytes: usize,
     /// Whether it is ASCII, and so UTF-8.
     pub(crate) is_ascii: bool,
@@ -128,7 +128,7 @@ pub(crate) fn name_at(bytes: &[u8], offset: usize) -> Option<Name> {
 }
 
 /// Whether bytes are ASCII: by words, the last of which may overlap the one before. Texts are
-/// mostly some tens of bytes, of which the standard library looks at many one by one.
+/// mostly some tens of bytes, many of which the standard library looks at one by one.
 #[inline(always)]
 pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -159,7 +159,7 @@ pub(crate) fn length_at(bytes: &[u8], offset: usize) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(array_at(bytes, offset)?)).ok()
 }
 
-/// How a type tells how long its values are.
+/// The length of a type's values, or how it is found.
 #[derive(Clone, Copy)]
 pub(crate) enum ValueSize {
     /// All are that long.
@@ -170,7 +170,7 @@ pub(crate) enum ValueSize {
     Regex,
 }
 
-/// By type byte: a load instead of a jump, which scans feel.
+/// The sizes by type byte: a load instead of a jump, which scans feel.
 static SIZES: [ValueSize; 256] = sizes();
 
 const fn sizes() -> [ValueSize; 256] {
@@ -199,7 +199,8 @@ const fn sizes() -> [ValueSize; 256] {
     sizes
 }
 
-/// How many bytes a value takes that begins at the front of `rest`. They need not all be there.
+/// Returns how many bytes a value takes that begins at the front of `rest`. They need not all be
+/// there.
 #[inline(always)]
 pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
     // As in `element_at`.
@@ -213,7 +214,7 @@ pub(crate) fn value_bytes(kind: ElementType, rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// How values of that type tell how long they are.
+/// Returns how the length of a value of that type is found.
 #[inline(always)]
 pub(crate) fn size_of_value(kind: ElementType) -> ValueSize {
     SIZES[usize::from(kind as u8)]
@@ -229,7 +230,7 @@ pub(crate) fn element_value_bytes(kind: u8, rest: &[u8]) -> Option<usize> {
     value_bytes(kind_of(kind)?, rest)
 }
 
-/// How many bytes a string takes.
+/// Returns how many bytes a string takes.
 #[inline(always)]
 fn string_bytes(rest: &[u8]) -> Option<usize> {
     length_at(rest, 0)?.checked_add(size_of::<i32>())

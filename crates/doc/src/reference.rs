@@ -23,10 +23,10 @@ const OFFSET_LAYOUT: usize = 1;
 const OFFSET_DEPTH: usize = 2;
 const OFFSET_BYTES: usize = 3;
 pub(crate) const OFFSET_ROOT: usize = OFFSET_BYTES + size_of::<u64>();
-/// How long a reference is.
+/// The length of a reference.
 pub const REFERENCE_BYTES: usize = OFFSET_ROOT + 32;
 
-/// What stands for a value that lies in the store.
+/// A reference, in place of a value that lies in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference<'a>(&'a [u8]);
 
@@ -56,7 +56,7 @@ impl<'a> Reference<'a> {
         kind_of(self.0[0]).expect("decoding looked at it")
     }
 
-    /// How long the value is in BSON.
+    /// Returns how long the value is in BSON.
     pub fn bytes(&self) -> u64 {
         u64::from_le_bytes(self.array_at(OFFSET_BYTES))
     }

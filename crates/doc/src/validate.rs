@@ -8,10 +8,10 @@ use crate::element_type::{ElementType, kind_of};
 use crate::error::DocError;
 use crate::raw::{is_ascii, length_at, name_at, value_bytes};
 
-/// How deep documents and arrays may be nested, the outermost counted.
+/// The depth to which documents and arrays may be nested, the outermost counted.
 pub const DEPTH_MAX: usize = 180;
-/// How deep an answer's may be: documents lie in it, in a cursor's batch three levels down.
-/// MongoDB's limit.
+/// The depth of an answer: documents lie in it, in a cursor's batch three levels down. MongoDB's
+/// limit.
 pub const ANSWER_DEPTH_MAX: usize = 200;
 
 /// Checks that `bytes` are one whole BSON document and nothing else.
@@ -27,7 +27,7 @@ pub(crate) fn validate_to(bytes: &[u8], depth_max: usize) -> Result<(), DocError
     check_document(bytes, 0, Depth { now: 1, max: depth_max })
 }
 
-/// How deep a value lies, and how deep one may.
+/// The depth of a value, and the greatest allowed one.
 #[derive(Clone, Copy)]
 struct Depth {
     now: usize,
@@ -91,7 +91,7 @@ fn check_document(bytes: &[u8], start: usize, depth: Depth) -> Result<(), DocErr
     Ok(())
 }
 
-/// Whether a string, whose length was used to cut it, is as it should be: tells at once of those
+/// Whether a string, whose length was used to cut it, is as it should be: answers at once for those
 /// that are ASCII, as most are.
 #[inline]
 fn is_ascii_string(value: &[u8]) -> bool {

@@ -1,5 +1,6 @@
-//! What the background threads share: their errors, the schedule of compaction, backpressure, and
-//! how they yield to clients. `threads` starts them; `compaction` and `gc` do the work.
+//! The shared state of the background threads: their errors, the schedule of compaction,
+//! backpressure, and how they yield to clients. `threads` starts them; `compaction` and `gc` do the
+//! work.
 
 pub(crate) mod backpressure;
 pub(crate) mod compaction_scheduler;
@@ -19,14 +20,14 @@ use self::workers::Workers;
 /// The state that background threads share with each other, and with the writers that they delay.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// Which trees have runs, and which workers fold them; see `compaction`.
+    /// The schedule: the trees that have runs, and the workers that fold them; see `compaction`.
     pub scheduler: CompactionScheduler,
-    /// How fast writers may go.
+    /// The speed that writers may have.
     pub backpressure: Backpressure,
-    /// Whether background threads let others go first.
+    /// The throttle, which makes background threads let others go first.
     pub throttle: Arc<Throttle>,
     /// Background threads at work, which hold the State with which they began.
     pub workers: Workers,
-    /// What failed.
+    /// The errors.
     pub errors: BackgroundErrors,
 }

@@ -1,7 +1,7 @@
 //! Change events: what transactions record in the log for change streams, in their order.
 //!
-//! The engine doesn't know what is told; it only spares the log a second copy of a value that the
-//! transaction writes anyway. The bytes are docs/format/log.md's "event".
+//! The engine doesn't know what the events say; it only spares the log a second copy of a value
+//! that the transaction writes anyway. The bytes are docs/format/log.md's "event".
 
 use bytes::Bytes;
 use frond_store::ChunkHash;
@@ -12,9 +12,9 @@ use crate::ids::TreeId;
 /// An event that a transaction records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangeEvent {
-    /// What many in a row have in common: it is stored once for them.
+    /// The common part of many events in a row: it is stored once for them.
     pub scope: Bytes,
-    /// What is told.
+    /// The event's own bytes.
     pub head: Bytes,
     /// Bytes that belong to it.
     pub content: EventContent,
@@ -37,12 +37,12 @@ pub enum EventContent {
         /// The value's content.
         content: Bytes,
     },
-    /// What this chunk leads to. The transaction has brought all of it
+    /// The content below this chunk. The transaction has brought all of it
     /// ([`Transaction::put_chunks`](crate::Transaction::put_chunks)), and the log has it whole.
     Chunks {
         /// The chunk.
         root: ChunkHash,
-        /// How long that is, as the layer above counts.
+        /// Its length, as the layer above counts.
         bytes: u64,
     },
 }
@@ -54,7 +54,7 @@ pub struct LoggedEvent {
     pub scope: Bytes,
     /// As [`ChangeEvent::head`].
     pub head: Bytes,
-    /// What belongs to it.
+    /// The event's content.
     pub content: LoggedContent,
 }
 
@@ -65,11 +65,11 @@ pub enum LoggedContent {
     None,
     /// These bytes.
     Whole(Bytes),
-    /// What a chunk leads to: its record has all of it.
+    /// The content below a chunk: its record has all of it.
     Chunks {
         /// The chunk.
         root: ChunkHash,
-        /// How long that is, as the layer above counts.
+        /// Its length, as the layer above counts.
         bytes: u64,
     },
 }
@@ -94,7 +94,7 @@ impl ChangeEvent {
     }
 }
 
-/// The event of a record; `position_of` tells where among all its entries a value stands that the
+/// The event of a record; `position_of` returns where among all its entries a value stands that the
 /// record has once.
 pub(crate) fn encode(events: &[ChangeEvent], position_of: impl Fn(usize) -> Option<u32>) -> Bytes {
     let mut out = Vec::new();

@@ -1,7 +1,7 @@
 //! Reads the change events of the log, in the order of their Sequences.
 //!
-//! What is read is durable and visible, whole, and each record once. Where the log isn't kept any
-//! more the answer is [`ChangesError::Gone`], never silence.
+//! The events it returns are durable and visible, whole, and each record comes once. Where the log
+//! isn't kept any more the answer is [`ChangesError::Gone`], never silence.
 
 use std::sync::Arc;
 
@@ -28,21 +28,21 @@ pub struct Changes {
 pub struct LoggedEvents {
     /// The transaction's place.
     pub sequence: Sequence,
-    /// What it told, in order; nothing for most transactions that no client follows.
+    /// The events it recorded, in order; none for most transactions that no client follows.
     pub events: Vec<LoggedEvent>,
     /// The chunks to which that leads, and others that the transaction brought.
     pub chunks: Vec<Chunk>,
-    /// How much memory they hold together: all of the transaction's record.
+    /// The memory they hold together: all of the transaction's record.
     pub bytes: u64,
 }
 
 /// The reason why the log can't be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// What comes next isn't kept any more.
+    /// The next record isn't kept any more.
     #[error("the log is kept from {} on only", .kept_after.0)]
     Gone {
-        /// What comes behind this is kept.
+        /// Records behind this one are kept.
         kept_after: Sequence,
     },
     /// It can't be read.

@@ -16,8 +16,8 @@ impl Shared {
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] and [`EngineError::Tree`]
-    /// if a run or tree can't be read or written. What was not written out stays in its memtable
-    /// and in the log.
+    /// if a run or tree can't be read or written. Entries that were not written out stay in their
+    /// memtable and in the log.
     pub fn flush(&self) -> Result<(), EngineError> {
         let mut queue = self.queue();
         queue.check_open()?;

@@ -9,7 +9,8 @@
 //! 2. Without it, all members at once: insert into the memtable, and let go of key locks. The next
 //!    holder of one sees queued commits (`ahead`).
 //! 3. A member that finds no leader becomes the leader (`lead`): it takes all that waits, writes it
-//!    with one write and syncs once, with no lock held. What is queued meanwhile is the next group.
+//!    with one write and syncs once, with no lock held. The records queued meanwhile are the next
+//!    group.
 //! 4. The leader inserts for members that haven't begun to (most have, during the sync; one that
 //!    got no processor must not hold up the others), waits until all are done, makes the group
 //!    visible, in the order of Sequences, and wakes it. It leads some of the groups that formed
@@ -22,12 +23,13 @@
 //!    everything before it is visible.
 //! 2. A refused transaction (full disk, `refusal`) was never visible; its entries and generations
 //!    are taken out of the State before another gets a Sequence. Its fingerprints stay, and may
-//!    cost a retry. What of it was written is cut off, and the cut is synced, before its committer
-//!    is told: no crash brings it back. Whatever had read it ahead of its being visible is refused
-//!    with it, or finds that it has read what never was ([`crate::queue::queued_reads`]).
+//!    cost a retry. The part of it that was written is cut off, and the cut is synced, before its
+//!    committer gets the answer: no crash brings it back. Whatever had read it ahead of its being
+//!    visible is refused with it, or finds that it has read what never was
+//!    ([`crate::queue::queued_reads`]).
 //! 3. After any other failure of a write or sync the engine is closed (`closing`): reads go on, no
 //!    write is taken, and nothing that was not visible becomes so. Whatever had its Sequence by
-//!    then is told that its outcome is unknown, whatever had none that nothing was written.
+//!    then gets the error that its outcome is unknown, whatever had none that nothing was written.
 //! 4. Where a thread may lead and a group has members, one of them was called to.
 //!
 //! *In a set* ([`crate::order`]) a group is agreed on before it is written, and not synced then: it
@@ -73,7 +75,7 @@ use prepare::{Payloads, Prepared};
 
 /// Relaxed transactions are written (not synced) once so many bytes wait.
 const PENDING_BYTES_MAX: usize = 1 << 20;
-/// What a data directory says that was at the end of its Sequences for very long.
+/// The error of a data directory that was at the end of its Sequences for very long.
 const NO_SEQUENCES: &str = "no Sequence is left: its clock was wrong for long; what it holds can be read, and moved to \
                             a new directory by frond clone, or frond export and import";
 

@@ -58,7 +58,7 @@ const SELDOM_PERCENT: usize = 150;
 const UNREAD_PERCENT: usize = 600;
 /// A step takes about this share of the memtable's limit of the tree, or of one of its runs.
 const STEP_SHARE: u64 = 2;
-/// No more runs are merged at once: what they have can be dropped only together.
+/// The number of runs that are merged at once at most: what they have can be dropped only together.
 const MERGE_COUNT_MAX: usize = 4;
 
 /// The work that a tree needs.
@@ -140,7 +140,7 @@ impl Shared {
     /// any.
     ///
     /// # Errors
-    /// What the piece of work failed with; it is put off before it is tried again.
+    /// The error of the piece of work; it is put off before it is tried again.
     pub fn work_once(&self) -> Result<bool, EngineError> {
         loop {
             let (need, tree) = match self.most_urgent() {
@@ -172,12 +172,12 @@ impl Shared {
         }
     }
 
-    /// Folds all runs step by step, each published before the next; counts `steps`. What a worker
-    /// has in hand is left to it.
+    /// Folds all runs step by step, each published before the next; counts `steps`. A tree that a
+    /// worker has in hand is left to it.
     ///
     /// # Errors
-    /// As a fold: a tree or run can't be read, its result can't be written or published. What was
-    /// published before stays.
+    /// As a fold: a tree or run can't be read, its result can't be written or published. Steps that
+    /// were published before stay.
     pub fn fold_in_steps(&self, steps: &mut u64) -> Result<(), EngineError> {
         self.fold_in_steps_while(steps, &mut || true)
     }
@@ -215,8 +215,8 @@ impl Shared {
         error
     }
 
-    /// In how long the first of what was put off is due, or it may be that a tree is read more than
-    /// it was.
+    /// Returns the time until the first of what was put off is due, or it may be that a tree is
+    /// read more than it was.
     pub fn next_try(&self) -> Option<Duration> {
         let next = self.background.scheduler.next_try();
         if !self.background.scheduler.has_failures() {
@@ -252,7 +252,8 @@ impl Shared {
         Ok(most_urgent.is_none() && !self.background.scheduler.is_at_work())
     }
 
-    /// What is most urgent of what isn't put off, or the tree for which that can't be told.
+    /// Returns the most urgent work that isn't put off, or the tree for which that can't be found
+    /// out.
     fn most_urgent(&self) -> Result<Option<(Need, TreeId)>, (TreeId, EngineError)> {
         let (state, _) = self.current();
         let mut most: Option<(Need, TreeId)> = None;
@@ -286,26 +287,27 @@ impl Shared {
             let need = need.filter(|need| !self.background.scheduler.is_put_off(tree, need.kind()));
             most = most.max(need.map(|need| (need, tree)));
         }
-        // What a flush has just brought is as it should be.
+        // The run of the latest flush counts as normal.
         let excess = excess.saturating_sub(self.options.memtable_bytes_max);
         self.background.backpressure.note_folding(excess, share);
         self.background.scheduler.note_many(has_many);
         Ok(most)
     }
 
-    /// How large the runs over a tree of so many bytes may be.
+    /// Returns how large the runs over a tree of so many bytes may be.
     fn allowed_bytes(&self, tree_bytes: u64) -> u64 {
         tree_bytes.saturating_mul(self.options.overlay_percent_max) / 100
     }
 
-    /// From how many bytes on that aren't in a tree of so many bytes a step is due. Where a round
-    /// has many steps, the oldest runs are nearly all in the tree and the youngest hardly: half of
-    /// what they have. Where one step is a round, it is all.
+    /// Returns from how many bytes on that aren't in a tree of so many bytes a step is due. Where a
+    /// round has many steps, the oldest runs are nearly all in the tree and the youngest hardly:
+    /// half of what they have. Where one step is a round, it is all.
     fn due_bytes(&self, tree_bytes: u64) -> u64 {
         self.allowed_bytes(tree_bytes.midpoint(tree_bytes.min(self.step_bytes())))
     }
 
-    /// On a small disk no more than there is room for beside what the step replaces.
+    /// Returns the size of a step: on a small disk no more than there is room for beside what the
+    /// step replaces.
     fn step_bytes(&self) -> u64 {
         let bytes = self.options.memtable_bytes_max / STEP_SHARE;
         self.space.reserve_bytes().map_or(bytes, |reserve| bytes.min((reserve / 4).max(1 << 20)))

@@ -1,4 +1,4 @@
-//! How far a cursor has read its range.
+//! The progress of a cursor through its range.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -22,7 +22,7 @@ struct Progress {
 }
 
 impl CursorProgress {
-    /// Nothing was read yet.
+    /// Begins with nothing read.
     pub fn new(bounds: Bounds, direction: Direction) -> CursorProgress {
         CursorProgress { bounds, direction, progress: Mutex::default() }
     }
@@ -44,7 +44,7 @@ impl CursorProgress {
         self.progress.lock().expect("no panic while the lock is held")
     }
 
-    /// What of its bounds was read; `None`: nothing.
+    /// Returns the part of its bounds that was read; `None`: nothing.
     pub fn read(self: &Arc<CursorProgress>) -> Option<Bounds> {
         let progress = self.progress();
         // A cursor that is still there may go on.

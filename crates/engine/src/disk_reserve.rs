@@ -1,18 +1,19 @@
 //! Disk space that is kept in reserve, so that deleting always works.
 //!
 //! 1. *Growth*, which is any transaction that isn't known to give space back, is refused while less
-//!    than the reserve is free. What gives space back (deletes, drops, expiry, collections), and
-//!    what is done with what was acknowledged before (flushes, folds), goes on into the reserve.
-//! 2. What is acknowledged has to be written once more, from memtables into packs. Where that and
+//!    than the reserve is free. Operations that give space back (deletes, drops, expiry,
+//!    collections), and the work on writes that were acknowledged before (flushes, folds), go on
+//!    into the reserve.
+//! 2. Acknowledged writes have to be written once more, from memtables into packs. Where that and
 //!    the reserve are more than is free, growth waits for it first.
 //! 3. A part of the reserve is *held*: a file that takes its space, so that it is there even if
 //!    others fill the disk to the last byte. It is let go when something that gives space back, or
 //!    an opening, finds less free than it holds, and made again when there is room
 //!    ([`DiskReserve::hold`]).
 //!
-//! What is free is asked of the disk every [`LOOK_MICROS`], or [`LOOK_BYTES`] of growth, and always
-//! where it was little: what is written in between is a part of what the reserve is for. A disk
-//! that can't tell what is free has no reserve.
+//! The free space is asked of the disk every [`LOOK_MICROS`], or [`LOOK_BYTES`] of growth, and
+//! always where it was little: writes in between are a part of what the reserve is for. A disk that
+//! can't say what is free has no reserve.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,9 +32,10 @@ const LITTLE_TIMES: u64 = 2;
 const SHARE: u64 = 50;
 /// Recent writes are flushed with so much, and a delete of some hundred thousand documents logged.
 const BYTES_MIN: u64 = 64 << 20;
-/// More than all that can wait to be written.
+/// A size above all that can wait to be written.
 const BYTES_MAX: u64 = 1 << 30;
-/// Of a small disk less is held back than [`BYTES_MIN`].
+/// The divisor by which a small disk gives what is held back, where that is less than
+/// [`BYTES_MIN`].
 const SMALL_DISK_SHARE: u64 = 8;
 /// The part of the reserve's last part that is held.
 const HELD_SHARE: u64 = 4;
@@ -55,7 +57,7 @@ pub enum Reserve {
 }
 
 impl Reserve {
-    /// How much that is of a disk of so many bytes.
+    /// Returns how much that is of a disk of so many bytes.
     pub fn of(self, disk_bytes: u64) -> u64 {
         match self {
             Reserve::Bytes(bytes) => bytes,
@@ -110,13 +112,13 @@ pub(crate) struct DiskReserve {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     reserve: Reserve,
-    /// When the disk was asked last, and what it said; nothing: it doesn't know.
+    /// The time when the disk was asked last, and its answer; nothing: it doesn't know.
     looked: AtomicI64,
     /// Bytes that have grown since.
     grown: AtomicU64,
     free: AtomicU64,
     size: AtomicU64,
-    /// What the file holds. Changed with `changing` held.
+    /// The bytes that the file holds. Changed with `changing` held.
     held: AtomicU64,
     changing: Mutex<()>,
     /// Held by the thread that flushes so that growth may go on.
@@ -145,18 +147,18 @@ impl DiskReserve {
         space
     }
 
-    /// How the disk is; `None` if it doesn't tell.
+    /// Returns the disk's status; `None` if it doesn't report one.
     pub fn disk_status(&self) -> Option<DiskStatus> {
         self.look();
         self.known()
     }
 
-    /// How much is held back; `None`: nothing.
+    /// Returns how much is held back; `None`: nothing.
     pub fn reserve_bytes(&self) -> Option<u64> {
         self.known().map(|room| room.reserve).filter(|bytes| *bytes > 0)
     }
 
-    /// How the disk was when it was asked last, which isn't long ago.
+    /// Returns the disk's last known status, which isn't old.
     fn recent(&self) -> Option<DiskStatus> {
         let passed = self.clock.steady_micros().saturating_sub(self.looked.load(Ordering::Relaxed));
         let known = self.known()?;
@@ -185,7 +187,7 @@ impl DiskReserve {
         self.size.store(measured.bytes, Ordering::Relaxed);
     }
 
-    /// How the disk is for growth by about so many bytes.
+    /// Returns how the disk is for growth by about so many bytes.
     pub fn status_for_growth(&self, bytes: u64) -> Option<DiskStatus> {
         self.grown.fetch_add(bytes, Ordering::Relaxed);
         self.recent().filter(|room| room.reserve > 0)
@@ -198,7 +200,7 @@ impl DiskReserve {
             return;
         }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // What can't be let go now is tried again by the next who needs it.
+        // A reserve that can't be released now is tried again by the next caller that needs it.
         if self.disk.remove(NAME).is_ok() {
             self.held.store(0, Ordering::Relaxed);
             let _ = self.disk.sync_directory();

@@ -22,7 +22,7 @@ pub(crate) struct DurableEnd {
     pub sequence: Sequence,
     /// The segment in which the log ends; it may not be there yet.
     pub segment: SegmentNumber,
-    /// Where in it.
+    /// The offset in it.
     pub offset: LogOffset,
 }
 
@@ -35,9 +35,9 @@ pub(crate) struct DurableHorizon {
 struct State {
     end: DurableEnd,
     waiting: usize,
-    /// How often all waits were ended.
+    /// The number of times all waits were ended.
     ended: u64,
-    /// Nothing will move any more.
+    /// Whether nothing will move any more.
     is_closed: bool,
 }
 
@@ -47,7 +47,7 @@ impl DurableHorizon {
         DurableHorizon { state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn end(&self) -> DurableEnd {
         self.state().end
     }
@@ -69,19 +69,19 @@ impl DurableHorizon {
         self.moved.notify_all();
     }
 
-    /// Ends the waits of those who have asked how often that was before.
+    /// Ends the waits of callers that have asked how often that was before.
     pub fn end_waits(&self) {
         self.state().ended += 1;
         self.moved.notify_all();
     }
 
-    /// How often waits were ended.
+    /// Returns how often waits were ended.
     pub fn waits_ended(&self) -> u64 {
         self.state().ended
     }
 
     /// Waits until it lies behind `after`, for so long at most, and until waits were ended more
-    /// often than `ended` says; tells whether it does.
+    /// often than `ended` says; returns whether it does.
     pub fn wait(&self, after: Sequence, at_most: Duration, ended: u64) -> bool {
         let until: Instant = steady_now() + at_most;
         let mut state = self.state();

@@ -101,7 +101,7 @@ impl Engine {
         shared.begin_log()?;
         shared.publish_before_retention();
         {
-            // What a crash or damage took of the second copies.
+            // Second copies that a crash or damage took are made again.
             let publisher = shared.publisher();
             shared.copy_metadata(publisher.root, false);
         }
@@ -111,7 +111,7 @@ impl Engine {
 
     /// Opens the data directory of a member of a set, or one whose log lies in a bucket, where
     /// `order` is how transactions are agreed on. It follows, and takes none: [`Engine::apply`],
-    /// [`Engine::lead`]. What members change is kept from the opening on: a client that follows one
+    /// [`Engine::lead`]. Changes by members are kept from the opening on: a client that follows one
     /// member's log may go on with another's.
     ///
     /// # Errors
@@ -196,8 +196,8 @@ impl Engine {
         self.shared.remove_left_staging()
     }
 
-    /// Closes the engine for writing: it led, and doesn't any more. What waits for agreement is
-    /// told that its outcome is unknown. It is to be opened again.
+    /// Closes the engine for writing: it led, and doesn't any more. Commits that wait for agreement
+    /// learn that their outcome is unknown. It is to be opened again.
     pub fn depose(&self) {
         self.shared.poison("this member of the replica set doesn't lead it any more");
     }
@@ -210,7 +210,7 @@ impl Engine {
         Ok(store.root(ROOT_NAME)?.is_some())
     }
 
-    /// Where chunks lie.
+    /// Returns where chunks lie.
     pub fn store(&self) -> &Arc<dyn ChunkStore> {
         &self.shared.store
     }
@@ -257,7 +257,7 @@ impl Engine {
         self.shared.rebuild_snapshot_at(moment, keep_going)
     }
 
-    /// Every moment from this one on can be read.
+    /// Returns the moment from which on every one can be read.
     ///
     /// # Errors
     /// An error of the store.
@@ -294,9 +294,9 @@ impl Engine {
     /// have their place in the log and that no sync has made durable yet. So it waits for none of
     /// them, and its commit may share their sync.
     ///
-    /// What it reads must leave the process only when [`Transaction::commit`] or
-    /// [`Transaction::end`] has returned; what these answer counts then, whatever was read. So it
-    /// is for transactions of a single statement.
+    /// Data it reads must leave the process only when [`Transaction::commit`] or
+    /// [`Transaction::end`] has returned; their answers count then, whatever was read. So it is for
+    /// transactions of a single statement.
     pub fn begin_ahead(&self) -> Transaction {
         Transaction::begin_ahead(Arc::clone(&self.shared))
     }
@@ -329,8 +329,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] and [`EngineError::Tree`]
-    /// if a run or tree can't be read or written. What was not written out stays in its memtable
-    /// and in the log.
+    /// if a run or tree can't be read or written. Entries that were not written out stay in their
+    /// memtable and in the log.
     pub fn flush(&self) -> Result<(), EngineError> {
         self.shared.flush()
     }
@@ -400,12 +400,12 @@ impl Engine {
         self.shared.write_memory.bytes()
     }
 
-    /// Lets large writes take so much less, until it is told otherwise; one at a time goes on.
+    /// Lets large writes take so much less, until another number is set; one at a time goes on.
     pub fn withhold_write_memory(&self, bytes: u64) {
         self.shared.write_memory.withhold(bytes);
     }
 
-    /// How the disk is; `None` if it doesn't tell.
+    /// Returns the disk's status; `None` if it doesn't report one.
     pub fn disk_status(&self) -> Option<DiskStatus> {
         self.shared.space.disk_status()
     }
@@ -452,8 +452,8 @@ impl Engine {
         counters::read(&self.shared)
     }
 
-    /// Has `sink` told of what fails in the background and is tried again: a line each, once until
-    /// that work succeeds. Only the first sink is.
+    /// Calls `sink` with what fails in the background and is tried again: a line each, once until
+    /// that work succeeds. Only the first sink counts.
     pub fn on_failure(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
         self.shared.background.errors.report_to(sink);
     }
@@ -468,9 +468,9 @@ impl Engine {
         self.shared.machine.clock.now_micros().div_euclid(1000)
     }
 
-    /// Has transactions tell what they change from now on, where that may be kept
-    /// ([`ChangeRetention`]); tells whether it may. Those that have begun
-    /// are withdrawn when they commit. Returns once all that is visible is durable.
+    /// Has transactions record what they change from now on, where that may be kept
+    /// ([`ChangeRetention`]); returns whether it may. Those that have begun are withdrawn when they
+    /// commit. Returns once all that is visible is durable.
     ///
     /// # Errors
     /// [`EngineError::Closed`] if the engine is; [`EngineError::Store`] if the disk is full.
@@ -478,7 +478,7 @@ impl Engine {
         self.shared.keep_changes()
     }
 
-    /// Whether transactions can tell what they change, and that is kept for a while: in a set by
+    /// Whether transactions can record what they change, and that is kept for a while: in a set by
     /// other members, if not here.
     pub fn records_events(&self) -> bool {
         self.is_in_set() || self.shared.kept.is_on()
@@ -513,7 +513,7 @@ impl Engine {
         Changes::new(Arc::clone(&self.shared), after)
     }
 
-    /// The last Sequence that is durable and visible: what those who follow the log see.
+    /// The last Sequence that is durable and visible: what followers of the log see.
     pub fn horizon(&self) -> Sequence {
         self.shared.horizon.end().sequence
     }
@@ -524,7 +524,7 @@ impl Engine {
         self.is_carried() || sequence <= self.horizon().max(self.shared.skipped.1)
     }
 
-    /// Waits until that lies behind `after`, for so long at most; tells whether it does.
+    /// Waits until that lies behind `after`, for so long at most; returns whether it does.
     pub fn await_horizon(&self, after: Sequence, at_most: Duration) -> bool {
         self.await_horizon_unless(after, at_most, self.horizon_waits_ended())
     }
@@ -534,7 +534,7 @@ impl Engine {
         self.shared.horizon.wait(after, at_most, ended)
     }
 
-    /// How often [`Engine::end_horizon_waits`] was called.
+    /// Returns how often [`Engine::end_horizon_waits`] was called.
     pub fn horizon_waits_ended(&self) -> u64 {
         self.shared.horizon.waits_ended()
     }
@@ -546,7 +546,7 @@ impl Engine {
     }
 
     /// Removes what is kept of the log for its followers, after all that a restart needs of it has
-    /// been written elsewhere: no follower reads again what was told before now.
+    /// been written elsewhere: no follower reads again what was recorded before now.
     ///
     /// # Errors
     /// As [`Engine::flush`]; [`EngineError::Store`] if a file can't be removed.
@@ -568,7 +568,7 @@ impl Engine {
         self.shared.fault.get()
     }
 
-    /// Has `sink` told of that, once; at once where it has happened. Only the first sink is.
+    /// Calls `sink` with that, once; at once where it has happened. Only the first sink counts.
     pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
         self.shared.fault.on_fault(sink);
     }

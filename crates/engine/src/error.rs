@@ -16,11 +16,11 @@ pub enum EngineError {
         /// The key.
         key: Vec<u8>,
     },
-    /// What the transaction read ahead of what is visible was refused, since the disk is full:
-    /// nothing of it was written; run it again.
+    /// The transaction read a commit ahead of the visible state that was refused, since the disk is
+    /// full: nothing of it was written; run it again.
     #[error("what was read was refused: the disk is full")]
     Withdrawn,
-    /// Who waited for room in memory was told to end: nothing was written.
+    /// A transaction that waited for room in memory was interrupted: nothing was written.
     #[error("the wait for room was ended")]
     Interrupted,
     /// There is no such tree in this snapshot.
@@ -37,19 +37,19 @@ pub enum EngineError {
     #[error("closed for writing: {0}")]
     Closed(String),
     /// A write or sync failed, or something panicked, when the transaction had its place in the
-    /// log: only opening the directory again tells whether it was kept.
+    /// log: only opening the directory again shows whether it was kept.
     #[error(
         "whether the transaction was kept is unknown until the data directory is opened again: {0}"
     )]
     Unknown(String),
-    /// Who waited for the log in a bucket was told to end, when the transaction had its place
-    /// there: it may be kept yet, and another transaction that comes after it is told.
+    /// A transaction that waited for the log in a bucket was interrupted, when it had its place
+    /// there: it may be kept yet, and a transaction that comes after it learns its fate.
     #[error("the wait for the log was ended: whether the transaction is kept is unknown")]
     Unawaited,
     /// A transaction exceeds a limit.
     #[error("transaction too large: {bytes} bytes, at most {max}")]
     TooLarge {
-        /// What it holds.
+        /// The bytes it holds.
         bytes: u64,
         /// The limit.
         max: u64,

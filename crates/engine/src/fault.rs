@@ -2,9 +2,9 @@
 //! state is unknown, or a panic in the midst of one.
 //!
 //! 1. The first one is kept; nothing leads back but opening the directory again. Reads go on.
-//! 2. It is told once, to the sink, with no lock held. That is before any member of the group that
-//!    failed is told: who learns of the outcome of its transaction finds the fault, and the log
-//!    has its line, whatever becomes of the process then.
+//! 2. It is reported once, to the sink, with no lock held. That is before any member of the group
+//!    that failed is notified: a caller that learns of the outcome of its transaction finds the
+//!    fault, and the log has its line, whatever becomes of the process then.
 //! 3. That the engine was closed by its owner is no fault.
 
 use std::sync::OnceLock;
@@ -15,9 +15,9 @@ type Sink = Box<dyn Fn(&Fault) + Send + Sync>;
 /// The reason why an engine takes no more writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What failed, on which file, and what the disk said.
+    /// The operation that failed, the file, and the disk's message.
     pub message: String,
-    /// When, by the machine's clock: microseconds since 1970.
+    /// The time, by the machine's clock: microseconds since 1970.
     pub at_micros: i64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct FaultCell {
 }
 
 impl FaultCell {
-    /// Keeps the first fault; it is to be told by [`FaultCell::report`] when no lock is held.
+    /// Keeps the first fault; it is to be reported by [`FaultCell::report`] when no lock is held.
     pub fn set(&self, message: &str, at_micros: i64) {
         drop(self.fault.set(Fault { message: message.to_owned(), at_micros }));
     }
@@ -40,14 +40,14 @@ impl FaultCell {
         self.fault.get()
     }
 
-    /// Has `sink` told, at once if there is a fault by now. Only the first sink is.
+    /// Has `sink` called, at once if there is a fault by now. Only the first sink counts.
     pub fn on_fault(&self, sink: impl Fn(&Fault) + Send + Sync + 'static) {
         drop(self.sink.set(Box::new(sink)));
         self.report();
     }
 
-    /// Tells a fault that wasn't told yet, or waits until another thread has told it. The caller
-    /// holds no lock.
+    /// Reports a fault that wasn't reported yet, or waits until another thread has reported it. The
+    /// caller holds no lock.
     pub fn report(&self) {
         let (Some(fault), Some(sink)) = (self.fault.get(), self.sink.get()) else { return };
         self.told.get_or_init(|| sink(fault));
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// Else its client may be told, and the process killed, before the log has a line.
+    /// Else its client may learn of it, and the process be killed, before the log has a line.
     #[test]
     fn a_thread_that_finds_another_telling_waits_for_that() {
         const BEGUN: u8 = 1;

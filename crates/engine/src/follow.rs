@@ -41,7 +41,7 @@ use crate::queue::group::{Group, Outcome};
 use crate::shared::Shared;
 use crate::slow_commits::Stopwatch;
 
-/// How long a reader waits for a moment that others know of.
+/// The time that a reader waits for a moment that others know of.
 const APPLIED_WAIT_MAX: Duration = Duration::from_secs(30);
 
 impl Shared {

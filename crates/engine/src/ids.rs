@@ -13,12 +13,12 @@ impl TreeId {
 
 /// Gives out the ids of trees.
 pub(crate) struct TreeIds {
-    /// Every reserved id is less.
+    /// The next id: every reserved one is less.
     next: AtomicU64,
 }
 
 impl TreeIds {
-    /// Every id below `next` was reserved once.
+    /// Begins with `next`: every id below it was reserved once.
     pub fn from(next: u64) -> TreeIds {
         TreeIds { next: AtomicU64::new(next) }
     }
@@ -49,8 +49,8 @@ impl TreeIds {
 /// A hybrid clock and MongoDB's cluster time: seconds since 1970 in the high 32 bits, a counter in
 /// the low ones. Never goes back, not even over restarts and clock changes.
 ///
-/// A clock, however wrong, brings it to [`CLOCK_SECONDS_MAX`] at most: above that are 2^58 more, of
-/// which each transaction takes one and each opening 2^20.
+/// A clock, however wrong, brings it to [`CLOCK_SECONDS_MAX`] at most: above that are 2^58 more;
+/// each transaction takes one of them and each opening 2^20.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Sequence(pub u64);
 
@@ -60,7 +60,7 @@ const SECONDS_SHIFT: u32 = 32;
 const CLOCK_SECONDS_MAX: u64 = u32::MAX as u64 - (1 << 26);
 
 impl Sequence {
-    /// Before every transaction.
+    /// The Sequence before every transaction.
     pub(crate) const ZERO: Sequence = Sequence(0);
     /// The last one that a transaction gets.
     pub(crate) const LAST: Sequence = Sequence(u64::MAX - 1);

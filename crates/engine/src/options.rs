@@ -22,45 +22,47 @@ pub struct EngineOptions {
     /// at most. Less makes ranges faster, more makes writing cheaper: each round of folding
     /// rewrites most of a tree whose keys come in no order.
     pub overlay_percent_max: u64,
-    /// With more runs than this, some of those of a tree that is read much are merged; one that is
-    /// read seldom may have half as many more, one that isn't read, six times as many.
+    /// The number of runs above which some of those of a tree that is read much are merged; one
+    /// that is read seldom may have half as many more, one that isn't read, six times as many.
     pub run_count_max: usize,
-    /// Most bytes a second that background collections read and write; `None`: there are none.
+    /// The most bytes a second that background collections read and write; `None`: there are none.
     pub reclaim_bytes_a_second: Option<u64>,
-    /// After so many milliseconds in which hardly anything was committed, memtables are flushed,
+    /// The milliseconds in which hardly anything was committed after which memtables are flushed,
     /// runs folded and history packed at that rate, until commits come again. `None`: only
     /// [`Engine::reclaim`](crate::Engine::reclaim) does that.
     pub quiet_millis: Option<u64>,
-    /// Most bytes a second that are read again in the background to find damage: all in about three
-    /// weeks if that is enough. `None`: none are.
+    /// The most bytes a second that are read again in the background to find damage: all in about
+    /// three weeks if that is enough. `None`: none are.
     pub scrub_bytes_a_second: Option<u64>,
-    /// How often relaxed commits are synced, in milliseconds: a crash loses at most what they wrote
-    /// in this time, and in that of the sync itself.
+    /// The interval at which relaxed commits are synced, in milliseconds: a crash loses at most the
+    /// writes of this time, and of that of the sync itself.
     pub relaxed_sync_millis: u64,
-    /// For how many seconds a snapshot, or a cursor or transaction on one, can be read after a
+    /// The seconds for which a snapshot, or a cursor or transaction on one, can be read after a
     /// flush or a fold has replaced what it shows: then it gives back memory and disk, and reading
     /// it fails with [`SnapshotTooOld`](crate::EngineError::SnapshotTooOld). Folding and collection
     /// go on beside it all the time. `None`: as long as it is held.
     pub snapshot_seconds_max: Option<u64>,
-    /// How much memory memtables may take that were flushed and are kept for open snapshots only;
+    /// The memory that memtables may take which were flushed and are kept for open snapshots only;
     /// above it the oldest snapshots become too old, as above.
     pub snapshots_bytes_max: u64,
-    /// How much memory large writes may take together, from when they are prepared until they are
+    /// The memory that large writes may take together, from when they are prepared until they are
     /// in the log; one that takes more is written alone.
     pub writes_bytes_max: u64,
-    /// How many threads fold and merge in the background, beside the one that flushes. Without any,
-    /// a committer flushes and folds first where that is due: for tests that must repeat.
+    /// The number of threads that fold and merge in the background, beside the one that flushes.
+    /// Without any, a committer flushes and folds first where that is due: for tests that must
+    /// repeat.
     pub fold_threads: usize,
-    /// How long what transactions tell of their changes can be read from the log, if at all.
+    /// The time for which transactions' events can be read from the log, if at all.
     pub changes: ChangeRetention,
-    /// How much of the disk is kept for what gives space back: deletes, drops, collections.
+    /// The part of the disk that is kept for operations that give space back: deletes, drops,
+    /// collections.
     pub reserve: Reserve,
 }
 
-/// How long, and how much of, the log is retained for change streams. Nothing by default.
+/// The time, and the size, for which the log is retained for change streams. Nothing by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ChangeRetention {
-    /// Since when.
+    /// The time from which on the log is kept.
     pub begins: RetentionBegins,
     /// Segments that ended before so many seconds go.
     pub seconds: u64,
@@ -68,7 +70,7 @@ pub struct ChangeRetention {
     pub bytes: u64,
 }
 
-/// Since when the log is kept.
+/// The time from which on the log is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RetentionBegins {
     /// From the opening on.
@@ -80,8 +82,8 @@ pub enum RetentionBegins {
 }
 
 impl ChangeRetention {
-    /// What an earlier opening kept stays until one that has limits: for those who open a directory
-    /// for a moment.
+    /// Keeps records that an earlier opening kept until an opening that has limits: for callers
+    /// that open a directory for a moment.
     pub const AS_FOUND: ChangeRetention =
         ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: u64::MAX, bytes: u64::MAX };
     /// Once a client follows, for a day, and 2 GB at most.
@@ -119,19 +121,19 @@ impl Default for EngineOptions {
 
 /// Least bytes of a memtable: with less, flushes would be all that is done.
 const MEMTABLE_BYTES_MIN: u64 = 1 << 20;
-/// No memtable is larger than this, however much memory there is: with 64 MB inserts take a third
-/// more memory, and are no faster (docs/notes/2026-11-22-what-measurements-taught.md).
+/// The largest memtable, however much memory there is: with 64 MB inserts take a third more memory,
+/// and are no faster (docs/notes/2026-11-22-what-measurements-taught.md).
 const MEMTABLE_BYTES_MAX: u64 = 32 << 20;
-/// What a process takes whatever the options are, measured under load: the program, buffers of
-/// writes that are under way, chunks of open packs by name, what the allocator keeps.
+/// The memory of a process whatever the options are, measured under load: the program, buffers of
+/// writes that are under way, chunks of open packs by name, memory that the allocator keeps.
 const PROCESS_BYTES: u64 = 32 << 20;
 /// The share of the memory of each of the memtables that make a quarter of it together: the active
 /// one and the sealed ones that may wait.
 const MEMTABLES_SHARE: u64 = 4 * (SEALED_COUNT_MAX as u64 + 1);
-/// What flushed memtables may take for readers is this part of the memory: as much as one snapshot
-/// can keep, so that one alone is never too old.
+/// The part of the memory that flushed memtables may take for readers: as much as one snapshot can
+/// keep, so that one alone is never too old.
 const SNAPSHOTS_SHARE: u64 = 4;
-/// What large writes may take is this part of the memory, within these bounds.
+/// The part of the memory that large writes may take, within these bounds.
 const WRITES_SHARE: u64 = 8;
 const WRITES_BYTES_MIN: u64 = 16 << 20;
 const WRITES_BYTES_MAX: u64 = 512 << 20;
@@ -140,9 +142,9 @@ impl EngineOptions {
     /// The default options with one budget of memory. Of what the process leaves of it (about 32 MB
     /// are needed in any case; of a small budget half), three eighths are for decompressed chunks,
     /// a sixteenth for pages of packs' indexes, and a quarter at most for memtables (the active one
-    /// and those that wait to be flushed). The rest is for what can't be told ahead: filters of
-    /// runs (about 10 bits for each key that was written since its tree was folded), 8 bytes for
-    /// each chunk that is stored, what folds have in hand, and what the layers above need.
+    /// and those that wait to be flushed). The rest is for what isn't known ahead: filters of runs
+    /// (about 10 bits for each key that was written since its tree was folded), 8 bytes for each
+    /// chunk that is stored, what folds have in hand, and what the layers above need.
     pub fn for_memory(bytes: u64) -> EngineOptions {
         let shared = bytes.saturating_sub(PROCESS_BYTES).max(bytes / 2);
         let memtable = (shared / MEMTABLES_SHARE).clamp(MEMTABLE_BYTES_MIN, MEMTABLE_BYTES_MAX);

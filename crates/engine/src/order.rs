@@ -54,7 +54,7 @@ pub trait Order: Send + Sync {
         true
     }
 
-    /// Is told of a state, before it is sent to a store's tier, that has all up to a moment.
+    /// Is called with a state, before it is sent to a store's tier, that has all up to a moment.
     fn note_self_contained(&self, _root: ChunkHash, _horizon: Sequence) {}
 
     /// The slots of a log in a bucket: groups are led beside each other then, and `agree` isn't

@@ -1,7 +1,7 @@
 //! Recent writes above the trees: [`memtable`] holds the youngest in memory, as they are [`stored`]
 //! in the log's records, with the chunks [`pending`] with them, a [`run`] older ones of one tree in
 //! the store, with a [`filter`] beside it; [`interleave`] reads several of them and a transaction's
-//! own writes as one. What flushed memtables took in memory goes to the next: [`recycle`].
+//! own writes as one. The memory of flushed memtables goes to the next ones: [`recycle`].
 
 pub(crate) mod filter;
 pub(crate) mod interleave;

@@ -65,13 +65,13 @@ pub(crate) struct Queue {
     pub members: Vec<Arc<Insertion>>,
     /// The groups that leaders have in hand.
     pub in_hand: VecDeque<InHand>,
-    /// How many may be, where they are led beside each other.
+    /// The greatest number of groups that are led beside each other.
     pub beside_max: Option<usize>,
     /// A leader gathers the next of these.
     pub is_gathering: bool,
-    /// What those that read ahead depend on.
+    /// The queued commits, on which transactions that read ahead depend.
     pub queued: Arc<QueuedCommits>,
-    /// How many wait for a change, see [`commits::CommitQueue`].
+    /// The number of threads that wait for a change, see [`commits::CommitQueue`].
     pub watchers: u64,
     /// Records that wait for a leader.
     pub pending: Vec<PendingRecord>,
@@ -80,14 +80,14 @@ pub(crate) struct Queue {
     pub writer: Option<Writer>,
     /// Segments below this one are on the disk, until they are given up.
     pub segments_end: SegmentNumber,
-    /// Up to this one they should be.
+    /// The segment up to which they should be.
     pub segment_wanted: SegmentNumber,
     pub writer_counters: WriterCounters,
-    /// Why transactions were refused; each is told once.
+    /// The reason why transactions were refused; each is returned once.
     pub refused: HashMap<Sequence, Refusal>,
     /// The error of the disk when it was full, until it takes writes again.
     pub disk_full: Option<Refusal>,
-    /// Why no more writes are taken.
+    /// The reason why no more writes are taken.
     pub closed: Option<String>,
     /// The moment from which on transactions may begin that write; `None`: this engine follows, and
     /// takes none.
@@ -234,7 +234,7 @@ impl Queue {
         self.closed.as_ref().map_or(Ok(()), |reason| Err(EngineError::Closed(reason.clone())))
     }
 
-    /// A transaction that can't be told at once what becomes of it joins the group that forms.
+    /// A transaction whose outcome can't be known at once joins the group that forms.
     pub fn join(&mut self, insertion: &Arc<Insertion>) -> Arc<Group> {
         self.members.push(Arc::clone(insertion));
         Arc::clone(&self.forming)
@@ -301,8 +301,8 @@ mod tests {
     use super::*;
     use crate::{Durability, Engine, EngineOptions, TreeId};
 
-    /// What a wrong clock and very many openings may bring: nothing is lost, and writes are
-    /// refused.
+    /// A wrong clock and very many openings may use up all Sequences: nothing is lost, and writes
+    /// are refused.
     #[test]
     fn where_no_sequence_is_left_writes_are_refused_and_reads_go_on() {
         let disk = SimDisk::new(1);

@@ -1,14 +1,14 @@
 //! The States that readers may still use, and the moments that each of them shows.
 //!
-//! A State comes when some Sequence is the visible one and is replaced at a later one. What was
-//! visible at any moment from the first to the second is what the State shows at that Sequence: in
-//! between nothing was taken out of it, and its memtables have every version of what was written.
-//! So a moment is shown exactly, or not at all.
+//! A State comes when some Sequence is the visible one and is replaced at a later one. The visible
+//! state at any moment from the first to the second is the one that the State shows at that
+//! Sequence: in between nothing was taken out of it, and its memtables have every version of each
+//! entry. So a moment is shown exactly, or not at all.
 //!
 //! *Leases.* A State goes with the last snapshot of it. A reader that wants to return to a moment,
 //! without holding a snapshot meanwhile, leases the State of that moment: it is held for some time.
 //! All moments that a State shows are kept by the same lease, so leases are as many as flushes and
-//! folds in that time, not as readers. What they keep counts as what snapshots keep
+//! folds in that time, not as readers. The memory they keep counts as that of snapshots
 //! ([`crate::gc::expiry`]): above that budget the oldest States expire, leased or not, and beyond
 //! [`LEASES_MAX`] the oldest lease ends.
 //!
@@ -30,16 +30,16 @@ const LEASES_MAX: usize = 1_000;
 pub(crate) struct ReadableStates {
     /// The latest last.
     states: Vec<ReadableState>,
-    /// No moment before this is shown.
+    /// The moment before which none is shown.
     shown_from: Sequence,
 }
 
 /// A State that a reader may still use.
 struct ReadableState {
     state: Weak<State>,
-    /// What was visible when it came.
+    /// The Sequence that was visible when it came.
     from: Sequence,
-    /// What was visible when it was replaced, and when that was.
+    /// The Sequence that was visible when it was replaced, and when that was.
     replaced: Option<(Sequence, Instant)>,
     lease: Option<Lease>,
 }
@@ -91,7 +91,7 @@ impl ReadableStates {
         self.states.iter().filter(is_old).filter_map(|held| held.state.upgrade()).collect()
     }
 
-    /// Every moment from this one on is shown by the latest.
+    /// Returns the moment from which on every one is shown by the latest.
     pub fn latest_from(&self) -> Sequence {
         let from = self.states.last().map_or(self.shown_from, |held| held.from);
         from.max(self.shown_from)
@@ -142,7 +142,7 @@ impl ReadableStates {
         ReleasedStates(leases.map(|lease| lease.state).collect())
     }
 
-    /// How many are leased.
+    /// Returns how many are leased.
     pub fn leased_count(&self) -> usize {
         self.states.iter().filter(|held| held.lease.is_some()).count()
     }

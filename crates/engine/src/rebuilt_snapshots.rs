@@ -1,8 +1,8 @@
 //! Snapshots of any moment that the retained log reaches (point-in-time reads).
 //!
-//! What [`crate::recent_snapshots`] shows is in memory: the moments since the last flush or fold,
-//! and those that are leased. Where the log is kept ([`crate::log::retained`]), any other moment
-//! since is made again, as a recovery would:
+//! The moments that [`crate::recent_snapshots`] shows are in memory: those since the last flush or
+//! fold, and those that are leased. Where the log is kept ([`crate::log::retained`]), any other
+//! moment since is made again, as a recovery would:
 //!
 //! 1. Each flush keeps the state that it replaces ([`crate::retained_states`]), and notes what
 //!    chunks the log's records behind it need and don't bring. The first state is kept before a
@@ -45,10 +45,10 @@ use crate::state::format::EngineState;
 use crate::state::published::Publisher;
 use crate::state::{State, TreeGeneration};
 
-/// What a record needs is named in chunks of so many.
+/// The chunks that a record needs are named in chunks of so many.
 const NEEDS_BATCH: usize = 1_000;
-/// Behind the last kept state a range goes on to the log's end, but beyond the moment that was
-/// asked for only while it is smaller than so many memtables.
+/// The number of memtables below whose size a range goes on, behind the last kept state, beyond the
+/// moment that was asked for: to the log's end at most.
 const MEMTABLES_AT_ONCE: u64 = 2;
 
 /// The reason why a moment can't be read.
@@ -57,16 +57,16 @@ pub enum RebuildError {
     /// The log doesn't reach it.
     #[error("moments are kept from {} on only", .from.0)]
     Gone {
-        /// Every moment from this one on can be read.
+        /// The moment from which on every one can be read.
         from: Sequence,
     },
-    /// What it takes to show it is more than readers may have of the memory.
+    /// Showing it takes more than readers may have of the memory.
     #[error("to show that moment takes more than the {max} bytes that readers may have")]
     TooLarge {
         /// The limit.
         max: u64,
     },
-    /// The caller was told to stop.
+    /// The caller was interrupted.
     #[error("the request was told to stop")]
     Interrupted,
     /// The engine failed.
@@ -90,7 +90,7 @@ impl Shared {
         moment: Sequence,
         keep_going: &dyn Fn() -> bool,
     ) -> Result<Snapshot, RebuildError> {
-        // Of what an opening skipped nothing was kept, so it shows what was there before.
+        // Nothing was kept of what an opening skipped, so it shows what was there before.
         let (first, skipped) = self.skipped;
         let moment = if first < moment && moment <= skipped { first } else { moment };
         self.await_settled(moment)?;
@@ -162,8 +162,8 @@ impl Shared {
         }
     }
 
-    /// The last kept state that isn't behind `moment`, and where the next one begins. What is
-    /// published now is kept from now on if no other is.
+    /// The last kept state that isn't behind `moment`, and where the next one begins. The published
+    /// state is kept from now on if no other is.
     fn kept_before(
         &self,
         moment: Sequence,
@@ -281,7 +281,8 @@ impl Shared {
         for memtable in memtables {
             needs.extend(memtable.pending().all_needs());
             let brought: HashSet<ChunkHash> = memtable.pending().chunks().into_iter().collect();
-            // What a large transaction brought was packed at once: only its values tell of it.
+            // Chunks that a large transaction brought were packed at once: only its values name
+            // them.
             memtable.for_each_value(|value| {
                 let (Content::Chunk { hash, .. } | Content::Sequence { root: hash, .. }) =
                     value.content
@@ -350,7 +351,7 @@ struct Past<'a> {
     /// Packs, and what the records brought.
     store: Arc<dyn ChunkStore>,
     state: State,
-    /// Of the record that is being read.
+    /// The Sequence of the record that is being read.
     sequence: Sequence,
 }
 

@@ -3,13 +3,13 @@
 //! 1. A snapshot can be *leased* for some time: so long its moment can be read again, by its
 //!    Sequence alone, and shows the same ([`crate::readable_states`] says how).
 //! 2. Any moment that some State shows can be read, leased or not: so all since the last flush or
-//!    fold, and those of which snapshots or leases keep the State.
+//!    fold, and those whose State snapshots or leases keep.
 //! 3. A moment that nothing has reached yet is *settled* first: no transaction is given its
 //!    Sequence, or one below it, any more. Then everything with a place before it becomes visible,
 //!    and it shows what it will always show.
-//! 4. Moments are known to this process. Of those before its opening only the last can be read.
-//!    What was shown of a relaxed transaction that a crash took is gone; its Sequence lies within
-//!    those that the opening skipped, and none of these is ever read.
+//! 4. Moments are known to this process. Of those before its opening only the last can be read. The
+//!    writes of a relaxed transaction that a crash took are gone, though they were shown; its
+//!    Sequence lies within those that the opening skipped, and none of these is ever read.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 
 impl Shared {
-    /// What is visible now, to be read again for `time`.
+    /// Returns a snapshot of the visible state, which can be read again for `time`.
     pub fn lease(&self, time: Duration) -> Snapshot {
         let (view, visible) = self.current.lease(time);
         Snapshot::new(view, visible)
     }
 
-    /// What was visible at `moment`.
+    /// Returns a snapshot of the state that was visible at `moment`.
     ///
     /// # Errors
-    /// [`EngineError::SnapshotTooOld`] if nothing shows it any more; what a wait for commits before
-    /// it may meet.
+    /// [`EngineError::SnapshotTooOld`] if nothing shows it any more; errors of waiting for commits
+    /// before it.
     pub fn snapshot_at(&self, moment: Sequence) -> Result<Snapshot, EngineError> {
         let (first, skipped) = self.skipped;
         if first < moment && moment <= skipped {

@@ -53,7 +53,7 @@ use old_values::OldValues;
 
 /// Base chunks are read in batches of this.
 const BASES_BATCH: usize = 256;
-/// With more segments than this to replay, they are flushed at once: each opening adds one.
+/// The number of segments to replay above which they are flushed at once: each opening adds one.
 const SEGMENT_COUNT_MAX: u64 = 16;
 
 /// Opens an engine without its background threads.
@@ -131,7 +131,7 @@ fn random(chance: &dyn Chance) -> u64 {
 struct Replayed<'a> {
     store: &'a Arc<dyn ChunkStore>,
     parts: ReplayedParts,
-    /// Of the record that is being read.
+    /// The Sequence of the record that is being read.
     sequence: Sequence,
     /// The chunks from which its own are made.
     origins: Vec<ChunkHash>,
@@ -211,7 +211,7 @@ impl Replay for Replayed<'_> {
             Ok((new_chunks.map_err(|error| DecodeError::Before(error.into()))?, decoded))
         });
         let (new_chunks, Decoded { record, for_memtable }) = match decoded {
-            // What it changed can't be read: only a salvage of what is left goes on without it.
+            // The value that it changed can't be read: only a salvage goes on without it.
             Err(DecodeError::Before(error))
                 if self.store.skip_unreadable(lost(sequence, &error)) =>
             {
@@ -313,7 +313,7 @@ fn readable(
     Ok(chunks)
 }
 
-/// A transaction whose record tells changes of what can't be read.
+/// A transaction whose record holds changes of what can't be read.
 fn lost(sequence: Sequence, error: &EngineError) -> UnreadableRange {
     let why = format!("the transaction {} in the log: {error}", sequence.0);
     UnreadableRange { chunk: None, after: None, up_to: None, count: None, why }

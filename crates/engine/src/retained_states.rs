@@ -27,12 +27,13 @@ use crate::snapshot::current::View;
 
 /// The root that names the list.
 const ROOT_NAME: &str = "moments";
-/// More kept states, or chunks that name what records need, make the oldest go.
+/// The number of kept states, or of chunks that name what records need, above which the oldest
+/// goes.
 const STATES_MAX: usize = 1_000;
 const NEEDS_MAX: usize = 10_000;
 /// A range that no request has asked for so long goes.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often who waits for another's range asks whether to go on.
+/// The interval at which a caller that waits for another's range checks whether to go on.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 const NO_PANIC: &str = "no panic while the lock is held";
 
@@ -53,7 +54,7 @@ pub(crate) struct RetainedState {
     pub root: ChunkHash,
     /// It and the log show every moment from this on.
     pub from: Sequence,
-    /// Every entry up to this Sequence is in its bases.
+    /// The Sequence up to which every entry is in its bases.
     pub horizon: Sequence,
     /// The first segment of the log behind it.
     pub segment: SegmentNumber,
@@ -65,7 +66,7 @@ pub(crate) struct RetainedState {
 #[derive(Default)]
 pub(crate) struct List {
     pub states: Vec<RetainedState>,
-    /// How large the memtables were that were flushed since the last one.
+    /// The bytes of the memtables that were flushed since the last one.
     pub bytes_since: u64,
     is_read: bool,
     stored: Option<ChunkHash>,
@@ -98,7 +99,7 @@ impl Range {
         self.view.state.expiry.expire();
     }
 
-    /// Whether a snapshot has it: then it must be here, to be told when it expires.
+    /// Whether a snapshot has it: then it must be here, to be notified when it expires.
     fn is_read(&self) -> bool {
         1 < Arc::strong_count(&self.view)
     }
@@ -201,7 +202,7 @@ impl RetainedStates {
         drop(idle);
     }
 
-    /// What shows `moment`, if it was made before.
+    /// Returns the view that shows `moment`, if it was made before.
     pub fn view_at(&self, moment: Sequence) -> Option<Arc<View>> {
         let mut ranges = self.ranges();
         let shows = |range: &&mut Range| range.from <= moment && moment <= range.up_to;
@@ -246,7 +247,7 @@ impl RetainedStates {
     }
 }
 
-/// While it is held, no other thread makes a range.
+/// A guard: while it is held, no other thread makes a range.
 pub(crate) struct Making<'a>(&'a RetainedStates);
 
 impl Drop for Making<'_> {

@@ -1,4 +1,4 @@
-//! What all handles of an engine share: the current state, and the owners of each concern.
+//! The shared parts of all handles of an engine: the current state, and the owners of each concern.
 //!
 //! *Locks, in the order in which they may be taken*: `flusher`, `publisher`, `queue`, `group` (its
 //! own), `transactions` (a stripe's), `key_locks` (two of its own), `current`, `unpublished` (two),
@@ -55,48 +55,48 @@ pub(crate) struct Shared {
     pub recycled: Arc<RecycledSegments>,
     /// The segments kept for change streams.
     pub kept: Arc<RetainedSegments>,
-    /// How far the log is durable.
+    /// The offset up to which the log is durable.
     pub horizon: DurableHorizon,
     /// Disk space that is held back.
     pub space: DiskReserve,
     pub local_format: TreeFormat,
     pub tree_ids: TreeIds,
-    /// What is visible now.
+    /// The visible state.
     pub current: Current,
     /// The last Sequence that the opening found, and the last that it skipped.
     pub skipped: (Sequence, Sequence),
     /// Decides the order of commits, in a replica set or with the log in a bucket.
     pub order: Option<Arc<dyn Order>>,
-    /// How many chunks were staged in this process; see `commit::staging`.
+    /// The number of chunks that were staged in this process; see `commit::staging`.
     pub staged: AtomicU64,
     /// The commit queue; see `commit`.
     pub commits: CommitQueue,
-    /// What fingerprints of keys are computed with; see `conflicts`.
+    /// The seed of keys' fingerprints; see `conflicts`.
     pub conflict_seed: u64,
-    /// Which transactions are open.
+    /// The open transactions.
     pub transactions: OpenTransactions,
-    /// Which keys they have locked.
+    /// The keys they have locked.
     pub key_locks: KeyLocks,
     /// Published states that are kept, and what was made of them.
     pub retained_states: RetainedStates,
     /// Memory for memtables.
     pub recycler: Arc<Recycler>,
-    /// What the store's root names; see `compaction::publish`.
+    /// The state that the store's root names; see `compaction::publish`.
     pub published: Published,
     /// The signals that background threads wait for.
     pub signals: Signals,
-    /// What background work shares.
+    /// The state that background threads share.
     pub background: Background,
     pub counters: Counters,
-    /// What closed the engine for writing.
+    /// The fault that closed the engine for writing.
     pub fault: FaultCell,
     pub slowest: Slowest,
-    /// What large writes take until they are in the log.
+    /// The memory that large writes take until they are in the log.
     pub write_memory: WriteMemory,
 }
 
 impl Shared {
-    /// What is visible now.
+    /// Returns a snapshot of the visible state.
     pub fn snapshot(&self) -> Snapshot {
         let (view, visible) = self.current.view();
         Snapshot::new(view, visible)
@@ -107,12 +107,12 @@ impl Shared {
         self.current.state()
     }
 
-    /// Replaces the State by a changed copy. `change` is told the visible Sequence.
+    /// Replaces the State by a changed copy. `change` is given the visible Sequence.
     pub fn change_state(&self, change: impl FnOnce(&mut State, Sequence)) {
         self.current.change(change);
     }
 
-    /// Every State that a reader may still use, the current one last.
+    /// Returns every State that a reader may still use, the current one last.
     pub fn readable_states(&self) -> Vec<Arc<State>> {
         self.current.readable_states()
     }
@@ -122,12 +122,13 @@ impl Shared {
         self.current.make_visible(sequence);
     }
 
-    /// No transaction that is open now, or begins later, has an older snapshot.
+    /// Returns the oldest Sequence of a snapshot of a transaction that is open now, or begins
+    /// later.
     pub fn oldest_transaction(&self) -> Sequence {
         self.transactions.oldest(&self.current)
     }
 
-    /// How much time has gone by since the steady clock said `begun`.
+    /// Returns how much time has gone by since the steady clock said `begun`.
     pub fn micros_since(&self, begun: i64) -> u64 {
         u64::try_from(self.machine.clock.steady_micros().saturating_sub(begun)).unwrap_or(0)
     }

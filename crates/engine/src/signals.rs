@@ -33,9 +33,9 @@ struct Raised {
     work_generation: u64,
     /// A relaxed transaction waits to be synced.
     sync_wanted: bool,
-    /// Why the last flush failed, until one succeeds.
+    /// The reason why the last flush failed, until one succeeds.
     flush_failure: Option<Refusal>,
-    /// How many flushes have failed.
+    /// The number of flushes that have failed.
     flush_failure_count: u64,
 }
 
@@ -53,7 +53,7 @@ impl Signals {
         }
     }
 
-    /// Tells that there may be something to fold or merge.
+    /// Signals that there may be something to fold or merge.
     pub fn note_work(&self) {
         self.raise(|raised| raised.work_generation += 1);
     }
@@ -68,7 +68,7 @@ impl Signals {
         self.changed.notify_all();
     }
 
-    /// Tells writers why a flush failed, and has it tried again.
+    /// Passes on to writers why a flush failed, and has it tried again.
     pub fn flush_failed(&self, why: Refusal) {
         self.raise(|raised| {
             raised.flush_failure = Some(why);
@@ -77,7 +77,7 @@ impl Signals {
         });
     }
 
-    /// Tells that a flush succeeded.
+    /// Signals that a flush succeeded.
     pub fn flush_succeeded(&self) {
         self.raised().flush_failure = None;
     }
@@ -87,7 +87,7 @@ impl Signals {
         self.raised().flush_failure.is_some()
     }
 
-    /// How many flushes have failed.
+    /// Returns how many flushes have failed.
     pub fn flush_failure_count(&self) -> u64 {
         self.raised().flush_failure_count
     }

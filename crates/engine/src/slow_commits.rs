@@ -1,8 +1,8 @@
 //! The slowest commits since the engine was opened, and what each of them waited for.
 //!
-//! A histogram tells that one commit in ten thousand takes long, and not why. Here every commit has
-//! a stopwatch with a hand for each [`Stage`]; that of a slow one is kept. What it costs is reading
-//! the clock some ten times a commit, and one comparison at its end.
+//! A histogram shows that one commit in ten thousand takes long, and not why. Here every commit has
+//! a stopwatch with a hand for each [`Stage`]; that of a slow one is kept. The cost is reading the
+//! clock some ten times a commit, and one comparison at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use frond_store::io::steady_now;
 
-/// How many are kept.
+/// The number of commits that are kept.
 const KEPT_COUNT: usize = 16;
 
 /// A stage of a commit.
@@ -50,7 +50,7 @@ impl Stage {
         Stage::Wake,
     ];
 
-    /// What it is called where it is shown.
+    /// Returns the name under which it is shown.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Delay => "delayed",
@@ -69,9 +69,9 @@ impl Stage {
 /// A commit that took long.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowCommit {
-    /// How long after the opening it began.
+    /// The time from the opening to its beginning.
     pub begun: Duration,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
     /// About how many bytes it wrote.
     pub bytes: u64,
@@ -79,7 +79,7 @@ pub struct SlowCommit {
 }
 
 impl SlowCommit {
-    /// How long it was in `stage`.
+    /// Returns how long it was in `stage`.
     pub fn in_stage(&self, stage: Stage) -> Duration {
         self.stages[stage as usize]
     }

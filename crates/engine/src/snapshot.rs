@@ -26,7 +26,7 @@ use crate::snapshot::current::View;
 use crate::snapshot::cursor::EntryCursor;
 use crate::state::{Base, State, TreeGeneration};
 
-/// How many entries of the overlay are counted for an estimate.
+/// The number of entries of the overlay that are counted for an estimate.
 const ESTIMATE_COUNT_MAX: usize = 512;
 /// A fold asks whether to go on once for so many edits, which take some milliseconds at most.
 const EDITS_ASKED: usize = 1024;
@@ -52,7 +52,7 @@ impl Snapshot {
         Snapshot { view, sequence, keep_going: None }
     }
 
-    /// What `view` shows with all that is queued.
+    /// Returns a snapshot of `view` with all queued commits.
     pub(crate) fn ahead(view: &View, ahead: QueuedReads) -> Snapshot {
         let (store, state) = (Arc::clone(&view.store), Arc::clone(&view.state));
         let sequence = ahead.sequence;
@@ -65,7 +65,7 @@ impl Snapshot {
         Snapshot { keep_going: Some(keep_going), ..self }
     }
 
-    /// How it shows what was queued, if it does.
+    /// Returns how it shows what was queued, if it does.
     pub(crate) fn as_ahead(&self) -> Option<&QueuedReads> {
         self.view.ahead.as_ref()
     }
@@ -97,8 +97,8 @@ impl Snapshot {
         self.aged(|| self.find(tree, key))
     }
 
-    /// As `get`, with the value's bytes lent to `look` wherever they lie. What it returns counts
-    /// only if this does not fail.
+    /// As `get`, with the value's bytes lent to `look` wherever they lie. Its result counts only if
+    /// this does not fail.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -300,7 +300,7 @@ impl Snapshot {
         self.unless_expired(Ok((!dirty).then_some(*base.tree)))
     }
 
-    /// Where chunks lie, those too that aren't in packs yet.
+    /// Returns where chunks lie, those too that aren't in packs yet.
     pub fn store(&self) -> &Arc<dyn ChunkStore> {
         &self.view.store
     }
@@ -326,7 +326,7 @@ impl Snapshot {
         self.generation(tree).map(|(_, base)| base)
     }
 
-    /// What the memtables have to say over `base`.
+    /// Returns the window of the memtables' entries over `base`.
     fn window(&self, base: &Base) -> Window {
         Window { after: base.folded_to, up_to: self.sequence }
     }
@@ -362,8 +362,8 @@ impl Snapshot {
         sources
     }
 
-    /// What the memtables changed since `base`, which is the tree's or one folded from it: the
-    /// newest entry of each key, ascending. Costs what they changed since the base was folded.
+    /// Returns the changes of the memtables since `base`, which is the tree's or one folded from
+    /// it: the newest entry of each key, ascending. The cost is in proportion to these changes.
     pub(crate) fn recent_changes(&self, tree: TreeId, base: &Base) -> Vec<Source> {
         let window = self.window(base);
         let folded = Window { after: Sequence::ZERO, up_to: base.folded_to };
@@ -385,7 +385,8 @@ impl Snapshot {
         vec![Source::Copied(keys.into_iter().filter_map(newest).collect())]
     }
 
-    /// What the overlay changes in the tree of `base`: the newest entry of each key, ascending.
+    /// Returns the overlay's changes of the tree of `base`: the newest entry of each key,
+    /// ascending.
     fn changes(&self, tree: TreeId, base: &Base) -> Interleave {
         let mut sources = self.recent_changes(tree, base);
         let ascending = Direction::Ascending;

@@ -38,9 +38,9 @@ use table::TreeTable;
 /// A tree from one replacement of its content to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TreeGeneration {
-    /// When the generation began.
+    /// The time when the generation began.
     pub from: Sequence,
-    /// What lies under the overlay; `None` if the tree was dropped.
+    /// The base under the overlay; `None` if the tree was dropped.
     pub base: Option<Base>,
 }
 
@@ -57,7 +57,7 @@ impl TreeGeneration {
 pub(crate) struct Sealed {
     /// Its entries.
     pub memtable: Arc<Memtable>,
-    /// No entry of it is above this, none of a later memtable at or below it.
+    /// The last Sequence of its entries; none of a later memtable is at or below it.
     pub last: Sequence,
     /// Its log segments are those below this one.
     pub segment_end: SegmentNumber,
@@ -72,7 +72,7 @@ pub(crate) struct State {
     pub sealed: Vec<Sealed>,
     /// The memtable that takes writes.
     pub active: Arc<Memtable>,
-    /// Whether it is too old to be read.
+    /// Says whether it is too old to be read.
     pub expiry: Expiry,
 }
 
@@ -115,7 +115,8 @@ impl State {
         }
     }
 
-    /// What the memtables say of `key` at `up_to`, in the tree whose base of then is given.
+    /// Returns the memtables' entry of `key` at `up_to`, in the tree whose base at that time is
+    /// given.
     pub fn find_recent(
         &self,
         (tree, base): (TreeId, &Base),
@@ -135,7 +136,7 @@ impl State {
         bases.flat_map(|base| &base.runs).map(|run| &**run)
     }
 
-    /// How many runs there are.
+    /// Returns how many runs there are.
     pub fn run_count(&self) -> u64 {
         self.runs().count() as u64
     }

@@ -1,20 +1,20 @@
 //! Histograms of the engine's stages, cheap enough to be always on.
 //!
-//! A bucket a power of two: good enough to tell 1 ms from 2 ms, and two such histograms subtract to
-//! what happened between.
+//! A bucket a power of two: good enough to distinguish 1 ms from 2 ms, and two such histograms
+//! subtract to what happened between.
 
 pub(crate) mod counters;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many buckets a histogram has: 2^39 microseconds are six days.
+/// The number of buckets a histogram has: 2^39 microseconds are six days.
 pub const BUCKET_COUNT: usize = 40;
 
-/// How often a quantity was in which range. Bucket 0 has zeros; bucket n has what is at least
-/// 2^(n-1) and less than 2^n; the last one has everything above too.
+/// The number of times a quantity was in each range. Bucket 0 has zeros; bucket n has what is at
+/// least 2^(n-1) and less than 2^n; the last one has everything above too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram {
-    /// How many values fell into each bucket.
+    /// The number of values that fell into each bucket.
     pub buckets: [u64; BUCKET_COUNT],
     /// The sum of all values.
     pub sum: u64,
@@ -27,7 +27,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// How many values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -68,7 +68,7 @@ impl Recorder {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// What was added so far.
+    /// Returns the values added so far.
     pub fn read(&self) -> Histogram {
         Histogram {
             buckets: std::array::from_fn(|bucket| self.buckets[bucket].load(Ordering::Relaxed)),

@@ -22,14 +22,15 @@ use crate::ids::Sequence;
 use crate::queue::Refusal;
 use crate::shared::Shared;
 
-/// A flush that failed is tried again so soon: writers wait for it, and are told after the second
-/// failure.
+/// A flush that failed is tried again so soon: writers wait for it, and get the error after the
+/// second failure.
 const FLUSH_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The end of the log is marked when nothing was written for so long, or twice that.
 const MARK_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the flushing thread looks for flushed memtables that no other thread holds any more.
+/// The interval at which the flushing thread looks for flushed memtables that no other thread holds
+/// any more.
 const FREE_EVERY: Duration = Duration::from_millis(20);
 
 /// The running threads; dropping it stops them.
@@ -75,7 +76,7 @@ impl Threads {
         Ok(())
     }
 
-    /// From now on a bucket that has the log is waited for only for moments.
+    /// Has a bucket that has the log waited for only for moments from now on.
     pub fn begin_close(&self) {
         if self.shared.queue().beside_max.is_some() {
             // Without it the close takes as long as the bucket is silent.
@@ -135,7 +136,7 @@ fn flush_until_stopped(shared: &Shared) {
             Err(error) => {
                 shared.note_failure("flush", &error);
                 if error.is_full() {
-                    // A follower of the log is told that it is gone.
+                    // A follower of the log learns that it is gone.
                     let _ = shared.trim_log_to(0);
                 }
                 shared.signals.flush_failed(refusal(&error));
@@ -166,7 +167,7 @@ fn send_until_stopped(shared: &Shared) {
 fn fold_until_stopped(shared: &Shared) {
     shared.background.throttle.begin();
     let _panics = PoisonOnPanic(shared);
-    // What the generation was when there was nothing to do.
+    // The generation at the time when there was nothing to do.
     let mut idle_since = None;
     while shared.signals.wait_for_work(idle_since, shared.next_try()) {
         let generation = shared.signals.work_generation();

@@ -56,7 +56,7 @@ pub enum Durability {
 /// with [`EngineError::Conflict`], and this one stands in the key's queue
 /// ([`Transaction::blocked`]). A caller that has waited undoes the statement
 /// ([`Transaction::undo_statement`]), moves the snapshot if need be and if that is possible
-/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If the client was told
+/// ([`Transaction::refresh_snapshot`]), and runs the statement again. If the client was shown
 /// nothing yet, all of the transaction can run again ([`Transaction::restart`]).
 pub struct Transaction {
     shared: Arc<Shared>,
@@ -67,11 +67,11 @@ pub struct Transaction {
     held_locks: HeldLocks,
     /// Whether the caller may know something of the snapshot.
     has_read: AtomicBool,
-    /// What it may know, if the transaction is interactive.
+    /// The reads that its client may rely on, if the transaction is interactive.
     reads: Option<Mutex<ReadSet>>,
     /// Whether it gives space back; see `space`.
     gives_back: bool,
-    /// In which term of keeping the log it began.
+    /// The term of keeping the log in which it began.
     term: RetentionTerm,
     /// See [`Transaction::require`].
     requires: Option<Sequence>,
@@ -88,7 +88,7 @@ pub struct Savepoint(pub usize);
 pub struct Statement {
     savepoint: Savepoint,
     reads: Option<ReadSetMark>,
-    /// How much had been asked to be unchanged.
+    /// The number of keys that had to be unchanged.
     validated: usize,
 }
 
@@ -150,7 +150,7 @@ impl Transaction {
         self.shared.order.is_some()
     }
 
-    /// Says that all who apply it have the chunk `root` with all that it leads to, as what
+    /// Says that all members that apply it have the chunk `root` with all that it leads to, as what
     /// was read in this transaction says: where the transaction names it, it doesn't travel.
     pub fn note_shared(&mut self, root: ChunkHash) {
         self.own.members_have.roots.push(root);
@@ -161,8 +161,8 @@ impl Transaction {
         self.own.members_have.alike.push((new, old));
     }
 
-    /// Where the transaction reads, without its own writes. Asking for it counts as reading all of
-    /// it: the snapshot can't move any more.
+    /// Returns where the transaction reads, without its own writes. Asking for it counts as reading
+    /// all of it: the snapshot can't move any more.
     pub fn snapshot(&self) -> &Snapshot {
         self.note_read();
         self.reading(ReadSet::anything);
@@ -244,8 +244,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// What differs between the value that `key` has in the snapshot, own writes aside, and
-    /// `value`.
+    /// Returns the difference between the value that `key` has in the snapshot, own writes aside,
+    /// and `value`.
     fn difference(
         &self,
         tree: TreeId,
@@ -264,8 +264,8 @@ impl Transaction {
         difference.map(Some)
     }
 
-    /// Since when no other transaction may have written what this one writes; `None`: one that has
-    /// read nothing loses no update.
+    /// Returns the Sequence since when no other transaction may have written what this one writes;
+    /// `None`: one that has read nothing loses no update.
     fn since(&self) -> Option<Sequence> {
         self.has_read.load(Ordering::Relaxed).then(|| self.open.snapshot.sequence())
     }
@@ -364,7 +364,7 @@ impl Transaction {
         self.room = Mutex::default();
     }
 
-    /// Tells those who follow the log what this transaction changes: undone with its savepoints.
+    /// Records for followers of the log what this transaction changes: undone with its savepoints.
     /// Only where the engine keeps it ([`Engine::records_events`](crate::Engine::records_events)).
     pub fn record_event(&mut self, event: ChangeEvent) {
         if self.shared.kept.is_on() {
@@ -377,8 +377,8 @@ impl Transaction {
         self.own.events()
     }
 
-    /// Ends it without a commit. Returns once what it read may be told: at once unless it was begun
-    /// ahead.
+    /// Ends it without a commit. Returns once what it read may be passed on: at once unless it was
+    /// begun ahead.
     ///
     /// # Errors
     /// [`EngineError::Withdrawn`] if some of what it could read was refused;
@@ -401,11 +401,11 @@ impl Transaction {
     /// writes returns its snapshot's Sequence, once what it could read is as durable as asked.
     ///
     /// # Errors [`EngineError::Conflict`] if another transaction that wrote one of these keys
-    /// committed since the snapshot, and this one has read something; or if another has locked
-    /// one; or if a tree that it writes to was replaced or dropped since: nothing was written.
+    /// committed since the snapshot, and this one has read something; or if another has locked one;
+    /// or if a tree that it writes to was replaced or dropped since: nothing was written.
     /// [`EngineError::Store`] if the disk is full: nothing was written either.
     /// [`EngineError::Closed`] if a write or sync failed before: nothing was written.
-    /// [`EngineError::Unknown`] if one failed now: only opening the directory again tells whether
+    /// [`EngineError::Unknown`] if one failed now: only opening the directory again shows whether
     /// this transaction was kept. [`EngineError::Withdrawn`] if it was begun ahead, and what it
     /// could read was refused, or if the log began to be kept since it was begun: nothing was
     /// written.
@@ -426,7 +426,7 @@ impl Transaction {
         self.commit_as(durability, keep_going, DurabilityWait::While(&|| true))
     }
 
-    /// As [`Transaction::commit_while`], for a caller that may also be told to end while it waits
+    /// As [`Transaction::commit_while`], for a caller that may also be interrupted while it waits
     /// for a bucket that has the log.
     ///
     /// # Errors
@@ -441,7 +441,7 @@ impl Transaction {
 
     /// Gives the transaction its place in the log, and leaves it to its caller to ask later what
     /// became of it ([`PendingCommit::wait`]): so that many, one after the other, share a sync.
-    /// Until then nothing of it may be told, and only a transaction that begins ahead sees it.
+    /// Until then nothing of it may be passed on, and only a transaction that begins ahead sees it.
     ///
     /// # Errors
     /// As [`Transaction::commit_while`] before it has its place.
@@ -456,7 +456,7 @@ impl Transaction {
     }
 
     /// Ends a transaction that has written nothing, for a caller that waits later until what it
-    /// could read may be told.
+    /// could read may be passed on.
     pub fn end_pending(self) -> PendingCommit {
         self.unawaited(None)
     }
@@ -484,7 +484,7 @@ impl Transaction {
         for_log: DurabilityWait<'_>,
     ) -> Result<Sequence, EngineError> {
         if let Err(error) = self.check_size() {
-            // What it read may have made it large.
+            // Its reads may have made it large.
             self.held_locks.release(&self.shared);
             let shown = self.shared.await_shown(&self.open.snapshot, &|| true);
             return Err(shown.err().unwrap_or(error));

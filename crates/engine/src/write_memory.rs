@@ -18,7 +18,7 @@
 
 use frond_store::memory_queue::{MemoryQueue, MemoryShare};
 
-/// What a transaction may have to write without room for it.
+/// The bytes that a transaction may have to write without a reservation.
 pub(crate) const FREE_BYTES: u64 = 256 << 10;
 
 /// The memory of all large writes together.
@@ -33,12 +33,12 @@ pub(crate) struct WriteMemory {
 pub(crate) struct WriteReservation {
     share: Option<MemoryShare>,
     turn: Option<MemoryShare>,
-    /// What was asked for so far.
+    /// The bytes that were reserved so far.
     bytes: u64,
 }
 
 impl WriteMemory {
-    /// For so many bytes.
+    /// Makes one for so many bytes.
     pub fn new(bytes: u64) -> WriteMemory {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         WriteMemory { shares: MemoryQueue::new(bytes), turns: MemoryQueue::new(1) }
@@ -72,12 +72,13 @@ impl WriteMemory {
         Ok(())
     }
 
-    /// Gives out so much less until it is told otherwise.
+    /// Gives out so much less until another number is set.
     pub fn withhold(&self, bytes: u64) {
         self.shares.withhold(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
-    /// What there is, and what is held, what the one with the turn has grown by not counted.
+    /// Returns all bytes, and the held ones, without those by which the transaction with the turn
+    /// has grown.
     pub fn bytes(&self) -> (u64, u64) {
         (self.shares.bytes() as u64, self.shares.held() as u64)
     }

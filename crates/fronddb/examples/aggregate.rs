@@ -31,7 +31,7 @@ pub fn main() -> fronddb::Result<()> {
         .to_vec()?;
     assert_eq!(sales[0], Sales { item: "lamp".to_owned(), sum: 90 });
 
-    // What a pipeline makes can be kept: a collection of its own.
+    // A pipeline's result can be kept in a collection of its own.
     let by_item = [
         doc! { "$group": { "_id": "$item", "orders": { "$count": {} } } },
         doc! { "$out": "items" },

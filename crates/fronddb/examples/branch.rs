@@ -16,7 +16,7 @@ pub fn main() -> fronddb::Result<()> {
     on_sale.update_one(doc! { "_id": 30 }, doc! { "$set": { "price": 15 } })?;
     assert_eq!(items.get(30)?, Some(doc! { "_id": 30, "price": 30 }));
 
-    // By its name, from anywhere, it is the same.
+    // It is the same by its name, from anywhere.
     let same = frond.database("shop@sale")?.collection::<Document>("items");
     assert_eq!(same.get(30)?, Some(doc! { "_id": 30, "price": 15 }));
     assert_eq!(shop.branch("sale")?.name(), "shop@sale");
@@ -25,7 +25,7 @@ pub fn main() -> fronddb::Result<()> {
     let names: Vec<_> = shop.list_branches()?.into_iter().map(|branch| branch.name).collect();
     assert_eq!(names, ["main", "sale"]);
 
-    // What would be lost isn't thrown away.
+    // A branch with work that would be lost isn't deleted.
     assert!(shop.delete_branch("sale").is_err());
     sale.commit("a cheap lamp")?;
     assert!(matches!(shop.merge("sale")?, Merge::Merged(_)));

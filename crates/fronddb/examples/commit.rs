@@ -29,7 +29,7 @@ pub fn main() -> fronddb::Result<()> {
     assert!(before.insert_one(doc! {}).is_err());
     assert_eq!(shop.checkout("v1")?.head()?, Some(second));
 
-    // What isn't committed.
+    // Changes that aren't committed yet.
     items.delete_many(doc! {})?;
     let status = shop.status()?;
     assert_eq!((status.head, status.collections[0].removed), (Some(second), 3));

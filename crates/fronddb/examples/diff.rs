@@ -1,5 +1,5 @@
-//! How versions differ: documents field by field, collections, indexes; lazily, at the cost of the
-//! difference.
+//! The differences between versions: documents field by field, collections, indexes; lazily, at the
+//! cost of the difference.
 
 use fronddb::{Change, ChangeKind, Changed, DiffOptions, Document, doc};
 
@@ -16,7 +16,7 @@ pub fn main() -> fronddb::Result<()> {
     items.insert_one(doc! { "_id": 10_000 })?;
     items.create_index(doc! { "price": 1 })?;
 
-    // What isn't committed.
+    // Changes that aren't committed yet.
     let changes: Vec<Change> =
         shop.diff_with(DiffOptions::default())?.collect::<fronddb::Result<_>>()?;
     let told: Vec<String> = changes.iter().map(Change::to_string).collect();

@@ -58,7 +58,7 @@ pub fn main() -> fronddb::Result<()> {
     countries.sort_by_key(Bson::to_string);
     assert_eq!(countries, ["France", "Italia", "Portugal"].map(Bson::from));
 
-    // What is wrong with a request is found when it is run.
+    // Errors in a request show when it is run.
     assert!(cities.find(doc! { "people": { "$above": 1 } }).to_vec().is_err());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What became of one document, and bringing it back as it was.
+//! The history of one document, and bringing it back as it was.
 
 use fronddb::{ChangeKind, doc};
 use serde::{Deserialize, Serialize};

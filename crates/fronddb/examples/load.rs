@@ -23,7 +23,7 @@ pub fn main() -> fronddb::Result<()> {
 /// Brings the documents that `from` gives into a collection, and writes them to `to`.
 ///
 /// # Errors
-/// What the database says.
+/// An error of the database.
 pub fn run(
     directory: &Path,
     (database, collection): (&str, &str),

@@ -14,7 +14,7 @@ struct Lines {
     count: u64,
     /// The line that says something else.
     changed: Option<u64>,
-    /// What was made and not read yet.
+    /// The lines that were made and not read yet.
     text: io::Cursor<Vec<u8>>,
 }
 
@@ -80,7 +80,7 @@ pub fn main() -> fronddb::Result<()> {
 /// Runs the example with a document of so many megabytes.
 ///
 /// # Errors
-/// What the database says.
+/// An error of the database.
 pub fn run(megabytes: u64) -> fronddb::Result<()> {
     let data = tempfile::tempdir()?;
     let options = Options { memory_bytes: Some(128 << 20), ..Options::default() };
@@ -117,7 +117,7 @@ pub fn run(megabytes: u64) -> fronddb::Result<()> {
     Ok(())
 }
 
-/// The most memory that this process has taken, where the system tells.
+/// The most memory that this process has taken, where the system reports it.
 fn peak_megabytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

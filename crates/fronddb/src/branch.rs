@@ -9,7 +9,7 @@ use crate::{Database, Result};
 
 impl Database {
     /// The branch `name`, made at this version's last commit if there is none yet: a pointer,
-    /// however large the database is. What isn't committed stays behind.
+    /// however large the database is. Uncommitted changes stay behind.
     ///
     /// ```
     /// use fronddb::{Document, doc};

@@ -52,41 +52,41 @@ pub struct Collection<T> {
     documents: PhantomData<fn(T) -> T>,
 }
 
-/// How to update or replace.
+/// The options of updates and replacements.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateOptions {
     /// Insert a document, made of filter and update, if none matches.
     pub upsert: bool,
-    /// Which of those that match is the first one; not for `update_many`.
+    /// The order in which the first match is chosen; not for `update_many`.
     pub sort: Option<Document>,
-    /// Which elements `$[name]` in the update means: MongoDB's `arrayFilters`.
+    /// Conditions on the elements that `$[name]` in the update means: MongoDB's `arrayFilters`.
     pub array_filters: Vec<Document>,
-    /// By this index: its name or its key.
+    /// The index to use: its name or its key.
     pub hint: Option<Bson>,
     /// Variables for expressions in filter and update: MongoDB's `let`.
     pub variables: Option<Document>,
-    /// How strings compare.
+    /// The rules by which strings compare.
     pub collation: Option<Document>,
 }
 
-/// How to change or remove one document and have it.
+/// The options of changing or removing one document and returning it.
 #[derive(Clone, Debug, Default)]
 pub struct FindOneAndOptions {
     /// Answer with the document as it is after the change, not before.
     pub return_new: bool,
     /// Insert a document, made of filter and update, if none matches.
     pub upsert: bool,
-    /// Which of those that match is the first one.
+    /// The order in which the first match is chosen.
     pub sort: Option<Document>,
-    /// Only these fields of it are answered.
+    /// The fields of it that are answered; the others aren't.
     pub projection: Option<Document>,
-    /// Which elements `$[name]` in the update means: MongoDB's `arrayFilters`.
+    /// Conditions on the elements that `$[name]` in the update means: MongoDB's `arrayFilters`.
     pub array_filters: Vec<Document>,
-    /// By this index: its name or its key.
+    /// The index to use: its name or its key.
     pub hint: Option<Bson>,
     /// Variables for expressions in filter and update: MongoDB's `let`.
     pub variables: Option<Document>,
-    /// How strings compare.
+    /// The rules by which strings compare.
     pub collation: Option<Document>,
 }
 
@@ -151,7 +151,8 @@ impl<T> Collection<T> {
         Find::new(self.source(), filter)
     }
 
-    /// How many documents match `filter`; with `doc! {}` the collection knows, and nothing is read.
+    /// Returns how many documents match `filter`; with `doc! {}` the collection knows, and nothing
+    /// is read.
     ///
     /// ```
     /// use fronddb::{Document, doc};

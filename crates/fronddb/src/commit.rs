@@ -16,9 +16,9 @@ pub struct Commit {
     pub parents: Vec<CommitId>,
     /// Its author.
     pub author: String,
-    /// Why.
+    /// The message.
     pub message: String,
-    /// When.
+    /// The time.
     pub time: DateTime,
 }
 
@@ -42,7 +42,7 @@ impl From<CommitInfo> for Commit {
     }
 }
 
-/// How to commit.
+/// The options of a commit.
 #[derive(Clone, Debug, Default)]
 pub struct CommitOptions {
     /// The committer, if not whom [`Options::author`](crate::Options::author) names.
@@ -53,7 +53,7 @@ pub struct CommitOptions {
     pub allow_empty: bool,
 }
 
-/// Which commits of a log.
+/// Selects the commits of a log.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
     /// A version to begin at, or `a..b`: what `b` has and `a` hasn't.
@@ -203,8 +203,8 @@ impl Database {
         Ok(self.log()?.next().transpose()?.map(|commit| commit.id))
     }
 
-    /// How the working state differs from the last commit, counted, and whether a merge waits. What
-    /// differs tells [`Database::diff_with`].
+    /// Returns how the working state differs from the last commit, counted, and whether a merge
+    /// waits. [`Database::diff_with`] lists the differences.
     ///
     /// ```
     /// use fronddb::{Document, doc};
@@ -243,8 +243,8 @@ impl Database {
     /// # Ok::<(), fronddb::Error>(())
     /// ```
     ///
-    /// `WORKING@{TIME}` is the branch as it was then, of which the answer is the last commit, if it
-    /// had one.
+    /// `WORKING@{TIME}` is the branch as it was then; the answer is its last commit at that time,
+    /// if it had one.
     ///
     /// # Errors
     /// `BadValue` if the version names nothing; `SnapshotTooOld` if the log doesn't reach the time;

@@ -92,10 +92,10 @@ pub fn bson(value: &ValueBuf) -> Result<Bson> {
     Ok(only.remove("").unwrap_or(Bson::Null))
 }
 
-/// What MongoDB's `collation` says.
+/// Parses MongoDB's `collation`.
 ///
 /// # Errors
-/// `BadValue` and MongoDB's other codes for what no collation can be.
+/// `BadValue` and MongoDB's other codes for an invalid collation.
 pub fn collation(specification: Option<&Document>) -> Result<Option<Collation>> {
     let Some(specification) = specification else { return Ok(None) };
     let parsed = Collation::parse(encode(specification)?.view());

@@ -1,4 +1,4 @@
-//! A database at a branch or version: its collections. What is about versions is in the modules
+//! A database at a branch or version: its collections. Its methods for versions are in the modules
 //! beside this one.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How two versions differ.
+//! The differences between two versions.
 
 use std::fmt;
 
@@ -28,11 +28,11 @@ pub enum ChangeKind {
 /// One difference between two versions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// In which collection.
+    /// The collection.
     pub collection: String,
     /// The kind of change.
     pub kind: ChangeKind,
-    /// To what.
+    /// The change.
     pub what: Changed,
 }
 
@@ -43,29 +43,29 @@ pub enum Changed {
     Collection,
     /// The collection's options.
     Options {
-        /// In the earlier version.
+        /// The options in the earlier version.
         before: Document,
-        /// In the later version.
+        /// The options in the later version.
         after: Document,
     },
     /// An index.
     Index {
         /// Its name.
         name: String,
-        /// In the earlier version.
+        /// The definition in the earlier version.
         before: Option<Document>,
-        /// In the later version.
+        /// The definition in the later version.
         after: Option<Document>,
     },
     /// A document.
     Document {
         /// Its `_id`.
         id: Bson,
-        /// In the earlier version.
+        /// The document in the earlier version.
         before: Option<Document>,
-        /// In the later version.
+        /// The document in the later version.
         after: Option<Document>,
-        /// Which fields, if both versions have the document.
+        /// The changed fields, if both versions have the document.
         fields: Vec<FieldChange>,
     },
 }
@@ -98,7 +98,7 @@ pub struct DiffOptions {
 }
 
 impl Database {
-    /// How two versions differ: branches (their working states), tags, commits or ancestors
+    /// Returns how two versions differ: branches (their working states), tags, commits or ancestors
     /// (`main~2`). The cost follows what differs, and it is found as it is asked for.
     ///
     /// ```

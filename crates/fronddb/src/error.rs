@@ -11,7 +11,7 @@ use crate::convert;
 /// A result whose error is mostly an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something failed.
+/// The reason why something failed.
 ///
 /// [`Error::kind`] says what the caller can do about it, [`Error::code`] what a MongoDB server
 /// would call it.
@@ -33,7 +33,8 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     error: frond_db::Error,
-    /// Of several documents or statements, which one failed, counted from 0.
+    /// The position of the one that failed, counted from 0, where there were several documents or
+    /// statements.
     position: Option<usize>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -48,7 +49,7 @@ impl Error {
         Error(Box::new(Inner { error, position: None, source: Some(source) }))
     }
 
-    /// The kind of the error, which tells what the caller can do about it.
+    /// The kind of the error, which says what the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.error.kind
     }
@@ -64,8 +65,8 @@ impl Error {
         self.0.error.details.as_ref().and_then(|details| convert::decode(details).ok())
     }
 
-    /// Of an insert of many documents: which one failed, counted from 0. Those before it were
-    /// inserted.
+    /// Returns the position of the document that failed in an insert of many, counted from 0. Those
+    /// before it were inserted.
     pub fn position(&self) -> Option<usize> {
         self.0.position
     }

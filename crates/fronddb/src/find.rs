@@ -67,7 +67,7 @@ impl<T> Find<T> {
         }
     }
 
-    /// In this order: `doc! { "price": -1, "name": 1 }`.
+    /// Sorts in this order: `doc! { "price": -1, "name": 1 }`.
     pub fn sort(self, by: Document) -> Find<T> {
         Find { sort: Some(by), ..self }
     }
@@ -77,13 +77,13 @@ impl<T> Find<T> {
         Find { skip: count, ..self }
     }
 
-    /// At most so many.
+    /// Returns at most so many.
     pub fn limit(self, count: u64) -> Find<T> {
         Find { limit: Some(count), ..self }
     }
 
-    /// Only these fields, or all but those (`doc! { "name": 1 }`, `doc! { "image": 0 }`), as
-    /// documents or a type of their own. Of a large document nothing else is read.
+    /// Returns only these fields, or all but those (`doc! { "name": 1 }`, `doc! { "image": 0 }`),
+    /// as documents or a type of their own. Of a large document nothing else is read.
     pub fn project<U>(self, fields: Document) -> Find<U> {
         let Find { source, filter, sort, skip, limit, hint, variables, collation, .. } = self;
         let projection = Some(fields);
@@ -91,7 +91,7 @@ impl<T> Find<T> {
         Find { source, filter, projection, sort, skip, limit, hint, variables, collation, found }
     }
 
-    /// By this index: its name or its key. `doc! { "$natural": 1 }` uses none.
+    /// Uses this index: its name or its key. `doc! { "$natural": 1 }` uses none.
     pub fn hint(self, index: impl Into<Bson>) -> Find<T> {
         Find { hint: Some(index.into()), ..self }
     }
@@ -101,7 +101,7 @@ impl<T> Find<T> {
         Find { variables: Some(variables), ..self }
     }
 
-    /// How strings compare: `doc! { "locale": "de", "strength": 1 }`.
+    /// Sets how strings compare: `doc! { "locale": "de", "strength": 1 }`.
     pub fn collation(self, collation: Document) -> Find<T> {
         Find { collation: Some(collation), ..self }
     }
@@ -237,7 +237,7 @@ impl<T> Aggregate<T> {
         Aggregate { source, pipeline, hint, variables, collation, found: PhantomData }
     }
 
-    /// By this index: its name or its key.
+    /// Uses this index: its name or its key.
     pub fn hint(self, index: impl Into<Bson>) -> Aggregate<T> {
         Aggregate { hint: Some(index.into()), ..self }
     }
@@ -247,7 +247,7 @@ impl<T> Aggregate<T> {
         Aggregate { variables: Some(variables), ..self }
     }
 
-    /// How strings compare.
+    /// Sets how strings compare.
     pub fn collation(self, collation: Document) -> Aggregate<T> {
         Aggregate { collation: Some(collation), ..self }
     }

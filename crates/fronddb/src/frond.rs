@@ -10,7 +10,7 @@ use frond_vcs::Reclaimed;
 
 use crate::{Database, Result};
 
-/// How long [`Frond::gc`] keeps what was dropped, so that it can be undone: two weeks.
+/// The time that [`Frond::gc`] keeps what was dropped, so that it can be undone: two weeks.
 const UNDO: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// Settings of an open data directory.
@@ -37,7 +37,8 @@ pub struct Options {
     pub memory_bytes: Option<u64>,
     /// The author of commits and merges that name none; empty is `frond`.
     pub author: String,
-    /// Whether a write returns when it is on the disk (the default), or at once.
+    /// The durability of writes: whether a write returns when it is on the disk (the default), or
+    /// at once.
     pub durability: Durability,
 }
 
@@ -192,10 +193,10 @@ impl fmt::Debug for Frond {
     }
 }
 
-/// How to collect garbage.
+/// The options of garbage collection.
 #[derive(Clone, Copy, Debug)]
 pub struct GcOptions {
-    /// How long what was dropped, deleted or reset can be undone. The default is two weeks.
+    /// The time that what was dropped, deleted or reset can be undone. The default is two weeks.
     pub keep_undo: Duration,
     /// Whether history is packed in groups of related chunks: the smallest disk, for the time that
     /// it takes to read and write it once. The default.

@@ -1,4 +1,4 @@
-//! What became of a document, and bringing back what was.
+//! The history of a document, and bringing back old versions.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ pub struct DocumentVersion<T> {
     pub commit: Option<Commit>,
     /// How it changed the document.
     pub kind: ChangeKind,
-    /// Which fields it changed, if the document was there before and after.
+    /// The changed fields, if the document was there before and after.
     pub fields: Vec<FieldChange>,
     /// The document; `None` if it was removed.
     pub document: Option<T>,

@@ -7,7 +7,7 @@ use frond_db::catalog::IndexSpec;
 
 use crate::{Collection, Document, Result, convert};
 
-/// How to make an index.
+/// The options of an index.
 #[derive(Clone, Debug, Default)]
 pub struct IndexOptions {
     /// Its name; `None`: made of its key, `price_1`.
@@ -18,14 +18,14 @@ pub struct IndexOptions {
     pub sparse: bool,
     /// Only documents that match this filter are in it.
     pub partial_filter: Option<Document>,
-    /// How long after the date in its field a document expires; see
+    /// The time after the date in its field at which a document expires; see
     /// [`Frond::expire_documents`](crate::Frond::expire_documents).
     pub expire_after: Option<Duration>,
     /// Further fields that its entries hold, so that a find of them reads no document.
     pub include: Vec<String>,
     /// Its entries hold whole documents: ranges of it are read as fast as ranges of `_id`.
     pub clustering: bool,
-    /// How strings compare.
+    /// The rules by which strings compare.
     pub collation: Option<Document>,
     /// Any other option of MongoDB's `createIndexes`: `weights`, `wildcardProjection` and so on.
     pub other: Document,

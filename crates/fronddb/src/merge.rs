@@ -10,15 +10,15 @@ use frond_vcs::{
 
 use crate::{Database, Document, Result, convert};
 
-/// How a merge ended.
+/// The outcome of a merge.
 #[derive(Debug)]
 #[must_use = "conflicts wait until they are resolved"]
 pub enum Merge {
     /// The branch has all of the other version, and is at this commit: a new one, the other
     /// version's, or where it was, if there was nothing to merge.
     Merged(CommitId),
-    /// Both sides changed the same. What merged cleanly is in the working state; the rest waits to
-    /// be resolved.
+    /// Both sides changed the same. Changes that merged cleanly are in the working state; the rest
+    /// waits to be resolved.
     Conflicts(Conflicts),
 }
 
@@ -31,12 +31,12 @@ pub enum Side {
     Theirs,
 }
 
-/// How to merge.
+/// The options of a merge.
 #[derive(Clone, Debug, Default)]
 pub struct MergeOptions {
     /// The merge commit's message; `None`: which version was merged.
     pub message: Option<String>,
-    /// Its author, if not whom [`Options::author`](crate::Options::author) names.
+    /// Its author, if other than [`Options::author`](crate::Options::author).
     pub author: Option<String>,
     /// Make a merge commit even where moving the branch forward would do.
     pub no_fast_forward: bool,
@@ -62,8 +62,8 @@ impl MergeOptions {
 
 impl Database {
     /// Merges another version into this branch, document by document and field by field: changes to
-    /// different fields of one document merge. What isn't committed here is committed first; what
-    /// isn't there is left out.
+    /// different fields of one document merge. Uncommitted changes here are committed first;
+    /// uncommitted changes there are left out.
     ///
     /// ```
     /// use fronddb::{Document, Merge, Side, doc};
@@ -201,7 +201,7 @@ pub struct Conflicts {
 pub struct Conflict {
     /// Names it.
     pub id: String,
-    /// In which collection.
+    /// The collection.
     pub collection: String,
     /// The thing in conflict: mostly a document.
     pub kind: ConflictKind,

@@ -6,7 +6,7 @@ use frond_vcs::remote::{Depth, FetchReport, PushReport, PushRequest, Remote as P
 
 use crate::{Database, Error, Frond, Merge, MergeOptions, Result};
 
-/// How to talk to a running server. What isn't one is asked nothing.
+/// The access to a running server. It isn't used for other remotes.
 #[derive(Clone, Default)]
 pub struct Access {
     /// Our credentials.
@@ -15,36 +15,36 @@ pub struct Access {
     pub certificates: Option<PathBuf>,
 }
 
-/// How to clone.
+/// The options of a clone.
 #[derive(Clone, Debug, Default)]
 pub struct CloneOptions {
     /// Bring the last so many commits of each branch only.
     pub depth: Option<u64>,
-    /// How to talk to the other side.
+    /// The access to the other side.
     pub access: Access,
 }
 
-/// How to fetch.
+/// The options of a fetch.
 #[derive(Clone, Debug, Default)]
 pub struct FetchOptions {
-    /// How far back history is brought; by default to what is here.
+    /// The depth to which history is brought; by default to the commits that are here.
     pub depth: Depth,
-    /// How to talk to the other side.
+    /// The access to the other side.
     pub access: Access,
 }
 
-/// How to pull.
+/// The options of a pull.
 #[derive(Clone, Debug, Default)]
 pub struct PullOptions {
     /// The branch there; `None`: the one of the same name.
     pub branch: Option<String>,
-    /// How to merge it.
+    /// The options of merging it.
     pub merge: MergeOptions,
-    /// How to talk to the other side.
+    /// The access to the other side.
     pub access: Access,
 }
 
-/// How to push.
+/// The options of a push.
 #[derive(Clone, Debug, Default)]
 pub struct PushOptions {
     /// The branch there; `None`: the one of the same name.
@@ -53,7 +53,7 @@ pub struct PushOptions {
     pub force_with_lease: bool,
     /// Send tags, too.
     pub tags: bool,
-    /// How to talk to the other side.
+    /// The access to the other side.
     pub access: Access,
 }
 

@@ -8,8 +8,9 @@ use frond_db::ErrorKind;
 use crate::frond::Settings;
 use crate::{Database, Frond, Result};
 
-/// How often a transaction is run before it gives up. Those that lose have waited for the one that
-/// won, so this is minutes, and more than any number of threads needs whose transactions end.
+/// The number of attempts at a transaction before it gives up. Those that lose have waited for the
+/// one that won, so this is minutes, and more than any number of threads needs whose transactions
+/// end.
 const ATTEMPTS_MAX: u32 = 1_000;
 
 /// A transaction that runs: what is read through it is of one moment, and no other reader sees what
@@ -73,7 +74,7 @@ impl Frond {
     ///
     /// # Errors
     /// The error of `body`; [`Conflict`](ErrorKind::Conflict) if it lost again and again;
-    /// [`Unknown`](ErrorKind::Unknown) if only opening the directory again tells whether it
+    /// [`Unknown`](ErrorKind::Unknown) if only opening the directory again shows whether it
     /// happened.
     pub fn transaction<R>(&self, mut body: impl FnMut(&Transaction) -> Result<R>) -> Result<R> {
         let mut attempt = 1;
@@ -84,7 +85,7 @@ impl Frond {
                 transaction.inner.commit(self.settings.durability, None)?;
                 Ok(answer)
             });
-            // What the closure may have kept of it must not go on holding its locks.
+            // The closure may have kept a handle of it, which must not go on holding its locks.
             transaction.inner.abort();
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict && attempt < ATTEMPTS_MAX => {

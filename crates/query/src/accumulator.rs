@@ -102,9 +102,10 @@ enum Input {
     /// `$count` wants nothing.
     Nothing,
     One(Expression),
-    /// What is kept, and by which order: together an array of the sort key's bytes and the value.
+    /// The value to keep and the order to keep it by: together an array of the sort key's bytes and
+    /// the value.
     Sorted(Expression, SortPattern),
-    /// What clients' functions are given, and they.
+    /// The arguments of clients' functions, and the functions.
     Scripted(Expression, Functions),
 }
 
@@ -225,7 +226,7 @@ impl Accumulator {
             Kind::Top | Kind::TopN => Box::new(sorted::Best::new(sorted::End::Top, n)),
             Kind::StdDevPop => Box::new(Spreading::of_group(Measure::Deviation, false)),
             Kind::StdDevSamp => Box::new(Spreading::of_group(Measure::Deviation, true)),
-            // What takes no more for a window than for a group.
+            // These accumulators need no more for a window than for a group.
             Kind::Avg | Kind::Count | Kind::CovariancePop | Kind::CovarianceSamp | Kind::Sum => {
                 self.start_window(group, variables)?
             }

@@ -13,7 +13,7 @@ use crate::error::QueryError;
 #[derive(Default)]
 pub(crate) struct BatchedCalls {
     made: Vec<(DocumentBuf, Result<ValueBuf, QueryError>)>,
-    /// How many were answered.
+    /// The number of calls that were answered.
     position: usize,
     next: Option<NextCall>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// So few are looked for one after the other.
+/// The number of names that are looked for one after the other.
 const LINEAR_COUNT_MAX: usize = 16;
 
 /// Values by name.

@@ -1,4 +1,4 @@
-//! How strings compare: by their bytes, or by the rules of a language.
+//! Compares strings: by their bytes, or by the rules of a language.
 //!
 //! The rules are the Unicode Collation Algorithm with CLDR's tailorings, by ICU4X, whose data is
 //! built in. Reading order: `locale` (the locales that MongoDB takes), `parse` (from BSON, with
@@ -29,8 +29,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf, key, order};
 
-/// What made the sort keys that are stored in indexes: another version of ICU4X or of its data may
-/// make other keys, so that an index of another generation must be built again.
+/// The version of the sort keys that are stored in indexes: another version of ICU4X or of its data
+/// may make other keys, so that an index of another generation must be built again.
 pub const DATA_VERSION: &str = "icu4x-2.4";
 
 /// A collation; the default is the simple one. Cloning is cheap.
@@ -38,7 +38,7 @@ pub const DATA_VERSION: &str = "icu4x-2.4";
 pub struct Collation(Option<Arc<Rules>>);
 
 struct Rules {
-    /// With every option, in MongoDB's order.
+    /// The specification with every option, in MongoDB's order.
     specification: DocumentBuf,
     collator: icu_collator::Collator,
 }

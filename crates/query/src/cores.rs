@@ -1,7 +1,7 @@
 //! Decides how many further cores a request may use.
 //!
-//! 1. A [`Cores`] counts the requests that run. What they leave of the machine's cores is lent, one
-//!    by one, to requests whose work can be divided ([`workers`]).
+//! 1. A [`Cores`] counts the requests that run. The cores that they leave of the machine are lent,
+//!    one by one, to requests whose work can be divided ([`workers`]).
 //! 2. A worker on a core that was lent asks every [`SLICE`] whether it is wanted back: as soon as
 //!    more requests run than there are cores for. As many as ran at once lately ([`LATELY`]) count
 //!    as running, so that a client that asks one thing after the other isn't in the way of a worker
@@ -21,14 +21,14 @@ use frond_store::io::steady_now;
 
 pub use workers::Workers;
 
-/// How long a core is kept before the worker asks whether it is wanted back. Less costs throughput,
-/// more costs those who wait.
+/// The time that a core is kept before the worker asks whether it is wanted back. Less costs
+/// throughput, more costs the requests that wait.
 const SLICE: Duration = Duration::from_micros(250);
-/// How long a request counts after it has ended.
+/// The time that a request counts after it has ended.
 const LATELY: Duration = Duration::from_millis(20);
-/// Fewer entries aren't worth a part: they are read in some 4 ms, and a thread takes 50 µs.
+/// The least number of entries of a part: fewer are read in some 4 ms, and a thread takes 50 µs.
 const PART_ENTRIES_MIN: u64 = 16 << 10;
-/// So many parts for each worker: the last part of one may be slower than that of another.
+/// The number of parts for each worker: the last part of one may be slower than that of another.
 const PARTS_A_WORKER: usize = 4;
 
 /// The machine's cores.
@@ -42,14 +42,14 @@ pub struct Cores {
     running: AtomicUsize,
     /// Cores that are lent.
     lent: AtomicUsize,
-    /// How many requests ran at once lately.
+    /// The number of requests that ran at once lately.
     peak: AtomicUsize,
-    /// When that was, in microseconds since `began`.
+    /// The time of the peak, in microseconds since `began`.
     peak_at: AtomicU64,
     began: Instant,
     /// Requests that were divided.
     divided: AtomicU64,
-    /// So many parts are made in any case; 0: as many as are worth it.
+    /// The number of parts that are made in any case; 0: as many as are worth it.
     parts: AtomicUsize,
 }
 
@@ -60,20 +60,20 @@ impl Cores {
         Cores::of_count(count)
     }
 
-    /// So many, whatever there is.
+    /// Makes cores of this count, whatever the machine has.
     pub fn of_count(count: usize) -> Arc<Cores> {
         let (running, lent, peak, parts) = Default::default();
         let (peak_at, divided, began) = (AtomicU64::new(0), AtomicU64::new(0), steady_now());
         Arc::new(Cores { count, running, lent, peak, peak_at, began, divided, parts })
     }
 
-    /// From now on has work divided into so many parts wherever it can be, however little it is and
+    /// Has work divided from now on into so many parts wherever it can be, however little it is and
     /// whatever else runs, and into none if that is 1: for tests.
     pub fn divide_into(&self, parts: usize) {
         self.parts.store(parts, Ordering::Relaxed);
     }
 
-    /// How many parts are made in any case.
+    /// Returns how many parts are made in any case.
     fn parts(&self) -> Option<usize> {
         Some(self.parts.load(Ordering::Relaxed)).filter(|parts| 0 < *parts)
     }
@@ -88,12 +88,12 @@ impl Cores {
         RunningRequest(Arc::clone(self))
     }
 
-    /// How many requests were answered by several threads.
+    /// Returns how many requests were answered by several threads.
     pub fn divided_count(&self) -> u64 {
         self.divided.load(Ordering::Relaxed)
     }
 
-    /// How many cores could be lent now.
+    /// Returns how many cores could be lent now.
     fn spare_count(&self) -> usize {
         if let Some(parts) = self.parts() {
             return parts.saturating_sub(1);
@@ -116,7 +116,7 @@ impl Cores {
         self.parts().is_none() && self.count < self.busy_count() + lent
     }
 
-    /// How many requests have a core of their own: at least the one that asks.
+    /// Returns how many requests have a core of their own: at least the one that asks.
     fn busy_count(&self) -> usize {
         let running = self.running.load(Ordering::Relaxed);
         let now = self.now_micros();

@@ -18,7 +18,7 @@ impl QueryError {
         QueryError { code, message: message.into() }
     }
 
-    /// The same, told with what was being done.
+    /// The same error, with a message that says what was being done.
     pub(crate) fn within(self, doing: &str) -> QueryError {
         QueryError { message: format!("{doing} :: caused by :: {}", self.message), ..self }
     }

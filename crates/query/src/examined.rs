@@ -33,7 +33,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// How many keys and documents, about: what comes in small amounts is told now and then.
+    /// Returns the approximate numbers of keys and documents: small amounts are added now and then.
     pub fn counts(&self) -> (u64, u64) {
         (self.keys.load(Ordering::Relaxed), self.documents.load(Ordering::Relaxed))
     }
@@ -47,7 +47,7 @@ struct Unreported {
     documents: Cell<u64>,
 }
 
-/// How much is reported at once: an atomic write for each document would be felt.
+/// The count that is reported at once: an atomic write for each document would be felt.
 const TOLD_COUNT: u64 = 64;
 
 thread_local! {
@@ -57,7 +57,7 @@ thread_local! {
     };
 }
 
-/// Has what this thread examines from now on told to `live`, or to no other thread.
+/// Has what this thread examines from now on reported to `live`, or to no other thread.
 pub fn tell_to(live: Option<Arc<Live>>) {
     UNREPORTED.with(|untold| {
         untold.live.replace(live);
@@ -111,7 +111,7 @@ pub fn add(more: Examined) {
     EXAMINED.set(EXAMINED.get().and(more));
 }
 
-/// Tells other threads of keys and documents that are examined now, and counted later.
+/// Reports to other threads the keys and documents that are examined now, and counted later.
 pub fn tell(keys: u64, documents: u64) {
     UNREPORTED.with(|untold| untold.add(keys, documents));
 }
@@ -136,7 +136,7 @@ pub(crate) fn note_disk() {
     add(Examined { used_disk: true, ..Examined::NOTHING });
 }
 
-/// What was examined on this thread since the last time that this was asked.
+/// Takes the counts of this thread since they were taken last.
 pub fn take() -> Examined {
     EXAMINED.take()
 }

@@ -1,7 +1,7 @@
-//! How far a feature of the query language is supported, compared with MongoDB's: an entry of the
-//! parsers' tables.
+//! The extent to which a feature of the query language is supported, compared with MongoDB's: an
+//! entry of the parsers' tables.
 
-/// How far a feature is supported.
+/// The degree to which a feature is supported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SupportLevel {
     /// It works as MongoDB documents it.
@@ -21,7 +21,7 @@ pub enum SupportLevel {
 pub struct Feature {
     /// Its name, as a client writes it.
     pub name: &'static str,
-    /// How it stands.
+    /// Its support.
     pub standing: SupportLevel,
 }
 

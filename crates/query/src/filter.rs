@@ -63,7 +63,7 @@ pub(crate) use operand::near_not_allowed;
 pub(crate) use pattern::Pattern;
 pub use text::TextPosition;
 
-/// Every operator of filters, for the list of what works.
+/// Returns every operator of filters, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = crate::feature::Feature> {
     parse::features().chain(operators::features())
 }
@@ -72,15 +72,16 @@ pub(crate) fn features() -> impl Iterator<Item = crate::feature::Feature> {
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Arc<Node>,
-    /// What of it is asked while a document is walked over.
+    /// The conjuncts that are tested while a document is walked over.
     conjunction: Arc<Conjunction>,
-    /// The names of outermost fields that `root` asks for: one walk over a document finds them all.
+    /// The names of outermost fields that `root` asks for: one walk over a document finds all of
+    /// them.
     names: Arc<ScannedNames>,
     /// Whether it asks for no others.
     asks_names_only: bool,
-    /// What `$expr` sees besides the document.
+    /// The variables of `$expr`.
     variables: Variables,
-    /// What of the search is to be left in the documents that it finds.
+    /// The metadata of the search that is left in the documents it finds.
     metadata: Metadata,
 }
 
@@ -160,12 +161,12 @@ impl Filter {
     /// Computes what gives the same for all documents, for the request whose variables it has.
     ///
     /// # Errors
-    /// What an expression fails with.
+    /// An error of an expression.
     pub fn compute_constants(&self) -> Result<(), QueryError> {
         expression::compute(&self.constants(), &self.variables)
     }
 
-    /// What of its expressions gives the same for all documents.
+    /// Returns the parts of its expressions that give the same value for all documents.
     pub(crate) fn constants(&self) -> Vec<NotedConstant> {
         scripts::constants(&self.root)
     }
@@ -257,7 +258,7 @@ impl Filter {
         }
     }
 
-    /// What the `$text` is asked with, once that is known.
+    /// Returns the matcher of the `$text`, once it is known.
     pub fn text_matcher(&self) -> Option<&TextMatcher> {
         match text::find(&self.root)? {
             (text::TextTest::Bound(matcher), _) => Some(matcher),
@@ -282,17 +283,17 @@ impl Filter {
         self
     }
 
-    /// What is to be left in the documents that it finds.
+    /// Returns the metadata that is left in the documents that it finds.
     pub fn metadata(&self) -> Metadata {
         self.metadata
     }
 
-    /// What asking it may take.
+    /// Returns the memory for evaluating it.
     pub fn memory(&self) -> &RequestMemory {
         self.variables.memory()
     }
 
-    /// How strings compare.
+    /// Returns how strings compare.
     pub fn collation(&self) -> &Collation {
         self.variables.collation()
     }
@@ -306,17 +307,18 @@ impl Filter {
     /// Whether `document` passes.
     ///
     /// # Errors
-    /// What evaluating `$expr` failed with.
+    /// An error of evaluating `$expr`.
     pub fn try_matches(&self, document: Document<'_>) -> Result<bool, QueryError> {
         self.conjunction.passes(&self.root, &self.names, document, &self.variables)
     }
 
-    /// Why `document` doesn't pass, as MongoDB tells it of a document that fails a validator.
+    /// Returns why `document` doesn't pass, as MongoDB reports it of a document that fails a
+    /// validator.
     pub fn failure_details(&self, document: Document<'_>) -> DocumentBuf {
         explain::details(&self.root, document, &Run::new(&self.variables))
     }
 
-    /// As `matches`, and tells the position of the first array element that matched on a path
+    /// As `matches`, and returns the position of the first array element that matched on a path
     /// through an array: what `$` in an update stands for.
     pub fn matches_position(&self, document: Document<'_>) -> (bool, Option<usize>) {
         if !self.matches(document) {
@@ -339,7 +341,8 @@ impl Filter {
         parts
     }
 
-    /// What all of the filters let through, which see the same variables; `None` of no filters.
+    /// Joins filters that see the same variables into one that all of them must let pass; `None` of
+    /// no filters.
     pub(crate) fn all_of(filters: &[Filter]) -> Option<Filter> {
         let mut nodes = Vec::new();
         for filter in filters {
@@ -373,13 +376,14 @@ impl Filter {
         self.asks_names_only.then(|| self.names.iter())
     }
 
-    /// What found documents are ordered by where the request asks for no other order.
+    /// Returns the distance by which found documents are ordered if the request asks for no other
+    /// order.
     pub fn distance(&self) -> Option<Distance> {
         self.near().map(|(path, near)| Distance::new(near.clone(), path))
     }
 
-    /// How far the nearest place of a document is from that of the filter's `$near`, and that
-    /// place.
+    /// Returns how far the nearest place of a document is from that of the filter's `$near`, and
+    /// that place.
     pub fn nearest(&self, document: Document<'_>) -> Option<(f64, frond_doc::ValueBuf)> {
         let (path, near) = self.near()?;
         let path = frond_doc::path::Path::new(path);
@@ -417,7 +421,7 @@ impl Filter {
         self.root.add_paths(&mut paths).then_some(paths)
     }
 
-    /// The outermost fields that decide whether a document passes, and that are told of one that
+    /// The outermost fields that decide whether a document passes, and that are shown of one that
     /// doesn't, each once; `None` if others may.
     pub fn deciding_names(&self) -> Option<Vec<&str>> {
         let mut names = Vec::new();
@@ -427,8 +431,8 @@ impl Filter {
         are_all.then_some(names)
     }
 
-    /// At what of documents the filter looks by itself: its expressions and schemas open what they
-    /// want.
+    /// Returns the paths at which the filter looks by itself: its expressions and schemas open what
+    /// they want.
     pub fn needed_paths(&self) -> NeededPaths {
         let mut asked = NeededPaths::default();
         if self.root.ask(Depth::Parts, &mut asked) { asked } else { NeededPaths::all() }

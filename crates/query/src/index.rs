@@ -1,4 +1,4 @@
-//! Which keys an index has for a document: the one place where kinds of index differ.
+//! The keys that an index has for a document: the one place where kinds of index differ.
 //!
 //! An [`IndexShape`] is an index's definition, parsed once. [`IndexShape::keys`] gives the keys
 //! under which it files a document:
@@ -13,7 +13,7 @@
 //! *Invariants*
 //! 1. Keys ascend strictly; each consists of [`IndexShape::parts`] parts, each of which ends by
 //!    itself.
-//! 2. Flags tell which fields met an array; the first is that any did, or that a key was cut. They
+//! 2. Flags say which fields met an array; the first is that any did, or that a key was cut. They
 //!    are ORed upward in trees.
 //! 3. The planner's bounds for a kind ([`crate::planner`]) rest on what is filed here.
 
@@ -37,8 +37,8 @@ use crate::search::TextSpec;
 use crate::sort_field::SortField;
 use wildcard::Wildcard;
 
-/// Flag: some key doesn't tell what its document has, since a field of the index met an array, or
-/// since the key was cut.
+/// Flag: some key doesn't hold all that its document has, since a field of the index met an array,
+/// or since the key was cut.
 pub const FLAG_UNTOLD: u8 = 1;
 /// Flag: on some document's path a field of the index met an array within another's element.
 pub const FLAG_NESTED: u8 = 0x40;
@@ -46,7 +46,7 @@ pub const FLAG_NESTED: u8 = 0x40;
 const FLAGGED_FIELDS: usize = 4;
 const _: () = assert!(2 << FLAGGED_FIELDS < FLAG_NESTED);
 
-/// The first and the second part of the terms of a text index, as its key is told.
+/// The first and the second part of the terms of a text index, as its key is shown.
 pub const TERMS_FIRST: &str = "_fts";
 /// See [`TERMS_FIRST`].
 pub const TERMS_SECOND: &str = "_ftsx";
@@ -85,9 +85,9 @@ impl FieldKind {
 pub struct IndexField {
     /// The dotted path; of a wildcard, what stands before `$**`, without the dot.
     pub path: String,
-    /// From the greatest to the least.
+    /// Whether it goes from the greatest to the least.
     pub descending: bool,
-    /// What is filed.
+    /// The kind of the field's values.
     pub kind: FieldKind,
 }
 
@@ -97,13 +97,13 @@ pub struct IndexShape {
     fields: Vec<IndexField>,
     /// The fields as paths and directions, where each is of kind `Value`.
     plain: Vec<SortField>,
-    /// Of each part of a key, whether it descends.
+    /// For each part of a key, whether it descends.
     parts: Vec<bool>,
     sparse: bool,
     partial: Option<Filter>,
     wildcard: Option<Wildcard>,
     text: Option<TextSpec>,
-    /// How its field of kind `Plane` divides the plane.
+    /// The grid of its field of kind `Plane`.
     grid: Grid,
     /// The part that is a wildcard's path, which no collation touches.
     path_part: Option<usize>,
@@ -137,11 +137,11 @@ pub struct ShapeOptions<'a> {
     pub partial: Option<Document<'a>>,
     /// `wildcardProjection`.
     pub wildcard_projection: Option<Document<'a>>,
-    /// Which texts a text index files.
+    /// The texts that a text index files.
     pub text: Option<TextOptions<'a>>,
-    /// How a 2d index divides the plane.
+    /// The grid by which a 2d index divides the plane.
     pub grid: Grid,
-    /// By which its keys of strings are ordered.
+    /// The collation by which its keys of strings are ordered.
     pub collation: Collation,
 }
 
@@ -236,12 +236,12 @@ impl IndexShape {
         }
     }
 
-    /// By which its keys of strings are ordered.
+    /// Returns the collation by which its keys of strings are ordered.
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
 
-    /// How its field of kind `Plane` divides the plane.
+    /// Returns how its field of kind `Plane` divides the plane.
     pub(crate) fn grid(&self) -> &Grid {
         &self.grid
     }
@@ -262,7 +262,7 @@ impl IndexShape {
         &self.plain
     }
 
-    /// Of each part of a key, whether it descends.
+    /// Returns for each part of a key whether it descends.
     pub fn parts(&self) -> &[bool] {
         &self.parts
     }
@@ -287,7 +287,7 @@ impl IndexShape {
         self.fields.iter().all(|field| field.kind == FieldKind::Value)
     }
 
-    /// Which texts it files, if it is a text index.
+    /// Returns the texts it files, if it is a text index.
     pub fn text(&self) -> Option<&TextSpec> {
         self.text.as_ref()
     }
@@ -323,7 +323,7 @@ impl IndexShape {
     /// The keys under which the index files `document`.
     ///
     /// # Errors
-    /// `CannotIndexParallelArrays`, 16746 (as the module `keys` tells), 16766 for an array under a
+    /// `CannotIndexParallelArrays`, 16746 (as the module `keys` says), 16766 for an array under a
     /// hash.
     pub fn keys(&self, document: Document<'_>) -> Result<IndexKeys, QueryError> {
         if self.partial.as_ref().is_some_and(|partial| !partial.matches(document)) {
@@ -379,7 +379,7 @@ pub fn field_flag(place: usize) -> u8 {
     2 << place.min(FLAGGED_FIELDS)
 }
 
-/// The flags that tell of the fields in `arrays`, a bit a field, and whether some were nested.
+/// The flags for the fields in `arrays`, a bit a field, and whether some were nested.
 fn flags(arrays: u64) -> u8 {
     let mut flags = if arrays == 0 { 0 } else { FLAG_UNTOLD };
     if arrays & keys::NESTED != 0 {
@@ -395,7 +395,7 @@ fn is_text(field: &IndexField) -> bool {
     field.kind == FieldKind::Text
 }
 
-/// Which texts are filed, if the key asks for terms.
+/// Returns the texts to file, if the key asks for terms.
 fn text(fields: &[IndexField], options: &ShapeOptions<'_>) -> Result<Option<TextSpec>, QueryError> {
     let refuse = |message: &str| Err(QueryError::new(Code::CannotCreateIndex, message));
     let TextOptions { weights, default_language, language_override } =

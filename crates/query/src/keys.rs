@@ -2,7 +2,7 @@
 //!
 //! 1. Each field's path is walked until it ends, or meets an array. A number names the element of
 //!    an array, as in queries.
-//! 2. If no array was met, there is one key. An absent field gives null.
+//! 2. If there is no array on the way, there is one key. An absent field gives null.
 //! 3. If one array was met, by one or several fields, each of its elements gives keys: the walk
 //!    goes on in it for the fields that met the array, the others keep their values. An empty array
 //!    gives undefined where the path ends, and nothing where it goes on. Elements of elements are
@@ -34,8 +34,8 @@ enum Halt<'d, 'p> {
     Array(Array<'d>, Walk<'d, 'p>),
 }
 
-/// What [`for_each`] returns besides the bits of fields: some field met an array within an element
-/// of another.
+/// A bit that [`for_each`] returns besides the bits of fields: some field met an array within an
+/// element of another.
 pub(crate) const NESTED: u64 = 1 << 63;
 
 /// Calls `emit` with the values of each key, `None` for an absent one, and returns which fields met
@@ -130,7 +130,7 @@ fn is_same(left: Array<'_>, right: Array<'_>) -> bool {
     std::ptr::eq(left.as_bytes(), right.as_bytes())
 }
 
-/// Walks one field until its path ends or an array is met.
+/// Walks one field until its path ends or an array is reached.
 fn go<'d, 'p>(mut walk: Walk<'d, 'p>) -> Result<Halt<'d, 'p>, QueryError> {
     while let Some(rest) = walk.rest {
         let (part, after) = match rest.split_once('.') {

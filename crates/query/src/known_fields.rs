@@ -1,5 +1,5 @@
-//! Which fields a document may have whose fields MongoDB declares: others are refused, and so is
-//! one that stands there twice.
+//! Checks the fields of a document whose fields MongoDB declares: others are refused, and so is a
+//! field that is there twice.
 
 use std::collections::HashSet;
 

@@ -38,7 +38,7 @@ pub trait Pieces: Send + Sync {
     /// The error of reading.
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError>;
 
-    /// How many elements an array has.
+    /// Returns how many elements an array has.
     ///
     /// # Errors
     /// The error of reading.
@@ -52,8 +52,8 @@ pub trait Pieces: Send + Sync {
     fn elements(&self, array: Reference<'_>, positions: Range<u64>)
     -> Result<ValueBuf, QueryError>;
 
-    /// Shows what a path reaches in a document until it is enough; tells whether it was, if that
-    /// can be told without putting anything together.
+    /// Shows what a path reaches in a document until it is enough; returns whether it was, if that
+    /// can be decided without putting anything together.
     ///
     /// # Errors
     /// The error of reading.
@@ -85,7 +85,7 @@ pub trait Pieces: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Large(Option<Arc<dyn Pieces>>);
 
-/// How much of a value is read.
+/// The part of a value that is read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Depth {
     /// At nothing but what is asked of its parts.
@@ -99,7 +99,7 @@ pub enum Depth {
     Whole,
 }
 
-/// Which values of a document a reader looks at: a tree by the names of paths. In an array it holds
+/// The values of a document that a reader needs: a tree by the names of paths. In an array it holds
 /// for each element, and by position.
 #[derive(Clone, Debug, Default)]
 pub struct NeededPaths {
@@ -150,7 +150,7 @@ impl NeededPaths {
         self.fields.get(name)
     }
 
-    /// What is asked of an array's element: what is asked of the array's parts, and what of its
+    /// Returns the needs for an array's element: those of the array's parts, and those of its
     /// position.
     fn of_element(&self, position: usize) -> NeededPaths {
         let mut digits = [0; 20];
@@ -183,7 +183,7 @@ impl Large {
         self.0.is_some()
     }
 
-    /// Whether references were met.
+    /// Whether references were seen.
     #[inline]
     pub fn has_met(&self) -> bool {
         self.0.as_ref().is_some_and(|pieces| pieces.has_met())
@@ -204,7 +204,7 @@ impl Large {
         self.pieces()?.open(reference)
     }
 
-    /// How many elements an array has.
+    /// Returns how many elements an array has.
     pub(crate) fn element_count(&self, array: Reference<'_>) -> Result<u64, QueryError> {
         self.pieces()?.element_count(array)
     }
@@ -218,8 +218,8 @@ impl Large {
         self.pieces()?.elements(array, positions)
     }
 
-    /// Shows what a path reaches in a document until it is enough; tells whether it was, if that
-    /// can be told without putting anything together.
+    /// Shows what a path reaches in a document until it is enough; returns whether it was, if that
+    /// can be decided without putting anything together.
     pub(crate) fn reach(
         &self,
         document: Document<'_>,
@@ -387,7 +387,7 @@ impl Large {
     }
 }
 
-/// Whether a reference is to be opened. What has no parts isn't opened for those.
+/// Whether a reference is to be opened. A value that has no parts isn't opened for those.
 fn is_opened(asked: &NeededPaths, reference: Reference<'_>) -> bool {
     let has_parts = matches!(reference.kind(), ElementType::Document | ElementType::Array);
     match asked.depth {

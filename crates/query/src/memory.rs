@@ -1,4 +1,4 @@
-//! What one request keeps in memory while it is evaluated, and whether it is to go on.
+//! The memory of one request while it is evaluated, and whether it may go on.
 //!
 //! Every value that an expression makes, every set of elements and every pattern that is compiled
 //! is charged to the request's [`RequestMemory`] while it lives: a [`Charge`] goes with it and
@@ -8,8 +8,8 @@
 //!
 //! 1. A request has one [`Reservation`] of the memory that all requests share. It grows in steps of
 //!    a megabyte, so that most charges touch no memory that others use.
-//! 2. What takes less than [`FREE_BYTES`] is not counted: as much as the part of the request that
-//!    asked for it.
+//! 2. Values that take less than [`FREE_BYTES`] are not counted: as much as the part of the request
+//!    that asked for them.
 //! 3. Evaluating is counted in units of some ten nanoseconds ([`RequestMemory::work`]); each
 //!    [`CHECK_UNITS`] it is asked whether to go on (`killOp`, `maxTimeMS`, a client that is gone).
 //!
@@ -32,21 +32,22 @@ use crate::sandbox::{self, Sandbox};
 /// Asks whether to go on; fails with what the query is to fail with.
 pub type KeepGoing = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 
-/// How much the values of one request may take together, unless less is left: one of the largest
-/// while it is built (twice its bytes), and what it is made of.
+/// The bytes that the values of one request may take together, unless less is left: one of the
+/// largest while it is built (twice its bytes), and the values it is made of.
 pub const REQUEST_BYTES_MAX: usize = 200 << 20;
-/// What isn't counted.
+/// The bytes that aren't counted.
 const FREE_BYTES: usize = 256;
-/// From here on a charge grows in steps.
+/// The size from which on a charge grows in steps.
 const STEP_BYTES: usize = 64 << 10;
-/// Whether to go on is asked once for so many units of work: each millisecond at most.
+/// The units of work between two checks whether to go on: such a check comes each millisecond at
+/// most.
 const CHECK_UNITS: usize = 8192;
-/// What a filter, a pipeline or an update takes parsed: so often its bytes, for instance a number
-/// of a `$in` as a value and as a bound of an index.
+/// The memory of a parsed filter, pipeline or update: so often its bytes, for instance a number of
+/// a `$in` as a value and as a bound of an index.
 const PARSED_COPIES: usize = 16;
-/// Less isn't counted.
+/// The size below which nothing is counted.
 const PARSED_BYTES_MIN: usize = 16 << 10;
-/// So many bytes of a value are a unit of work.
+/// The number of bytes of a value that are a unit of work.
 const BYTES_OF_UNIT: usize = 16;
 
 /// The memory of a request's evaluation. Cloning shares it; the default counts nothing and never
@@ -55,12 +56,12 @@ const BYTES_OF_UNIT: usize = 16;
 pub struct RequestMemory(Option<Arc<Account>>);
 
 struct Account {
-    /// By all charges that live.
+    /// The bytes that all charges that live hold.
     held: AtomicUsize,
-    /// What may be held without asking.
+    /// The bytes that may be held without asking.
     granted: AtomicUsize,
     reservation: Mutex<Reservation>,
-    /// What the request takes parsed, and how many bytes of it there are.
+    /// The memory that the parsed request takes, and the bytes that were parsed.
     parsed: Mutex<(Reservation, usize)>,
     /// Units since it was last asked whether to go on.
     worked: AtomicUsize,
@@ -68,7 +69,7 @@ struct Account {
     allows_scripts: bool,
     /// Made for the first script.
     sandbox: Mutex<Option<Sandbox>>,
-    /// What becomes of the calls of the document that is asked together with others.
+    /// The calls of the document that is evaluated together with others.
     noted: Mutex<Option<BatchedCalls>>,
     /// The functions that the database stores for a `$where`, by their names.
     stored_functions: OnceLock<Arc<DocumentBuf>>,
@@ -81,7 +82,7 @@ impl fmt::Debug for RequestMemory {
 }
 
 impl RequestMemory {
-    /// What `reservation` allows, until `go_on` says no.
+    /// Makes the memory of a request: as much as `reservation` allows, until `go_on` fails.
     pub fn new(reservation: Reservation, go_on: Option<Arc<KeepGoing>>) -> RequestMemory {
         let parsed = Reservation::new(usize::MAX, reservation.budget().cloned());
         RequestMemory(Some(Arc::new(Account {
@@ -160,8 +161,7 @@ impl RequestMemory {
         sandbox.as_mut().expect("made above").run(calls, globals.map(|globals| globals.view()))
     }
 
-    /// What becomes of calls from now on, if they are not to be made at once; and what was so
-    /// before.
+    /// Replaces the record of calls that are not to be made at once; returns the former one.
     pub(crate) fn note_calls(&self, noted: Option<BatchedCalls>) -> Option<BatchedCalls> {
         self.0.as_ref().and_then(|account| std::mem::replace(&mut *account.noted(), noted))
     }
@@ -207,7 +207,7 @@ impl RequestMemory {
         self.work(CHECK_UNITS)
     }
 
-    /// How much is charged.
+    /// Returns how much is charged.
     pub fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |account| account.held.load(Ordering::Relaxed))
     }
@@ -323,7 +323,7 @@ impl Account {
     fn give_back(&self, bytes: usize) {
         let held = self.held.fetch_sub(bytes, Ordering::Relaxed) - bytes;
         let granted = self.granted.load(Ordering::Relaxed);
-        // What is needed again at once isn't given back.
+        // Memory that is needed again at once isn't given back.
         if granted / 4 <= held.max(STEP_BYTES) {
             return;
         }
@@ -422,7 +422,7 @@ impl Drop for Charge {
     }
 }
 
-/// How many bytes of a value lie outside of [`Value`] itself.
+/// Returns how many bytes of a value lie outside of [`Value`] itself.
 pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     match value {
         Value::String(text) | Value::Symbol(text) | Value::JavaScript(text) => text.len(),

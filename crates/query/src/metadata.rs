@@ -3,8 +3,8 @@
 //! Documents carry it with them through stages, sorts and spills as fields of names that no user
 //! gives (they begin with [`MARK`]): the search that finds documents appends what is asked for
 //! ([`append`]), `{$meta: ...}` reads it ([`of`]), stages that make new documents hand it on
-//! ([`carry`]), and before documents go out it is taken off ([`strip`]). What isn't asked for is
-//! never there, so that searches without metadata cost nothing.
+//! ([`carry`]), and before documents go out it is taken off ([`strip`]). Metadata that isn't asked
+//! for is never there, so that searches without it cost nothing.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
@@ -12,15 +12,15 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::error::failure;
 
-/// What the names of metadata's fields begin with.
+/// The beginning of the names of metadata's fields.
 const MARK: &str = "\u{1}";
 
 /// One kind of metadata.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum MetadataKind {
-    /// How well a document fits a `$text`.
+    /// The score of a document for a `$text`.
     TextScore,
-    /// How far its place is from that of a `$near` or `$geoNear`.
+    /// The distance of its place from that of a `$near` or `$geoNear`.
     GeoNearDistance,
     /// Its nearest place.
     GeoNearPoint,
@@ -28,9 +28,9 @@ pub enum MetadataKind {
     IndexKey,
     /// The key of its record.
     RecordId,
-    /// By what a `$sample` chose it.
+    /// The value by which a `$sample` chose it.
     RandVal,
-    /// By what it was sorted.
+    /// The key by which it was sorted.
     SortKey,
 }
 
@@ -161,7 +161,7 @@ pub fn append(document: Document<'_>, metadata: &[(MetadataKind, Value<'_>)]) ->
 }
 
 /// `document` with the key by which it was sorted, as
-/// [`SortPattern::sort_key`](crate::SortPattern::sort_key) tells it.
+/// [`SortPattern::sort_key`](crate::SortPattern::sort_key) returns it.
 pub fn append_sort_key(document: Document<'_>, key: &DocumentBuf) -> DocumentBuf {
     append(document, &[(MetadataKind::SortKey, key.get("").unwrap_or(Value::Null))])
 }

@@ -46,7 +46,7 @@ pub(crate) fn whole(value: Value<'_>) -> Option<i64> {
     }
 }
 
-/// What one operation does with each type.
+/// One operation on each type.
 struct Operation {
     integers: fn(i64, i64) -> Option<i64>,
     doubles: fn(f64, f64) -> f64,

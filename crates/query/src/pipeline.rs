@@ -302,8 +302,8 @@ impl Pipeline {
 }
 
 impl Pipeline {
-    /// What the first stages make of rows of which they ask only how many there are, if the rows
-    /// can tell; and how many stages these are.
+    /// Returns the result of the first stages on rows that they only count, if the rows know their
+    /// number; and how many stages these are.
     fn count_first(
         &self,
         rows: &mut dyn LentRows,

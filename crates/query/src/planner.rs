@@ -10,7 +10,7 @@
 //! 4. The branches of an `$or` may each have an index of their own ([`Plan::Union`]).
 //!
 //! With a limit, a scan that needn't sort ends early: after as many entries as hold so many
-//! documents, if those that pass are spread evenly; the least range that any index has tells how
+//! documents, if those that pass are spread evenly; the least range that any index has bounds how
 //! many may pass.
 //!
 //! *Invariants*
@@ -57,7 +57,7 @@ pub use terms::fixes_fields_before_terms;
 pub struct IndexFacts {
     /// Its name.
     pub name: String,
-    /// What it files.
+    /// The keys it files.
     pub shape: Arc<IndexShape>,
     /// The flags of all its entries: which fields have an array somewhere. Bounds of two conditions
     /// on such a path must not be intersected.
@@ -69,8 +69,8 @@ pub struct IndexFacts {
 }
 
 impl IndexFacts {
-    /// Whether each element of an array on a path has one value there, not an array of its own.
-    /// What isn't filed by its values says nothing of that.
+    /// Whether each element of an array on a path has one value there, not an array of its own. An
+    /// index that doesn't file by values says nothing of that.
     fn has_single_elements(&self) -> bool {
         self.flags & index::FLAG_NESTED == 0 && self.shape.is_of_values()
     }
@@ -90,7 +90,7 @@ pub enum Plan {
     IdScan(IndexScan),
     /// Ranges of an index.
     IndexScan(IndexScan),
-    /// What any of several scans finds, each document once.
+    /// The documents that any of several scans finds, each once.
     Union {
         /// Index scans and scans by `_id`.
         branches: Vec<Plan>,
@@ -106,7 +106,7 @@ pub struct IndexScan {
     pub index: usize,
     /// Disjoint, in the order in which they are scanned.
     pub ranges: Vec<Bounds>,
-    /// What parts of the keys must be.
+    /// The conditions on parts of the keys.
     pub checks: Vec<PartCheck>,
     /// Whether from the greatest key down.
     pub descending: bool,
@@ -118,7 +118,7 @@ pub struct IndexScan {
     pub is_exact: bool,
     /// Whether one document may have several keys within.
     pub may_repeat: bool,
-    /// What each part of a key may be, to be told.
+    /// The bounds of each part of a key, for `explain`.
     pub fields: Vec<FieldBounds>,
 }
 
@@ -134,9 +134,9 @@ pub struct FieldBounds {
 /// A condition on a part of an index's key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PartCheck {
-    /// Which one, counted from 0.
+    /// The part's position in the key, counted from 0.
     pub place: usize,
-    /// Where its bytes must lie, as they are stored: disjoint, ascending.
+    /// The ranges in which its bytes must lie, as they are stored: disjoint, ascending.
     allowed: Vec<Bounds>,
 }
 
@@ -156,7 +156,7 @@ impl PartCheck {
         PartCheck { place, allowed }
     }
 
-    /// Where `part` lies, for a scan that goes forwards or backwards.
+    /// Returns where `part` lies, for a scan that goes forwards or backwards.
     pub fn standing(&self, part: &[u8], backwards: bool) -> KeyPlacement {
         let is_behind = |range: &Bounds| range.end.as_deref().is_some_and(|end| end <= part);
         let next = self.allowed.partition_point(is_behind);
@@ -174,31 +174,31 @@ impl PartCheck {
     }
 }
 
-/// What reading one document of a scan costs, in the order of `_id`.
+/// The cost of reading one document of a scan, in the order of `_id`.
 const COST_SCAN: u64 = 1;
-/// What reading an entry of an index costs that holds all that is asked for.
+/// The cost of reading an entry of an index that holds all fields that are needed.
 const COST_COVERED: u64 = 1;
-/// What fetching the document of an index entry costs.
+/// The cost of fetching the document of an index entry.
 const COST_FETCH: u64 = 2;
-/// What sorting costs for each document, and that the first one comes last.
+/// The cost of sorting for each document, and for the first one coming last.
 const COST_SORT: u64 = 2;
-/// More ranges than this are not merged.
+/// The number of ranges above which they are not merged.
 const MERGED_COUNT_MAX: usize = 200;
 
-/// So many documents are never read one and all where an index bounds what is asked for: MongoDB
-/// takes the index then, and `explain` of a test's documents tells so.
+/// The number of documents up to which they are never all read where an index bounds what is asked
+/// for: MongoDB takes the index then, and `explain` of a test's documents says so.
 const FEW_COUNT_MAX: u64 = 100;
 
 /// A request to the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanRequest<'q> {
-    /// Which documents.
+    /// The filter of the documents.
     pub filter: &'q Filter,
-    /// In which order.
+    /// The order.
     pub sort: Option<&'q SortPattern>,
-    /// At most how many, those that are passed over counted.
+    /// The greatest number, those that are passed over counted.
     pub limit: Option<u64>,
-    /// How many are passed over first: an index may count them.
+    /// The number of documents that are passed over first: an index may count them.
     pub skip: u64,
     /// The field whose distinct values alone are wanted: an index that begins with it may be
     /// scanned whole.
@@ -214,7 +214,7 @@ pub struct PlanRequest<'q> {
 struct CandidatePlan {
     plan: Plan,
     count: u64,
-    /// What each entry costs, a sort apart.
+    /// The cost of each entry, a sort apart.
     entry_cost: u64,
     is_sorted: bool,
 }
@@ -234,7 +234,7 @@ impl PlanRequest<'_> {
     }
 }
 
-/// Chooses a plan. `range_count` tells how many entries of index `i` (`None`: the documents by
+/// Chooses a plan. `range_count` returns how many entries of index `i` (`None`: the documents by
 /// `_id`) lie in the bounds; it may be asked a few times per index.
 pub fn plan(
     question: PlanRequest<'_>,
@@ -271,8 +271,8 @@ pub fn rejected(
     plans.filter(|plan| !matches!(plan, Plan::CollectionScan)).collect()
 }
 
-/// What all indexes offer, and the scan of all documents unless places are wanted; nothing if no
-/// index helps.
+/// Returns the candidates of all indexes, and the scan of all documents unless places are wanted;
+/// none if no index helps.
 fn all_offers(
     question: PlanRequest<'_>,
     by_id: Option<Scan>,
@@ -288,10 +288,10 @@ fn all_offers(
     }
     offers.iter_mut().for_each(|offer| offer.measure(range_count));
     offers.extend(union);
-    // What is near is found by an index always: it is read outward.
+    // Nearest documents are always found by an index: it is read outward.
     if !offers.is_empty() && question.filter.near().is_none() {
         let count = range_count(None, &[Bounds::all()]);
-        // Of a few documents it doesn't matter, and an index is what is expected.
+        // It doesn't matter for a few documents, and an index is what is expected.
         if count <= FEW_COUNT_MAX && offers.iter().any(is_bounded) {
             return offers;
         }
@@ -314,7 +314,7 @@ fn is_bounded(offer: &CandidatePlan) -> bool {
     }
 }
 
-/// What an offer costs, where at least one offer reads no more than `passing` entries.
+/// Returns the cost of a candidate, where at least one reads no more than `passing` entries.
 fn cost(offer: &CandidatePlan, question: PlanRequest<'_>, passing: u64) -> u64 {
     if !offer.is_sorted {
         return offer.count.saturating_mul(offer.entry_cost + COST_SORT);
@@ -352,7 +352,7 @@ impl CandidatePlan {
     }
 }
 
-/// What each index offers that helps at all, not counted yet.
+/// Returns the candidates of each index that helps at all, not counted yet.
 fn offers(root: &Node, question: PlanRequest<'_>, by_id: Option<Scan>) -> Vec<CandidatePlan> {
     let PlanRequest { sort, indexes, .. } = question;
     let sort = sort.filter(|sort| !sort.fields.is_empty());

@@ -26,16 +26,16 @@ use crate::metadata::Metadata;
 pub struct Projection {
     kind: Kind,
     root: Tree,
-    /// The array of which the element stays that made the filter match.
+    /// The array in which the element stays that made the filter match.
     positional: Option<String>,
     variables: Variables,
     metadata: Metadata,
-    /// What of its expressions gives the same for all documents.
+    /// The parts of its expressions that give the same value for all documents.
     constants: Vec<NotedConstant>,
     runs_scripts: bool,
 }
 
-/// How fields that aren't named are treated.
+/// The treatment of fields that aren't named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Inclusion,
@@ -79,7 +79,7 @@ enum Computed {
 struct Slice {
     /// Elements that are skipped; negative: where to begin, counted from the end.
     skip: i64,
-    /// How many stay; `None`: to the end.
+    /// The number of elements that stay; `None`: to the end.
     limit: Option<i64>,
 }
 
@@ -104,7 +104,7 @@ impl Projection {
         parse::document(projection)
     }
 
-    /// What of the search is shown.
+    /// Returns the metadata of the search that it shows.
     pub fn metadata(&self) -> Metadata {
         self.metadata
     }
@@ -119,7 +119,7 @@ impl Projection {
     /// Computes what gives the same for all documents, for the request whose variables it has.
     ///
     /// # Errors
-    /// What an expression fails with; 31264 where it runs scripts and the request may run none.
+    /// An error of an expression; 31264 where it runs scripts and the request may run none.
     pub fn compute_constants(&self) -> Result<(), QueryError> {
         if self.runs_scripts {
             self.variables.memory().check_scripts()?;
@@ -132,7 +132,7 @@ impl Projection {
         self.runs_scripts
     }
 
-    /// What the request may use.
+    /// Returns the memory of the request.
     pub fn memory(&self) -> &RequestMemory {
         self.variables.memory()
     }
@@ -146,8 +146,8 @@ impl Projection {
     /// Projects a document that `filter` (for the positional `$`) let through.
     ///
     /// # Errors
-    /// What an expression failed with; code 51246 where `$` has nothing to stand for, 51247 where
-    /// the array has no element at its place.
+    /// An error of an expression; code 51246 where `$` has nothing to stand for, 51247 where the
+    /// array has no element at its place.
     pub fn apply(
         &self,
         document: Document<'_>,
@@ -164,8 +164,8 @@ impl Projection {
         is_plain.then(|| fields.iter().map(|(name, _)| name.as_bytes()))
     }
 
-    /// At what of documents the projection looks by itself: its expressions open what they want,
-    /// and so does what looks for the element that a `$` stands for.
+    /// Returns the paths at which the projection looks by itself: its expressions open what they
+    /// want, and so does what looks for the element that a `$` stands for.
     pub fn needed_paths(&self) -> NeededPaths {
         let mut asked = NeededPaths::default();
         self.root.ask(&mut asked);
@@ -178,7 +178,7 @@ impl Projection {
         Projection { variables, ..self.clone() }
     }
 
-    /// What reads what references stand for.
+    /// Returns the reader of values that references stand for.
     pub fn large(&self) -> &Large {
         self.variables.large()
     }
@@ -220,7 +220,7 @@ impl Tree {
         for (name, node) in self.fields.iter() {
             let field = asked.field(name);
             match node {
-                // Of an array that lies elsewhere the elements are read that stay, or as far as
+                // Those elements of an array that lies elsewhere are read that stay, or as far as
                 // one passes.
                 Node::Include
                 | Node::Exclude

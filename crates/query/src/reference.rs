@@ -1,8 +1,8 @@
-//! What MongoDB documents of its query language, and how each part of it stands here.
+//! The parts of MongoDB's query language, and the support for each.
 //!
 //! The names come from the parsers' own tables, so that the list can't differ from what is parsed;
-//! what a table can't say (that something works otherwise than in MongoDB) stands in [`DIFFERS`].
-//! COMPATIBILITY.md is written from this: `cargo xtask compatibility`.
+//! facts that a table can't express (that something works otherwise than in MongoDB) stand in
+//! [`DIFFERS`]. COMPATIBILITY.md is written from this: `cargo xtask compatibility`.
 
 use crate::accumulator::{Place, features as accumulators};
 pub use crate::feature::{Feature, SupportLevel};
@@ -11,9 +11,9 @@ use crate::{expression, filter, pipeline, projection, update};
 /// Features of one kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Family {
-    /// What they are called together.
+    /// The common name of the features.
     pub title: &'static str,
-    /// Each of them, in the order of its table.
+    /// The features in the order of their table.
     pub features: Vec<Feature>,
 }
 
@@ -28,7 +28,7 @@ impl Family {
     }
 }
 
-/// What works otherwise than in MongoDB: family, name, how.
+/// Features that work otherwise than in MongoDB: family, name, how.
 const DIFFERS: &[(&str, &str, &str)] = &[
     (
         FILTERS,
@@ -49,7 +49,7 @@ pub const EXPRESSIONS: &str = "Expression operators";
 /// As [`FILTERS`].
 pub const STAGES: &str = "Stages";
 
-/// Every family of the query language.
+/// Returns every family of the query language.
 pub fn families() -> Vec<Family> {
     vec![
         Family::new(FILTERS, filter::features()),

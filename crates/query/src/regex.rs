@@ -2,14 +2,15 @@
 //!
 //! 1. A pattern is read ([`syntax`]); what PCRE2 surely takes isn't compiled before it is used.
 //! 2. Where an automaton finds the same as PCRE2, it searches, in time that is linear in the text
-//!    ([`linear`]). Elsewhere one that finds all that PCRE2 might tells where it may begin.
+//!    ([`linear`]). Elsewhere an automaton that finds all that PCRE2 might says where it may begin.
 //! 3. Only then does PCRE2 search by trying, in calls that are bounded ([`trying`]). Whether to go
 //!    on is asked before each. A pattern that exceeds its bound in a text is an error, unless
-//!    automata tell where it matches that look around ([`lookaround`]); those search a long text
+//!    automata show where it matches that look around ([`lookaround`]); those search a long text
 //!    first where PCRE2 would look ahead from each place.
-//! 4. What was compiled lately is kept for the next request, up to [`CACHE_BYTES_MAX`] in all.
+//! 4. Patterns that were compiled lately are kept for the next request, up to [`CACHE_BYTES_MAX`]
+//!    in all.
 //! 5. A filter compiles and holds a pattern from its first use on, and charges it to its request;
-//!    parsing it only tells whether it is one ([`check`]). Whether to go on is asked before each
+//!    parsing it only checks whether it is one ([`check`]). Whether to go on is asked before each
 //!    is compiled.
 
 use std::sync::{Arc, OnceLock};
@@ -34,22 +35,22 @@ mod tests;
 
 /// As long as a pattern may be: MongoDB's limit.
 const PATTERN_BYTES_MAX: usize = 32_764;
-/// What is kept of patterns that were compiled lately.
+/// The bytes that are kept of recently compiled patterns.
 const CACHE_BYTES_MAX: u64 = 8 << 20;
-/// In a shorter text PCRE2 is done before it matters how far it looks from each place.
+/// The length below which PCRE2 is done before it matters how far it looks from each place.
 const FAR_BYTES_MIN: usize = 4 << 10;
-/// So many bytes that are searched are a unit of work.
+/// The number of searched bytes that are a unit of work.
 const BYTES_OF_UNIT: usize = 16;
 
 /// A pattern, compiled.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     linear: Option<Linear>,
-    /// What `linear` tells; of others it tells where a match may begin.
+    /// The meaning of an answer of `linear`; for other patterns it says where a match may begin.
     meaning: Option<Meaning>,
     /// Automata for what looks around, where PCRE2 takes too long.
     arounds: Option<Lookarounds>,
-    /// For what automata don't tell, or not in a long text.
+    /// The searcher for what automata can't decide, or not in a long text.
     trying: Backtracker,
 }
 
@@ -77,12 +78,12 @@ impl Compiled {
         }
     }
 
-    /// Where matches begin, if automata tell.
+    /// Returns where matches begin, if automata can decide it.
     fn places(&self, text: &str, memory: &RequestMemory) -> Option<Result<Positions, Failure>> {
         self.arounds.as_ref().map(|arounds| arounds.places(text, memory))
     }
 
-    /// The first match in `text` from `from` on. What is before that is looked back at.
+    /// The first match in `text` from `from` on. Lookbehind sees the text before that.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -94,7 +95,7 @@ impl Compiled {
     ) -> Result<Option<Groups>, Failure> {
         match self.find_by_trying(text, from, memory) {
             Err(failure @ Failure::Limit(_)) => match self.places(text, memory) {
-                // From there on PCRE2 tells the groups.
+                // From there on PCRE2 finds the groups.
                 Some(places) => {
                     let places = places?;
                     self.trying.find(text, from, memory, |from| places.next(from))
@@ -130,7 +131,7 @@ impl Compiled {
 
     /// About what it takes at most.
     fn bytes(&self) -> usize {
-        // Few texts are so long that it is tried what an automaton tells.
+        // Few texts are so long that the automaton is asked.
         let forms = if self.meaning.is_some() { 1 } else { backtracking::FORMS_MAX };
         let arounds = self.arounds.as_ref().map_or(0, Lookarounds::bytes);
         self.linear.as_ref().map_or(0, Linear::bytes) + arounds + forms * self.trying.bytes()

@@ -3,7 +3,7 @@
 //! The place is made for the first script, and goes with the request: nothing is left for another.
 //! While scripts run, as much is reserved as their values may take at most and what they hand out;
 //! where there is less memory, they may take less. Between calls what the values do take is
-//! reserved, which is measured now and then. What is reserved goes with the place: where that is a
+//! reserved, which is measured now and then. The reservation ends with the place: where that is a
 //! thread, once a call that was left behind has ended.
 
 use std::cell::Cell;
@@ -16,7 +16,7 @@ use frond_store::budget::{Exceeded, Reservation};
 use crate::code::Code;
 use crate::error::{QueryError, failure};
 
-/// What a place takes before it has run anything: measured.
+/// The memory of a place before it has run anything: measured.
 const PLACE_BYTES: usize = 4 << 20;
 /// Measuring walks over all values of scripts, some thousands, and so is done ever more seldom, and
 /// then for each so many batches of calls.
@@ -28,7 +28,7 @@ type KeepGoing = dyn Fn() -> Result<(), QueryError> + Send + Sync;
 /// The place of a request's scripts.
 pub(crate) struct Sandbox {
     place: ScriptHost,
-    /// What the place is charged with. None once it is gone.
+    /// The memory that the place is charged with. None once it is gone.
     reservation: Option<Reservation>,
     standing_bytes: usize,
     batches: usize,
@@ -56,8 +56,8 @@ impl Sandbox {
         })
     }
 
-    /// Makes calls, of which the first ones have results, one at least: `globals` count if nothing
-    /// was global before.
+    /// Makes calls, the first of which have results, one at least: `globals` count if nothing was
+    /// global before.
     ///
     /// # Errors
     /// The error of the request; `ExceededMemoryLimit`.
@@ -107,8 +107,8 @@ impl Sandbox {
     }
 }
 
-/// Reserves what the largest limits ask for that there is memory for. What scripts keep, `standing`
-/// bytes, is to be no more than half of the values that they may have.
+/// Reserves what the largest limits ask for that there is memory for. The values that scripts keep,
+/// `standing` bytes, may be no more than half of those that they may have.
 fn hold_most(reservation: &mut Reservation, standing: usize) -> Result<Limits, Exceeded> {
     let mut refused = None;
     for limits in Limits::sizes() {
@@ -124,7 +124,7 @@ fn hold_most(reservation: &mut Reservation, standing: usize) -> Result<Limits, E
     Err(refused.expect("there is a size"))
 }
 
-/// Where the request may run no scripts.
+/// Returns the error where the request may run no scripts.
 pub(crate) fn disabled() -> QueryError {
     failure(31264, "Cannot run server-side javascript without the javascript engine enabled")
 }

@@ -32,11 +32,11 @@ impl Script {
         &self.source
     }
 
-    /// What it gives for `this` and `arguments`.
+    /// Calls the script with `this` and `arguments`.
     ///
     /// # Errors
-    /// `JSInterpreterFailure` for what it throws; what the request is to fail with, if it is to
-    /// stop; `ExceededMemoryLimit`; 31264 where the request may run no scripts.
+    /// `JSInterpreterFailure` for an exception; the request's own error, if it must stop;
+    /// `ExceededMemoryLimit`; 31264 where the request may run no scripts.
     pub(crate) fn call<'v>(
         &self,
         memory: &RequestMemory,

@@ -24,14 +24,14 @@ use crate::batched_calls::{BatchedCalls, NextCall};
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
 
-/// So many documents are asked together at most, or as many as have so many bytes.
+/// The number of documents that are asked together at most, unless their bytes are too many.
 const COUNT_MAX: usize = 256;
 const BYTES_MAX: usize = 256 << 10;
 
 type Outcomes<O> = Vec<Option<Result<O, QueryError>>>;
 
-/// What of `count` documents, by their positions, comes of asking: of the first of them, one at
-/// least; none follows an error.
+/// Returns the outcomes of `ask` for the first of `count` documents, one at least, by their
+/// positions; none follows an error.
 fn together<O>(
     memory: &RequestMemory,
     mut count: usize,
@@ -106,7 +106,7 @@ fn note<O>(
 #[derive(Debug)]
 pub struct BatchReader<T, O, E> {
     waiting: VecDeque<T>,
-    /// Of the first that wait.
+    /// The outcomes of the first that wait.
     outcomes: VecDeque<Result<O, QueryError>>,
     /// The error of reading, behind those that wait.
     failed: Option<E>,
@@ -127,10 +127,10 @@ impl<T, O, E> Default for BatchReader<T, O, E> {
 }
 
 impl<T, O, E: From<QueryError>> BatchReader<T, O, E> {
-    /// The next document that `read` gives, which tells how long it is, and what came of `ask`.
+    /// The next document that `read` gives, along with its length, and what came of `ask`.
     ///
     /// # Errors
-    /// What `read` or `ask` failed with. No more than that is to be asked for.
+    /// An error of `read` or `ask`. No more than that is to be asked for.
     pub fn next(
         &mut self,
         memory: &RequestMemory,

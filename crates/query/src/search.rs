@@ -7,8 +7,8 @@
 //! searched for, and its score).
 //!
 //! *Invariants*
-//! 1. What is filed and what is asked go through the same tokens, so that a search by index finds
-//!    what a scan with [`TextMatcher::matches`] finds.
+//! 1. Documents and searches go through the same tokens, so that a search by index finds the same
+//!    as a scan with [`TextMatcher::matches`].
 //! 2. Terms and scores are a function of the index's definition and the document. They rest on
 //!    tables of others (Snowball's stemmers and stop words, Unicode's properties): [`DATA_VERSION`]
 //!    names them.
@@ -49,7 +49,7 @@ pub const WILDCARD: &str = "$**";
 /// The definition of a text index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TextSpec {
-    /// By path. Ordered by their bytes: see [`texts`].
+    /// The weights by path. Ordered by their bytes: see [`texts`].
     weights: BTreeMap<String, f64>,
     /// Whether strings at other paths are filed, too.
     is_wildcard: bool,

@@ -23,12 +23,12 @@ const FIELDS_MAX: usize = 32;
 pub struct SortPattern {
     /// Paths and directions, in their order.
     pub fields: Vec<SortField>,
-    /// How strings compare.
+    /// The rules by which strings compare.
     pub collation: Collation,
 }
 
 impl SortPattern {
-    /// At what of documents a sort looks.
+    /// Returns the paths at which a sort looks.
     pub fn needed_paths(&self) -> NeededPaths {
         let mut asked = NeededPaths::default();
         self.fields.iter().for_each(|field| asked.add(&field.path, Depth::Whole));
@@ -86,7 +86,7 @@ impl SortPattern {
         Ok(SortPattern { fields, collation: Collation::SIMPLE })
     }
 
-    /// What of the search is sorted by.
+    /// Returns the metadata of the search that it sorts by.
     pub fn metadata(&self) -> Metadata {
         let mut metadata = Metadata::default();
         let kinds = self.fields.iter().filter_map(|field| MetadataKind::of_field(&field.path));
@@ -143,8 +143,8 @@ impl SortPattern {
         Ok(())
     }
 
-    /// What `document` was sorted by, in a document whose only field is the array of a value for
-    /// each field.
+    /// Returns the sort key of `document`, as a document whose only field is the array of a value
+    /// for each field.
     pub fn sort_key(&self, document: Document<'_>, collation: &Collation) -> DocumentBuf {
         let plain = self.fields.iter().map(|field| only_value(document, &field.path));
         let values = plain
@@ -204,7 +204,7 @@ fn wrong_direction() -> QueryError {
     )
 }
 
-/// The value at a path, null where there is none; `None` if an array is met.
+/// The value at a path, null where there is none; `None` if there is an array on the way.
 fn only_value<'d>(document: Document<'d>, dotted: &str) -> Option<Value<'d>> {
     let mut at = Value::Document(document);
     for part in dotted.split('.') {

@@ -8,6 +8,6 @@ pub(crate) const REFERENCE_NAMES: [&str; 3] = ["$id", "$ref", "$db"];
 pub struct SortField {
     /// The dotted path.
     pub path: String,
-    /// From the greatest to the least.
+    /// Whether it goes from the greatest to the least.
     pub descending: bool,
 }

@@ -1,10 +1,10 @@
-//! How values stand in error messages: as MongoDB prints them, since people search for its words.
+//! Prints values in error messages as MongoDB does, since people search for its words.
 
 use std::fmt::Write;
 
 use frond_doc::{Document, Value, decimal};
 
-/// Longer values are cut: a message is for people.
+/// The length at which longer values are cut: a message is for people.
 const TEXT_BYTES_MAX: usize = 512;
 
 /// Prints a value: `"x"`, `5`, `{ a: 1 }`, `[ 1, 2 ]`, `ObjectId('...')`.

@@ -1,7 +1,7 @@
 //! Updates: operators, replacements, pipelines, upserts.
 //!
-//! 1. `parse`: every path of every operator goes into one tree of steps ([`tree`]); two paths of
-//!    which one lies within the other conflict there.
+//! 1. `parse`: every path of every operator goes into one tree of steps ([`tree`]); two paths one
+//!    of which lies within the other conflict there.
 //! 2. `apply`: one pass ([`walk`]) copies the document's bytes and edits where the tree has a
 //!    step; what no step names is copied as it lies. Fields that are new come after the others, in
 //!    the order of their paths.
@@ -62,13 +62,13 @@ enum Form {
     Pipeline(Box<PipelineUpdate>),
 }
 
-/// What the operators of an update ask for.
+/// The requests of an update's operators.
 #[derive(Clone, Debug, Default)]
 struct Operators {
     root: Branch,
     renames: Vec<Rename>,
     filters: ArrayFilters,
-    /// How strings compare, and what the update may take.
+    /// The collation, and the variables that the update may take.
     variables: Variables,
     /// Whether a `$` stands in a path.
     has_positional: bool,
@@ -172,7 +172,7 @@ impl Update {
         self
     }
 
-    /// What operators see besides the document; `None` of updates of other kinds.
+    /// Returns the variables of the operators; `None` of updates of other kinds.
     pub fn variables(&self) -> Option<&Variables> {
         match &self.form {
             Form::Operators(operators) => Some(&operators.variables),
@@ -191,7 +191,7 @@ impl Update {
     }
 
     /// Whether the array filter of that name takes an element; `None` if it can't be asked, or only
-    /// the element itself tells, put together.
+    /// the element itself decides, put together.
     pub fn takes_element(&self, filter: &str, element: Lying<'_>) -> Option<bool> {
         let Form::Operators(Operators { filters, .. }) = &self.form else { return None };
         filters.takes(filter, element)
@@ -204,7 +204,7 @@ impl Update {
         root.steps().all(|(step, node)| match (step, node) {
             (Step::Name(name), Node::Branch(branch)) if name == array => {
                 branch.steps().all(|(step, _)| match step {
-                    // What fails is to fail where it is applied.
+                    // An error must come where the filter is applied.
                     Step::Filtered(name) => filters.takes(name, element) == Some(false),
                     _ => false,
                 })
@@ -393,7 +393,7 @@ fn equalities_document(
 
 /// Refuses an `_id` that operators have changed, were it only to a number of another type.
 fn refuse_changed_id(before: Document<'_>, after: DocumentBuf) -> Result<DocumentBuf, QueryError> {
-    // By their bytes: NaN is what it was, 1.0 isn't 1.
+    // Compares bytes: NaN is what it was, 1.0 isn't 1.
     let is_id = |element: &RawElement<'_>| element.name == b"_id";
     let new = after.view().elements().find(is_id).map(|id| (id.kind, id.value));
     match before.elements().find(is_id) {

@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 
 use crate::ids::MemberId;
 
-/// Most voters: as in MongoDB.
+/// The greatest number of voters: as in MongoDB.
 pub const VOTERS_MAX: usize = 7;
-/// Most members: as in MongoDB.
+/// The greatest number of members: as in MongoDB.
 pub const MEMBERS_MAX: usize = 50;
 
 /// The members of a set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Configuration {
-    /// Those of whom a majority elects and commits.
+    /// The members whose majority elects and commits.
     pub voters: BTreeSet<MemberId>,
     /// Those that only get the log.
     pub learners: BTreeSet<MemberId>,
@@ -84,7 +84,7 @@ impl Configuration {
 }
 
 impl Change {
-    /// How many bytes a change is encoded in.
+    /// The number of bytes a change is encoded in.
     pub const BYTES: usize = 9;
 
     /// Tag and member.

@@ -1,13 +1,13 @@
 //! Defects that tests plant, to prove that the simulation would find them.
 
-/// What is wrong on purpose.
+/// A planted defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Defect {
     /// A batch counts as durable once it was written.
     AckBeforeSync,
     /// A ballot isn't synced, entries are.
     UnsyncedVote,
-    /// A member that starts doesn't know whom it voted for.
+    /// A member that starts doesn't know its vote.
     ForgottenVote,
     /// A leader commits entries of an earlier term by counting who holds them.
     PriorTermCommit,
@@ -21,13 +21,13 @@ pub(crate) enum Defect {
     DoubtCounted,
     /// Votes are kept in the log only.
     VoteInLog,
-    /// What is committed isn't written along with entries.
+    /// The committed index isn't written along with entries.
     ForgottenCommit,
     /// A member that starts goes on with the configuration of the beginning.
     StaleConfiguration,
     /// A member goes on behind an entry that another has, and that isn't committed.
     CopyAhead,
-    /// A member that got a copy doesn't know whom it voted for.
+    /// A member that got a copy doesn't know its vote.
     ForgottenBallot,
     /// A leader answers reads without asking whether it still leads.
     StaleRead,
@@ -37,6 +37,6 @@ pub(crate) enum Defect {
     RemovedCounted,
     /// A change has settled once it is applied.
     Unconfirmed,
-    /// What has no answer is proposed again, without a record of it.
+    /// A proposal without an answer is made again, without a record of it.
     ProposedAgain,
 }

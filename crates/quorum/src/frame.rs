@@ -1,4 +1,4 @@
-//! What members send each other: Raft's messages in bytes of ours. The authority is
+//! The messages between members: Raft's messages in an encoding of ours. The authority is
 //! docs/format/quorum-frames.md.
 //!
 //! The library's own encoding isn't used: its parser recurses without a bound. Messages that only
@@ -15,9 +15,9 @@ use crate::ids::{EntryIndex, MemberId, SetId, Term};
 
 /// The version of frames; members of one set have the same.
 const VERSION: u16 = 0;
-/// Most bytes of a frame: one entry of the largest, or several smaller ones.
+/// The greatest number of bytes of a frame: one entry of the largest, or several smaller ones.
 pub const FRAME_BYTES_MAX: usize = ENTRY_BYTES_MAX + (1 << 20);
-/// Most bytes of what a read is recognised by.
+/// The greatest number of bytes of what a read is recognised by.
 const CONTEXT_BYTES_MAX: usize = 64;
 
 const HEADER_BYTES: usize = 8 + 2 + 1 + 1 + 4 + 10 * 8;
@@ -40,7 +40,7 @@ const TYPES: &[(u8, MessageType)] = &[
     (9, MessageType::MsgRequestPreVoteResponse),
 ];
 
-/// Why bytes are no message for this member.
+/// The reason why bytes are no message for this member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FrameError {
     /// The bytes aren't what a member sends.

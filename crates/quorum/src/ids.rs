@@ -21,7 +21,7 @@ pub struct Term(pub u64);
 pub struct EntryIndex(pub u64);
 
 impl EntryIndex {
-    /// Before the first entry.
+    /// The index before the first entry.
     pub const ZERO: EntryIndex = EntryIndex(0);
 
     /// The one after this.

@@ -2,7 +2,7 @@
 //!
 //! A [`Member`] of a set agrees with the others on one sequence of entries. An entry is committed
 //! once a majority holds it durably; from then on it is never lost, and every member gets it at the
-//! same place. What entries mean this crate doesn't know: to it they are bytes.
+//! same place. This crate doesn't know what entries mean: to it they are bytes.
 //!
 //! The consensus is Raft's, by the crate `raft`; ours are the log on the disk ([`FileLog`]), the
 //! bytes that travel ([`frame`]), and the rules about what leaves before it is durable

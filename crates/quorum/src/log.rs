@@ -1,4 +1,4 @@
-//! A member's own log: the entries that it holds, and whom it voted for.
+//! A member's own log: the entries that it holds, and its vote.
 //!
 //! Entries lie behind one another, from index 1 on until the log is *cut*: what this member has
 //! applied is given up, if all hold it or it has become too much ([`Log::compact`]). One that is
@@ -23,20 +23,20 @@ pub(crate) use terms::Terms;
 #[cfg(test)]
 pub(crate) use vote::FILE_NAME as VOTE_FILE_NAME;
 
-/// What a member must not forget beside its entries.
+/// The state that a member must not forget, besides its entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ballot {
     /// The newest term that it knows of.
     pub term: Term,
     /// The candidate that it voted for in that term.
     pub vote: Option<MemberId>,
-    /// What it knows to be committed; it may know less after a crash.
+    /// The index up to which it knows entries to be committed; it may be lower after a crash.
     pub committed: EntryIndex,
-    /// That what it acknowledged up to this term may be lost with the log's end.
+    /// The term up to which what it acknowledged may be lost with the log's end.
     pub doubt: Option<Term>,
 }
 
-/// What is appended at once: a crash keeps all of it or nothing.
+/// Records that are appended as one: a crash keeps all of them or none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Batch {
     /// The ballot, if it is another than before.
@@ -47,7 +47,8 @@ pub struct Batch {
 
 /// The log of a member.
 ///
-/// *Thread safety*: one thread appends and syncs, another reads. What is read has been synced.
+/// *Thread safety*: one thread appends and syncs, another reads. Entries that are read have been
+/// synced.
 pub trait Log: Send + Sync {
     /// Entries from `from` on, before `end`: at least one, and no further once there are
     /// `bytes_max` bytes.
@@ -70,15 +71,16 @@ pub trait Log: Send + Sync {
     /// The entry before the first that it has.
     fn before(&self) -> EntryIndex;
 
-    /// How a log would begin that has none of the entries up to this one, which is here and
+    /// Returns how a log would begin that has none of the entries up to this one, which is here and
     /// committed, or is the one before the first.
     ///
     /// # Errors
     /// As `read`.
     fn behind(&self, before: EntryIndex) -> Result<Beginning, StoreError>;
 
-    /// Up to where a cut gives back much, at or before `up_to`; `None` if none does. `held` is what
-    /// all members hold; what others lack is kept up to `bytes_max`.
+    /// Returns the entry up to which a cut gives back much, at or before `up_to`; `None` if none
+    /// does. `held` is the index up to which all members hold entries; entries that others lack are
+    /// kept up to `bytes_max`.
     fn compaction_point(
         &self,
         up_to: EntryIndex,
@@ -101,7 +103,7 @@ pub trait Log: Send + Sync {
     fn sync(&self) -> Result<(), StoreError>;
 }
 
-/// How a log continues when its member got a copy of what others have come to.
+/// The continuation of a log whose member got a copy of the others' state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Continuation {
     /// It has the copy's last entry.
@@ -115,9 +117,9 @@ pub enum Continuation {
 /// The result of opening a log.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// Whose log it is.
+    /// The member that owns the log.
     pub member: MemberId,
-    /// Of which set.
+    /// The set that the member belongs to.
     pub set: SetId,
     /// The configuration before the first entry that there is.
     pub beginning: Configuration,
@@ -138,9 +140,9 @@ impl Recovered {
         self.terms.last()
     }
 
-    /// Up to where entries count as applied, where all up to `applied` seem to be: if the end of
-    /// the log is in doubt others may have been at these places, and only those that are known to
-    /// be committed are the same. To apply one again must change nothing.
+    /// Returns the entry up to which entries count as applied, where all up to `applied` seem to
+    /// be: if the end of the log is in doubt others may have been at these places, and only those
+    /// that are known to be committed are the same. To apply one again must change nothing.
     pub fn applied_at_least(&self, applied: EntryIndex) -> EntryIndex {
         match self.ballot.doubt {
             Some(_) => applied.min(self.ballot.committed),
@@ -148,10 +150,10 @@ impl Recovered {
         }
     }
 
-    /// How the log goes on once all is here that led to the end of `beginning`.
+    /// Returns how the log goes on once all is here that led to the end of `beginning`.
     ///
-    /// What it has behind that entry it may have acknowledged, so it keeps it: where it has the
-    /// entry itself, what is behind it may be committed. Otherwise all that may be is before it.
+    /// It may have acknowledged the entries behind that one, so it keeps them: where it has the
+    /// entry itself, those behind it may be committed. Otherwise all that may be is before it.
     pub fn continuation(&self, beginning: &Beginning) -> Continuation {
         match self.terms.of(beginning.before) {
             Some(term) if term == beginning.term => Continuation::AsItIs,

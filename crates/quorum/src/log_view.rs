@@ -26,9 +26,9 @@ pub(crate) struct LogView {
     terms: Terms,
     recent: VecDeque<Entry>,
     recent_bytes: usize,
-    /// Up to here entries are durable.
+    /// The entry up to which entries are durable.
     synced: EntryIndex,
-    /// What the library begins with.
+    /// The ballot that the library starts from.
     ballot: Ballot,
     configuration: Configuration,
 }

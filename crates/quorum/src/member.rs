@@ -18,8 +18,8 @@
 //! 3. An entry of an earlier term is committed only together with one of the leader's own: it
 //!    begins with an empty one.
 //! 4. A vote of a member that may not have all that it acknowledged doesn't elect ([`doubt`]).
-//! 5. A change of the voters is committed only once a majority of those who stay hold it, and is
-//!    over only once they know that ([`transition`]).
+//! 5. A change of the voters is committed only once a majority of the members who stay hold it, and
+//!    is over only once they know that ([`transition`]).
 
 mod doubt;
 mod frames;
@@ -58,10 +58,11 @@ const MESSAGES_IN_FLIGHT: usize = 2;
 const MESSAGE_BYTES: u64 = 4 << 20;
 /// A leader takes no more once so many bytes are not committed.
 const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
-/// So many bytes of committed entries are handed out at once.
+/// The number of bytes of committed entries that are handed out at once.
 const COMMITTED_BYTES: u64 = 16 << 20;
 
-/// Fewer voters don't stay: the library has one that is alone lead before its log is synced.
+/// The least number of voters that stay: the library has one that is alone lead before its log is
+/// synced.
 const VOTERS_MIN: usize = 2;
 
 /// A member of a set.
@@ -72,7 +73,7 @@ pub struct Member {
     configuration: Configuration,
     /// The ballot that was handed out last.
     ballot: Ballot,
-    /// Of a follower: up to where all members hold the log, as a leader has told it.
+    /// The index up to which all members hold the log, as a leader has reported it to a follower.
     reported_held: EntryIndex,
     lacks: Option<Lack>,
     doubt: Option<Doubt>,
@@ -83,7 +84,7 @@ pub struct Member {
     doubters: Doubters,
     /// The changes in its log that aren't applied, ascending.
     unapplied_changes: VecDeque<(EntryIndex, Change)>,
-    /// Of a leader: a change that hasn't settled.
+    /// A leader's change that hasn't settled.
     transition: Option<Transition>,
     /// Frames and marks of persistence that wait for batches to be synced.
     unsynced: VecDeque<Unsynced>,
@@ -122,7 +123,7 @@ impl Member {
             return Err(damaged("it was cut behind what was applied"));
         }
         let configuration = recovered.configuration(applied).map_err(damaged)?;
-        // What was applied was committed, even if the log doesn't say so yet.
+        // Applied entries were committed, even if the log doesn't say so yet.
         let committed = recovered.ballot.committed.max(applied);
         let ballot = Ballot { committed, ..recovered.ballot };
         let mut unapplied_changes = VecDeque::from(recovered.changes);
@@ -270,7 +271,7 @@ impl Member {
         let mut messages = Vec::new();
         let mut last = None;
         while let Some(first) = self.unsynced.front() {
-            // What has no batch waited only for those before it.
+            // An entry without a batch only waited for the batches before it.
             if number.0 < first.number && first.writes {
                 break;
             }
@@ -345,9 +346,9 @@ impl Member {
         self.confirm();
     }
 
-    /// The ballot, if it must be written. What is committed is only written along with entries, and
-    /// always then: a member that forgets it knows at least what the leader of its last entry knew,
-    /// and so its configuration is never older than by one change.
+    /// The ballot, if it must be written. The committed index is only written along with entries,
+    /// and always then: a member that forgets it knows at least as much as the leader of its last
+    /// entry knew, and so its configuration is never older than by one change.
     fn next_ballot(&mut self, has_entries: bool) -> Option<Ballot> {
         let raft = &self.raw.raft;
         let ballot = Ballot {
@@ -381,7 +382,7 @@ impl Member {
         self.note_applied_change(index);
     }
 
-    /// How things are.
+    /// Returns the member's status.
     pub fn status(&self) -> Status {
         let raft = &self.raw.raft;
         let role = self.role();
@@ -412,8 +413,8 @@ impl Member {
         }
     }
 
-    /// As [`Status::held_by_all`]. What all hold will never be replaced: a member without them is
-    /// never elected.
+    /// As [`Status::held_by_all`]. Entries that all hold will never be replaced: a member without
+    /// them is never elected.
     fn held_by_all(&self) -> EntryIndex {
         let raft = &self.raw.raft;
         let held = match self.role() {
@@ -423,7 +424,7 @@ impl Member {
         EntryIndex(held.unwrap_or(0).min(raft.raft_log.committed))
     }
 
-    /// What it is at the moment.
+    /// Returns the present role.
     pub fn role(&self) -> Role {
         match self.raw.raft.state {
             StateRole::Follower => Role::Follower,
@@ -441,7 +442,7 @@ impl Member {
         if self.role() == Role::Leader { Ok(()) } else { Err(Refused::NotLeader) }
     }
 
-    /// Why the library dropped a proposal of a leader.
+    /// Returns why the library dropped a proposal of a leader.
     fn why_dropped(&self) -> Refused {
         match self.raw.raft.lead_transferee {
             Some(_) => Refused::NotReady,

@@ -40,8 +40,8 @@ pub trait Peers: Send + Sync {
 
 /// Applies committed entries.
 pub trait Applier: Send {
-    /// Takes an entry: each once, in their order, from the one after those that the [`Member`] was
-    /// told to be applied.
+    /// Takes an entry: each once, in their order, from the one after those that the [`Member`]
+    /// considers applied.
     fn apply(&mut self, entry: Entry);
 }
 
@@ -222,7 +222,8 @@ impl Running {
         self.shared.log.compaction_point(self.handed_out(), held, bytes_max).is_some()
     }
 
-    /// Up to where entries were handed to the applier: these are in the log, durably.
+    /// Returns the entry up to which entries were handed to the applier: these are in the log,
+    /// durably.
     pub fn handed_out(&self) -> EntryIndex {
         self.shared.unapplied.lock().expect(NO_PANIC).applied
     }
@@ -268,7 +269,7 @@ impl Running {
         Proposal(answers)
     }
 
-    /// How things are.
+    /// Returns the member's status.
     pub fn status(&self) -> Status {
         self.shared.status.lock().expect(NO_PANIC).clone()
     }
@@ -283,12 +284,12 @@ impl Running {
         waited.expect(NO_PANIC).0.clone()
     }
 
-    /// Why the member has stopped of its own accord, if it has.
+    /// Returns why the member has stopped of its own accord, if it has.
     pub fn fault(&self) -> Option<String> {
         self.shared.inbox().fault.clone()
     }
 
-    /// Ends the threads. What waits for an answer gets [`RequestError::Unknown`].
+    /// Ends the threads. Requests that wait for an answer get [`RequestError::Unknown`].
     pub fn stop(&self) {
         self.shared.stop(None);
         let threads = std::mem::take(&mut *self.threads.lock().expect(NO_PANIC));
@@ -343,7 +344,7 @@ impl Shared {
 /// The thread that owns the member.
 struct MemberThread {
     member: Member,
-    /// What was proposed in this member's present term, and isn't committed.
+    /// The proposals of this member's present term that aren't committed.
     pending: BTreeMap<EntryIndex, (Term, Answer)>,
     reads: BTreeMap<ReadId, Answer>,
     next_read: u64,
@@ -433,7 +434,8 @@ impl MemberThread {
         shared.committed.notify_one();
     }
 
-    /// Answers what is committed, or can't be told any more; tells how things are.
+    /// Answers reads and proposals that are committed, or can't be decided any more; reports the
+    /// status.
     fn answer(&mut self, shared: &Shared) {
         let status = self.member.status();
         let leads = status.role == Role::Leader;
@@ -464,7 +466,8 @@ fn answer_once(answer: &Answer, given: Result<EntryIndex, RequestError>) {
     let _ = answer.try_send(given);
 }
 
-/// What came, once something did or it is time to tick; `None`: it is time to stop.
+/// Waits until something arrives or it is time to tick, and returns the arrivals; `None` when it is
+/// time to stop.
 fn await_arrivals(shared: &Shared, tick_at: Instant) -> Option<Inbox> {
     let mut inbox = shared.inbox();
     loop {

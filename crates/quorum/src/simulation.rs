@@ -9,7 +9,7 @@
 //!
 //! *What must hold*
 //! 1. All members get the same entry at the same place, without a gap.
-//! 2. What was acknowledged is there at the end, once, at the place that was told.
+//! 2. Every acknowledged entry is there at the end, once, at the place that was acknowledged.
 //! 3. No two members lead in one term.
 //! 4. A read sees everything that was acknowledged before it was asked for.
 //! 5. A set that is well again commits, and its members' logs are equal.
@@ -37,9 +37,9 @@ use observer::{Observer, Violation};
 const SET: SetId = SetId(1);
 /// Milliseconds that go by at once.
 const STEP: u64 = 5;
-/// So long things go wrong.
+/// The time for which things go wrong.
 const FAULTS_MILLIS: u64 = 4_000;
-/// How long a set may take to come to rest when all is well again.
+/// The time that a set may take to come to rest when all is well again.
 const REST_MILLIS: u64 = 20_000;
 const NODES_MAX: usize = 8;
 const WELL: Quality =

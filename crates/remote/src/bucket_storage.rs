@@ -2,7 +2,7 @@
 //!
 //! A pack is an object that is made once; the refs are one object, which is replaced by a
 //! conditional put: only if its entity tag is the one that was read, or only if there is none. So
-//! of two writers one is told, if the store keeps that promise, which `frond doctor --store` finds
+//! of two writers one fails, if the store keeps that promise, which `frond doctor --store` finds
 //! out.
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct BucketStorage {
 /// Variables that name another store than Amazon's.
 const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
 
-/// Where the object `name` lies below `prefix`.
+/// Returns where the object `name` lies below `prefix`.
 pub(crate) fn object_path(prefix: &str, name: &str) -> Path {
     match prefix.is_empty() {
         true => Path::from(name),
@@ -40,7 +40,7 @@ pub(crate) fn object_path(prefix: &str, name: &str) -> Path {
     }
 }
 
-/// How to reach a bucket, by the usual variables; an empty one counts as none.
+/// Returns how to reach a bucket, by the usual variables; an empty one counts as none.
 ///
 /// # Errors
 /// `BadValue` if one that names the store is no URL.
@@ -57,7 +57,7 @@ pub(crate) fn s3_builder(bucket: &str) -> Result<AmazonS3Builder, Error> {
     let Some((name, url)) = ENDPOINTS.iter().find_map(|name| Some((name, set(name)?))) else {
         return Ok(builder);
     };
-    // An operator who names a store without TLS wants none.
+    // A store given without TLS is meant so.
     let is_plain = url.starts_with("http://");
     if !is_plain && !url.starts_with("https://") {
         return Err(Error::bad_value(format!("{name}={url}: http(s)://HOST[:PORT] is expected")));
@@ -65,7 +65,7 @@ pub(crate) fn s3_builder(bucket: &str) -> Result<AmazonS3Builder, Error> {
     Ok(builder.with_allow_http(is_plain))
 }
 
-/// What an object store says went wrong.
+/// Returns the error that an object store reports.
 fn failed(name: &str, error: &StoreError) -> Error {
     let message = match error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
@@ -121,7 +121,7 @@ impl BucketStorage {
             .await;
         match done {
             Ok(done) => Ok(Some(version_of(done.e_tag, done.version))),
-            // A store that is asked for two at once may tell one to try again: it lost, too.
+            // A store that gets two requests at once may ask one client to try again: it lost, too.
             Err(
                 StoreError::AlreadyExists { .. }
                 | StoreError::Precondition { .. }

@@ -29,12 +29,12 @@ const ROUNDS_LARGE: usize = 4;
 /// A large one: as HEAD is of a large store.
 pub(crate) const BYTES_LARGE: usize = 1 << 20;
 
-/// What the races showed.
+/// The results of the races.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CasReport {
     /// Rounds that were run.
     pub rounds: u64,
-    /// Rounds in which more than one was told that it won.
+    /// Rounds in which more than one writer seemed to win.
     pub two_won: u64,
     /// Rounds that no writer won: harmless, but slow.
     pub nobody_won: u64,
@@ -126,14 +126,14 @@ fn ignored(bucket: &dyn Bucket, name: &str) -> Result<Vec<&'static str>, Error> 
     Ok(ignored)
 }
 
-/// What a writer of a round puts: words, and as many bytes behind them.
+/// Returns the body that a writer of a round puts: words, and as many bytes behind them.
 fn body(round: usize, writer: usize, bytes: usize) -> Bytes {
     let mut body = format!("round {round}, writer {writer}").into_bytes();
     body.resize(body.len() + bytes, writer as u8);
     Bytes::from(body)
 }
 
-/// Returns what those put who were told that they won.
+/// Returns the objects of the writers that seemed to win.
 fn one_round(
     bucket: &dyn Bucket,
     name: &str,

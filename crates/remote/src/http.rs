@@ -1,13 +1,13 @@
 //! A running server as a remote, over HTTP/1.1.
 //!
-//! Reading order: [`protocol`] (what is said), [`tokens`] (who may), `guard` (that it isn't a web
-//! page), `lease` (what keeps a clone's chunks), [`server`] (the connections), `service` (the
+//! Reading order: [`protocol`] (the messages), [`tokens`] (the rights), `guard` (that it isn't a
+//! web page), `lease` (what keeps a clone's chunks), [`server`] (the connections), `service` (the
 //! requests), [`client`].
 //!
 //! *Leases*: the first request of a transfer is answered with a lease, which all others name. As
 //! long as it lasts, no collection takes away what was there when it began, or what was put or
 //! found since. It ends when its client has not used it for [`protocol::LEASE_SECONDS`]; then the
-//! client is told so, and takes another.
+//! client gets an error, and takes another.
 //!
 //! *Bounds*: requests are limited in length before they are read, in how slowly they come and how
 //! much they hold (`intake`), and in number: those that carry chunks wait, once they are there, for

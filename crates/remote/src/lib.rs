@@ -1,10 +1,11 @@
 //! Remotes over a network: a running server over HTTP, and a bucket of an object store.
 //!
-//! Reading order: [`RemoteUrl`] (what a remote's place may look like), [`open`] (what is there),
-//! [`PlaceTokens`] (what a server says to whom), `runtime` (how blocking callers reach asynchronous
-//! code), [`http`] (a server's side and a client's), [`bucket_storage`] (the files of a plain
-//! remote as objects), [`s3_bucket`] and [`tiered`] (a bucket that a data directory's packs lie
-//! in), [`cas_probe`] and [`store_probe`] (is a bucket's conditional put one, and how fast is it?).
+//! Reading order: [`RemoteUrl`] (the forms of a remote's address), [`open`] (opening it),
+//! [`PlaceTokens`] (a server's tokens for other places), `runtime` (how blocking callers reach
+//! asynchronous code), [`http`] (a server's side and a client's), [`bucket_storage`] (the files of
+//! a plain remote as objects), [`s3_bucket`] and [`tiered`] (a bucket that a data directory's packs
+//! lie in), [`cas_probe`] and [`store_probe`] (is a bucket's conditional put one, and how fast is
+//! it?).
 //!
 //! All that is asynchronous lies here, behind `frond_db`'s blocking traits: [`Remote`] and
 //! [`PlainStorage`].

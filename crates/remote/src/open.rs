@@ -1,4 +1,4 @@
-//! What is at a place.
+//! Opens the remote at a place.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! What a running server says to the places that it fetches from and pushes to.
+//! The tokens that a running server sends to the places that it fetches from and pushes to.
 //!
 //! A client names the place, so a token must only go where the server's operator said: each line of
-//! the file is a place and its token, and a token is for that place and what lies below it.
-//! `https://h/a` is told to `https://h/a/shop`, never to `https://h/ab`, `http://h/a` or
+//! the file is a place and its token, and a token is for that place and what lies below it. That of
+//! `https://h/a` is sent to `https://h/a/shop`, never to `https://h/ab`, `http://h/a` or
 //! `https://h:1/a`.
 
 use std::fmt;

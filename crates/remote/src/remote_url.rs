@@ -1,4 +1,4 @@
-//! What a remote's place may look like.
+//! The forms of a remote's address.
 //!
 //! | | |
 //! |---|---|
@@ -20,7 +20,7 @@ pub enum RemoteUrl {
     Bucket {
         /// Its name.
         bucket: String,
-        /// What the names of its objects begin with; may be empty.
+        /// The prefix of the names of its objects; may be empty.
         prefix: String,
     },
 }

@@ -1,4 +1,4 @@
-//! How blocking callers reach asynchronous code: one runtime for all clients of this process.
+//! The way from blocking callers to asynchronous code: one runtime for all clients of this process.
 
 use std::future::Future;
 use std::sync::{Once, OnceLock};

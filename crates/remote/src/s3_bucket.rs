@@ -1,8 +1,8 @@
 //! A bucket as a bucket: conditional puts without retries, and their answers by what is known.
 //!
-//! `object_store` repeats a put that was answered by an error of the server, and then tells the
-//! second answer: "it exists", of what the first one made. So puts under a condition go through a
-//! client that never repeats them, and what isn't known is told as that
+//! `object_store` repeats a put that was answered by an error of the server, and then reports the
+//! second answer: "it exists", because of the first put. So puts under a condition go through a
+//! client that never repeats them, and an unknown outcome is reported as unknown
 //! ([`frond_store::bucket`]). Reads are repeated: they change nothing.
 
 use std::future::ready;
@@ -79,7 +79,7 @@ impl S3Bucket {
         S3Bucket { reads, puts, prefix, has_hung_up }
     }
 
-    /// What `request` comes to, if that is soon, and nothing hangs up.
+    /// Awaits `request`, for at most `time` and until the store hangs up.
     async fn within<T>(&self, time: Duration, request: impl Future<Output = T>) -> Option<T> {
         let mut has_hung_up = self.has_hung_up.subscribe();
         tokio::select! {
@@ -177,17 +177,17 @@ impl S3Bucket {
     }
 }
 
-/// How long a request may take that carries so many bytes.
+/// Returns how long a request may take that carries so many bytes.
 fn time_for(bytes: u64) -> Duration {
     ANSWER_TIME + TIME_A_MEGABYTE * u32::try_from(bytes >> 20).unwrap_or(u32::MAX)
 }
 
-/// That no answer came.
+/// Returns the error that no answer came.
 fn silent(name: &str) -> BucketError {
     BucketError::Unavailable { name: name.to_owned(), what: "no answer came".to_owned() }
 }
 
-/// What is known of a put.
+/// The outcome of a put.
 enum Answer {
     Yes(ObjectVersion),
     No,
@@ -236,7 +236,7 @@ fn failed(name: &str, error: &StoreError) -> BucketError {
             );
             BucketError::Refused { name, what }
         }
-        // Of a put, this is what stands above the object.
+        // For a put, this is what stands above the object.
         StoreError::NotFound { .. } => {
             BucketError::Refused { name, what: format!("no such bucket ({error})") }
         }

@@ -1,9 +1,9 @@
-//! What a store must do before it holds a data directory's packs, and how fast it does it: races
+//! Checks whether a store can hold a data directory's packs, and how fast it is: races
 //! ([`cas_probe`](crate::cas_probe)), replies that are lost, and a table of latencies.
 //!
 //! *Lost replies*: a large object is replaced by a caller that soon stops listening, at moments
-//! from before it sent anything to after it was answered. What became of it is then found out
-//! ([`swap_until_known`]) as a server does, and must be what lies there.
+//! from before it sent anything to after it was answered. The outcome is then found out
+//! ([`swap_until_known`]) as a server does, and must agree with the object.
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ const TIMED: u32 = 40;
 const BYTES_SMALL: usize = 4 << 10;
 const BYTES_PART: u64 = 64 << 10;
 
-/// How long requests of one kind took.
+/// The time that requests of one kind took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Latency {
-    /// What was asked.
+    /// The kind of request.
     pub what: &'static str,
     /// Half were faster.
     pub p50: Duration,
@@ -39,18 +39,18 @@ pub struct Latency {
     pub p99: Duration,
 }
 
-/// What was found of a store.
+/// The results of probing a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreReport {
     /// The races.
     pub races: CasReport,
     /// Replies that the caller did not wait for.
     pub replies_lost: u32,
-    /// Of these, how many were of a put that was done.
+    /// The number of these that were of a put that was done.
     pub lost_were_done: u32,
-    /// Of these, after how many something else lay there than was found out.
+    /// The number of these after which something else lay there than was found out.
     pub lost_mistaken: u32,
-    /// What requests take.
+    /// The latencies of requests.
     pub latencies: Vec<Latency>,
 }
 

@@ -25,11 +25,12 @@ const KEEP_SLOTS: Duration = Duration::from_secs(120);
 /// Bytes on the disk for what a command reads.
 const COMMAND_CACHE_BYTES: u64 = 64 << 20;
 
-/// What a log in the bucket begins behind is sent within this time, or the opening fails.
+/// The time within which everything that precedes the log in the bucket must be sent, or the
+/// opening fails.
 const BEGIN_WAIT_MAX: Duration = Duration::from_secs(600);
 const BEGIN_STEP: Duration = Duration::from_millis(10);
 
-/// Where the packs of a directory live.
+/// The options for the packs of a directory that lie in a bucket.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// The bucket: `s3://BUCKET/PREFIX`.
@@ -38,10 +39,10 @@ pub struct StoreOptions {
     pub cache_bytes: u64,
     /// An empty directory may begin with what another one put there, which writes no more then.
     pub take_over: bool,
-    /// Where what is acknowledged lies.
+    /// The place of the log.
     pub log: LogPlace,
-    /// In the bucket, what is to be acknowledged waits so long for more of it, while some is on its
-    /// way.
+    /// The time that what is to be acknowledged waits in the bucket for more of it, while some is
+    /// on its way.
     pub linger: Duration,
 }
 

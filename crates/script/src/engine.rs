@@ -30,7 +30,7 @@ const TOGETHER_BYTES: usize = 64 << 10;
 /// The object that has the functions that Rust calls.
 const HOST: &str = "__frond";
 
-/// What scripts may use of ECMAScript.
+/// The parts of ECMAScript that scripts may use.
 type Library = (
     intrinsic::Date,
     intrinsic::Eval,
@@ -60,7 +60,7 @@ pub struct Engine {
     emitted: Arc<Mutex<Emitted>>,
 }
 
-/// What a call has emitted.
+/// The pairs that a call has emitted.
 struct Emitted {
     pairs: DocumentBuilder,
     failure: Option<ScriptError>,
@@ -149,7 +149,7 @@ impl Engine {
         }
     }
 
-    /// What calls may take from now on.
+    /// Sets the limits of calls from now on.
     pub fn set_limits(&self, limits: Limits) {
         let before = std::mem::replace(&mut *self.lock_limits(), limits);
         if before != limits {
@@ -183,8 +183,8 @@ impl Engine {
         })
     }
 
-    /// What the function, expression or body `source` gives for `this` and `arguments`. Where there
-    /// is a `this`, it is the global `obj`, too.
+    /// Returns the result of the function, expression or body `source` for `this` and `arguments`.
+    /// Where there is a `this`, it is also the global `obj`.
     ///
     /// # Errors
     /// [`ScriptError`].
@@ -252,7 +252,7 @@ impl Engine {
         Ok(ValueBuf::from_only_field(array.build()))
     }
 
-    /// How many bytes the values of scripts take. It walks over all of them.
+    /// Returns how many bytes the values of scripts take. It walks over all of them.
     pub fn heap_bytes(&self) -> usize {
         usize::try_from(self.context.runtime().memory_usage().malloc_size).unwrap_or(0)
     }
@@ -283,7 +283,7 @@ impl Engine {
         ScriptError::OutOfMemory(self.limits().heap_bytes)
     }
 
-    /// What a failed call is told as.
+    /// Returns the error that reports a failed call.
     fn explained(&self, ctx: &Ctx<'_>, error: rquickjs::Error) -> ScriptError {
         let thrown = ctx.catch();
         if self.stopped.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Where a request's scripts run: in a process of their own, where the program says which
-//! ([`run_in`](crate::run_in)); otherwise on a thread of this one.
+//! The host of a request's scripts: a process of their own, where the program says which
+//! ([`run_in`](crate::run_in)); otherwise a thread of this one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,8 @@ use crate::message::{Answers, Batch};
 use crate::processes::{self, Worker};
 use crate::threads::{self, JobFailure};
 
-/// Where the scripts of one request run. Nothing global, no prototype or cache outlives it.
+/// The place where the scripts of one request run. Nothing global, no prototype or cache outlives
+/// it.
 ///
 /// After calls that were to stop or ended its place there is none for the next.
 #[derive(Debug)]
@@ -40,8 +41,9 @@ impl ScriptHost {
         Ok(ScriptHost(Some(kind)))
     }
 
-    /// What becomes of calls, or of the first of them, for as long as `go_on` says so. What the
-    /// place's memory is charged with, `charged`, comes back, or goes when the place is gone.
+    /// Runs calls, or the first of them, for as long as `go_on` says so, and returns their answers.
+    /// `charged` stands for the memory that the place is charged with: it is returned with the
+    /// answers, or dropped when the place is gone.
     ///
     /// # Errors
     /// [`ScriptError::Interrupted`]; [`ScriptError::Ended`] if there is no place any more.

@@ -47,12 +47,12 @@ pub use message::{Answer, Answers, Batch, Call, WantedResult};
 pub use processes::{COMMAND, run_in};
 pub use turn::Turn;
 
-/// What a script's values, and what it hands out, may take.
+/// The limits of a script's values and results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How many bytes a script's values may take.
+    /// The number of bytes a script's values may take.
     pub heap_bytes: usize,
-    /// How many bytes of BSON one call may hand out.
+    /// The number of bytes of BSON that one call may hand out.
     pub result_bytes: usize,
 }
 
@@ -72,25 +72,25 @@ impl Limits {
     }
 }
 
-/// Why a script has no result.
+/// The reason why a script has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
     /// It threw this, or can't be compiled.
     #[error("{0}")]
     Thrown(String),
-    /// It was told to stop.
+    /// It was interrupted.
     #[error("interrupted")]
     Interrupted,
     /// Its values take more than so many bytes.
     #[error("JavaScript code ran out of memory: its values take more than {0} bytes")]
     OutOfMemory(usize),
-    /// What it hands out takes more than so many bytes.
+    /// Its results take more than so many bytes.
     #[error("what JavaScript code returned or emitted takes more than {0} bytes")]
     TooLarge(usize),
-    /// What it hands out is no BSON: MongoDB's code, and why.
+    /// Its result is no BSON: MongoDB's code, and the reason.
     #[error("{1}")]
     NoBson(i32, String),
-    /// Where it ran is gone: a fault of the engine, or the system gave it no process.
+    /// The place where it ran is gone: a fault of the engine, or the system gave it no process.
     #[error("the JavaScript engine ended unexpectedly")]
     Ended,
 }

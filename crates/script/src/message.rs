@@ -1,8 +1,8 @@
-//! What is asked of the place where scripts run, and what it answers: a document each way, which
-//! begins with its length.
+//! Requests to the place where scripts run, and its answers: a document each way, which begins with
+//! its length.
 //!
-//! Calls go together, since to wake another process takes longer than a short script; answers may
-//! be those of the first of them only.
+//! Calls go together, since waking another process takes longer than a short script; answers may be
+//! those of the first of them only.
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, ValueBuf};
 
@@ -27,12 +27,12 @@ const TEXT: &str = "text";
 const CODE: &str = "code";
 const BYTES: &str = "bytes";
 
-/// What of a call is asked for.
+/// The part of a call's result that is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WantedResult {
     /// Its result.
     Result,
-    /// Whether its result counts as true in a script.
+    /// The truth value of its result, as a script would take it.
     Truth,
     /// The pairs `{k, v}` that it emits, as an array.
     Emitted,
@@ -41,7 +41,7 @@ pub enum WantedResult {
 /// A call of a function, by its source, or of the expression or the statements that are its body.
 #[derive(Clone, Debug)]
 pub struct Call<'v> {
-    /// What is asked for.
+    /// The wanted result.
     pub asked: WantedResult,
     /// The source.
     pub source: &'v str,
@@ -58,9 +58,9 @@ pub struct Batch<'v> {
     pub calls: Vec<Call<'v>>,
     /// Becomes global before, a variable each field.
     pub globals: Option<Document<'v>>,
-    /// Whether to tell how much the values of scripts take.
+    /// Whether to measure how much the values of scripts take.
     pub measures: bool,
-    /// What each call may take.
+    /// The limits of each call.
     pub limits: Limits,
 }
 
@@ -90,7 +90,7 @@ impl<'v> Call<'v> {
         message.end();
     }
 
-    /// The call that a document tells of; `None` if it is none.
+    /// The call in a document; `None` if it is none.
     pub fn read(message: Document<'v>) -> Option<Call<'v>> {
         let asked = [WantedResult::Result, WantedResult::Truth, WantedResult::Emitted];
         Some(Call {
@@ -121,7 +121,7 @@ impl<'v> Batch<'v> {
         message.build()
     }
 
-    /// The calls that a document tells of.
+    /// The calls in a document.
     pub(crate) fn read(message: Document<'v>) -> Option<Batch<'v>> {
         let calls = message.get(CALLS)?.as_array()?;
         let calls = calls.iter().map(|call| Call::read(call.as_document()?));
@@ -141,15 +141,15 @@ fn size(message: Document<'_>, name: &str) -> Option<usize> {
     message.get(name)?.as_integer()?.try_into().ok()
 }
 
-/// What became of a call: what was asked for.
+/// The outcome of a call: the wanted result or an error.
 pub type Answer = Result<ValueBuf, ScriptError>;
 
-/// What became of calls.
+/// The outcomes of a batch of calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// Of each of the first calls, of one at least: none follows an error.
+    /// The answers to the first calls, to one at least: none follows an error.
     pub results: Vec<Answer>,
-    /// How many bytes the values of scripts take, if that was asked.
+    /// The number of bytes the values of scripts take, if that was asked.
     pub heap_bytes: Option<usize>,
 }
 

@@ -1,7 +1,7 @@
 //! The processes that run scripts, seen from outside.
 //!
-//! 1. [`run_in`] says of which program they are. A [`Worker`] is one, for one request; it is kept
-//!    for another once its engine is forgotten.
+//! 1. [`run_in`] sets their program. A [`Worker`] is one, for one request; it is kept for another
+//!    once its engine is forgotten.
 //! 2. While calls run, their request asks every [`ASKED`] whether to go on. Is it to stop, the
 //!    process is killed, whatever it does.
 //! 3. A process that ends by itself, or answers what is no answer, costs its calls an error.
@@ -21,10 +21,10 @@ use frond_doc::DocumentBuf;
 use crate::socket::receive;
 use crate::{Limits, ScriptError};
 
-/// The word by which the program is told to run scripts: [`crate::worker::run`].
+/// The word that makes the program run scripts: [`crate::worker::run`].
 pub const COMMAND: &str = "script-worker";
 
-/// So often a request asks whether to go on while a script runs.
+/// The interval at which a request asks whether to go on while a script runs.
 const ASKED: Duration = Duration::from_millis(5);
 /// Idle processes that are kept.
 const IDLE_COUNT_MAX: usize = 4;
@@ -35,7 +35,7 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// Scripts that begin from now on run in processes of this program.
 pub fn run_in(program: PathBuf) {
-    // Who said it first goes on.
+    // The first program that is set stays.
     let _ = PROGRAM.set(program);
 }
 
@@ -98,7 +98,7 @@ impl Worker {
         }
     }
 
-    /// What it answers. After an error it is to be dropped.
+    /// Sends a message and returns the answer. After an error the worker must be dropped.
     ///
     /// # Errors
     /// [`ScriptError::Interrupted`] when `go_on` says no; [`ScriptError::Ended`].
@@ -117,7 +117,7 @@ impl Worker {
     }
 }
 
-/// How many bytes passed; none where it took longer than [`ASKED`] and may go on.
+/// Returns how many bytes passed; none where it took longer than [`ASKED`] and may go on.
 pub(crate) fn passed(
     result: io::Result<usize>,
     go_on: &impl Fn() -> bool,

@@ -9,14 +9,14 @@ use std::thread;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// So often it is looked whether something has come, before the thread sleeps: to be woken takes
+/// The number of looks whether something has come, before the thread sleeps: to be woken takes
 /// longer than a short script. Where there is one core, the other end can't answer meanwhile. To
 /// yield would cost whole slices of time on a busy machine.
 static LOOKS: LazyLock<usize> = LazyLock::new(|| {
     if thread::available_parallelism().is_ok_and(|it| 1 < it.get()) { 60 } else { 0 }
 });
 
-/// What a document begins with: its length, itself included.
+/// The beginning of each document: its length, itself included.
 type Length = [u8; 4];
 
 /// The bytes of the next document, of at most `most`. `passed` says of each step how many bytes it

@@ -2,8 +2,8 @@
 //! ever, takes much memory or finds traces of another.
 //!
 //! Method: tables of calls with what they give as extended JSON, or `!` and what the error says.
-//! Hostile scripts are told to stop at the thousandth question whether to go on; each must have
-//! ended by then.
+//! Hostile scripts are interrupted at the thousandth check whether to go on; each must have ended
+//! by then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -252,7 +252,7 @@ fn hostile_scripts_end() {
         if let Ok(value) = result {
             println!("{source}: {:.80}", text(value.as_value()));
         }
-        // What is left of one call harms no other of the same request.
+        // Remains of one call harm no other call of the same request.
         asked.store(0, Ordering::Relaxed);
         if !source.contains("prototype") {
             let next = engine.call("1 + 1", None, []);
@@ -403,7 +403,7 @@ fn no_syntax_ends_the_process() {
     assert_eq!(promise.as_value(), Value::String("undefined"));
 }
 
-/// Who stores a value runs nothing by it: not where a script is only handed the document.
+/// Stored code isn't run by storing it, nor by handing the document to a script.
 #[test]
 fn stored_code_runs_when_it_is_called() {
     let engine = engine();
@@ -441,7 +441,7 @@ fn stored_code_runs_when_it_is_called() {
 
 #[test]
 fn values_that_have_a_length_within_or_no_date() {
-    // Here, too, the length within isn't told.
+    // Here, too, the length within isn't shown.
     let old = r#"{"$binary": {"base64": "AQID", "subType": "02"}}"#;
     check(&[
         ("v => v", old, old),

@@ -6,8 +6,8 @@
 //!
 //! 1. [`run`] takes a thread that is idle, or a new one while there are fewer than
 //!    [`thread_count_max`]; else it waits for one.
-//! 2. While the call runs the request asks whether to go on, every [`ASKED`]. Is it to stop, the
-//!    script is told so, and gets [`STOP_COUNT`] times as long to do it: most do at once.
+//! 2. While the call runs the request asks whether to go on, every [`ASKED`]. If it is to stop, the
+//!    script is interrupted, and gets [`STOP_COUNT`] times as long to stop: most do at once.
 //! 3. Then the request leaves. The thread ends with the call, at the engine's next question at the
 //!    latest, and so does what the call was given: the engine, and the memory set aside for it.
 //!
@@ -19,9 +19,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So often a request asks whether to go on while a script runs.
+/// The interval at which a request asks whether to go on while a script runs.
 const ASKED: Duration = Duration::from_millis(5);
-/// So many times more it waits for a script that was told to stop.
+/// It waits so many times longer for a script that was interrupted.
 const STOP_COUNT: usize = 10;
 /// Idle threads that are kept.
 const IDLE_COUNT_MAX: usize = 16;
@@ -32,7 +32,7 @@ const STACK_BYTES: usize = 1 << 20;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobFailure {
     /// The request is to stop, and has left.
@@ -92,13 +92,13 @@ pub fn run<T: Send + 'static>(
     Err(JobFailure::Left)
 }
 
-/// How many scripts run at once, those that were left behind too: one for each core, since none
-/// waits for anything, and those that were left behind are to leave cores to others.
+/// Returns how many scripts run at once, those that were left behind too: one for each core, since
+/// none waits for anything, and those that were left behind are to leave cores to others.
 pub fn thread_count_max() -> usize {
     thread::available_parallelism().map_or(1, usize::from).max(THREADS_MIN)
 }
 
-/// How many threads there are, idle ones too.
+/// Returns how many threads there are, idle ones too.
 #[cfg(test)]
 pub fn thread_count() -> usize {
     THREADS.state().count

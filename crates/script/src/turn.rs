@@ -1,12 +1,13 @@
-//! How many scripts run at once: as many as the memory of requests has room for, by and large.
+//! Limits how many scripts run at once: to as many as the memory of requests has room for, by and
+//! large.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So often a request that waits asks whether to go on.
+/// The interval at which a request that waits asks whether to go on.
 const ASKED: Duration = Duration::from_millis(5);
-/// On a machine of few cores.
+/// The least number of turns, on a machine of few cores.
 const TURNS_MIN: usize = 8;
 
 static TAKEN: Mutex<usize> = Mutex::new(0);

@@ -1,8 +1,8 @@
 //! A process that runs scripts, seen from inside: what it gives up before the first, and how it
 //! answers.
 //!
-//! It is told by the document that comes what to do: calls, or, by an empty document, to forget the
-//! engine. It ends when the other end is closed, also in the midst of a call.
+//! The incoming document says what to do: calls, or, if it is empty, to forget the engine. It ends
+//! when the other end is closed, also in the midst of a call.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -49,7 +49,8 @@ fn end_with(socket: &UnixStream) -> io::Result<()> {
     thread::Builder::new().spawn(watch).map(drop)
 }
 
-/// From here on nothing can be opened, written to a file, or begun, and memory is bounded.
+/// Gives up the rights to open anything, to write to a file, or to begin anything, and bounds
+/// memory.
 fn give_up_rights() -> io::Result<()> {
     if cfg!(target_os = "linux") {
         limit(Resource::As, ADDRESSES_MAX)?;

@@ -1,8 +1,8 @@
 //! Values of scripts to BSON, as MongoDB writes them.
 //!
-//! What an object is, `describe` of `scripts/types.js` says: its type's name and what makes it up,
-//! or for a document the names of fields that were integers of 32 bits. The result's size and depth
-//! are bounded, so that neither cycles nor an array of four billion holes go far. Getters run as
+//! `describe` of `scripts/types.js` describes an object: its type's name and parts, or for a
+//! document the names of fields that were integers of 32 bits. The result's size and depth are
+//! bounded, so that neither cycles nor an array of four billion holes go far. Getters run as
 //! scripts do.
 
 use data_encoding::BASE64;
@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 150;
 
 type Written<T> = Result<T, Refused>;
 
-/// Why a value can't be written.
+/// The reason why a value can't be written.
 pub(crate) enum Refused {
     /// A script that was asked for it failed.
     Engine(rquickjs::Error),
@@ -57,7 +57,7 @@ impl<'js> Writer<'js> {
         Writer { host, made: DocumentBuilder::new(), bytes_max }
     }
 
-    /// What a function returned; nothing is null.
+    /// Returns the value that a function returned; `undefined` becomes null.
     pub(crate) fn result(&mut self, value: rquickjs::Value<'js>) -> Written<ValueBuf> {
         if value.is_undefined() {
             return Ok(Value::Null.to_buf());

@@ -1,11 +1,11 @@
-//! Who may do what: users, roles, privileges.
+//! Access control: users, roles, privileges.
 //!
 //! A *user* has roles. A *role* grants privileges, and other roles. A *privilege* is a resource and
 //! actions on it. Some roles are built in ([`builtin_roles`]); others, and the users, are documents
-//! in the data directory ([`Directory`]). What a user may do follows from all of it ([`Grants`]);
-//! it is worked out once for a connection, and again when users or roles have changed.
+//! in the data directory ([`Directory`]). All of it together gives a user's rights ([`Grants`]),
+//! which are worked out once for a connection, and again when users or roles have changed.
 //!
-//! What a command needs is told in [`crate::authorization`].
+//! [`crate::authorization`] says which rights a command needs.
 
 mod accounts;
 mod action;

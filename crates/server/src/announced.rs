@@ -1,11 +1,11 @@
-//! Where a data directory is served: other processes of the same user that want the directory find
-//! a socket there, and reach the data through the one that has it.
+//! The socket of a served data directory: other processes of the same user that want the directory
+//! find it there, and reach the data through the one that has it.
 //!
 //! 1. The process that has the directory listens on a socket of the Unix domain, in a directory of
 //!    its own that only this user may enter, whose name no other ever had.
 //! 2. The file [`SOCKET_FILE`] of the data directory names it, for as long as it is listened on,
-//!    and says of which directory it is: a copy of the data is told from the original.
-//! 3. What a killed process leaves of both is removed by the next that opens the directory.
+//!    and identifies its directory: a copy of the data is distinguished from the original.
+//! 3. Files that a killed process leaves are removed by the next that opens the directory.
 //!
 //! *Invariants*
 //! 1. A process that finds a socket reaches this directory's data or nothing: not those of its
@@ -26,19 +26,20 @@ pub const SOCKET_FILE: &str = "SOCKET";
 /// The file by which a process has the directory: never replaced, and another one in each copy.
 const LOCK_FILE: &str = "LOCK";
 
-/// What the directory of a socket is called, before its number.
+/// The beginning of the name of a socket's directory; a number follows.
 const SCRATCH_PREFIX: &str = "fronddb-";
 const SOCKET_NAME: &str = "mongodb.sock";
 /// The longest path of a socket, by the system's rule, and what it is called while it is made.
 const SOCKET_PATH_BYTES_MAX: usize = 103;
 const SOCKET_NAME_AT_FIRST: &str = "mongodb.sock.new";
-/// Where sockets are if the directory for temporary files has too long a name.
+/// The directory of sockets if the directory for temporary files has too long a name.
 const SHORT_DIRECTORY: &str = "/tmp";
 
-/// Only the user whose process it is may connect.
+/// The permissions: only the user whose process it is may connect.
 const SOCKET_PERMISSIONS: u32 = 0o600;
 const SCRATCH_PERMISSIONS: u32 = 0o700;
-/// Only that user may say where the socket is, whatever the process lets others do with new files.
+/// The permissions: only that user may say where the socket is, whatever the process lets others do
+/// with new files.
 const NOTE_PERMISSIONS: u32 = 0o600;
 const OTHERS: u32 = 0o077;
 
@@ -68,13 +69,13 @@ impl Announced {
         self.scratch.join(SOCKET_NAME)
     }
 
-    /// How to listen on it.
+    /// Returns how to listen on it.
     #[must_use]
     pub fn socket(&self) -> UnixSocketOptions {
         UnixSocketOptions { path: self.path(), permissions: SOCKET_PERMISSIONS }
     }
 
-    /// Tells others of it, now that it is listened on.
+    /// Announces it to other processes, now that it is listened on.
     ///
     /// # Errors
     /// If the file can't be written.
@@ -85,7 +86,7 @@ impl Announced {
         fs::rename(&beside, &self.note)
     }
 
-    /// Tells no others any more: a process that asks for the directory from now on waits until it
+    /// Withdraws the announcement: a process that asks for the directory from now on waits until it
     /// is free.
     pub fn withdraw(&self) {
         let _ = fs::remove_file(&self.note);
@@ -105,8 +106,8 @@ pub fn socket_of(data: &Path) -> Option<PathBuf> {
     UnixStream::connect(&socket).is_ok().then_some(socket)
 }
 
-/// The socket that the note of `data` names: `None` if the note is another directory's, of which
-/// this is a copy, or if what is there isn't its writer's alone.
+/// The socket that the note of `data` names: `None` if the note is of another directory, and this
+/// is its copy, or if the socket isn't its writer's alone.
 fn named_by(data: &Path) -> Option<PathBuf> {
     let note = data.join(SOCKET_FILE);
     let written = fs::symlink_metadata(&note).ok().filter(Metadata::is_file)?;
@@ -128,7 +129,7 @@ fn create_note(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What `data` is told from its copies by.
+/// Returns an identity of `data` that its copies don't share.
 fn identity_of(data: &Path) -> io::Result<String> {
     let lock = fs::metadata(data.join(LOCK_FILE))?;
     Ok(format!("{}:{}", lock.dev(), lock.ino()))
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn no_other_user_reads_or_writes_where_the_socket_is() {
         let temp = TempDir::new();
-        // What a killed process left goes.
+        // Files that a killed process left are removed.
         fs::write(temp.path().join("SOCKET.new"), "").expect("written");
         let (announced, _listener) = announced(temp.path());
         let note = fs::metadata(temp.path().join(SOCKET_FILE)).expect("it is there");

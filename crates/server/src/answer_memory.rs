@@ -1,7 +1,7 @@
 //! The memory of one answer while it is made.
 //!
 //! 1. The first [`FREE_BYTES`] are free for every answer.
-//! 2. What is more comes from the budget of answers, a step at a time. If there is none left, a
+//! 2. Further bytes come from the budget of answers, a step at a time. If there is none left, a
 //!    batch that isn't empty ends there: the client asks for more, and the server doesn't wait.
 //! 3. An answer that can't do with less waits: for its first document, or for a whole batch that
 //!    has to be single. It waits once and holds nothing meanwhile, so that answers that hold memory
@@ -23,15 +23,15 @@ const TOO_MANY_WAIT: &str = "too many large answers wait for memory, since clien
 
 /// The memory of one answer.
 pub struct AnswerMemory<'a> {
-    /// Whose memory it is.
+    /// The memory that answers share.
     pub answers: &'a MemoryQueue,
-    /// How many answers may wait for that.
+    /// The number of answers that may wait for that.
     pub waiting_max: usize,
-    /// What documents take that were read and didn't go into a batch.
+    /// The memory for documents that were read and didn't go into a batch.
     pub cursors: &'a MemoryQueue,
-    /// What the answer holds, to be kept until the client has it.
+    /// The memory that the answer holds, to be kept until the client has it.
     pub share: &'a RefCell<Option<MemoryShare>>,
-    /// The command that waits, until it is told to stop.
+    /// The command that waits, until it is interrupted.
     pub operation: &'a Operation,
 }
 
@@ -59,7 +59,7 @@ impl AnswerMemory<'_> {
     /// Waits until the answer may have so many bytes.
     ///
     /// # Errors
-    /// What ends the command meanwhile; `ExceededMemoryLimit` if too many wait.
+    /// The error that ends the command meanwhile; `ExceededMemoryLimit` if too many wait.
     pub fn wait_for(&self, bytes: usize) -> Result<(), Error> {
         if self.fits(bytes) {
             return Ok(());
@@ -74,7 +74,7 @@ impl AnswerMemory<'_> {
         Ok(())
     }
 
-    /// Waits until the answer may have a whole batch, of which `bytes` are needed at once.
+    /// Waits until the answer may have a whole batch, and needs `bytes` of it at once.
     ///
     /// # Errors
     /// As [`AnswerMemory::wait_for`].

@@ -1,11 +1,12 @@
-//! The audit log: who logged in, who was refused, and who changed users, roles, collections,
-//! indexes, branches or the server. A line of JSON an event, with the fields of mongod's: `atype`,
-//! `ts`, `local`, `remote`, `users`, `roles`, `param`, `result` (0, or the error's code).
+//! The audit log: logins, refusals, and changes of users, roles, collections, indexes, branches or
+//! the server. A line of JSON an event, with the fields of mongod's: `atype`, `ts`, `local`,
+//! `remote`, `users`, `roles`, `param`, `result` (0, or the error's code).
 //!
 //! 1. No line holds documents, filters, passwords or tokens: `param` is what was changed, by name.
-//! 2. An event is written when its outcome is known, before the client is told.
-//! 3. Once a line couldn't be written, logins and what would be told here are refused until one can
-//!    be: nothing of it happens without a trace, but for what ran when the log failed.
+//! 2. An event is written when its outcome is known, before the client gets the answer.
+//! 3. Once a line couldn't be written, logins and commands that would be recorded are refused until
+//!    one can be: none of them happens without a trace, except for those that ran when the log
+//!    failed.
 //!
 //! A filter may leave events out ([`crate::audit_log`]). Only commands are events: a collection
 //! that an insert or `$out` makes is none.
@@ -22,7 +23,7 @@ use crate::log;
 use crate::peer::Peer;
 use crate::shared::Shared;
 
-/// What a command changes.
+/// The kind of thing that a command changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Subject {
     /// The user that it names.
@@ -39,15 +40,15 @@ enum Subject {
     Server,
 }
 
-/// A command that is told.
+/// A command that is recorded.
 struct Audited {
     command: &'static str,
-    /// What mongod calls it; names of Frond's own are the commands'.
+    /// mongod's name of the event; names of Frond's own are the commands'.
     event: &'static str,
     subject: Subject,
-    /// Fields of the command that are told.
+    /// Fields of the command that are recorded.
     fields: &'static [&'static str],
-    /// Whether it is told only where it has one of them: others only look.
+    /// Whether it is recorded only where it has one of them: others only look.
     needs_field: bool,
 }
 
@@ -138,7 +139,7 @@ fn find(command: &str, body: Document<'_>) -> Option<&'static Audited> {
     (!audited.needs_field || has_field()).then_some(audited)
 }
 
-/// A command that may have to be told.
+/// A command that may have to be recorded.
 pub struct Watched<'a> {
     server: &'a Shared,
     peer: &'a Peer,
@@ -146,7 +147,7 @@ pub struct Watched<'a> {
     database: &'a str,
     body: Document<'a>,
     audited: Option<&'static Audited>,
-    /// Who is logged in before it runs, as the line has it.
+    /// The logged-in user before the command runs, as the line has it.
     before: Option<DocumentBuilder>,
 }
 
@@ -163,7 +164,7 @@ fn append(server: &Shared, line: &DocumentBuf) {
     }
 }
 
-/// Begins to watch a command: it may be one that is told.
+/// Begins to watch a command: it may be one to record.
 ///
 /// # Errors
 /// `OperationFailed` (96) if it is and the log can't be written.
@@ -189,7 +190,7 @@ pub fn watch<'a>(
 }
 
 impl Watched<'_> {
-    /// Tells how it ended, if that is to be told.
+    /// Records how it ended, if it is to be recorded.
     pub fn end(self, error: Option<&Error>) {
         let code = error.map_or(0, |error| error.code.number());
         let is_refused = error.is_some_and(|error| error.code == Code::Unauthorized);
@@ -260,7 +261,7 @@ impl Watched<'_> {
     }
 }
 
-/// Tells of a login: `error` is why it failed.
+/// Records a login: `error` is why it failed.
 pub fn login(
     server: &Shared,
     peer: &Peer,
@@ -284,7 +285,7 @@ pub fn login(
     append(server, &line);
 }
 
-/// When, where, and who.
+/// Returns when, where, and who.
 fn head(server: &Shared, peer: &Peer) -> DocumentBuilder {
     let mut line = DocumentBuilder::new();
     line.append("ts", Value::DateTime(server.frond.wall_clock()()));

@@ -1,4 +1,4 @@
-//! The file of the audit log. What stands in it is told by [`crate::audit`].
+//! The file of the audit log. [`crate::audit`] describes its content.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::log_file::LogFile;
 #[derive(Default)]
 pub struct AuditLog {
     state: Option<Mutex<State>>,
-    /// Which events are told.
+    /// The events to report.
     filter: Option<Filter>,
 }
 

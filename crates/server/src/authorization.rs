@@ -5,7 +5,7 @@
 //!
 //! 1. The connection's login, and what it may do (worked out once, and again when users or roles
 //!    change).
-//! 2. What the command touches: the database of `$db`, the collection that the command names, or
+//! 2. The target of the command: the database of `$db`, the collection that the command names, or
 //!    whatever a function finds in its fields. Such a function reads them as the command's handler
 //!    does, by [`Fields`]: what is absent to the one is absent to the other, and a field of the
 //!    wrong type is refused by both. Where it can't, it takes more than the handler for a request.
@@ -54,7 +54,7 @@ pub fn split_namespace(namespace: &str) -> Result<(&str, &str), Error> {
     })
 }
 
-/// What a command needs of a client.
+/// The rights that a command needs.
 #[derive(Clone, Copy)]
 pub enum RequiredRights {
     /// Nothing, not even a login.
@@ -67,7 +67,7 @@ pub enum RequiredRights {
     Database(&'static [Action]),
     /// To do these on the collection that the command's own field names.
     Collection(&'static [Action]),
-    /// What this function finds.
+    /// The rights that this function finds.
     Found(fn(&AuthorizationRequest<'_>) -> Result<(), Error>),
 }
 
@@ -85,16 +85,16 @@ pub struct AuthorizationRequest<'a> {
     pub body: Document<'a>,
     /// Documents that came beside it.
     pub sequences: &'a [DocumentSequence],
-    /// Where to note what is allowed.
+    /// The place to note the rights that were used.
     pub noted: Option<&'a RefCell<Granted>>,
 }
 
-/// Where in a database's history something is done.
+/// The part of a database's history that an action is done on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VersionScope<'a> {
-    /// Where the database's name says.
+    /// The version that the database's name says.
     Open,
-    /// What a revision names, in the database that is open.
+    /// A version that a revision names, in the database that is open.
     Revision(&'a str),
     /// A branch.
     Branch(&'a str),
@@ -140,7 +140,7 @@ pub fn check(
     Ok(Some(rights))
 }
 
-/// What a command was allowed, which [`check`] has let pass.
+/// Returns the rights that a command used, which [`check`] has let pass.
 ///
 /// # Errors
 /// As [`check`].
@@ -269,10 +269,10 @@ impl<'a> AuthorizationRequest<'a> {
         Ok(())
     }
 
-    /// Whether the client may do something.
+    /// Checks whether the client may do something.
     ///
     /// # Errors
-    /// `InvalidNamespace` if there can be no such database; what a read may meet.
+    /// `InvalidNamespace` if there can be no such database; errors of reading.
     pub fn may(
         &self,
         action: Action,
@@ -315,7 +315,7 @@ impl<'a> AuthorizationRequest<'a> {
         is_allowed
     }
 
-    /// What refuses a client that may not do something.
+    /// Returns the error for a client that may not do something.
     pub fn refused(&self, database: &str) -> Error {
         let message =
             format!("not authorized on {database} to execute command {}", describe(self.body));

@@ -1,4 +1,4 @@
-//! What happens to a share of all cases.
+//! Random choice of a share of all cases.
 
 use crate::scram::random_bytes;
 

@@ -16,7 +16,7 @@ use crate::replica::key::ClusterKey;
 use crate::scram::{Login, Mechanism, OF_ROUTERS};
 use crate::wire::{DocumentSequence, HEADER_BYTES, Header, Message, WireError};
 
-/// Why a command got no answer that says ok.
+/// The reason why a command got no answer that says ok.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The connection failed.
@@ -48,14 +48,14 @@ pub enum ClientError {
     Command {
         /// MongoDB's code.
         code: i32,
-        /// What happened.
+        /// The error's text.
         message: String,
         /// The whole answer.
         answer: DocumentBuf,
     },
 }
 
-/// What a console, metrics or remotes are served by.
+/// The message for an address that a console, metrics or remotes are served at.
 const NOT_HTTP: &str = "an HTTP server answers there; use the address that drivers use, which is \
                         that of frond serve --listen";
 

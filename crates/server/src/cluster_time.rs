@@ -1,14 +1,14 @@
-//! The cluster's time as answers tell it, signed where there are users.
+//! The cluster's time in answers, signed where there are users.
 //!
 //! Clients carry it from server to server. In MongoDB a server moves its clock to a later time that
 //! it is sent, if another member has signed it. This one moves no clock by what clients send, so a
 //! forged time does no harm here; but a client that passes it on finds it signed, and a time that
 //! was forged in this server's name is refused.
 //!
-//! 1. Each process has a key of its own, with an id that tells it from others' keys.
+//! 1. Each process has a key of its own, with an id that distinguishes it from others' keys.
 //! 2. A signature is HMAC-SHA1 of the time's eight bytes, as drivers carry it: 20 bytes.
-//! 3. A time that bears this key's id and another signature is refused. What other members or
-//!    earlier processes signed can't be checked, and is used for nothing.
+//! 3. A time that bears this key's id and another signature is refused. Times that other members or
+//!    earlier processes signed can't be checked, and are used for nothing.
 
 use frond_db::Error;
 use frond_doc::{Binary, Document, DocumentBuilder, Timestamp, Value};
@@ -23,7 +23,7 @@ const UNSIGNED: [u8; SIGNATURE_BYTES] = [0; SIGNATURE_BYTES];
 
 /// The key by which a process signs.
 pub struct ClusterTimeKey {
-    /// Above zero, which stands for "unsigned".
+    /// The id, above zero, which stands for "unsigned".
     id: i64,
     key: hmac::Key,
 }

@@ -2,8 +2,8 @@
 //!
 //! Frond is a replica set of one member: what a write concern asks of others is either trivially
 //! true (`majority`) or answered as such a member answers it (the write is done, and the answer
-//! tells that there is no other member). Which command takes which concern, and what a read concern
-//! promises, is told in [`crate::concerns`].
+//! says that there is no other member). [`crate::concerns`] says which command takes which concern,
+//! and what a read concern promises.
 
 mod part;
 mod read_preference;
@@ -27,14 +27,14 @@ use crate::tables;
 pub struct UserDigest(pub [u8; 32]);
 
 impl UserDigest {
-    /// That of clients who haven't logged in.
+    /// The digest of clients who haven't logged in.
     pub const ANONYMOUS: UserDigest = UserDigest([
         0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9,
         0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52,
         0xb8, 0x55,
     ]);
 
-    /// That of a user.
+    /// Returns the digest of a user.
     pub fn of(full_name: &str) -> UserDigest {
         let digest = ring::digest::digest(&ring::digest::SHA256, full_name.as_bytes());
         UserDigest(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
@@ -45,9 +45,9 @@ impl UserDigest {
 /// no client reaches another user's session, whatever its id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionId {
-    /// What the client made.
+    /// The id that the client made.
     pub id: [u8; 16],
-    /// Whose it is.
+    /// The user whose session it is.
     pub user: UserDigest,
 }
 
@@ -71,7 +71,7 @@ impl SessionId {
     }
 }
 
-/// By the id alone: it is as good as unique.
+/// Hashes the id alone: it is as good as unique.
 impl Hash for SessionId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.id.hash(state);
@@ -102,18 +102,18 @@ const NAMES: &[&[u8]] = &[
 /// The binary subtype of a UUID.
 pub const UUID_SUBTYPE: u8 = 4;
 
-/// What a command says besides what it is about.
+/// The fields of a command that all commands may have.
 #[derive(Clone, Debug)]
 pub struct Common {
     /// The session that it belongs to.
     pub session: Option<SessionId>,
-    /// How long it may run.
+    /// The time that it may run.
     pub time_max: Option<Duration>,
-    /// When its writes are acknowledged.
+    /// The durability: when its writes are acknowledged.
     pub durability: Durability,
     /// Whether the client wants to know what its writes did: false for `w: 0`.
     pub acknowledged: bool,
-    /// What it says of the stable API.
+    /// The fields of the stable API.
     pub api: ApiParameters,
     /// The transaction or retryable write that it is.
     pub part: Option<Part>,
@@ -121,9 +121,10 @@ pub struct Common {
     pub has_write_concern: bool,
     /// Whether that says how many members must have a write.
     pub has_w: bool,
-    /// What that says of the journal.
+    /// The value of `j` in the write concern.
     pub journal: Option<bool>,
-    /// What of the write concern can't be had: told in the answer, the write is done.
+    /// An error about a part of the write concern that can't be had: reported in the answer, though
+    /// the write is done.
     pub concern_failure: Option<Error>,
     /// Whether it has a read concern.
     pub has_read_concern: bool,
@@ -168,7 +169,7 @@ impl Level {
     }
 }
 
-/// What a command says that has none of these fields.
+/// The values of a command that has none of these fields.
 impl Default for Common {
     fn default() -> Common {
         Common {
@@ -350,7 +351,7 @@ pub fn read_session(value: Value<'_>) -> Result<SessionId, Error> {
     Ok(SessionId { id, user: user.map_or(UserDigest::ANONYMOUS, UserDigest) })
 }
 
-/// How long a command may run; no limit for 0.
+/// Returns how long a command may run; no limit for 0.
 fn read_time_max(value: Value<'_>) -> Option<Duration> {
     let millis = tables::integer(value).and_then(|millis| u64::try_from(millis).ok());
     millis.filter(|millis| *millis > 0).map(Duration::from_millis)

@@ -1,15 +1,15 @@
-//! Which commands take which read and write concerns, as MongoDB has it: what a command doesn't
-//! take is refused, never passed over.
+//! The read and write concerns that each command takes, as in MongoDB: one that a command doesn't
+//! take is refused, never ignored.
 //!
-//! - Each command reads at a snapshot of its own, which is newer than all that a client was told.
-//!   So the levels `local`, `available`, `majority` and `linearizable` are met by all that take a
-//!   level.
+//! - Each command reads at a snapshot of its own, which is newer than all that a client has seen.
+//!   So all commands that take a level fulfil the levels `local`, `available`, `majority` and
+//!   `linearizable`.
 //! - `snapshot` promises that commands which name one moment see the same. Outside of transactions
-//!   the first one leases the moment at which it reads and is told its time; those that name it
+//!   the first one leases the moment at which it reads and answers its time; those that name it
 //!   read there, as long as the lease runs ([`frond_db::ReadPoint`]).
-//! - `afterClusterTime` and `atClusterTime` are moments that the client was told of. What lines up
-//!   before one is waited for, and nothing is written there later. One that is a little ahead of
-//!   the clock here is waited for; one that is far ahead is refused.
+//! - `afterClusterTime` and `atClusterTime` are moments that the client got from an answer. Commits
+//!   that queue before one are awaited, and nothing is written there later. One that is a little
+//!   ahead of the clock here is waited for; one that is far ahead is refused.
 
 pub mod transactions;
 
@@ -25,10 +25,11 @@ use crate::common_fields::{Common, Level};
 use crate::shared::Shared;
 use crate::tables::{self, Reads, Writes};
 
-/// How far ahead of the clock here a moment may lie to be waited for: that of another server, whose
-/// clock is not quite the same.
+/// The time by which a moment may be ahead of the clock here to be waited for: that of another
+/// server, whose clock is not quite the same.
 const CLOCK_AHEAD_MILLIS_MAX: i64 = 10_000;
-/// How often one that waits for the clock looks at it, and whether it may.
+/// The interval at which a caller that waits for the clock looks at it, and checks whether it may
+/// go on waiting.
 const CLOCK_STEP: Duration = Duration::from_millis(10);
 
 /// Goes on at the moment of its cursor, whatever it names: drivers name their session's.
@@ -42,7 +43,7 @@ pub fn check(command: &Command, body: Document<'_>, common: &Common) -> Result<(
     if !matches!(command.run, Run::Handler(_)) {
         return Ok(()); // It says why itself.
     }
-    // What a transaction's commands take is told in `transactions`.
+    // `transactions` checks the concerns of a transaction's commands.
     if !matches!(common.part, Some(Part::Statement { .. })) {
         check_level(command.name, body, common)?;
         if common.has_write_concern && !takes_write_concern(command.name) {

@@ -92,8 +92,8 @@ pub async fn serve(
     }
 }
 
-/// What to wait for where the client is to speak. What came in already is answered, whether or not
-/// more comes: writing is possible now.
+/// Returns the event to wait for where it is the client's turn. Messages that came in already are
+/// answered, whether or not more comes: writing is possible now.
 fn interest_of(conversation: &Conversation) -> Interest {
     match conversation.has_more() {
         true => Interest::WRITABLE,
@@ -101,7 +101,7 @@ fn interest_of(conversation: &Conversation) -> Interest {
     }
 }
 
-/// Waits until the conversation can go on; tells whether it may.
+/// Waits until the conversation can go on; returns whether it may.
 async fn wait(
     socket: &IdleSocket,
     interest: Interest,
@@ -121,8 +121,8 @@ async fn wait(
     false
 }
 
-/// Waits until a command that waits for something to be written is to go on; tells whether its
-/// client is still there. `has_more`: the client has said more already.
+/// Waits until a command that waits for a write is to go on; returns whether its client is still
+/// there. `has_more`: the client has said more already.
 async fn parked(
     shared: &Shared,
     socket: &IdleSocket,
@@ -164,7 +164,7 @@ async fn talk(
     let (ends, mut ended) = oneshot::channel();
     let stops = stop.clone();
     let talk = move || {
-        // Its turn may come only after the server was told to stop.
+        // Its turn may come only after the server began to stop.
         if *stops.borrow() && !conversation.is_answering() {
             return;
         }

@@ -47,14 +47,14 @@ use self::pages::Pages;
 use self::stall_timeout::StallTimeout;
 use self::text_memory::TextMemory;
 
-/// How long the head of a request may take, and a connection be silent.
+/// The time that the head of a request may take, and a connection be silent.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
-/// How long a client may take nothing of its answer, or send nothing of its body.
+/// The time that a client may take nothing of its answer, or send nothing of its body.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(20);
-/// How soon it is tried again to accept connections.
+/// The time after which it tries again to accept connections.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// What every answer says: nothing comes from elsewhere or is shown elsewhere, nothing is a
+/// The headers of every answer: nothing comes from elsewhere or is shown elsewhere, nothing is a
 /// script or a style but the console's own files.
 static HEADERS: [(HeaderName, &str); 6] = [
     (
@@ -70,7 +70,7 @@ static HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// How a server serves the console.
+/// The options of the console.
 #[derive(Clone, Debug)]
 pub struct ConsoleOptions {
     /// `HOST:PORT`; a port of 0 takes any free one.
@@ -81,18 +81,18 @@ pub struct ConsoleOptions {
     pub read_only: bool,
 }
 
-/// What all connections of the console share.
+/// The state that all connections of the console share.
 struct Console {
     server: Arc<Shared>,
     guard: Guard,
     logins: Logins,
     pages: Pages,
     read_only: bool,
-    /// Of bodies and answers.
+    /// The memory of bodies and answers.
     text: TextMemory,
 }
 
-/// What is answered.
+/// An answer.
 type Answer = Response<Full<Bytes>>;
 
 /// Serves the console on `listener` until it is dropped.
@@ -152,7 +152,7 @@ async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, place: Place) {
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
-    // What goes wrong on it concerns no other connection.
+    // An error on it concerns no other connection.
     let _ = http
         .serve_connection(TokioIo::new(StallTimeout::new(stream, TAKE_TIME_MAX)), service)
         .await;

@@ -33,16 +33,17 @@ pub use self::batch::{BatchSize, Documents, OpenCursor};
 pub use self::parked::{Parked, Parking};
 pub use self::stream::OpenStream;
 
-/// What a cursor is, besides its documents.
+/// The facts about a cursor, besides its documents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CursorFacts {
     /// `database.collection`, as the client named it.
     pub namespace: String,
     /// The session in which it was opened.
     pub session: Option<SessionId>,
-    /// Whose it is.
+    /// The user that opened it.
     pub user: UserDigest,
-    /// What its user must still be allowed, to read on; `None` where the server doesn't check that.
+    /// The rights that its user must still have, to read on; `None` where the server doesn't check
+    /// that.
     pub granted: Option<Arc<Granted>>,
     /// The connection over which it was opened.
     pub connection: i32,
@@ -50,15 +51,16 @@ pub struct CursorFacts {
     pub transaction: Option<i64>,
     /// Whether it stays open however long it is not used.
     pub no_timeout: bool,
-    /// What the command that opened it said of the stable API.
+    /// The stable API's fields of the command that opened it.
     pub api: ApiParameters,
     /// The time of the moment at which it reads, if that was asked for.
     pub read_time: Option<Timestamp>,
-    /// Of a change stream: where it goes on behind the last batch.
+    /// The place where a change stream goes on behind the last batch.
     pub resume_token: Option<DocumentBuf>,
 }
 
-/// Whether a cursor stays open at the end of a capped collection, for what comes later.
+/// Says whether a cursor stays open at the end of a capped collection, for documents that come
+/// later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Following {
     /// It doesn't.
@@ -100,20 +102,20 @@ impl Slot {
     }
 }
 
-/// How many cursors are open: for `serverStatus`.
+/// The number of cursors that are open: for `serverStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CursorCounts {
     /// Open now.
     pub open: usize,
-    /// Of these, without a timeout.
+    /// The number of these without a timeout.
     pub no_timeout: usize,
-    /// Of these, in use by a command.
+    /// The number of these in use by a command.
     pub pinned: usize,
     /// Closed because no client used them.
     pub timed_out: u64,
 }
 
-/// Who has opened cursors.
+/// The owner of cursors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Owner {
     Session(SessionId),
@@ -253,12 +255,12 @@ impl Cursors {
         CheckedOut { cursors: self, id, cursor: Some(cursor) }
     }
 
-    /// Whose a cursor is.
+    /// Returns the user that a cursor belongs to.
     pub fn user_of(&self, id: i64) -> Option<UserDigest> {
         self.lock().slots.get(&id).map(|slot| slot.facts().user)
     }
 
-    /// Closes a cursor of `namespace`; tells whether it was there.
+    /// Closes a cursor of `namespace`; returns whether it was there.
     pub fn kill(&self, id: i64, namespace: &str) -> bool {
         let mut table = self.lock();
         let Some(slot) = table.slots.get_mut(&id) else { return false };
@@ -313,7 +315,7 @@ impl Cursors {
         drop(self.take_where(|_| true));
     }
 
-    /// How many are open.
+    /// Returns how many are open.
     pub fn counts(&self) -> CursorCounts {
         let table = self.lock();
         let mut counts = CursorCounts { timed_out: table.timed_out, ..CursorCounts::default() };

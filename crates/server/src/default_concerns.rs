@@ -5,7 +5,7 @@
 //! - Of a write concern without `w`, `w` is the default's, and so is what it doesn't say of the
 //!   journal.
 //! - All read concerns that can be a default read the same here (see [`crate::concerns`]), so a
-//!   default one is told, and changes no answer.
+//!   default one is shown, and changes no answer.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -28,13 +28,13 @@ const UNSUITABLE: Code = Code::BadValue;
 /// *Thread safety*: any thread may ask and change them.
 #[derive(Default)]
 pub struct Defaults {
-    /// What is stored, and when it was read; `None` until a request asks.
+    /// The stored defaults, and when they were read; `None` until a request asks.
     known: RwLock<Option<Arc<Known>>>,
     /// Held while they change.
     changing: Mutex<()>,
 }
 
-/// What is stored, as [`NAME`] tells it.
+/// The stored defaults, in the form of [`NAME`].
 #[derive(Clone, Default, Debug)]
 struct Known {
     stored: DocumentBuf,

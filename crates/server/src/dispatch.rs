@@ -38,7 +38,7 @@ pub use outcome::{Outcome, Repeat, Wait};
 use run::try_run;
 pub(crate) use run::{run, run_kept};
 
-/// Answers one message, given whole. What has waited goes on as `resumed`.
+/// Answers one message, given whole. A command that has waited goes on as `resumed`.
 pub fn answer(
     server: &Shared,
     peer: &Arc<Peer>,
@@ -90,7 +90,7 @@ fn answer_message(
         }
         Err(error) => (error_document(&protocol_error(&error)), !error.is_content()),
     };
-    // What failed before it went on goes no further.
+    // A parked command that failed before it went on is abandoned.
     parking.take_resumed().into_iter().for_each(|left| abandon(server, left));
     let parked = parking.take_parked();
     if peer.is_hung_up() {
@@ -141,7 +141,7 @@ pub fn end_repeating(server: &Shared, repeat: Repeat) {
     }
 }
 
-/// Whether an answer tells of a cursor that has more.
+/// Whether an answer has a cursor that has more.
 fn has_open_cursor(answer: Document<'_>) -> bool {
     let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
     let id = cursor.and_then(|cursor| cursor.get("id")).and_then(|id| id.as_integer());
@@ -158,7 +158,7 @@ fn reply_of(
     Outgoing::new(answer_head(Flags::default(), bytes, id, response_to), body.into_bytes(), share)
 }
 
-/// Answers a `hello` that has waited; also tells the reply's id, which the next one refers to.
+/// Answers a `hello` that has waited; also returns the reply's id, which the next one refers to.
 /// `None` if the connection is to be closed instead.
 pub fn answer_hello(
     server: &Shared,

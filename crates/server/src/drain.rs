@@ -1,4 +1,4 @@
-//! How a server stops: first it drains.
+//! Stops a server: first it drains.
 //!
 //! While it drains, no client is let in, commands that run go on, and each new one is answered with
 //! `ShutdownInProgress` and a newer topology: drivers choose another server, or wait for this one
@@ -11,7 +11,7 @@ use frond_db::Error;
 use frond_query::Code;
 use tokio::sync::watch;
 
-/// Whether the server stops.
+/// Lets all parts of the server know when it stops.
 ///
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct Drain {
@@ -28,12 +28,12 @@ impl Default for Drain {
 }
 
 impl Drain {
-    /// What asks for it.
+    /// Returns the sender that asks the server to stop.
     pub fn asker(&self) -> watch::Sender<Option<Duration>> {
         self.requested.clone()
     }
 
-    /// Asks for a drain that takes so long at most; tells whether a listener hears it.
+    /// Asks for a drain that takes so long at most; returns whether a listener hears it.
     pub fn ask(&self, time_max: Duration) -> bool {
         self.requested.send_replace(Some(time_max));
         self.requested.receiver_count() > 0
@@ -49,7 +49,7 @@ impl Drain {
         self.until.get().is_some()
     }
 
-    /// How long it may still take, if it began.
+    /// Returns how long it may still take, if it began.
     pub fn rest(&self) -> Option<Duration> {
         self.until.get().map(|until| until.saturating_duration_since(Instant::now()))
     }

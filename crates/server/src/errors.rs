@@ -1,4 +1,4 @@
-//! Errors as answers tell them.
+//! Errors in the form of answers.
 
 use frond_db::Error;
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
@@ -24,7 +24,7 @@ pub fn append_error(builder: &mut DocumentBuilder, error: &Error, message_name: 
     builder.append("code", Value::Int32(error.code.number()));
 }
 
-/// Appends what an error tells beside its message and code.
+/// Appends the details of an error besides its message and code.
 pub fn append_details(builder: &mut DocumentBuilder, error: &Error) {
     for (name, value) in error.details.iter().flat_map(DocumentBuf::iter) {
         builder.append(name, value);

@@ -21,7 +21,7 @@ pub use self::fail_command::{FailCommand, FaultedCommand, read_code};
 use crate::chance::is_by_chance;
 use crate::fields::Fields;
 
-/// When a fail point that is asked fails.
+/// The time when a fail point that is asked fails.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Mode {
     /// Never.
@@ -103,14 +103,14 @@ impl Mode {
     }
 }
 
-/// What `failGetMoreAfterCursorCheckout` does.
+/// The action of `failGetMoreAfterCursorCheckout`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FailGetMore {
     /// The error.
     pub code: Option<Code>,
 }
 
-/// What `onPrimaryTransactionalWrite` does: to writes that may be sent again.
+/// The action of `onPrimaryTransactionalWrite` on writes that may be sent again.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FailWrite {
     /// Fails before anything is written.
@@ -119,7 +119,7 @@ pub struct FailWrite {
     pub closes: bool,
 }
 
-/// What a fail point does.
+/// The action of a fail point.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fault {
     /// `failCommand`
@@ -130,7 +130,7 @@ pub enum Fault {
     Write(FailWrite),
 }
 
-/// What a command that is hit has to do.
+/// The actions on a command that is hit.
 #[derive(Clone, Debug, Default)]
 pub struct CommandFault {
     /// Waits first.
@@ -159,7 +159,7 @@ impl<F: Clone> Point<F> {
         self.hits
     }
 
-    /// What is to be done by a command that it is for.
+    /// Returns the action if the fail point is on and meant for this command.
     fn ask(&mut self, is_for: impl FnOnce(&F) -> bool) -> Option<F> {
         if self.mode == Mode::Off || !is_for(&self.fault) || !self.mode.fires() {
             return None;
@@ -214,7 +214,7 @@ impl FailPoints {
         self.is_any_on.load(Ordering::Acquire)
     }
 
-    /// What `failCommand` has a command do.
+    /// Returns the actions of `failCommand` on a command.
     pub fn on_command(&self, asking: &FaultedCommand<'_>) -> Option<CommandFault> {
         let fault = self.lock().command.ask(|fault| fault.is_for(asking))?;
         Some(fault.hit())
@@ -223,7 +223,7 @@ impl FailPoints {
     /// Fails a `getMore` that has its cursor.
     ///
     /// # Errors
-    /// What the fail point was told.
+    /// The error that the fail point has.
     pub fn on_get_more(&self) -> Result<(), Error> {
         if !self.are_on() {
             return Ok(());
@@ -237,7 +237,7 @@ impl FailPoints {
         }
     }
 
-    /// What `onPrimaryTransactionalWrite` has a write do that may be sent again.
+    /// Returns the action of `onPrimaryTransactionalWrite` on a write that may be sent again.
     pub fn on_write(&self) -> Option<FailWrite> {
         self.lock().write.ask(|_| true)
     }

@@ -26,7 +26,7 @@ const INTEGER_TYPES: &str = "types '[long, int, decimal, double]'";
 
 /// The fields of one document, each taken at most once.
 pub struct Fields<'a> {
-    /// What messages put before a field's name: `find`, `update.updates`.
+    /// The prefix of field names in messages: `find`, `update.updates`.
     path: &'a str,
     /// The command's table, where these are a command's fields: the door has checked them by it.
     table: Option<&'static Table>,

@@ -1,18 +1,19 @@
 //! Keeps the process within the memory that it may take.
 //!
-//! What is charged to budgets is not all that a process takes: an allocator keeps pages for each
-//! thread, stacks stay as deep as they once were, and memory that is free lies between what isn't.
-//! So it is measured, each [`TICK`], what the process has of memory that is no file's:
+//! The memory that is charged to budgets is not all that a process takes: an allocator keeps pages
+//! for each thread, stacks stay as deep as they once were, and free memory lies between used
+//! memory. So it is measured, each [`TICK`], what the process has of memory that is no file's:
 //!
 //! 1. Up to the budget, and something for each connection, nothing happens.
 //! 2. Beyond, *pressure* rises with what is too much, up to all at [`FULL_BYTES`]. Caches and
 //!    budgets leave as much of theirs in proportion (`Frond::set_memory_pressure`,
 //!    `MemoryQueue::withhold`), and fewer clients have a thread.
-//! 3. It falls slowly, so that what was given back isn't taken again at once by all who waited.
+//! 3. It falls slowly, so that memory that was given back isn't taken again at once by all that
+//!    waited.
 //! 4. The allocator gives back what was freed when a thread frees more: so that it does so while no
 //!    client's thread works, a piece is taken and freed here.
 //!
-//! Where the system doesn't tell what a process takes, budgets alone bound it.
+//! Where the system doesn't report a process's memory, budgets alone bound it.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,22 +25,22 @@ use tokio::sync::watch;
 use crate::machine_memory;
 use crate::shared::Shared;
 
-/// How often it is measured. Two processors fill some ten megabytes meanwhile.
+/// The interval of measurements. Two processors fill some ten megabytes meanwhile.
 const TICK: Duration = Duration::from_millis(10);
 /// The interval of checks while less than half of the budget is taken.
 const TICK_CALM: Duration = Duration::from_millis(50);
-/// What an idle connection takes: its state, and the system's buffers.
+/// The memory of an idle connection: its state, and the system's buffers.
 const CONNECTION_BYTES: u64 = 32 << 10;
 /// Pressure begins so far above the budget: bursts that end by themselves.
 const FREE_BYTES: u64 = 4 << 20;
 /// And is all there is of it so far above that.
 const FULL_BYTES: u64 = 32 << 20;
-/// By so much pressure falls in a tick.
+/// The amount by which pressure falls in a tick.
 const FALL: u32 = PRESSURE_MAX / 50;
-/// Others are told in steps of so much: a cache that changes its size again and again forgets what
-/// it learnt.
+/// Others are notified in steps of so much: a cache that changes its size again and again forgets
+/// what it learnt.
 const STEP: u32 = PRESSURE_MAX / 8;
-/// More than the allocator keeps for a thread.
+/// A size above what the allocator keeps for a thread.
 const PIECE_BYTES: usize = 2 << 20;
 
 /// Begins the measuring, for a process that may take `budget`; it ends when the server stops.
@@ -87,10 +88,10 @@ fn yield_memory(shared: &Shared, pressure: u32) {
     shared.note_memory_pressure(pressure);
 }
 
-/// What is too much, and for how long it was.
+/// The budget, and for how long it was exceeded.
 struct Governor {
     budget: u64,
-    /// In thousandths.
+    /// The pressure in thousandths.
     pressure: u32,
 }
 

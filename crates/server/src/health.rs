@@ -1,4 +1,4 @@
-//! How a server is: whether it takes writes, and what keeps it from that, or will.
+//! The health of a server: whether it takes writes, and what keeps it from that, or will.
 
 use frond_db::Fault;
 use frond_store::SendFailure;
@@ -16,7 +16,7 @@ pub enum Health<'a> {
 }
 
 impl Health<'_> {
-    /// How `server` is.
+    /// Returns the health of `server`.
     pub fn of(server: &Shared) -> Health<'_> {
         let store = server.frond.engine().store();
         match (server.frond.fault(), store.maintenance().send_failure()) {

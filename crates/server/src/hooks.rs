@@ -7,12 +7,12 @@
 //! 1. A file that may be executed is run, with what it is about on its standard input, one line of
 //!    JSON, and in its environment. A file `NAME.url` names an address to which the same is sent
 //!    (`http` only).
-//! 2. What runs before may refuse: another exit code than 0, another status than 2xx. So does what
-//!    can't be run, or takes longer than [`TIME_MAX`]: it is ended then. What runs after only
-//!    tells.
-//! 3. Only who may write to the directory sets hooks; no command does. A file that others may write
-//!    to is refused, and is another's.
-//! 4. What a client sends never becomes a word of a command line.
+//! 2. A hook that runs before may refuse: another exit code than 0, another status than 2xx. So
+//!    does what can't be run, or takes longer than [`TIME_MAX`]: it is ended then. A hook that runs
+//!    after only reports.
+//! 3. Only users who may write to the directory set hooks; no command does. A file that others may
+//!    write to is refused, and is another's.
+//! 4. Text that a client sends never becomes a word of a command line.
 //!
 //! Commits by policy, and what is pushed here from elsewhere, run none.
 
@@ -30,7 +30,7 @@ use frond_doc::extended_json::{self, Form};
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
 
-/// How long a hook may take.
+/// The time that a hook may take.
 pub const TIME_MAX: Duration = Duration::from_secs(30);
 /// What is read of what a hook says.
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
@@ -38,7 +38,7 @@ const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 const EXECUTABLE: u32 = 0o100;
 
-/// What a hook is about.
+/// The action that a hook is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// A commit.
@@ -55,16 +55,16 @@ pub struct Hooks {
     directory: Option<PathBuf>,
 }
 
-/// What is done, where and by whom.
+/// The event that a hook is run for: the action, the database and the user.
 #[derive(Clone, Debug)]
 pub struct HookEvent<'a> {
-    /// What.
+    /// The action.
     pub act: Act,
     /// The database's name, as the client has it.
     pub database: &'a str,
     /// The user; empty where clients don't log in.
     pub user: String,
-    /// What else hooks are told, in the order in which it is told. What is empty isn't.
+    /// Further facts for hooks, in their order. Empty ones are left out.
     pub facts: Vec<(&'static str, String)>,
 }
 
@@ -95,7 +95,7 @@ impl Hooks {
         })
     }
 
-    /// Tells that something was done; `answer` gets `hookFailed` where that can't be told.
+    /// Reports that something was done; `answer` gets `hookFailed` where that fails.
     pub fn after(&self, occasion: &HookEvent<'_>, answer: &mut DocumentBuilder) {
         let name = format!("post-{}", occasion.act.name());
         if let Err(what) = self.run(&name, occasion) {
@@ -141,7 +141,7 @@ fn check(directory: &Path, file: &Path) -> Result<bool, String> {
     let found = match fs::metadata(file) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // What was linked was meant to be run.
+            // A hook that is a link was meant to be run.
             let is_link = fs::symlink_metadata(file).is_ok();
             let leads_nowhere = || format!("{}: the link leads nowhere", file.display());
             return if is_link { Err(leads_nowhere()) } else { Ok(false) };

@@ -9,8 +9,8 @@
 //! [`private`] serves from within another program; [`metrics`] is for monitoring.
 //!
 //! Only this crate knows sockets and tokio. Everything below it blocks, so each client that is busy
-//! has a thread; those that are idle have none. What they may hold together is in [`limits`] and
-//! [`frond_db::memory_queue`].
+//! has a thread; those that are idle have none. The memory that they may hold together is in
+//! [`limits`] and [`frond_db::memory_queue`].
 
 pub mod access;
 pub mod announced;
@@ -75,7 +75,8 @@ pub mod waiting;
 pub mod wire;
 mod workers;
 
-/// What gives mongosh methods for versions (`db.commit()`, `db.diff()`): `frond shell` runs it.
+/// The script that gives mongosh methods for versions (`db.commit()`, `db.diff()`): `frond shell`
+/// runs it.
 pub const MONGOSH_SCRIPT: &str = include_str!("../data/frond.mongosh.js");
 
 pub use announced::Announced;

@@ -8,56 +8,57 @@
 
 use std::time::Duration;
 
-/// Connections at one time, unless told otherwise. More are closed as they come in.
+/// Connections at one time, by default. More are closed as they come in.
 pub const CONNECTIONS_MAX: usize = 2_000;
-/// What may be told: an idle one is a task, and takes no thread.
+/// The greatest limit that may be set: an idle connection is a task, and takes no thread.
 pub const CONNECTIONS_LIMIT: usize = 20_000;
 
 /// Collections whose use is counted one by one (`top`): a kilobyte each, or two.
 pub const NAMESPACES_COUNTED_MAX: usize = 10_000;
 
 /// Connections that wait to be taken. With the usual 128, hundreds of clients that come at once are
-/// told to come again, which the system does after a second or three.
+/// asked to come again, which the system does after a second or three.
 pub const CONNECTIONS_WAITING_MAX: u32 = 4_096;
 
 /// Threads that do nothing but what comes up from time to time, beside those that talk to clients.
 pub const THREADS_EXTRA: usize = 16;
 
-/// How long a client may say nothing before the thread that serves it leaves it. With hundreds of
-/// clients more than the processors can serve, each is silent for a good part of a second.
+/// The time that a client may say nothing before the thread that serves it leaves it. With hundreds
+/// of clients more than the processors can serve, each is silent for a good part of a second.
 pub const QUIET: Duration = Duration::from_secs(2);
 /// Or so long, where more clients are connected than may have a thread.
 pub const QUIET_CROWDED: Duration = Duration::from_millis(20);
 
-/// How long a message that has begun may make no progress, either way, before its connection is
-/// closed. Between messages a connection may be idle for as long as it likes.
+/// The time that a message that has begun may make no progress, either way, before its connection
+/// is closed. Between messages a connection may be idle for as long as it likes.
 pub const STALL_MAX: Duration = Duration::from_secs(60);
 
 /// The interval of checks whether a client whose command runs is still there.
 pub const GONE_STEP: Duration = Duration::from_secs(1);
 
-/// How often a stalled connection is looked at.
+/// The interval at which a stalled connection is checked.
 pub const STALL_STEP: Duration = Duration::from_secs(1);
 
-/// How long a message or an answer may take that holds so much memory for which another client
-/// waits: two megabytes a second, and ten seconds more for a client that the system keeps from
-/// running, are within reach of any client on this machine.
+/// Returns how long a message or an answer may take that holds so much memory for which another
+/// client waits: two megabytes a second, and ten seconds more for a client that the system keeps
+/// from running, are within reach of any client on this machine.
 pub fn progress_time(bytes: usize) -> Duration {
     Duration::from_secs(10) + Duration::from_millis(bytes as u64 / 2_000)
 }
 
-/// What a message or an answer may hold without a share of a budget.
+/// The bytes that a message or an answer may hold without a share of a budget.
 pub const FREE_BYTES: usize = 64 << 10;
 
-/// What messages that are larger may hold together, from when they come in until they are answered.
+/// The bytes that larger messages may hold together, from when they come in until they are
+/// answered.
 pub const MESSAGES_BYTES_MAX: usize = 256 << 20;
 
-/// What answers that are larger may hold together, from when they are made until the client has
+/// The bytes that larger answers may hold together, from when they are made until the client has
 /// them.
 pub const ANSWERS_BYTES_MAX: usize = 256 << 20;
 
-/// Where all memory has one budget, messages and answers may each hold this part of it, within
-/// these bounds.
+/// The part of the budget of all memory that messages and answers may each hold, within these
+/// bounds.
 pub const MESSAGES_SHARE: u64 = 8;
 /// As [`MESSAGES_SHARE`]: a batch of an answer.
 pub const MESSAGES_BYTES_MIN: usize = BATCH_BYTES_MAX;
@@ -67,8 +68,8 @@ pub const CURSORS_SHARE: u64 = 16;
 /// Memory for an answer is taken in steps of this.
 pub const ROOM_STEP_BYTES: usize = 1 << 20;
 
-/// What documents may hold together that cursors have read and not answered with: those above
-/// [`FREE_BYTES`]. Above it, such a document goes into the batch that it was too much for.
+/// The bytes of all documents that cursors have read and not answered with: those above
+/// [`FREE_BYTES`]. Above it, such a document goes into the batch that it didn't fit into.
 pub const CURSORS_BYTES_MAX: usize = 128 << 20;
 
 /// Memory for a message is taken in steps of at least this, as its bytes come in.
@@ -80,26 +81,27 @@ pub const SCRATCH_BYTES: usize = 16 << 10;
 /// Memory into which a thread reads what comes in by TLS: two of its records.
 pub const CIPHERTEXT_BYTES: usize = 32 << 10;
 
-/// How long a TLS handshake may take.
+/// The time that a TLS handshake may take.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(15);
 
-/// The interval of checks whether so much came in that TLS can be told from a message.
+/// The interval of checks whether so much came in that TLS can be distinguished from a message.
 pub const HANDSHAKE_STEP: Duration = Duration::from_millis(10);
 
-/// How long a stopping server waits for the commands that are running.
+/// The time that a stopping server waits for the commands that are running.
 pub const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long commands that run may go on after `shutdown`, if it doesn't say: as in MongoDB.
+/// The time that commands that run may go on after `shutdown`, if it doesn't say: as in MongoDB.
 pub const SHUTDOWN_DEFAULT: Duration = Duration::from_secs(15);
 /// As [`SHUTDOWN_DEFAULT`], if it says.
 pub const SHUTDOWN_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The interval of checks whether anything runs yet.
 pub const DRAIN_STEP: Duration = Duration::from_millis(5);
-/// How often a stopping server ends the transactions whose clients can't go on with them.
+/// The interval at which a stopping server ends the transactions whose clients can't go on with
+/// them.
 pub const STOP_SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Open cursors, of all clients.
 pub const CURSORS_MAX: usize = 10_000;
-/// How long a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB.
+/// The time that a `getMore` of an awaiting cursor waits, if it doesn't say, as in MongoDB.
 pub const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Open cursors of one session, and of those that one connection opened: a client that forgets to
@@ -109,7 +111,7 @@ pub const CURSORS_OF_CLIENT_MAX: usize = 1_000;
 /// A cursor that was not used for so long is closed, unless it asked for no timeout.
 pub const CURSOR_IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// How often idle cursors are looked for.
+/// The interval at which idle cursors are looked for.
 pub const CURSOR_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Documents of a first batch whose request names no batch size.
@@ -118,14 +120,14 @@ pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
 /// Bytes of documents in one batch, unless a single document is larger.
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// Largest document that a client may store, unless the server is told otherwise: MongoDB's.
+/// Largest document that a client may store, by default: MongoDB's.
 pub const DOCUMENT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 
-/// The most that it may be told: a message with a command around one such document, and a reply
-/// with a batch of one, still fit.
+/// The greatest value that may be set: a message with a command around one such document, and a
+/// reply with a batch of one, still fit.
 pub const DOCUMENT_BYTES_LIMIT: usize = crate::wire::MESSAGE_BYTES_MAX - (64 << 10);
 
-/// What a command may have beyond the documents in it.
+/// The bytes that a command may have beyond the documents in it.
 pub const COMMAND_BYTES_MARGIN: u64 = 16 << 10;
 
 /// Largest reply: a message less its header and flags.
@@ -143,7 +145,7 @@ pub const SESSIONS_MAX: usize = 1_000_000;
 /// A session that was not used for so long is forgotten, its cursors and its transaction with it.
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(SESSION_TIMEOUT_MINUTES as u64 * 60);
 
-/// For how long a moment at which a client has read can be read again: MongoDB's
+/// The time for which a moment at which a client has read can be read again: MongoDB's
 /// `minSnapshotHistoryWindowInSeconds`.
 pub const SNAPSHOT_WINDOW: Duration = Duration::from_secs(300);
 
@@ -153,25 +155,25 @@ pub const SNAPSHOT_WINDOW_MAX: u64 = 86_400;
 /// Transactions in progress, of all clients. Each holds a snapshot.
 pub const OPEN_TRANSACTIONS_MAX: usize = 1_000;
 
-/// What the writes of all transactions in progress may take together.
+/// The bytes that the writes of all transactions in progress may take together.
 pub const OPEN_TRANSACTIONS_BYTES_MAX: u64 = 1 << 30;
 
 /// A transaction that is open for so long is aborted: MongoDB's `transactionLifetimeLimitSeconds`.
 pub const TRANSACTION_LIFETIME_MAX: Duration = Duration::from_secs(60);
 
-/// How often transactions that are open for too long are looked for.
+/// The interval at which transactions that are open for too long are looked for.
 pub const TRANSACTION_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often policies are asked what they want done.
+/// The interval at which policies are asked for work to do.
 pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often old sessions, and what is remembered of their writes, are looked for.
+/// The interval at which old sessions, and the records of their writes, are looked for.
 pub const SESSION_SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The interval of checks whether the server's certificate ends soon.
 pub const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// After how many seconds documents that have expired are looked for again, unless
+/// The seconds after which documents that have expired are looked for again, unless
 /// `ttlMonitorSleepSecs` says otherwise: as MongoDB does.
 pub const EXPIRE_SECONDS: u32 = 60;
 

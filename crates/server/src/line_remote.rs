@@ -31,9 +31,9 @@ pub struct LineRemote {
     client: Mutex<Client>,
 }
 
-/// As whom a server logs in at another line.
+/// The login of a server at another line.
 pub struct RouterLogin<'a> {
-    /// What both lines' servers and routers know.
+    /// The key that servers and routers of both lines know.
     pub key: &'a ClusterKey,
     /// The user's database.
     pub database: &'a str,
@@ -81,7 +81,7 @@ fn failed(error: ClientError) -> Error {
     Error::invalid(code, error.to_string())
 }
 
-/// What a remote has of its refs, for the answer of a step.
+/// Appends a remote's refs, for the answer of a step.
 pub fn append_refs(answer: &mut DocumentBuilder, state: Option<&RemoteState>) {
     answer.begin_document("refs");
     if let Some(state) = state {
@@ -127,7 +127,7 @@ impl Remote for LineRemote {
     }
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
-        // What is fetched is never sent back.
+        // Chunks are only fetched from there, never sent back.
         Ok(vec![false; hashes.len()])
     }
 

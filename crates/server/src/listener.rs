@@ -1,9 +1,9 @@
 //! Listening, and stopping.
 //!
-//! A [`Server`] is bound first (so that its address is known and every error is told at once) and
-//! run then. It stops when its [`Stopper`] says so or, with [`Server::run_until_signal`], on SIGINT
-//! or SIGTERM: no more connections are taken, open transactions end, commands that run are answered
-//! (that they were interrupted, if they take too long), then the databases are closed.
+//! A [`Server`] is bound first (so that its address is known and every error is reported at once)
+//! and run then. It stops when its [`Stopper`] says so or, with [`Server::run_until_signal`], on
+//! SIGINT or SIGTERM: no more connections are taken, open transactions end, commands that run are
+//! answered (that they were interrupted, if they take too long), then the databases are closed.
 
 mod accept;
 pub(crate) mod bind;
@@ -112,7 +112,7 @@ impl Server {
         self.serving.shared.address
     }
 
-    /// The address on which it answers who looks after it, if it does.
+    /// The address on which it answers monitors, if it does.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.serving.metrics.as_ref()?.local_addr().ok()
     }
@@ -122,7 +122,7 @@ impl Server {
         self.serving.console.as_ref()?.0.local_addr().ok()
     }
 
-    /// What stops this server.
+    /// Returns a handle that stops this server.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.serving.shared.drain.asker())
     }
@@ -172,11 +172,11 @@ impl Server {
         }
         if let (Some(replica), Some(turn)) = (&shared.replica, turn) {
             replica.stop();
-            // A panic in it was told.
+            // A panic in it was reported.
             let _ = turn.join();
         }
         shared.waiting.close(&shared.frond);
-        // A panic in it was told; nothing waits any more.
+        // A panic in it was reported; nothing waits any more.
         let _ = follower.join();
         shared.workers.stop(STOP_WAIT_MAX);
         // A command that hangs must not keep the process from ending: the log is what keeps
@@ -192,7 +192,7 @@ impl Server {
     }
 }
 
-/// What all requests share, as `options` say. Opens the logs.
+/// Makes the state that all requests share, by `options`. Opens the logs.
 fn shared(
     frond: Frond,
     options: ServerOptions,
@@ -245,7 +245,7 @@ fn shared(
     Ok(shared)
 }
 
-/// By what the proof of a router is checked that it knows the key.
+/// Returns the credentials by which the proof of a router that it knows the key is checked.
 fn router_credentials(key: &ClusterKey) -> Result<Credentials, Error> {
     let prepared = Mechanism::Sha256.prepare("", &key.text())?;
     Credentials::new(Mechanism::Sha256, &prepared)
@@ -279,8 +279,8 @@ fn open_audit_log(path: PathBuf, filter: Option<&DocumentBuf>) -> Result<AuditLo
     AuditLog::to_file(&path, filter).map_err(failed)
 }
 
-/// Has the log told of what happens in the data directory, and clients that wait for news that the
-/// databases were closed for writing.
+/// Logs events in the data directory, and lets clients that wait for news know that the databases
+/// were closed for writing.
 fn log_events(shared: &Shared, metrics: Option<SocketAddr>) {
     if let Some(address) = metrics.filter(|address| !metrics::is_loopback(*address)) {
         log::warn_of_open_metrics(&shared.log, address);

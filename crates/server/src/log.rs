@@ -32,12 +32,12 @@ pub use slow::{SlowOperation, append_failure, shortened};
 
 /// Lines that are kept in memory.
 const LINES_MAX: usize = 1_024;
-/// Longer lines are kept cut off there.
+/// The length at which longer lines are cut off.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// What takes as long is slow, unless `profile` says otherwise: milliseconds.
+/// The milliseconds from which an operation is slow, unless `profile` says otherwise.
 pub const SLOW_MILLIS: i64 = 100;
 
-/// How bad it is.
+/// The severity of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     /// The process ends.
@@ -50,7 +50,7 @@ pub enum Severity {
     Info,
 }
 
-/// What a line is about.
+/// The component of the server that a line is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Component {
     /// Logins.
@@ -96,15 +96,15 @@ impl Component {
 
 /// An event.
 pub struct Event<'a> {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What it is about.
+    /// The component it is about.
     pub component: Component,
-    /// Which message it is: mongod's number where mongod has the same, otherwise 0.
+    /// The number of the message: mongod's where mongod has the same, otherwise 0.
     pub id: i32,
-    /// Where it happened: a thread, or `conn7`.
+    /// The place of the event: a thread, or `conn7`.
     pub context: &'a str,
-    /// What happened, always in the same words.
+    /// The event, always in the same words.
     pub message: &'a str,
 }
 
@@ -129,7 +129,7 @@ struct State {
     output: Sink,
 }
 
-/// Where lines go, beside memory.
+/// The output of the lines, besides memory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum LogOutput {
     /// Nowhere else.
@@ -161,16 +161,16 @@ enum Sink {
     File(LogFile),
 }
 
-/// What `getLog` answers.
+/// The answer of `getLog`.
 pub struct Lines {
-    /// How many lines were written since the start.
+    /// The number of lines that were written since the start.
     pub written: i64,
     /// The last of them, the oldest first.
     pub lines: Vec<String>,
 }
 
 impl Log {
-    /// A log in memory; `now_millis` tells the time, in milliseconds since 1970.
+    /// A log in memory; `now_millis` gives the time, in milliseconds since 1970.
     pub fn new(now_millis: impl Fn() -> i64 + Send + Sync + 'static) -> Log {
         let state =
             State { lines: VecDeque::new(), shown: Vec::new(), written: 0, output: Sink::Memory };
@@ -210,7 +210,7 @@ impl Log {
         file.rotate((self.now_millis)())
     }
 
-    /// What takes as many milliseconds is slow.
+    /// Returns the milliseconds from which an operation is slow.
     pub fn slow_millis(&self) -> i64 {
         self.slow_millis.load(Ordering::Relaxed)
     }
@@ -220,12 +220,12 @@ impl Log {
         self.slow_millis.store(millis, Ordering::Relaxed);
     }
 
-    /// Of so many slow operations, between none (0.0) and all (1.0), is told.
+    /// The share of slow operations, between none (0.0) and all (1.0), that is reported.
     pub fn sample_rate(&self) -> f64 {
         f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
     }
 
-    /// Changes of how many slow operations is told.
+    /// Changes the share of slow operations that is reported.
     pub fn set_sample_rate(&self, rate: f64) {
         self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
     }
@@ -235,7 +235,7 @@ impl Log {
         if self.verbosity.reports_all() { 0 } else { self.slow_millis() }
     }
 
-    /// Whether an operation that took so long is told of: all are, or it is slow, and one of those
+    /// Whether an operation that took so long is reported: all are, or it is slow, and one of those
     /// that are chosen.
     pub fn reports(&self, time: Duration) -> bool {
         if self.verbosity.reports_all() {
@@ -277,7 +277,7 @@ impl Log {
         let mut text = String::new();
         extended_json::write(line.build().view(), extended_json::Form::Relaxed, &mut text);
         let mut state = self.state();
-        // Who can't be told of what is wrong can't be told of that either.
+        // If the log can't be written, there is no place to report that.
         let _ = match &mut state.output {
             Sink::Memory => Ok(()),
             Sink::StandardError => writeln!(io::stderr(), "{text}"),
@@ -301,7 +301,7 @@ impl Log {
         Lines { written: state.written, lines: state.lines.iter().cloned().collect() }
     }
 
-    /// What clients are shown when they connect.
+    /// Returns the lines that clients are shown when they connect.
     pub fn shown(&self) -> Lines {
         let lines = self.state().shown.clone();
         Lines { written: lines.len() as i64, lines }
@@ -318,7 +318,7 @@ pub fn storage(severity: Severity, message: &str) -> Event<'_> {
     Event { severity, component: Component::Storage, id: 0, context: "storage", message }
 }
 
-/// What the databases tell without being asked.
+/// Returns the event for a notice of the databases.
 pub fn notice(notice: Notice, message: &str) -> Event<'_> {
     match notice {
         Notice::IndexBuild => Event {
@@ -332,7 +332,7 @@ pub fn notice(notice: Notice, message: &str) -> Event<'_> {
     }
 }
 
-/// What is wrong when the audit log can't be written.
+/// Returns the event for an audit log that can't be written.
 pub fn audit_failed() -> Event<'static> {
     let message = "The audit log can't be written: what it would record is refused until it can be";
     let (component, context) = (Component::Control, "audit");
@@ -383,7 +383,7 @@ pub fn warn_of_open_metrics(log: &Log, address: SocketAddr) {
     });
 }
 
-/// Rotates a log by `rotate` and has the server's tell of it. Returns whether there is a file.
+/// Rotates a log by `rotate` and reports it in the server's log. Returns whether there is a file.
 ///
 /// # Errors
 /// As [`Log::rotate`].

@@ -1,5 +1,5 @@
-//! What becomes of a login is counted, and told in the log and in the audit log: all in one place,
-//! whatever the mechanism.
+//! Reports how logins end: counts them, and writes them to the log and the audit log, all in one
+//! place, whatever the mechanism.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::shared::Shared;
 
 /// A login that has ended.
 pub struct EndedLogin<'a> {
-    /// Who, as far as that was said.
+    /// The user, as far as the client named one.
     pub user: Option<&'a UserName>,
-    /// How, as the client called it.
+    /// The mechanism, as the client called it.
     pub mechanism: &'a str,
     /// Whether it began within a `hello`.
     pub is_speculative: bool,
-    /// How long it took.
+    /// The time that it took.
     pub time: Duration,
 }
 
 impl<'a> EndedLogin<'a> {
-    /// Of a login of several messages.
+    /// Describes the end of a login of several messages.
     pub fn of(conversation: &'a Conversation) -> EndedLogin<'a> {
         EndedLogin {
             user: Some(&conversation.user),

@@ -1,25 +1,24 @@
-//! How much memory this process may have: the machine's, or the least that a control group over it
+//! The memory that this process may have: the machine's, or the least that a control group over it
 //! allows.
 //!
-//! Containers and service managers limit groups of processes. The kernel tells a process the name
+//! Containers and service managers limit groups of processes. The kernel gives a process the name
 //! of its group (`/proc/self/cgroup`), and shows groups as directories. Each group above may have a
 //! limit, too, so all are asked from the process's own up; in a container the uppermost that can be
-//! seen is the container's, under another name than the process is told.
+//! seen is the container's, under another name than the one given to the process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How much of the machine's memory a server takes if its operator doesn't say: five eighths. The
-/// rest is for the system's cache of files, the program's own among them, and for what connections
-/// take.
+/// The part of the machine's memory that a server takes by default: five eighths. The rest is for
+/// the system's cache of files, the program's own among them, and for what connections take.
 const BUDGET_EIGHTHS: u64 = 5;
 
-/// How much memory there is.
+/// The memory of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MachineMemory {
-    /// The machine's; `None` where the system doesn't tell.
+    /// The machine's; `None` where the system doesn't report it.
     pub physical_bytes: Option<u64>,
-    /// What control groups allow, if they limit it.
+    /// The memory that control groups allow, if they limit it.
     pub group_bytes: Option<u64>,
 }
 
@@ -29,12 +28,12 @@ impl MachineMemory {
         MachineMemory::read_below(Path::new("/"))
     }
 
-    /// The least of what is told.
+    /// The least of these.
     pub fn bytes(&self) -> Option<u64> {
         self.physical_bytes.into_iter().chain(self.group_bytes).min()
     }
 
-    /// What a server takes of it.
+    /// Returns the part of it that a server takes.
     pub fn budget_bytes(&self) -> Option<u64> {
         self.bytes().map(|bytes| bytes / 8 * BUDGET_EIGHTHS)
     }
@@ -43,15 +42,16 @@ impl MachineMemory {
     fn read_below(root: &Path) -> MachineMemory {
         let physical_bytes = physical(&root.join("proc/meminfo"));
         let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-        // What is above the machine's own is no limit: groups without one tell an absurd number.
+        // A limit above the machine's own memory is none: groups without a limit report an absurd
+        // number.
         let is_limit = |bytes: &u64| physical_bytes.is_none_or(|physical| *bytes < physical);
         let limits = groups.lines().flat_map(|line| limits(root, line));
         MachineMemory { physical_bytes, group_bytes: limits.filter(is_limit).min() }
     }
 }
 
-/// What a line of `/proc/self/cgroup` leads to: `4:memory:/path` of the first version, `0::/path`
-/// of the second.
+/// Returns the limits of the group that a line of `/proc/self/cgroup` names: `4:memory:/path` of
+/// the first version, `0::/path` of the second.
 fn limits(root: &Path, line: &str) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
@@ -75,24 +75,25 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// What `/proc/meminfo` begins with: `MemTotal:  24683528 kB`.
+/// Returns the memory in the first line of `/proc/meminfo`: `MemTotal:  24683528 kB`.
 fn physical(path: &Path) -> Option<u64> {
     bytes_of(&fs::read_to_string(path).ok()?, "MemTotal:")
 }
 
-/// How much memory this process has now that isn't of files; `None` where the system doesn't tell.
+/// Returns how much memory this process has now that isn't of files; `None` where the system
+/// doesn't report it.
 pub fn own_bytes() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
 }
 
-/// How much memory this process has now, and how much of it could be addressed; `None` where the
-/// system doesn't tell.
+/// Returns how much memory this process has now, and how much of it could be addressed; `None`
+/// where the system doesn't report it.
 pub fn resident_and_virtual_bytes() -> Option<(u64, u64)> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some((bytes_of(&status, "VmRSS:")?, bytes_of(&status, "VmSize:")?))
 }
 
-/// As [`own_bytes`], from what the system tells fastest: it may be some pages off.
+/// As [`own_bytes`], from the system's fastest source: it may be some pages off.
 pub fn own_bytes_now() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = statm.split(' ').skip(1).map_while(|pages| pages.parse::<u64>().ok());
@@ -110,7 +111,7 @@ fn bytes_of(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is read where files have this content.
+    /// Reads the memory of a machine whose files have this content.
     fn read(name: &str, files: &[(&str, &str)]) -> MachineMemory {
         let process = std::process::id();
         let root = std::env::temp_dir().join(format!("frond-machine-memory-{process}-{name}"));

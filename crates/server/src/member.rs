@@ -1,5 +1,5 @@
-//! What a member of a set does one after the other: it meets the others, follows, leads, and begins
-//! anew. See [`crate::replica`].
+//! The life of a member of a set: it meets the others, follows, leads, and starts again. See
+//! [`crate::replica`].
 
 pub mod compaction;
 pub mod copying;
@@ -31,13 +31,13 @@ use follow::{Follower, applied};
 use full::FullDisk;
 
 const TICK: Duration = Duration::from_millis(100);
-/// How often it looks whether the engine, or the quorum's log, has failed.
+/// The interval at which it checks whether the engine, or the quorum's log, has failed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A leader that has only begun doesn't know yet what a member holds.
 const LACKS_WAIT: Duration = Duration::from_secs(2);
-/// What waits for agreement is answered before the process begins anew.
+/// The time for answers that wait for agreement, before the process starts again.
 const ANSWERS_WAIT: Duration = Duration::from_millis(200);
-/// After a fault that may stay.
+/// The wait after a fault that may stay.
 const FAULT_WAIT: Duration = Duration::from_secs(1);
 const MEETING_WAIT: Duration = Duration::from_millis(500);
 const HAND_OVER_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -132,7 +132,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Waits until it is known who belongs to the set; makes the log before that is noted. Returns
+    /// Waits until the members of the set are known; makes the log before that is noted. Returns
     /// whether the set has begun without this directory, which is new.
     fn meet_all(&self, machine: &Machine, server: &Shared) -> Result<bool, StoreError> {
         while !self.is_stopped() {
@@ -166,7 +166,7 @@ impl Replica {
         Ok(false)
     }
 
-    /// Who belongs to the set, as far as all have been met, or one of them knows.
+    /// Returns the members of the set, once all have been met, or one of them knows the set.
     fn members_by(
         &self,
         own: &Identity,
@@ -294,7 +294,7 @@ impl Replica {
         }
     }
 
-    /// Reads which members the set is to have, and tells clients if that has changed.
+    /// Reads which members the set is to have, and notifies clients if that has changed.
     pub(crate) fn note_members(&self, server: &Shared) {
         match self.read_members(&server.frond) {
             Ok(true) => server.topology.send_modify(|counter| *counter += 1),

@@ -31,11 +31,11 @@ pub struct MessageMemory {
     turns: MemoryQueue,
 }
 
-/// What one message holds, given back when it is dropped.
+/// The memory that one message holds, given back when it is dropped.
 pub struct MessageReservation {
     share: MemoryShare,
     turn: Option<MemoryShare>,
-    /// Since when its client could send: what it waited for us doesn't count.
+    /// The time since when its client could send: what it waited for us doesn't count.
     since: Instant,
 }
 
@@ -60,7 +60,7 @@ impl MessageMemory {
         Ok(MessageReservation { share, turn: None, since: Instant::now() })
     }
 
-    /// What all but the one with the turn share.
+    /// Returns the memory that is shared by all messages but the one with the turn.
     pub fn shares(&self) -> &MemoryQueue {
         &self.shares
     }
@@ -102,7 +102,7 @@ impl MessageReservation {
             && now.saturating_duration_since(self.since) >= progress_time(received)
     }
 
-    /// How much it is, the turn not counted.
+    /// Returns how much it is, the turn not counted.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.share.bytes()

@@ -33,18 +33,18 @@ use crate::shared::Shared;
 
 /// Connections at one time: more wait.
 const CONNECTIONS_MAX: usize = 64;
-/// How long the head of a request may take, and a connection be silent.
+/// The time that the head of a request may take, and a connection be silent.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
-/// How long an answer may take to be sent.
+/// The time that an answer may take to be sent.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-/// How soon it is tried again to accept connections.
+/// The time after which it tries again to accept connections.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// What Prometheus asks for.
+/// The content type that Prometheus asks for.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
-/// Whether clients may be sent to a server.
+/// Checks whether clients may be sent to a server.
 ///
 /// # Errors
 /// Why not, in words.
@@ -61,7 +61,8 @@ pub fn readiness(server: &Shared) -> Result<(), String> {
     }
 }
 
-/// What a server that is ready says: what will keep it from that, if it lasts.
+/// Returns the answer of a server that is ready: with a warning of a state that will end this, if
+/// it lasts.
 fn ready(server: &Shared) -> String {
     match Health::of(server) {
         Health::StoreIsAway(failure) => format!("ready, but {}\n", failure_text(&failure)),
@@ -97,7 +98,7 @@ pub async fn serve(listener: TcpListener, server: Arc<Shared>) {
     }
 }
 
-/// One connection: a request, since who asks seldom keeps none open.
+/// One connection: a request, since a monitor asks seldom and keeps none open.
 async fn connection(stream: TcpStream, server: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let service = hyper::service::service_fn(move |request| {
@@ -107,7 +108,7 @@ async fn connection(stream: TcpStream, server: Arc<Shared>) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX).keep_alive(false);
     let served = http.serve_connection(TokioIo::new(stream), service);
-    // What goes wrong on it concerns no other connection.
+    // An error on it concerns no other connection.
     let _ = tokio::time::timeout(ANSWER_TIME_MAX, served).await;
 }
 

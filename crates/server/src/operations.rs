@@ -22,7 +22,7 @@ pub fn collection_of(command: Document<'_>) -> Option<&str> {
     }
 }
 
-/// What sort of operation a command is, in the words of `currentOp` and the profiler.
+/// Returns the kind of operation that a command is, in the words of `currentOp` and the profiler.
 pub fn kind_of(command: &'static str) -> &'static str {
     match command {
         "find" => "query",
@@ -53,13 +53,13 @@ pub struct Operation {
     is_killed: AtomicBool,
     is_stopped: AtomicBool,
     progress: Mutex<Option<Progress>>,
-    /// Whether something has happened that it waits for.
+    /// Notified when something happens that it waits for.
     wake: Notify,
-    /// For how long it waited without a thread, in microseconds.
+    /// The microseconds for which it waited without a thread.
     waited_micros: AtomicU64,
-    /// Of a `getMore`: what opened the cursor.
+    /// The operation that opened the cursor of a `getMore`.
     origin: OnceLock<Arc<Origin>>,
-    /// What it does now.
+    /// The counts of its work so far.
     pub live: Arc<Live>,
 }
 
@@ -68,18 +68,18 @@ pub struct Operation {
 pub struct Origin {
     /// As it was sent, without what is long.
     pub command: DocumentBuf,
-    /// How it finds documents.
+    /// The plan by which it finds documents.
     pub plan: Plan,
 }
 
-/// How far a long command is.
+/// The progress of a long command.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// In words.
+    /// The progress in words.
     pub message: String,
-    /// How many parts are done.
+    /// The number of parts that are done.
     pub done: u64,
-    /// Of how many.
+    /// The number of all of them.
     pub total: u64,
 }
 
@@ -89,40 +89,40 @@ impl Operation {
         collection_of(self.sent.view())
     }
 
-    /// What it works on: `database.collection`, or `database.$cmd`.
+    /// Returns the namespace it works on: `database.collection`, or `database.$cmd`.
     pub fn namespace(&self) -> String {
         format!("{}.{}", self.database, self.collection().unwrap_or("$cmd"))
     }
 
-    /// What sort of operation it is, in the words of `currentOp` and the profiler.
+    /// Returns the kind of operation, in the words of `currentOp` and the profiler.
     pub fn kind(&self) -> &'static str {
         kind_of(self.command)
     }
 
-    /// Whether the profiler tells of it: of what works on a collection, as MongoDB's, and of our
-    /// own commands. What libraries count there are an application's requests.
+    /// Whether the profiler records it: operations on a collection, as MongoDB's does, and our own
+    /// commands. Operations that libraries count there are an application's requests.
     pub fn is_profiled(&self) -> bool {
         let is_of_collection = self.collection().is_some_and(|name| !name.starts_with("$cmd"));
         is_of_collection || self.command.starts_with("frond")
     }
 
-    /// When it began.
+    /// Returns when it began.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// How long it runs.
+    /// Returns how long it runs.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// How long it has worked: without what it waited for something to be written.
+    /// Returns how long it has worked: without what it waited for something to be written.
     pub fn worked(&self) -> Duration {
         let waited = Duration::from_micros(self.waited_micros.load(Ordering::Relaxed));
         self.elapsed().saturating_sub(waited)
     }
 
-    /// How long it may still run, if it says so.
+    /// Returns how long it may still run, if it says so.
     pub fn time_left(&self) -> Option<Duration> {
         self.deadline.get().map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
@@ -132,7 +132,7 @@ impl Operation {
         self.deadline.get_or_init(|| Instant::now() + time_left);
     }
 
-    /// What opened the cursor that it reads on.
+    /// Returns the command that opened the cursor that it reads on.
     pub fn origin(&self) -> Option<&Arc<Origin>> {
         self.origin.get()
     }
@@ -152,7 +152,7 @@ impl Operation {
         self.wake.notified().await;
     }
 
-    /// Whether it must stop, however long it runs.
+    /// Checks whether it must stop, however long it runs.
     ///
     /// # Errors
     /// `Interrupted` (11601) after `killOp`, and when the client is gone; `InterruptedAtShutdown`
@@ -167,17 +167,17 @@ impl Operation {
         Ok(())
     }
 
-    /// How far it is, if it tells.
+    /// Returns how far it is, if it reports that.
     pub fn progress(&self) -> Option<Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells how far it is.
+    /// Reports its progress.
     pub fn show(&self, progress: Progress) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
     }
 
-    /// Whether it must stop: asked between documents.
+    /// Checks whether it must stop; called between documents.
     ///
     /// # Errors
     /// As [`Operation::check_killed`], and `MaxTimeMSExpired` (50).
@@ -189,15 +189,15 @@ impl Operation {
         Ok(())
     }
 
-    /// What tells its writes not to wait any longer.
+    /// Returns the check that ends the waits of its writes.
     pub fn interrupt(self: &Arc<Operation>) -> Interrupt {
         let operation = Arc::clone(self);
         Interrupt::new(move || operation.check())
     }
 }
 
-/// Which command asks a cursor now: the one that opened it, then one `getMore` after the other. So
-/// each may be killed, and has its own time. Clones are of the same cursor.
+/// The command that reads a cursor now: first the one that opened it, then one `getMore` after the
+/// other. So each may be killed, and has its own time. Clones are of the same cursor.
 #[derive(Clone, Debug, Default)]
 pub struct CurrentOperation(Arc<Mutex<Option<Arc<Operation>>>>);
 
@@ -214,7 +214,7 @@ impl CurrentOperation {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(operation.clone());
     }
 
-    /// What tells the cursor's query to stop.
+    /// Returns the check that stops the cursor's query.
     pub fn interrupt(&self) -> Interrupt {
         let current = self.clone();
         Interrupt::new(move || {
@@ -231,7 +231,7 @@ const LISTS: usize = 32;
 #[derive(Default)]
 pub struct Operations {
     last_id: AtomicI32,
-    /// Each has the operations whose ids lead to it, in no order.
+    /// The lists, each with the operations whose ids lead to it, in no order.
     lists: [Mutex<Vec<Arc<Operation>>>; LISTS],
 }
 
@@ -281,7 +281,7 @@ impl Operations {
         Running { operations: Some(self), operation: Arc::clone(operation) }
     }
 
-    /// Tells a command to stop at its next check.
+    /// Interrupts a command at its next check.
     pub fn kill(&self, id: i32) {
         for operation in self.list_of(id).iter().filter(|operation| operation.id == id) {
             operation.is_killed.store(true, Ordering::Relaxed);
@@ -289,8 +289,7 @@ impl Operations {
         }
     }
 
-    /// Tells the command of a lost connection to stop, unless its client never waited for an
-    /// answer.
+    /// Interrupts the command of a lost connection, unless its client never waited for an answer.
     pub fn abandon(&self, connection: i32) {
         for list in &self.lists {
             let lost = |operation: &&Arc<Operation>| operation.peer.id == connection;
@@ -300,7 +299,7 @@ impl Operations {
         }
     }
 
-    /// Tells all commands to stop at their next check, because the server does.
+    /// Interrupts all commands at their next check, because the server stops.
     pub fn stop_all(&self) {
         for operation in self.list() {
             operation.is_stopped.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::limits::FREE_BYTES;
 use crate::wire::compression::{self, Compressor};
 use crate::wire::message;
 
-/// Bodies up to this are copied behind their head: cheaper than telling the system of two pieces.
+/// Bodies up to this are copied behind their head: cheaper than passing two pieces to the system.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
 /// An answer, and how far it was written.
@@ -21,7 +21,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// An answer of two pieces, of which nothing was written.
+    /// An answer of two pieces, nothing of which was written.
     pub fn new(mut head: Vec<u8>, body: Bytes, share: Option<MemoryShare>) -> Outgoing {
         if body.len() <= COPIED_BYTES_MAX {
             head.extend_from_slice(&body);
@@ -97,12 +97,12 @@ impl Outgoing {
         stream.flush()
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes it has.
     pub fn bytes(&self) -> usize {
         self.head.len() + self.body.len()
     }
 
-    /// How much it holds of a budget.
+    /// Returns how much it holds of a budget.
     pub fn share_bytes(&self) -> usize {
         self.share.as_ref().map_or(0, MemoryShare::bytes)
     }

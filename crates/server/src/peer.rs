@@ -1,4 +1,4 @@
-//! One client's connection, as commands see it: where the client is, who it is, what it may do.
+//! One client's connection, as commands see it: where the client is, its user, its rights.
 //!
 //! *Thread safety*: one thread at a time runs commands of a connection; others look at it
 //! (`currentOp`). So the locks are never waited for.
@@ -16,7 +16,7 @@ use crate::access::{Accounts, Grants, RoleName, User, UserName, user_roles_value
 use crate::common_fields::UserDigest;
 use crate::scram::Exchange;
 
-/// What a client tells of itself is kept up to so many bytes: what MongoDB takes, too.
+/// The most bytes that are kept of a client's description of itself: MongoDB's limit, too.
 const CLIENT_BYTES_MAX: usize = 512;
 
 /// One client's connection.
@@ -25,7 +25,7 @@ pub struct Peer {
     pub id: i32,
     /// The client's address.
     pub address: SocketAddr,
-    /// Whose the certificate is that it came with.
+    /// The subject of the certificate that it came with.
     subject: OnceLock<String>,
     state: Mutex<State>,
     /// Whether there is a login in the state, so that commands of a client that hasn't logged in
@@ -33,9 +33,9 @@ pub struct Peer {
     is_logged_in: AtomicBool,
     /// Whether the connection is to be closed instead of an answer.
     is_hung_up: AtomicBool,
-    /// Whether the log has told that it was accepted.
+    /// Whether the log has said that it was accepted.
     is_logged: AtomicBool,
-    /// How long the answer that is made now waits, in milliseconds.
+    /// The time that the answer that is made now waits, in milliseconds.
     delay_millis: AtomicU64,
 }
 
@@ -57,14 +57,14 @@ pub struct Login {
     pub user: UserName,
     /// The user's id: a user made later under the same name has another.
     pub id: [u8; 16],
-    /// What sessions are theirs by.
+    /// The digest by which sessions are theirs.
     pub digest: UserDigest,
 }
 
 /// The rights of the user who has logged in.
 #[derive(Debug)]
 pub struct Rights {
-    /// Who.
+    /// The user.
     pub login: Arc<Login>,
     /// The roles, with those that they include.
     pub roles: Vec<RoleName>,
@@ -81,19 +81,19 @@ pub struct Conversation {
     pub id: i32,
     /// The user who logs in.
     pub user: UserName,
-    /// How.
+    /// The mechanism.
     pub mechanism: &'static str,
     /// Whether it began within a `hello`.
     pub is_speculative: bool,
-    /// When it began.
+    /// The time when it began.
     pub begun: Instant,
     /// Whether a last, empty message is left out.
     pub skips_empty: bool,
-    /// How far it is.
+    /// The stage of the login.
     pub stage: Stage,
 }
 
-/// How far a login is.
+/// The stage of a login.
 pub enum Stage {
     /// The proof is still to come; the user, if there is one.
     Proof(Box<Exchange>, Option<[u8; 16]>),
@@ -122,12 +122,13 @@ impl Peer {
         let _ = self.subject.set(subject);
     }
 
-    /// Whose the certificate is that it came with, if it came with one.
+    /// Returns the subject of the certificate that it came with, if it came with one.
     pub fn subject(&self) -> Option<&str> {
         self.subject.get().map(String::as_str)
     }
 
-    /// Notes what the client tells of itself; only the first time counts. Tells whether it did.
+    /// Notes the client's description of itself; only the first time counts. Returns whether it
+    /// did.
     pub fn note_client(&self, client: Document<'_>) -> bool {
         let mut state = self.lock();
         let counts = state.client.is_none() && client.as_bytes().len() <= CLIENT_BYTES_MAX;
@@ -137,7 +138,7 @@ impl Peer {
         counts
     }
 
-    /// What the client has told of itself.
+    /// Returns the client's description of itself.
     pub fn client(&self) -> Option<DocumentBuf> {
         self.lock().client.clone()
     }
@@ -206,7 +207,7 @@ impl Peer {
         self.lock().login.clone()
     }
 
-    /// Whose its sessions and cursors are.
+    /// Returns the user that its sessions and cursors belong to.
     pub fn digest(&self) -> UserDigest {
         if !self.is_logged_in.load(Ordering::Acquire) {
             return UserDigest::ANONYMOUS;
@@ -251,7 +252,7 @@ impl Peer {
         self.delay_millis.store(millis, Ordering::Relaxed);
     }
 
-    /// How long the answer that was made waits.
+    /// Returns how long the answer that was made waits.
     pub fn take_delay(&self) -> Duration {
         if self.delay_millis.load(Ordering::Relaxed) == 0 {
             return Duration::ZERO;
@@ -269,12 +270,12 @@ impl Peer {
         self.is_hung_up.load(Ordering::Relaxed)
     }
 
-    /// Notes that the log has told that the connection was accepted.
+    /// Notes that the log has said that the connection was accepted.
     pub fn set_logged(&self) {
         self.is_logged.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the log has told that the connection was accepted.
+    /// Whether the log has said that the connection was accepted.
     pub fn is_logged(&self) -> bool {
         self.is_logged.load(Ordering::Relaxed)
     }

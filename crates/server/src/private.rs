@@ -18,7 +18,7 @@ use crate::log::LogOutput;
 use crate::machine_memory::MachineMemory;
 use crate::remote_opener::RemoteOpener;
 
-/// How a directory is served.
+/// The options of serving a directory.
 #[derive(Default)]
 pub struct PrivateOptions {
     /// What the database may take, in bytes; by default a part of what the machine has.
@@ -27,11 +27,11 @@ pub struct PrivateOptions {
     pub cache_bytes: Option<u64>,
     /// The file that the log is appended to; without it, it goes nowhere.
     pub log: Option<PathBuf>,
-    /// How other repositories are opened.
+    /// Opens other repositories.
     pub places: RemoteOpener,
 }
 
-/// Why there is no private server.
+/// The reason why there is no private server.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// Another process has the data directory.
@@ -43,7 +43,7 @@ pub enum PrivateError {
     /// It can't be served.
     #[error(transparent)]
     Serve(#[from] ServerError),
-    /// The socket's directory can't be made, or the data directory can't be told where it is.
+    /// The socket's directory can't be made, or its address can't be noted in the data directory.
     #[error("can't make the socket: {0}")]
     Socket(#[from] io::Error),
     /// A defect of ours.

@@ -1,11 +1,11 @@
-//! What the system counts of this process: time on processors, page faults, threads.
+//! The system's counts for this process: time on processors, page faults, threads.
 //!
-//! Linux tells it in `/proc/self/stat`: numbers behind the program's name, which stands in
-//! parentheses and may hold anything (proc(5)). Elsewhere nothing is told.
+//! Linux has them in `/proc/self/stat`: numbers behind the program's name, which stands in
+//! parentheses and may hold anything (proc(5)). Elsewhere there are none.
 
 use std::fs;
 
-/// What the system counts of this process.
+/// The system's counts for this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessCounts {
     /// Page faults that needed no disk.
@@ -22,7 +22,7 @@ pub struct ProcessCounts {
     pub resident_peak_bytes: u64,
 }
 
-/// Where the numbers stand, counted from that behind the name.
+/// The positions of the numbers, counted from that behind the name.
 const MINOR_FAULTS: usize = 7;
 const MAJOR_FAULTS: usize = 9;
 const USER_TICKS: usize = 11;
@@ -30,7 +30,7 @@ const SYSTEM_TICKS: usize = 12;
 const THREADS: usize = 17;
 
 impl ProcessCounts {
-    /// Asks the system; `None` where it doesn't tell.
+    /// Asks the system; `None` where it doesn't say.
     pub fn read() -> Option<ProcessCounts> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         let status = fs::read_to_string("/proc/self/status").ok()?;

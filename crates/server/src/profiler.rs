@@ -1,9 +1,9 @@
-//! The profiler's levels, and where a database's operations are told of: in its `system.profile`,
-//! a capped collection, so that it is in no version. What is told is [`crate::dispatch`]'s.
+//! The profiler's levels, and where a database's operations are recorded: in its `system.profile`,
+//! a capped collection, so that it is in no version. [`crate::dispatch`] decides what is recorded.
 //!
 //! A level is a database's, by the name under which clients use it, and is forgotten when the
-//! server ends. So is a filter: it says which operations are told of in the place of how slow they
-//! are, and is asked of what would be told.
+//! server ends. So is a filter: it selects the operations to record in place of their slowness, and
+//! is applied to their records.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +14,17 @@ use frond_db::{Database, Error};
 use frond_doc::{Document, DocumentBuf, Value, document};
 use frond_query::{Code, Filter};
 
-/// Where a database's operations are told of.
+/// The collection in which a database's operations are recorded.
 pub const COLLECTION: &str = "system.profile";
-/// How much of them is kept: as much as MongoDB keeps.
+/// The size up to which they are kept: the same as in MongoDB.
 const COLLECTION_BYTES: i64 = 1 << 20;
-/// Nothing is told for so long once something could not be: a full disk lets who writes wait.
+/// The time for which nothing is recorded once a record failed: a full disk lets writers wait.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The fields that tell of a query's shape.
+/// The fields that describe a query's shape.
 const HASHES: &[&str] = &["queryHash", "planCacheShapeHash", "planCacheKey"];
 
-/// Which operations of a database are told of.
+/// The operations of a database that are profiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Level {
     /// None.
@@ -47,7 +47,7 @@ impl Level {
         }
     }
 
-    /// As `profile` tells it.
+    /// The number for `profile`.
     pub fn number(self) -> i32 {
         match self {
             Level::Off => 0,
@@ -57,7 +57,7 @@ impl Level {
     }
 }
 
-/// Which operations are told of, whether they are slow or not.
+/// A query that selects the operations to profile, whether they are slow or not.
 pub struct ProfileFilter {
     /// As it was given.
     pub text: DocumentBuf,
@@ -70,7 +70,7 @@ impl ProfileFilter {
     /// Parses a filter.
     ///
     /// # Errors
-    /// What no filter can be, by MongoDB's codes.
+    /// The reasons why it can be no filter, by MongoDB's codes.
     pub fn parse(text: Document<'_>) -> Result<ProfileFilter, Error> {
         let filter = Filter::parse_test(text)?;
         let is_hash = |path: &&str| HASHES.contains(path);
@@ -78,7 +78,7 @@ impl ProfileFilter {
         Ok(ProfileFilter { text: text.to_buf(), needs_hashes, filter })
     }
 
-    /// Whether an operation is told of, by what would be told of it.
+    /// Whether an operation is recorded, judged by its record.
     pub fn matches(&self, entry: Document<'_>) -> bool {
         self.filter.try_matches(entry).unwrap_or(false)
     }
@@ -94,7 +94,7 @@ pub struct Profiler {
     levels: Mutex<HashMap<String, Level>>,
     has_filters: AtomicBool,
     filters: Mutex<HashMap<String, Arc<ProfileFilter>>>,
-    /// Until then nothing is told.
+    /// The time until which nothing is recorded.
     silent_until: Mutex<Option<Instant>>,
 }
 
@@ -129,12 +129,12 @@ impl Profiler {
         self.filters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that something could not be told: for a while no other operation waits for that.
+    /// Notes that a record failed: for a while no other operation waits for that.
     pub fn pause(&self) {
         *self.silence() = Some(Instant::now() + SILENCE);
     }
 
-    /// Whether what is told is told now.
+    /// Whether recording is paused.
     pub fn is_paused(&self) -> bool {
         self.silence().is_some_and(|until| Instant::now() < until)
     }
@@ -161,7 +161,7 @@ impl Profiler {
     }
 }
 
-/// Makes the collection that a database's operations are told in, unless it is there.
+/// Makes the collection that a database's operations are recorded in, unless it is there.
 ///
 /// # Errors
 /// `IllegalOperation` (20) if it is there and isn't capped; what making a collection may meet.

@@ -1,7 +1,7 @@
-//! What of MongoDB works, is refused, or differs: the tables of COMPATIBILITY.md.
+//! The parts of MongoDB that work, are refused, or differ: the tables of COMPATIBILITY.md.
 //!
 //! Each family comes from the table that the parser itself uses, and is printed between two marks
-//! in the page; what stands around them is prose. `cargo xtask compatibility` writes them.
+//! in the page; the text around them is prose. `cargo xtask compatibility` writes them.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use frond_query::reference::{Family, Feature, STAGES, SupportLevel};
 use crate::commands::{COMMANDS, Run, sources};
 use crate::tables;
 
-/// Every family: commands, their fields, the query language, indexes.
+/// Returns every family: commands, their fields, the query language, indexes.
 pub fn families() -> Vec<Family> {
     let commands = COMMANDS.iter().filter(|command| !command.name.starts_with("frond"));
     let commands = commands.map(|command| match command.run {
@@ -30,7 +30,7 @@ pub fn families() -> Vec<Family> {
     families
 }
 
-/// How many of a family's features are MongoDB's, and how many of those work.
+/// Returns how many of a family's features are MongoDB's, and how many of those work.
 fn share(family: &Family) -> (usize, usize) {
     let is_counted = |feature: &&Feature| {
         !matches!(feature.standing, SupportLevel::Own | SupportLevel::Elsewhere(_))
@@ -103,7 +103,7 @@ fn named(family: &Family, is: impl Fn(SupportLevel) -> bool) -> Vec<&'static str
     features.map(|feature| feature.name).collect()
 }
 
-/// What works, as code.
+/// Returns the features that work, as code.
 fn names(family: &Family) -> String {
     quoted(&named(family, |standing| {
         matches!(standing, SupportLevel::Works | SupportLevel::Differs(_))
@@ -118,7 +118,8 @@ fn elsewhere(standing: SupportLevel) -> Option<&'static str> {
     if let SupportLevel::Elsewhere(code) = standing { Some(code) } else { None }
 }
 
-/// What `code_of` has a code of, by code, in the order in which the codes come.
+/// Groups the features for which `code_of` has a code, by code, in the order in which the codes
+/// come.
 fn grouped(
     family: &Family,
     code_of: fn(SupportLevel) -> Option<&'static str>,

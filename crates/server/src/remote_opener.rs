@@ -4,9 +4,9 @@
 //! server hands in a function that opens one. Directories are refused whatever that function can
 //! do: a client must not choose what the server's process reads and writes on its disk.
 //!
-//! *A transfer that runs* is a command like any other: `currentOp` tells how far it is, `killOp`
-//! and `maxTimeMS` stop it between two requests. What came before stays, and the next one goes on
-//! from there.
+//! *A transfer that runs* is a command like any other: `currentOp` shows how far it is, `killOp`
+//! and `maxTimeMS` stop it between two requests. Chunks that came before stay, and the next
+//! transfer goes on from there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::operations::{Operation, Progress};
 pub type OpenRemote =
     dyn Fn(&str, &str, Option<&str>) -> Result<Box<dyn Remote>, Error> + Send + Sync;
 
-/// What opens places; none are reached if there is nothing.
+/// Opens remotes; reaches none if there is no opener.
 #[derive(Clone, Default)]
 pub struct RemoteOpener(Option<Arc<OpenRemote>>);
 
@@ -44,7 +44,7 @@ impl RemoteOpener {
         RemoteOpener(Some(Arc::new(open)))
     }
 
-    /// Opens the repository at `url` for `operation`, which may be told to stop.
+    /// Opens the repository at `url` for `operation`, which may be interrupted.
     ///
     /// # Errors
     /// `BadValue` if it is a directory; `CommandNotSupported` where no place is reached; as the

@@ -1,6 +1,6 @@
-//! A member of a replica set of several: how it follows, leads, and tells clients which it does.
+//! A member of a replica set of several: how it follows, leads, and shows clients which it does.
 //!
-//! 1. Directories that are new tell one another who they are, and note who belongs to the set
+//! 1. Directories that are new exchange their identities, and note which members belong to the set
 //!    ([`identity`]).
 //! 2. `frond_quorum` agrees with the others on one order of entries ([`links`] carries what it
 //!    says); what is committed is applied (`crate::member`).
@@ -49,19 +49,20 @@ use members::Members;
 use purges::Purges;
 use status::{MemberStatus, PeerStatuses, State};
 
-/// How much is proposed before the first of it must be committed: the quorum takes no more.
+/// The bytes that are proposed before the first of them must be committed: the quorum takes no
+/// more.
 const PROPOSED_BYTES_MAX: usize = 56 << 20;
 
-/// How a server is a member of a set.
+/// The options of a member of a set.
 #[derive(Clone)]
 pub struct ReplicaOptions {
     /// The set's name.
     pub set: String,
     /// All members, by the `HOST:PORT` by which clients and members reach them.
     pub members: Vec<String>,
-    /// Which of them this one is.
+    /// The address of this one among them.
     pub own: String,
-    /// What the members know.
+    /// The key that all members know.
     pub key: ClusterKey,
     /// The log of entries is kept up to so many bytes for a member that is away.
     pub log_bytes_max: u64,
@@ -69,10 +70,10 @@ pub struct ReplicaOptions {
     pub restart: fn(),
 }
 
-/// What a member is for its clients.
+/// The role of a member, as its clients see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
-    /// It isn't known yet who belongs to the set.
+    /// The members of the set aren't known yet.
     #[default]
     Starting,
     /// It follows.
@@ -85,14 +86,14 @@ pub enum Role {
     Recovering,
 }
 
-/// What a member is, and who leads.
+/// A member's role, and the leader.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemberView {
-    /// What it is.
+    /// The role.
     pub role: Role,
     /// The newest term that it knows.
     pub term: u64,
-    /// Where the leader is reached, as far as it knows.
+    /// The address of the leader, as far as it knows.
     pub primary: Option<String>,
     /// Whether it is a member of the set, as far as it knows.
     pub is_member: bool,
@@ -111,7 +112,7 @@ pub struct Replica {
     /// What other members say of themselves, by their addresses.
     pub(crate) known_peers: Mutex<HashMap<String, Identity>>,
     pub(crate) meeting: Condvar,
-    /// What waits to be sent, by addresses.
+    /// The messages that wait to be sent, by addresses.
     outgoing: Mutex<BTreeMap<String, Arc<Outgoing>>>,
     pub(crate) members: Mutex<Arc<Members>>,
     /// Held while these change, or purges are counted.
@@ -121,7 +122,7 @@ pub struct Replica {
     pub(crate) quorum_log: OnceLock<Arc<dyn frond_quorum::Log>>,
     /// Held while that is cut.
     pub(crate) cutting: Mutex<()>,
-    /// What this member has, for one that lacks it.
+    /// Makes a copy of this member's data, for one that lacks entries.
     pub(crate) offers: OnceLock<Box<OfferSource>>,
     /// What it is, for the others.
     pub(crate) own_status: OnceLock<Box<StatusSource>>,
@@ -182,14 +183,14 @@ impl Replica {
         *lock(&replica.purges) = Purges::read(&frond, &machine)?;
         let own = replica.identity();
         if !own.members.is_empty() && FileLog::owner(&machine)? != Some((own.id, own.set_id())) {
-            // What it has may be old, or nothing.
+            // Its data may be old, or missing.
             lock(&replica.standing).role = Role::Recovering;
         }
         let _ = replica.machine.set(machine);
         Ok((frond, replica))
     }
 
-    /// Reads who the directory is, or draws that if it is new.
+    /// Reads the directory's identity, or draws one if it is new.
     fn identify(&self, frond: &Frond, machine: &Machine) -> Result<(), Error> {
         let own = &self.options;
         let found = Identity::read(machine)?;
@@ -218,7 +219,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Says of which set the directory is, once that is known.
+    /// Sets the id of the directory's set, once it is known.
     pub(crate) fn name_set(&self, frond: &Frond, identity: &Identity) {
         if !identity.members.is_empty() {
             frond.name_set(identity.set_id().0);
@@ -230,12 +231,12 @@ impl Replica {
         lock(&self.standing).role == Role::Primary
     }
 
-    /// What it is, and who leads.
+    /// Returns its role, and the leader.
     pub fn standing(&self) -> MemberView {
         lock(&self.standing).clone()
     }
 
-    /// What it is for its clients.
+    /// Returns its state, as its clients see it.
     pub fn state(&self) -> State {
         match self.standing().role {
             Role::Primary => State::Primary,
@@ -253,12 +254,12 @@ impl Replica {
         lock(&self.peer_statuses).of(address)
     }
 
-    /// How it is with the log that the members share, once that has begun.
+    /// Returns the status of the log that the members share, once that has begun.
     pub fn status(&self) -> Option<Status> {
         self.running().map(Running::status)
     }
 
-    /// Where a member is reached.
+    /// Returns where a member is reached.
     pub fn address_of(&self, id: MemberId) -> Option<String> {
         let known_peers = lock(&self.known_peers)
             .values()
@@ -273,12 +274,12 @@ impl Replica {
         })
     }
 
-    /// What this member has, for one that lacks it.
+    /// Returns a copy of this member's data, for one that lacks entries.
     fn offer(&self) -> Result<Offer, String> {
         self.offers.get().ok_or("it hasn't started yet")?()
     }
 
-    /// Who it is, and who the others are.
+    /// Returns this member's identity, and those of the others.
     pub fn identity(&self) -> Identity {
         lock(&self.identity).clone()
     }
@@ -287,7 +288,7 @@ impl Replica {
         self.running.get()
     }
 
-    /// What waits to be sent to an address, if that is called.
+    /// Returns the messages that wait to be sent to an address, if that is called.
     fn outgoing(&self, address: &str) -> Option<Arc<Outgoing>> {
         lock(&self.outgoing).get(address).cloned()
     }

@@ -24,7 +24,7 @@ use crate::shared::Shared;
 use crate::transactions::Current;
 use crate::wire::DocumentSequence;
 
-/// What a handler returns: the answer's fields without `ok`.
+/// The result of a handler: the answer's fields without `ok`.
 pub type Answer = Result<DocumentBuilder, Error>;
 
 /// One command as its handler sees it.
@@ -35,7 +35,7 @@ pub struct Request<'a> {
     pub peer: &'a Arc<Peer>,
     /// The command's name in the table.
     pub name: &'static str,
-    /// What a client needs to run it.
+    /// The rights that a client needs to run it.
     pub needs: RequiredRights,
     /// The name by which the client called it: perhaps an alias.
     pub sent_name: &'a str,
@@ -49,17 +49,17 @@ pub struct Request<'a> {
     pub common: Common,
     /// Its entry among the running commands.
     pub operation: Arc<Operation>,
-    /// What the client may do; `None` where the server doesn't check that.
+    /// The rights of the client; `None` where the server doesn't check them.
     pub rights: Option<Arc<Rights>>,
     /// The transaction that it runs in.
     pub current: Option<Current>,
     /// The moment at which it reads, if it asks for one.
     pub moment: Option<ReadPoint>,
-    /// Whether the answer tells of statements that failed.
+    /// Whether the answer has statements that failed.
     pub has_write_errors: Cell<bool>,
     /// The memory that a large answer holds.
     pub share: &'a RefCell<Option<MemoryShare>>,
-    /// How it may wait without a thread.
+    /// Lets it wait without a thread.
     pub parking: &'a Parking,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
         self.database_named(self.database_name)
     }
 
-    /// The database of a command that tells of its versions: it must exist.
+    /// The database of a command about its versions: it must exist.
     ///
     /// # Errors
     /// As [`Request::database`]; `NamespaceNotFound` (26) if the database doesn't exist.

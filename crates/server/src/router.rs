@@ -8,13 +8,13 @@
 //! 1. [`client_connection`] reads a client's message, [`routed_request`] what it asks, and
 //!    [`route`] says where it goes.
 //! 2. [`forward`] sends it over a connection from the [`pool`], waits for a leader where [`line`]
-//!    knows none, and tells the driver by labels what it may send again.
+//!    knows none, and shows the driver by labels what it may send again.
 //! 3. [`frames`] cuts the line's own moment out of the answer. [`pins`] keeps transactions on the
 //!    line where they began; [`scatter_gather`] makes one answer of several lines'.
 //! 4. [`mover`] takes a database from one line to another while it is used; a router that still
-//!    thinks that it is at the old one is told so there ([`stale_route`]).
-//! 5. [`sharding`]: what mongosh's `sh.status()` reads, told of the lines.
-//! 6. What a user may do the servers say ([`login`]): at each line the connection is the user's.
+//!    thinks that it is at the old one gets an error there ([`stale_route`]).
+//! 5. [`sharding`]: the collections that mongosh's `sh.status()` reads, made up from the lines.
+//! 6. The servers decide what a user may do ([`login`]): at each line the connection is the user's.
 
 mod client_connection;
 mod database_entry;
@@ -67,30 +67,30 @@ use crate::tls::{Tls, TlsError, TlsMode, TlsOptions};
 
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// How a router listens, and where its lines are.
+/// The options of a router: its address, and those of its lines.
 #[derive(Clone, Debug)]
 pub struct RouterOptions {
     /// `HOST:PORT`; a port of 0 takes any free one.
     pub listen: String,
     /// The default line: `mongodb://HOST:PORT,.../?replicaSet=NAME&tls=true`.
     pub default: String,
-    /// What proves to the lines' servers that users are who the router says. Clients have to log in
-    /// then.
+    /// The key that proves to the lines' servers that users are who the router says. Clients have
+    /// to log in then.
     pub key: Option<ClusterKey>,
-    /// As whom the router reads the table, where it has a key.
+    /// The user as which the router reads the table, where it has a key.
     pub user: Identity,
     /// Whether it may listen where other machines reach it though clients don't have to log in.
     pub insecure: bool,
-    /// How it speaks TLS with clients, if at all.
+    /// The TLS options for clients, if TLS is spoken.
     pub tls: Option<TlsOptions>,
-    /// How it speaks TLS with lines that want it.
+    /// The TLS options for lines that want it.
     pub line_tls: ClientTls,
     /// Connections at one time.
     pub connections_max: usize,
 }
 
 impl RouterOptions {
-    /// Of a default line, on any free port of this machine, without logins.
+    /// The options with a default line, on any free port of this machine, without logins.
     pub fn of(default: &str) -> RouterOptions {
         RouterOptions {
             listen: "127.0.0.1:0".to_owned(),
@@ -105,7 +105,7 @@ impl RouterOptions {
     }
 }
 
-/// Why a router can't run.
+/// The reason why a router can't run.
 #[derive(Debug, thiserror::Error)]
 pub enum RouterError {
     /// It would be reached by other machines, and asks for no login.
@@ -116,7 +116,7 @@ pub enum RouterError {
     NotLoopback {
         /// As given.
         address: String,
-        /// What it resolves to.
+        /// The address that it resolves to.
         resolved: SocketAddr,
     },
     /// The address can't be listened on.

@@ -1,4 +1,4 @@
-//! SCRAM (RFC 5802, RFC 7677): a login in which neither side tells the other its password.
+//! SCRAM (RFC 5802, RFC 7677): a login in which neither side shows the other its password.
 //!
 //! The server keeps, for a user and a mechanism, what it needs to check a proof: [`Credentials`],
 //! from which the password can't be found but by trying. The messages, `C` from the client and `S`
@@ -33,13 +33,13 @@ use ring::{digest, hmac, pbkdf2};
 pub use client::Login;
 pub use exchange::{ClientFirst, Exchange, Refused};
 
-/// By which a router logs in for a user: SCRAM-SHA-256 of the user's name, with the router's key in
-/// the password's place. Only servers with such a key take it.
+/// The mechanism by which a router logs in for a user: SCRAM-SHA-256 of the user's name, with the
+/// router's key in the password's place. Only servers with such a key take it.
 pub const OF_ROUTERS: &str = "FROND-ROUTER";
 
-/// Fewer iterations are refused in documents that come from elsewhere.
+/// The least number of iterations in documents that come from elsewhere: fewer are refused.
 const ITERATIONS_MIN: u32 = 5_000;
-/// More would let one document stop the server.
+/// The greatest number of iterations: more would let one document stop the server.
 const ITERATIONS_MAX: u32 = 10_000_000;
 
 /// A kind of SCRAM.
@@ -51,12 +51,12 @@ pub enum Mechanism {
     Sha256,
 }
 
-/// What a server knows of a user's password.
+/// The facts about a password that a server stores.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// How often the password was hashed.
+    /// The number of times the password was hashed.
     pub iterations: u32,
-    /// With what.
+    /// The salt.
     pub salt: Vec<u8>,
     /// The hash of the key by which the client proves itself.
     pub stored_key: Vec<u8>,
@@ -81,7 +81,7 @@ impl Mechanism {
         Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
 
-    /// How often new passwords are hashed.
+    /// Returns how often new passwords are hashed.
     pub fn iterations(self) -> u32 {
         match self {
             Mechanism::Sha1 => 10_000,
@@ -89,7 +89,7 @@ impl Mechanism {
         }
     }
 
-    /// How long a salt is: with its counter it fills a block of the hash.
+    /// Returns how long a salt is: with its counter it fills a block of the hash.
     pub fn salt_bytes(self) -> usize {
         self.key_bytes() - 4
     }
@@ -152,7 +152,7 @@ impl Mechanism {
     }
 }
 
-/// What MongoDB's clients hash by `SCRAM-SHA-1` instead of the password.
+/// Returns the hash that MongoDB's clients use for `SCRAM-SHA-1` instead of the password.
 fn md5_password(user: &str, password: &str) -> String {
     HEXLOWER.encode(&Md5::digest(format!("{user}:mongo:{password}").as_bytes()))
 }

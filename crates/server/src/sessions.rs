@@ -29,7 +29,7 @@ use crate::stable_api::ApiParameters;
 /// Sessions are spread over so many tables.
 const TABLES: usize = 16;
 
-/// What the server knows of a session.
+/// The server's record of a session.
 struct Session {
     used: Instant,
     /// The last number of a write or transaction in it.
@@ -44,18 +44,18 @@ pub struct Slot {
     pub session: SessionId,
     /// Its number.
     pub number: i64,
-    /// What its first command said of the stable API.
+    /// The stable API's fields of its first command.
     pub api: ApiParameters,
     began: Instant,
     has_cursors: AtomicBool,
-    /// How much memory its writes take, as far as it was added to the sum of all.
+    /// The memory of its writes, as far as it was added to the sum of all.
     bytes: AtomicU64,
     /// The transaction, for a thread that ends it while one of its statements holds the state.
     transaction: Transaction,
     state: Mutex<State>,
 }
 
-/// Where a transaction stands.
+/// The state of a transaction.
 ///
 /// `begin` -> `Open` -> `Unknown` when `commit` begins -> `Committed` or `Aborted` as soon as the
 /// outcome is known; or `Open` -> `Aborted` by `abort`, by a statement that fails, by time, by a
@@ -90,7 +90,7 @@ impl Slot {
     }
 
     /// Ends the transaction under a statement that waits for another transaction, or as soon as the
-    /// statement does anything: it fails then. What has ended stays as it is.
+    /// statement does anything: it fails then. A transaction that has ended stays as it is.
     pub fn cut_short(&self) {
         self.transaction.abort();
     }
@@ -120,9 +120,9 @@ pub struct SessionCounts {
     pub open: usize,
     /// Transactions since the server began.
     pub started: u64,
-    /// Of these, committed.
+    /// The number of these that were committed.
     pub committed: u64,
-    /// Of these, aborted.
+    /// The number of these that were aborted.
     pub aborted: u64,
 }
 
@@ -132,7 +132,7 @@ pub struct Sessions {
     keys: RandomState,
     /// Transactions in progress.
     open: Mutex<HashMap<SessionId, Arc<Slot>>>,
-    /// What the writes of all of these take.
+    /// The bytes that the writes of all of these take.
     bytes: AtomicU64,
     started: AtomicU64,
     committed: AtomicU64,

@@ -1,4 +1,4 @@
-//! What all connections of a server share.
+//! The state that all connections of a server share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use crate::waiting::Waiting;
 use crate::wire::Compressor;
 use crate::workers::Workers;
 
-/// What a command counts as in `serverStatus`.
+/// The counter of `serverStatus` in which a command is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Counter {
@@ -54,21 +54,21 @@ pub enum Counter {
 /// Names of the counters in `opcounters`, in the order of [`Counter`].
 pub const COUNTER_NAMES: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 ///
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct Shared {
     /// The databases.
     pub frond: Frond,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// The command line: what `getCmdLineOpts` tells.
+    /// The command line: `getCmdLineOpts` shows it.
     pub arguments: Vec<String>,
-    /// Where the data lie: what `getCmdLineOpts` tells.
+    /// The directory of the data: `getCmdLineOpts` shows it.
     pub data_directory: String,
-    /// What else was said at the start, by mongod's names: what `getCmdLineOpts` tells.
+    /// The other options of the start, by mongod's names, for `getCmdLineOpts`.
     pub parsed: DocumentBuf,
-    /// When it began to listen.
+    /// The time when it began to listen.
     pub started: Instant,
     /// Connections at one time.
     pub connections_max: usize,
@@ -76,7 +76,7 @@ pub struct Shared {
     pub cursors: Cursors,
     /// The commands that run.
     pub operations: Operations,
-    /// What wakes those of them that wait for something to be written.
+    /// Wakes those operations that wait for a write.
     pub waiting: Waiting,
     /// The threads that talk to clients.
     pub workers: Workers,
@@ -84,59 +84,59 @@ pub struct Shared {
     pub lent_connections: LentConnections,
     /// What large messages hold until they are answered.
     pub messages: MessageMemory,
-    /// What large answers hold until the client has them.
+    /// The memory that large answers hold until the client has them.
     pub answers: MemoryQueue,
-    /// What documents hold that cursors have read and not answered with.
+    /// The memory of documents that cursors have read and not answered with.
     pub kept_documents: MemoryQueue,
     /// The clients' sessions and transactions.
     pub sessions: Sessions,
-    /// What this server is in its replica set.
+    /// This server as a member of its replica set.
     pub member: Member,
-    /// How it is a member of a set, if the set has several.
+    /// Its membership in a set, if the set has several members.
     pub replica: Option<Arc<Replica>>,
     /// Whether it shows what another server writes, and takes no writes.
     pub reads_only: bool,
     /// Counts changes of the topology: there is one when a fault closes the databases for writing,
     /// and one whenever another member of the set leads.
     pub topology: watch::Sender<i64>,
-    /// What it tells its operator.
+    /// The log for its operator.
     pub log: Arc<Log>,
     /// The audit log.
     pub audit_log: AuditLog,
     /// The users and roles.
     pub accounts: Accounts,
-    /// By what routers are known, which log in for users.
+    /// The credentials of routers, which log in for users.
     pub router_credentials: Option<Credentials>,
     /// The same key, by which it logs in for users at other lines.
     pub router_key: Option<ClusterKey>,
-    /// How it speaks TLS with these.
+    /// The TLS options for these.
     pub line_tls: ClientTls,
-    /// Where it fetches from and pushes to.
+    /// Opens the remotes that it fetches from and pushes to.
     pub places: RemoteOpener,
     /// Signs the cluster's time, where there are users.
     pub cluster_time_key: Option<ClusterTimeKey>,
-    /// What runs before and after commits, merges and pushes.
+    /// The programs that run before and after commits, merges and pushes.
     pub hooks: Hooks,
-    /// Whether it stops.
+    /// Begins when the server stops.
     pub drain: Drain,
-    /// How messages may be compressed.
+    /// The compressors for messages.
     pub compressors: Vec<Compressor>,
     /// Faults that clients have asked for.
     pub fail_points: FailPoints,
-    /// What clients have used.
+    /// The counts of what clients have used.
     pub usage: Usage,
-    /// Which databases tell what is done to them.
+    /// The profilers of databases.
     pub profiler: Profiler,
-    /// Whether clients must name the version of the stable API.
+    /// Says whether clients must name the version of the stable API.
     pub require_api_version: RequireApiVersion,
     /// The concerns of requests that carry none.
     pub default_concerns: Defaults,
-    /// For how long a moment at which a client read can be read again.
+    /// The time for which a moment at which a client read can be read again.
     pub snapshot_window: SnapshotWindow,
-    /// How it speaks TLS, if it does.
+    /// The server's TLS, if it is spoken.
     pub tls: Option<Tls>,
     memory_pressure: AtomicU32,
-    /// How often documents expire.
+    /// The interval at which documents expire.
     expire_seconds: AtomicU32,
     connections_open: AtomicUsize,
     connections_made: AtomicI32,
@@ -145,7 +145,7 @@ pub struct Shared {
     counters: [AtomicU64; COUNTER_NAMES.len()],
 }
 
-/// What a server says that it is in its replica set.
+/// A server's own options as a member of its replica set.
 #[derive(Clone, Debug)]
 pub struct MemberOptions {
     /// The set's name.
@@ -160,7 +160,7 @@ impl Default for MemberOptions {
     }
 }
 
-/// What this server is: the only member of a replica set, and its primary until a fault closes its
+/// This server as a member: the only one of a replica set, and its primary until a fault closes its
 /// databases for writing; then it is a secondary.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -277,7 +277,7 @@ impl Shared {
         self.connections_refused.load(Ordering::Relaxed)
     }
 
-    /// How often documents that have expired are looked for.
+    /// Returns how often documents that have expired are looked for.
     pub fn expire_interval(&self) -> Duration {
         Duration::from_secs(self.expire_seconds().into())
     }
@@ -297,7 +297,7 @@ impl Shared {
         self.memory_pressure.store(thousandths, Ordering::Relaxed);
     }
 
-    /// How short of memory the process is, in thousandths.
+    /// Returns how short of memory the process is, in thousandths.
     pub fn memory_pressure(&self) -> u32 {
         self.memory_pressure.load(Ordering::Relaxed)
     }
@@ -317,7 +317,7 @@ impl Shared {
         self.counters[counter as usize].fetch_add(times, Ordering::Relaxed);
     }
 
-    /// What was counted, in the order of [`COUNTER_NAMES`].
+    /// Returns the counters, in the order of [`COUNTER_NAMES`].
     pub fn counts(&self) -> [u64; COUNTER_NAMES.len()] {
         std::array::from_fn(|position| self.counters[position].load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! For how long a moment at which a client has read can be read again: MongoDB's
+//! The time for which a moment at which a client has read can be read again: MongoDB's
 //! `minSnapshotHistoryWindowInSeconds`, which can be set while the server runs. It holds for
 //! moments that are leased from then on.
 
@@ -17,7 +17,7 @@ impl Default for SnapshotWindow {
 }
 
 impl SnapshotWindow {
-    /// For how long.
+    /// Returns the time.
     pub fn get(&self) -> Duration {
         Duration::from_secs(self.0.load(Ordering::Relaxed))
     }

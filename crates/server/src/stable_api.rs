@@ -53,7 +53,7 @@ const UNSTABLE_STAGES: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// What a command says of the API.
+/// A command's fields of the stable API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ApiParameters {
     /// Whether it names the version, which there is one of.
@@ -184,7 +184,7 @@ fn check_strictly(command: &str, body: Document<'_>) -> Result<(), Error> {
             }
             ("explain", "explain", Value::Document(explained)) => {
                 let name = explained.iter().next().map_or("", |(name, _)| name);
-                // What is no command is told by the explanation itself.
+                // If there is no such command, `explain` itself says so.
                 if name != "explain" && !name.is_empty() {
                     check_strictly(name, explained)?;
                 }
@@ -308,7 +308,7 @@ mod tests {
         checked.err().map(|error| error.code.number())
     }
 
-    /// What MongoDB's `listCommands` tells to be in version 1, of what is here.
+    /// The commands that MongoDB's `listCommands` lists in version 1, as far as they are here.
     #[test]
     fn commands_of_the_version() {
         let expected = "abortTransaction aggregate authenticate bulkWrite collMod commitTransaction \

@@ -1,11 +1,11 @@
-//! Telling a supervisor how the server is, as sd_notify(3) has it: datagrams to the socket that
+//! Notifies a supervisor of the server's state, as in sd_notify(3): datagrams to the socket that
 //! `NOTIFY_SOCKET` names.
 //!
 //! - `READY=1` once clients are served, `STOPPING=1` once the server drains.
 //! - `WATCHDOG=1` twice in the time that `WATCHDOG_USEC` gives, each time after a thread was had
 //!   and the engine's locks were taken: a server that hangs is silent, and is started again.
 //!
-//! Who doesn't listen isn't told: nothing of this fails the server.
+//! A supervisor that doesn't listen gets no message: nothing of this fails the server.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// Who is to be told.
+/// The supervisor to notify.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Supervisor {
     socket: OsString,
-    /// How often the supervisor wants to hear something.
+    /// The interval at which the supervisor wants a message.
     pub watchdog: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl Supervisor {
         })
     }
 
-    /// Tells it something: lines of `NAME=VALUE`.
+    /// Sends it a message: lines of `NAME=VALUE`.
     ///
     /// # Errors
     /// If no supervisor listens.

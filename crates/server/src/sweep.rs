@@ -1,6 +1,6 @@
-//! What a server does from time to time: aborts transactions that have been open for too long,
-//! forgets sessions that no client uses and what is remembered of their writes, removes documents
-//! that have expired, does what policies ask for.
+//! The periodic work of a server: it aborts transactions that have been open for too long, forgets
+//! sessions that no client uses and the record of their writes, removes documents that have
+//! expired, and does the work of policies.
 //!
 //! One task wakes up; the work blocks, so it runs on a blocking thread, one piece at a time.
 
@@ -72,13 +72,13 @@ pub fn expire_documents(shared: &Shared, stop: &watch::Receiver<bool>) {
         true => Err(Error::invalid(Code::InterruptedAtShutdown, "the server stops")),
         false => Ok(()),
     });
-    // What couldn't be removed now (the disk is full, say) is removed the next time.
+    // Documents that couldn't be removed now (the disk is full, say) are removed the next time.
     let mut removed = 0;
     let _ = shared.frond.expire_counted(&interrupt, &mut removed);
     shared.usage.work().count_expired(removed);
 }
 
-/// Tells that the server's certificate ends soon, where it does.
+/// Warns that the server's certificate ends soon, where it does.
 pub fn warn_of_certificate(shared: &Shared) {
     let warning = shared.tls.as_ref().and_then(Tls::warning);
     if let Some(warning) = warning {
@@ -98,7 +98,7 @@ pub fn run_policies(shared: &Shared) {
     if !shared.is_primary() {
         return;
     }
-    // What couldn't be recorded now (the disk is full, say) is recorded the next time.
+    // A time that couldn't be recorded now (the disk is full, say) is recorded the next time.
     let _ = shared.frond.keep_clock();
     shared.frond.engine().hold_reserve();
     for (database, error) in frond_vcs::run_policies(&shared.frond).failed {
@@ -141,6 +141,6 @@ pub fn forget_sessions(shared: &Shared) {
     let idle_millis = i64::try_from(SESSION_IDLE_MAX.as_millis()).unwrap_or(i64::MAX);
     let Some(now_millis) = shared.frond.expiry_millis() else { return };
     let before = now_millis.saturating_sub(idle_millis);
-    // What couldn't be removed now (the disk is full, say) is removed the next time.
+    // Records that couldn't be removed now (the disk is full, say) are removed the next time.
     let _ = shared.frond.forget_retries(before);
 }

@@ -7,9 +7,9 @@
 //! - the tables of fields of COMPATIBILITY.md;
 //! - tests that send every field of every command each type of BSON, and what lies at the bounds.
 //!
-//! What MongoDB does is in its manual, in the definitions of its commands (IDL), and in what other
-//! projects have measured and published. A command of MongoDB that was defined by hand ignores what
-//! it doesn't know ([`UnknownFields::Ignored`]); the others refuse it (40415).
+//! The facts about MongoDB are from its manual, the definitions of its commands (IDL), and
+//! measurements that other projects have published. A command of MongoDB that was defined by hand
+//! ignores what it doesn't know ([`UnknownFields::Ignored`]); the others refuse it (40415).
 
 mod catalog;
 mod check;
@@ -174,7 +174,7 @@ pub static TABLES: &[&Table] = &[
     &sessions::WHATSMYURI,
 ];
 
-/// Of a command that is refused whatever it says: what every command takes is checked.
+/// The table of a command that is refused whatever it says: what every command takes is checked.
 pub static UNSUPPORTED: Table = Table::of("", &[]).lenient();
 
 /// The table of a command.

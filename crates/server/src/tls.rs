@@ -1,4 +1,4 @@
-//! TLS: who may come with it or without, and with which certificates.
+//! TLS: which clients may come with it or without, and with which certificates.
 //!
 //! As MongoDB has it: one PEM file holds the certificates and their key, another those of the
 //! authorities by which clients' certificates are verified. Both are read when the server starts
@@ -21,23 +21,23 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
-/// How long before the end of a certificate it is reported.
+/// The time before the end of a certificate from which it is reported.
 const WARNED_SECONDS: i64 = 30 * 24 * 60 * 60;
 
-/// Who may connect how.
+/// The connections that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TlsMode {
-    /// With TLS or without. (MongoDB tells apart whether members prefer it among themselves; there
-    /// is one.)
+    /// With TLS or without. (MongoDB distinguishes whether members prefer it among themselves;
+    /// there is one.)
     Allowed,
     /// With TLS only.
     Required,
 }
 
-/// How a server speaks TLS.
+/// The TLS options of a server.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// Who may connect how.
+    /// The connections that are allowed.
     pub mode: TlsMode,
     /// The server's certificate, those between it and an authority, and its key (PEM).
     pub certificate_key_file: PathBuf,
@@ -48,7 +48,7 @@ pub struct TlsOptions {
     pub certificates_are_optional: bool,
 }
 
-/// Why certificates can't be used.
+/// The reason why certificates can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file can't be read, or has nothing of what is wanted.
@@ -64,7 +64,7 @@ pub enum TlsError {
     Certificate {
         /// As given.
         file: String,
-        /// What is wrong with them.
+        /// The fault.
         source: rustls::Error,
     },
     /// The certificate's time is over, or hasn't come.
@@ -85,12 +85,12 @@ pub enum TlsError {
     Authorities {
         /// As given.
         file: String,
-        /// What is wrong with them.
+        /// The fault.
         source: VerifierBuilderError,
     },
 }
 
-/// How a server speaks TLS, with its certificates.
+/// A server's TLS, with its certificates.
 ///
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct Tls {
@@ -98,7 +98,7 @@ pub struct Tls {
     served: RwLock<Served>,
 }
 
-/// What connections are served with.
+/// The configuration that connections are served with.
 #[derive(Clone)]
 struct Served {
     config: Arc<ServerConfig>,
@@ -108,9 +108,9 @@ struct Served {
 /// The certificate that clients are shown.
 #[derive(Clone, Debug)]
 pub struct ServedCertificate {
-    /// Whose it is, as RFC 2253 writes it; `None` if it can't be read.
+    /// The certificate's subject, as RFC 2253 writes it; `None` if it can't be read.
     pub subject: Option<String>,
-    /// When it ends, in seconds since 1970; `None`: it doesn't tell.
+    /// The end of its validity, in seconds since 1970; `None`: it isn't given.
     pub ends: Option<i64>,
     /// Whether clients' certificates are verified.
     pub verifies_clients: bool,
@@ -136,12 +136,12 @@ impl Tls {
         Ok(())
     }
 
-    /// Who may connect how.
+    /// Returns which connections are allowed.
     pub fn mode(&self) -> TlsMode {
         self.options.mode
     }
 
-    /// With what to serve a connection.
+    /// Returns the configuration to serve a connection with.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.served().config
     }
@@ -151,7 +151,7 @@ impl Tls {
         self.served().certificate
     }
 
-    /// What is to be told of a certificate that ends soon, or has ended.
+    /// Returns the warning about a certificate that ends soon, or has ended.
     pub fn warning(&self) -> Option<String> {
         let ends = self.served().certificate.ends?;
         let left = ends - now_seconds();
@@ -220,7 +220,7 @@ fn read(options: &TlsOptions) -> Result<Served, TlsError> {
     }
 }
 
-/// What verifies clients' certificates.
+/// Returns the verifier of clients' certificates.
 fn verifier(
     file: &Path,
     provider: Arc<CryptoProvider>,
@@ -267,9 +267,8 @@ pub(crate) fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'stati
     }
 }
 
-/// That the certificates of a file can't be used.
-/// What is wrong with a certificate or a handshake. The library says of a certificate's version
-/// only that it is another one.
+/// Describes the fault of a certificate that can't be used, or of a handshake. The library says of
+/// a certificate's version only that it is another one.
 pub(crate) fn fault(error: &rustls::Error) -> String {
     let text = error.to_string();
     match text.contains("UnsupportedCertVersion") {

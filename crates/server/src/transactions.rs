@@ -1,9 +1,9 @@
 //! Transactions of several commands, as MongoDB's protocol has them.
 //!
 //! The first command of a transaction says `startTransaction`, each says `autocommit: false` and
-//! the transaction's number within its session. A command that fails aborts the transaction. What
-//! each command may be is checked in [`crate::concerns`]; what a transaction is, in
-//! [`crate::sessions`]; how it works, in `frond_db::Transaction`.
+//! the transaction's number within its session. A command that fails aborts the transaction.
+//! [`crate::concerns`] checks what each command may be; [`crate::sessions`] has the transactions;
+//! `frond_db::Transaction` does the work.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::sessions::{Slot, State};
 use crate::shared::Shared;
 use crate::stable_api::ApiParameters;
 
-/// What messages call the command that a statement's API is compared with.
+/// The description in messages of the command that a statement's API is compared with.
 const FIRST_COMMAND: &str = "the transaction's first command";
 
 /// The transaction that a command runs in.
@@ -29,12 +29,12 @@ pub struct Current {
     pub transaction: Transaction,
 }
 
-/// What a statement says besides what it does.
+/// The fields of a statement that all statements have.
 #[derive(Clone, Copy)]
 pub struct StatementFields<'a> {
     /// Its command.
     pub command: &'a str,
-    /// What it says of the API.
+    /// The fields of the API.
     pub api: ApiParameters,
     /// Whether it begins the transaction.
     pub starts: bool,
@@ -50,15 +50,15 @@ pub fn check_api(
     command: &str,
     api: ApiParameters,
 ) -> Result<(), Error> {
-    // One that isn't known is told by a caller that looks for it.
+    // One that isn't known is reported by a caller that looks for it.
     match server.sessions.find(session, number, Instant::now()) {
         Ok(Some(slot)) => api.check_same(command, FIRST_COMMAND, slot.api),
         _ => Ok(()),
     }
 }
 
-/// Runs a command in its transaction, which ends if the command fails: `work` tells its answer, and
-/// whether that tells of a failure.
+/// Runs a command in its transaction, which ends if the command fails: `work` returns its answer,
+/// and whether that is a failure.
 ///
 /// # Errors
 /// `APIMismatchError`, after which the transaction is what it was; `NoSuchTransaction` (251) and
@@ -170,7 +170,7 @@ pub fn note_write(server: &Shared, session: SessionId, number: i64) -> Result<()
 /// # Errors
 /// `NoSuchTransaction` and others after which it is known that nothing was written;
 /// `ShutdownInProgress` while the server can't know: the client must not run the transaction again
-/// before it has asked again and been told.
+/// before it has asked again and got an answer.
 pub fn commit(
     server: &Shared,
     (session, number): (SessionId, i64),
@@ -195,7 +195,7 @@ pub fn commit(
         end(server, &slot, &mut state, State::Aborted);
         return Err(aborted(number));
     }
-    // A panic leaves it so, as does whatever else doesn't tell that nothing was written.
+    // A panic leaves it so, as does everything else that doesn't show that nothing was written.
     *state = State::Unknown;
     let ended = Some(State::Unknown);
     let mut ending = Ending { server, slot: &slot, state: &mut state, ended };
@@ -203,7 +203,7 @@ pub fn commit(
     let result = transaction.commit_unless_interrupted(durability, remember, interrupt);
     match result.as_ref().map_err(|error| error.kind) {
         Ok(()) => ending.ended = Some(State::Committed),
-        // Its client was told to wait no longer.
+        // Its client no longer waits.
         Err(ErrorKind::Unknown) if server.frond.fault().is_none() => {}
         Err(ErrorKind::Closed | ErrorKind::Unknown) => return Err(unknown(number)),
         Err(ErrorKind::Internal) => {}
@@ -214,10 +214,10 @@ pub fn commit(
     result
 }
 
-/// Finds out what became of a transaction whose commit ended without telling.
+/// Finds out the outcome of a transaction whose commit ended without one.
 ///
 /// # Errors
-/// `ShutdownInProgress` where only the next start can tell; `NoSuchTransaction` if it was not
+/// `ShutdownInProgress` where only the next start can show it; `NoSuchTransaction` if it was not
 /// committed.
 fn find_outcome(
     server: &Shared,
@@ -268,13 +268,13 @@ pub fn abort(server: &Shared, session: SessionId, number: i64) -> Result<(), Err
     }
 }
 
-/// Aborts a transaction of which the server wants to be rid; a statement of it that runs fails.
+/// Aborts a transaction that the server wants to be rid of; a statement of it that runs fails.
 pub fn abort_slot(server: &Shared, slot: &Arc<Slot>) {
     abort_open(server, slot, &mut lock_now(slot).0);
 }
 
 /// Locks a slot so that the caller can abort its transaction: a statement that waits for another
-/// transaction doesn't hold this up, but fails. Tells whether there was a statement.
+/// transaction doesn't hold this up, but fails. Returns whether there was a statement.
 fn lock_now(slot: &Slot) -> (MutexGuard<'_, State>, bool) {
     match slot.try_lock() {
         Some(state) => (state, false),
@@ -333,7 +333,7 @@ fn unknown(number: i64) -> Error {
     Error::unknown_outcome(message)
 }
 
-/// Whether an error tells that this server takes no writes any more: a client looks for another, or
+/// Whether an error means that this server takes no writes any more: a client looks for another, or
 /// for this one again.
 pub fn is_of_topology(code: Code) -> bool {
     matches!(
@@ -348,8 +348,8 @@ pub fn is_of_topology(code: Code) -> bool {
     )
 }
 
-/// Whether an error tells that another server wasn't reached, or not in time. Only fail points give
-/// such to those who write here.
+/// Whether an error means that another server wasn't reached, or not in time. Only fail points give
+/// such to clients that write here.
 fn is_of_network(code: Code) -> bool {
     matches!(
         code,

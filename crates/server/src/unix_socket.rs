@@ -1,4 +1,5 @@
-//! Listening on a socket of the Unix domain: a file, whose permissions say who may connect.
+//! Listening on a socket of the Unix domain: a file, whose permissions decide which users may
+//! connect.
 //!
 //! 1. The socket is bound beside its path, given its permissions, and only then moved there: no
 //!    client connects before they hold, and clients find the old socket or the new one.
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::UnixListener;
 
-/// Where to listen, and who may connect.
+/// The path to listen on, and the users who may connect.
 #[derive(Clone, Debug)]
 pub struct UnixSocketOptions {
     /// The file.
@@ -25,10 +26,10 @@ pub struct UnixSocketOptions {
 
 /// A socket that is listened on; its file is removed when it is dropped.
 pub struct UnixSocket {
-    /// What accepts connections.
+    /// The listener that accepts connections.
     pub listener: UnixListener,
     path: PathBuf,
-    /// Which file it is: its device and number.
+    /// The identity of the file: its device and number.
     file: (u64, u64),
 }
 

@@ -1,6 +1,7 @@
-//! What clients have used: time by kind of command and by collection, bytes on the wire, failures.
+//! Counts of what clients have used: time by kind of command and by collection, bytes on the wire,
+//! failures.
 //!
-//! `serverStatus`, `top` and `latencyStats` tell it. All are counted since the server began.
+//! `serverStatus`, `top` and `latencyStats` show them. All are counted since the server began.
 //!
 //! *Thread safety*: everything may be called from any number of threads at once. Counters are
 //! relaxed: each is exact, several that are read together may be a command apart.
@@ -33,7 +34,7 @@ use crate::limits::NAMESPACES_COUNTED_MAX;
 /// Collections are spread over so many lists, so that commands don't meet on one lock.
 const LISTS: usize = 16;
 
-/// What went over the wire.
+/// The counts of bytes and requests on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
     /// Bytes of messages as they are read, when what was compressed is inflated.
@@ -48,18 +49,18 @@ pub struct Traffic {
     pub requests: u64,
 }
 
-/// How commands failed.
+/// The counts of failed commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Failures {
     /// Commands that were refused or failed.
     pub user: u64,
-    /// Those of them that met a defect and told so.
+    /// Those of them that met a defect and reported it.
     pub internal: u64,
     /// Those that panicked.
     pub panics: u64,
 }
 
-/// How a command failed.
+/// The kind of a command's failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failed {
     /// By what was asked, or by what the data are.
@@ -72,7 +73,7 @@ pub enum Failed {
 
 type List = HashMap<String, Arc<NamespaceUsage>, RandomState>;
 
-/// What clients have used.
+/// The counts of what clients have used.
 #[derive(Default)]
 pub struct Usage {
     messages: Counters<5>,
@@ -120,7 +121,7 @@ impl Usage {
         self.messages.add(3, physical as u64);
     }
 
-    /// What went over the wire.
+    /// Returns the counts of bytes and requests on the wire.
     pub fn traffic(&self) -> Traffic {
         let [bytes_in, bytes_out, physical_bytes_in, physical_bytes_out, requests] =
             self.messages.read();
@@ -132,7 +133,7 @@ impl Usage {
         self.failures.add(failed as usize, 1);
     }
 
-    /// How commands failed.
+    /// Returns how commands failed.
     pub fn failures(&self) -> Failures {
         let [user, internal, panics] = self.failures.read();
         Failures { user, internal, panics }
@@ -171,32 +172,32 @@ impl Usage {
         Usage { commands: CommandCounts::of(commands), ..self }
     }
 
-    /// How often each command ran.
+    /// Returns how often each command ran.
     pub fn commands(&self) -> &CommandCounts {
         &self.commands
     }
 
-    /// How often clients tried to log in.
+    /// Returns how often clients tried to log in.
     pub fn logins(&self) -> &LoginCounts {
         &self.logins
     }
 
-    /// What operations did.
+    /// Returns the counts of what operations did.
     pub fn work(&self) -> &Work {
         &self.work
     }
 
-    /// What compression saved.
+    /// Returns the counts of what compression saved.
     pub fn compression(&self) -> &Compression {
         &self.compression
     }
 
-    /// How long commands took, of all collections and of none.
+    /// Returns how long commands took, of all collections and of none.
     pub fn latencies(&self) -> &Latencies {
         &self.latencies
     }
 
-    /// What a collection was used for; `None` if it wasn't.
+    /// Returns the usage of a collection; `None` if it wasn't used.
     pub fn of_namespace(&self, namespace: &str) -> Option<Arc<NamespaceUsage>> {
         self.list(self.position_of(namespace)).get(namespace).cloned()
     }

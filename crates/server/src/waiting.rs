@@ -1,12 +1,11 @@
-//! What wakes a `getMore` that waits for something to be written: without a thread each, and
-//! without looking again and again.
+//! Wakes a `getMore` that waits for a write: without a thread each, and without polling.
 //!
 //! 1. A `getMore` that finds nothing *enters* with the place that it watches, looks once more, and
 //!    gives its thread back ([`crate::cursors::Parked`]).
-//! 2. One thread follows what transactions tell. Of each it looks up who waits for that place, and
-//!    wakes those. Where none waits it sleeps, and reads nothing.
-//! 3. Whatever is written wakes those whose place isn't told of: one in `local`, any where the log
-//!    isn't kept.
+//! 2. One thread follows the events of transactions. For each it looks up the `getMore`s that wait
+//!    for that place, and wakes those. Where none waits it sleeps, and reads nothing.
+//! 3. Every write wakes those whose place has no events: one in `local`, any where the log isn't
+//!    kept.
 //!
 //! *Nothing is missed*: it follows from what was durable when the first one entered. Whatever comes
 //! after that finds the waiting in the table, or was there when they looked for the second time.
@@ -25,16 +24,16 @@ use crate::operations::Operation;
 /// The thread sees after so long that it waits for nothing any more; it is woken before.
 const LONG: Duration = Duration::from_secs(600);
 
-/// What is waited for.
+/// The writes that are waited for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WatchTarget {
     /// A collection of a branch of a database.
     Collection(String, String, String),
     /// All of a branch of a database.
     Branch(String, String),
-    /// Anything that is told.
+    /// Any event.
     All,
-    /// What isn't told: anything that is written may be it.
+    /// Writes of which no events are recorded: any write may be one.
     Untold,
 }
 
@@ -55,7 +54,7 @@ struct Table {
     all: Operations,
     untold: Operations,
     count: usize,
-    /// From where on the thread has to follow.
+    /// The places from where on the thread has to follow.
     from: Option<ChangedPlaces>,
     is_closed: bool,
 }
@@ -87,12 +86,12 @@ impl Waiting {
         self.table().remove(place, operation.id);
     }
 
-    /// How many wait.
+    /// Returns the number of wait.
     pub fn count(&self) -> usize {
         self.table().count
     }
 
-    /// Wakes those who wait, until it is closed: what the thread does.
+    /// Wakes waiting operations, until it is closed: the thread's work.
     pub fn run(&self) {
         while let Some(mut places) = self.next() {
             loop {

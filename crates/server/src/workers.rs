@@ -18,9 +18,9 @@
 //! 4. A thread beyond their number ends after a turn: when no client waits, or [`EXTRA`] after the
 //!    number last changed. One that is idle for [`IDLE`] ends, and its memory is freed.
 //!
-//! What may be surprising: the runtime's own pool would have more threads than there are turns. A
-//! thread that ends a turn there isn't idle yet when the next client is given one, so under load
-//! half of the clients are given a new one.
+//! A surprise: the runtime's own pool would have more threads than there are turns. A thread that
+//! ends a turn there isn't idle yet when the next client is given one, so under load half of the
+//! clients are given a new one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -40,7 +40,7 @@ const EXTRA: Duration = Duration::from_millis(200);
 /// A thread is kept so long for the next client.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// What a thread does for a client, from what the client said to a pause.
+/// The work of a thread for a client, from a request to the next pause.
 type Talk = Box<dyn FnOnce() + Send>;
 
 /// The threads. Clones are of the same.
@@ -50,14 +50,14 @@ type Talk = Box<dyn FnOnce() + Send>;
 pub struct Workers(Arc<Inner>);
 
 struct Inner {
-    /// How many threads there are, unless there must be more.
+    /// The number of threads there are, unless there must be more.
     count: usize,
-    /// So many fewer for now.
+    /// The number of threads that are withheld for now.
     withheld: AtomicUsize,
     state: Mutex<State>,
     /// There is something to do, or a thread has ended.
     changed: Condvar,
-    /// How many clients wait for a thread, to be read without the lock.
+    /// The number of clients that wait for a thread, to be read without the lock.
     waiting: AtomicUsize,
 }
 
@@ -66,15 +66,15 @@ struct State {
     threads: usize,
     /// Those that wait for something to do.
     idle: usize,
-    /// When a turn ended, or there was one thread more.
+    /// The end of the last turn, or the time when there was one thread more.
     moved: Instant,
-    /// When there was one more, or one less.
+    /// The time when there was one more, or one less.
     changed: Instant,
     stops: bool,
 }
 
 impl Workers {
-    /// So many threads at most, none of which is there yet.
+    /// Makes a pool of so many threads at most, none of which is there yet.
     pub fn new(count: usize) -> Workers {
         let now = Instant::now();
         let state = State {
@@ -94,18 +94,17 @@ impl Workers {
         }))
     }
 
-    /// How many threads a server has that may take `bytes`.
+    /// Returns how many threads a server has that may take `bytes`.
     pub fn count_for(bytes: u64) -> usize {
         usize::try_from(bytes / BYTES_OF_THREAD).unwrap_or(usize::MAX).max(THREADS_MIN)
     }
 
-    /// How many there are where no more must be.
+    /// Returns how many there are where no more must be.
     pub fn count(&self) -> usize {
         self.0.count
     }
 
-    /// Has so many fewer threads, one at least, until it is told otherwise: some end with their
-    /// turns.
+    /// Has so many fewer threads, one at least, until the next call: some end with their turns.
     pub fn withhold(&self, threads: usize) {
         let before = self.0.withheld.swap(threads, Ordering::Relaxed);
         if threads < before && self.is_waited_for() {
@@ -149,8 +148,8 @@ impl Workers {
         Ok(())
     }
 
-    /// Looks whether any thread gets on; `must_go_on`: those who wait may be waited for by those
-    /// who don't. To be called each [`STALLED`].
+    /// Checks whether any thread gets on; `must_go_on`: clients that wait may be waited for by
+    /// those that don't. To be called each [`STALLED`].
     pub fn look(&self, must_go_on: bool) {
         if !self.is_waited_for() {
             return;
@@ -202,12 +201,12 @@ impl Workers {
 }
 
 impl Inner {
-    /// How many threads there are to be now.
+    /// Returns how many threads there are to be now.
     fn count_now(&self) -> usize {
         self.count.saturating_sub(self.withheld.load(Ordering::Relaxed)).max(1)
     }
 
-    /// What a thread does until it ends.
+    /// Runs a thread until it ends.
     fn work(&self) {
         let mut state = self.lock();
         let mut idle_until = Instant::now() + IDLE;
@@ -275,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// A client's talk, which ends when it is told to.
+    /// A client's talk, which ends when it is asked to.
     fn talk(workers: &Workers, name: usize, begun: &Sender<usize>, must_go_on: bool) -> Sender<()> {
         let (end, ended) = channel();
         let begun = begun.clone();

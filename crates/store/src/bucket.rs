@@ -31,7 +31,7 @@ use crate::io::pause;
 
 /// The wait after a first attempt; it doubles from one to the next.
 const PAUSE: Duration = Duration::from_millis(50);
-/// And is this at most.
+/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// The version of an object that was read or written: only compared, never interpreted.
@@ -65,7 +65,7 @@ pub enum Swapped {
 pub struct ObjectPart {
     /// The object's name.
     pub name: String,
-    /// Which of its bytes.
+    /// The range of its bytes.
     pub range: Range<u64>,
 }
 
@@ -77,7 +77,7 @@ pub enum BucketError {
     Unavailable {
         /// The object.
         name: String,
-        /// What was said.
+        /// The bucket's message.
         what: String,
     },
     /// It refuses, and will again: access, or a condition that it doesn't know.
@@ -85,7 +85,7 @@ pub enum BucketError {
     Refused {
         /// The object.
         name: String,
-        /// What was said.
+        /// The bucket's message.
         what: String,
     },
 }
@@ -145,7 +145,7 @@ pub trait Bucket: Send + Sync {
     }
 
     /// The names that begin with `prefix`, which ends with a slash; what was put or removed lately
-    /// may be told as it was before.
+    /// may be listed as it was before.
     ///
     /// # Errors
     /// [`BucketError`].
@@ -157,11 +157,11 @@ pub trait Bucket: Send + Sync {
     }
 
     /// Waits for no answer to a put any more, nor before an attempt is repeated: what is on its way
-    /// is told as unknown.
+    /// ends as unknown.
     fn hang_up(&self) {}
 }
 
-/// How long to wait before an attempt is repeated for the `attempt`th time.
+/// Returns how long to wait before an attempt is repeated for the `attempt`th time.
 pub fn pause_before(attempt: u32) -> Duration {
     PAUSE.saturating_mul(1 << attempt.min(10)).min(PAUSE_MAX)
 }

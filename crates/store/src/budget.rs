@@ -1,13 +1,13 @@
 //! One memory budget for everything that grows with clients' requests.
 //!
 //! Whatever a request makes larger (what a stage sorts, a value that an expression makes, a set of
-//! documents that were met, what a transaction has written) is told to a [`Reservation`]
+//! documents that were seen, what a transaction has written) is charged to a [`Reservation`]
 //! ([`Reservation::hold`]): that may be as much as its own limit says, and as the budget has left.
 //! A holder that is refused goes to disk earlier, or fails; none waits, because a cursor may keep
 //! what it sorted for as long as its client likes.
 //!
-//! 1. The budget counts in steps, of which a reservation takes another one when it has outgrown
-//!    what it has; so most calls touch no shared memory.
+//! 1. The budget counts in steps: a reservation takes another one when it has outgrown what it has.
+//!    So most calls touch no shared memory.
 //! 2. The first [`FLOOR_BYTES`] of a reservation are counted and not refused: a sort that could
 //!    hold nothing would write a file for each document. Where that has exceeded the budget by as
 //!    much again, only [`FLOOR_BYTES_MIN`] are.
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A reservation grows by so much, once it is as large.
 const STEP_BYTES: usize = 1 << 20;
-/// Every reservation may hold so much.
+/// The number of bytes that every reservation may hold.
 const FLOOR_BYTES: usize = 256 << 10;
 /// Or so much, where these together are too many.
 const FLOOR_BYTES_MIN: usize = 16 << 10;
@@ -33,13 +33,13 @@ const FLOOR_BYTES_MIN: usize = 16 << 10;
 #[derive(Debug)]
 pub struct MemoryBudget {
     bytes_max: usize,
-    /// How much of it is withheld.
+    /// The bytes of it that are withheld.
     withheld: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 impl MemoryBudget {
-    /// A budget of which nothing is taken.
+    /// A budget from which nothing is taken.
     pub fn new(bytes_max: usize) -> Arc<MemoryBudget> {
         Arc::new(MemoryBudget {
             bytes_max,
@@ -48,17 +48,17 @@ impl MemoryBudget {
         })
     }
 
-    /// How much may be taken.
+    /// Returns how much may be taken.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// Gives out so much less, until it is told otherwise: what was given stays.
+    /// Gives out so much less, until another number is set: what was given stays.
     pub fn withhold(&self, bytes: usize) {
         self.withheld.store(bytes, Ordering::Relaxed);
     }
 
-    /// How much may be taken now.
+    /// Returns how much may be taken now.
     fn bytes_max_now(&self) -> usize {
         self.bytes_max - self.withheld()
     }
@@ -71,7 +71,7 @@ impl MemoryBudget {
         Exceeded::All { bytes: self.bytes_max, withheld: self.withheld() }
     }
 
-    /// How much is taken.
+    /// Returns how much is taken.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl MemoryBudget {
         self.bytes_max_now() / 4 * 3 < self.bytes()
     }
 
-    /// What a reservation may hold although nothing is left.
+    /// Returns the bytes that a reservation may hold although nothing is left.
     fn floor_bytes(&self) -> usize {
         let is_crowded = self.bytes_max.saturating_mul(2) <= self.bytes();
         if is_crowded { FLOOR_BYTES_MIN } else { FLOOR_BYTES }
@@ -101,7 +101,7 @@ pub struct Reservation {
     bytes_max: usize,
     /// `None`: only its own limit holds.
     budget: Option<Arc<MemoryBudget>>,
-    /// What may be held without asking.
+    /// The bytes that may be held without asking.
     granted: usize,
 }
 
@@ -112,9 +112,9 @@ pub enum Exceeded {
     Own(usize),
     /// That of all, in bytes.
     All {
-        /// What all may hold together.
+        /// The bytes that all may hold together.
         bytes: usize,
-        /// How much of it is withheld now.
+        /// The bytes of it that are withheld now.
         withheld: usize,
     },
 }
@@ -170,12 +170,12 @@ impl Reservation {
         self.bytes_max
     }
 
-    /// What it is a part of.
+    /// Returns the budget that it is a part of.
     pub fn budget(&self) -> Option<&Arc<MemoryBudget>> {
         self.budget.as_ref()
     }
 
-    /// What may be held without asking.
+    /// Returns the bytes that may be held without asking.
     pub fn granted(&self) -> usize {
         self.granted
     }
@@ -202,7 +202,7 @@ impl Drop for Reservation {
     }
 }
 
-/// What is taken where `bytes` are held.
+/// Returns the bytes that are taken where `bytes` are held.
 fn steps(bytes: usize) -> usize {
     match bytes < STEP_BYTES {
         true => bytes.next_power_of_two(),

@@ -9,8 +9,8 @@
 //! 3. A holder of a [`WeakChunk`](crate::WeakChunk) uses what is cached without asking (a tree's
 //!    cached levels does). It asks once after each time that the clock's hand has passed, and a
 //!    chunk so used is spared once.
-//! 4. What is used most is *pinned* by those who use it ([`Chunk::pin`]), and stays until they let
-//!    go: they take of a room for no more than a part of the cache
+//! 4. The chunks used most are *pinned* by their users ([`Chunk::pin`]), and stay until they let
+//!    go: pins take no more than a part of the cache
 //!    ([`ChunkStore::pin_budget`](crate::ChunkStore::pin_budget)).
 //! 5. When the cache is half full, a reader of a small part of a chunk, as point reads are, has
 //!    it kept only where it was missed lately ([`crate::cache::admission`]). A scan over all of
@@ -19,14 +19,14 @@
 //!    ([`crate::cache::entries`]): of what is read at places that lie apart, far more fits; and
 //!    what is read at many places of a chunk within a while is in the system's cache. Then nothing
 //!    more is pinned: the way to a part is as short.
-//! 7. What lies beside the cache, parts and what readers keep there ([`CacheBudget`]), is taken
-//!    from its bytes, step by step as it grows; parts give way to the rooms. An interior node that
-//!    readers have stays, since dropping it would free nothing.
+//! 7. The memory beside the cache, parts and the data that readers keep there ([`CacheBudget`]), is
+//!    taken from its bytes, step by step as it grows; parts give way to the rooms. An interior node
+//!    that readers have stays, since dropping it would free nothing.
 //! 8. Where the process is short of memory, a part of the bytes is withheld
 //!    ([`ChunkCache::withhold`]).
 //!
-//! What may be surprising: a front's hits are unknown to the cache proper, which would take an
-//! interior node for one that no reader wants; so every so often a hit asks it too.
+//! A surprise: a front's hits are unknown to the cache proper, which would take an interior node
+//! for one that no reader wants; so every so often a hit asks it too.
 
 pub(crate) mod admission;
 pub(crate) mod budget;
@@ -48,13 +48,14 @@ use crate::read::latency::LatencyAverage;
 use crate::stripe::{STRIPE_COUNT, Stripe, stripe};
 use crate::{Admission, EntryLookup};
 
-/// What an entry costs beside its bytes: the chunk's fields, its name and the cache's own.
+/// The memory of an entry besides its bytes: the chunk's fields, its name and the cache's own.
 const ENTRY_BYTES: u64 = CHUNK_FIELDS_BYTES + 96;
 const CHUNK_BYTES_TYPICAL: u64 = 8 << 10;
-/// Of what was dropped, the cache remembers half as many names as it is told to expect.
+/// The number of names to expect for each chunk that has room; of those of dropped chunks the cache
+/// remembers half as many.
 const NAMES_A_CHUNK: usize = 4;
-/// With so many eighths of its bytes the cache is taken to be full by a caller that reads a chunk
-/// for a part of it.
+/// The number of eighths of its bytes from which on the cache is taken to be full by a caller that
+/// reads a chunk for a part of it.
 const FULL_EIGHTHS: u64 = 4;
 /// The same where misses come from a disk: a chunk that is read at one place takes that of eight
 /// parts.
@@ -68,9 +69,9 @@ const REFERENCES_MIN: usize = 8;
 const FRONT_SHARE: u64 = 16;
 const FRONT_CHUNK_BYTES: u64 = 4 << 10;
 const FRONT_SLOTS_MAX: u64 = 64;
-/// Of a front's hits, one in so many is told to the cache proper.
+/// The number of a front's hits of which one is reported to the cache proper.
 const HITS_A_TOUCH: u32 = 64;
-/// Of the chunks that want another's slot, one in so many gets it: where there are far more
+/// The number of chunks that want another's slot of which one gets it: where there are far more
 /// interior nodes than slots, those that are read most stay, and the others aren't copied at each
 /// read.
 const MISSES_A_CHANGE: u32 = 16;
@@ -87,17 +88,17 @@ const OTHER_CHUNKS_SHARE: u64 = 16;
 /// each miss puts one, 78 and 23 % hit, 22 and 77 % put one.
 const MISSED_SHARE: usize = 2;
 
-/// Most recently and most often used chunks.
+/// The most recently and most often used chunks.
 pub(crate) struct ChunkCache {
     cache: Cache<ChunkHash, Chunk, ByBytes, NameHasherBuilder, SecondChance>,
     parts: EntryCache,
     fronts: [Stripe<Mutex<Front>>; STRIPE_COUNT],
-    /// How many eighths of its bytes it had at most, as far as anybody asks.
+    /// The eighths of its bytes that it had at most, as far as any reader needs.
     eighths: AtomicU64,
     ghosts: GhostList,
     slow: MostlyFromDisk,
     bytes_max: u64,
-    /// Of which so many aren't to be taken.
+    /// The bytes of it that aren't to be used.
     withheld: AtomicU64,
     budget: Arc<CacheBudget>,
     pin_budget: Arc<CacheBudget>,
@@ -105,7 +106,7 @@ pub(crate) struct ChunkCache {
     steps_beside: Mutex<u64>,
 }
 
-/// Tells whether most of the last misses came from a disk.
+/// Says whether most of the last misses came from a disk.
 #[derive(Default)]
 struct MostlyFromDisk {
     share: LatencyAverage,
@@ -113,7 +114,7 @@ struct MostlyFromDisk {
 }
 
 impl MostlyFromDisk {
-    /// More than so many eighths are most; fewer than the least aren't any more.
+    /// The number of eighths above which they are most; fewer than the least aren't any more.
     const MOST_EIGHTHS: u32 = 4;
     const LEAST_EIGHTHS: u32 = 3;
 
@@ -227,7 +228,7 @@ impl ChunkCache {
         bytes.or_else(|| Some(EntryLookup::Chunk(self.cache.get(&hash)?, Admission::InMemory)))
     }
 
-    /// What is to be kept of a chunk that was read for a small part of it, and wasn't here.
+    /// Returns how much to keep of a chunk that was read for a small part of it, and wasn't here.
     pub(crate) fn worth(&self, hash: ChunkHash, is_slow: bool) -> Admission {
         self.slow.note(is_slow);
         if self.slow.is_most() {
@@ -241,7 +242,7 @@ impl ChunkCache {
         if is_worth_it { Admission::InMemory } else { Admission::No }
     }
 
-    /// Whether a chunk that wasn't here is worth its place for one who passes by.
+    /// Whether a chunk that wasn't here is worth its place for a reader that passes by.
     pub(crate) fn worth_passing(&self, hash: ChunkHash) -> bool {
         !self.has(FULL_EIGHTHS_PASSING) || self.ghosts.note(hash)
     }
@@ -267,7 +268,8 @@ impl ChunkCache {
         self.parts.insert(hash, part, pieces);
     }
 
-    /// How many bytes it has now, with what readers keep beside it, and how many it may have.
+    /// Returns how many bytes it has now, with what readers keep beside it, and how many it may
+    /// have.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.cache.weight() + self.parts.bytes() + self.budget.own_bytes(), self.bytes_max)
     }
@@ -279,7 +281,7 @@ impl ChunkCache {
         }
     }
 
-    /// Leaves the bytes that lie beside the cache, and tells parts how many they may take.
+    /// Leaves the bytes that lie beside the cache, and sets how many the parts may take.
     fn share_bytes(&self) {
         let is_for_parts = self.slow.is_most();
         self.pin_budget.set_closed(is_for_parts);
@@ -288,7 +290,7 @@ impl ChunkCache {
         let step = (self.bytes_max / STEP_SHARE).max(1);
         let withheld = self.withheld.load(Ordering::Relaxed);
         let steps = (self.budget.own_bytes() + self.parts.bytes() + withheld).div_ceil(step);
-        // Who finds it taken needn't wait for the other.
+        // A thread that finds the lock taken needn't wait for the other.
         if let Ok(mut beside) = self.steps_beside.try_lock()
             && *beside != steps
         {
@@ -303,7 +305,7 @@ impl ChunkCache {
         let others = self.bytes_max / OTHER_CHUNKS_SHARE;
         let chunks = (kept_by_readers + others).max(self.bytes_max / CHUNKS_SHARE);
         let step = self.bytes_max / STEP_SHARE;
-        // By whole steps, so that it seldom changes.
+        // It changes by whole steps, so seldom.
         let withheld = self.withheld.load(Ordering::Relaxed);
         self.bytes_max.saturating_sub(own + chunks + withheld) / step.max(1) * step
     }

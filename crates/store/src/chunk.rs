@@ -29,11 +29,11 @@ pub use change::{ChunkChange, Origin};
 
 const OFFSET_REFERENCE_COUNT: usize = 4;
 const OFFSET_REFERENCES: usize = OFFSET_REFERENCE_COUNT + size_of::<u32>();
-/// Most bytes of an encoded chunk. Far above what trees make; bounds what a damaged length can make
-/// us allocate.
+/// The greatest number of bytes of an encoded chunk. Far above what trees make; bounds what a
+/// damaged length can make us allocate.
 pub const CHUNK_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(OFFSET_REFERENCES == 8); // Stored: change only with a new version.
-/// What is derived from most chunks takes less than such a part of their bytes.
+/// The data derived from most chunks take less than such a part of their bytes.
 pub const DERIVED_SHARE: usize = 32;
 
 /// The kind of a chunk's payload. Stored: never renumber.
@@ -67,8 +67,8 @@ impl ChunkKind {
 #[derive(Clone)]
 pub struct Chunk(Arc<Inner>);
 
-/// In the order of use: with the counts before them, the fields up to `mark` are a line of the
-/// processor's cache, and `derived` with little in it is the next one or two.
+/// The fields in the order of use: with the counts before them, the fields up to `mark` are a line
+/// of the processor's cache, and `derived` with little in it is the next one or two.
 #[repr(C)]
 struct Inner {
     encoded: Bytes,
@@ -106,7 +106,7 @@ enum Derived {
 }
 
 const DERIVED_NEAR_BYTES: usize = 78;
-/// Of a chunk that was used so often others will want it, too.
+/// The number of uses of a chunk after which others will want it, too.
 const BUSY_USES: u8 = 16;
 
 /// A chunk that is in memory as long as others keep it there.
@@ -252,7 +252,7 @@ impl Chunk {
         self.0.hash
     }
 
-    /// What the payload is.
+    /// Returns the kind of the payload.
     pub fn kind(&self) -> ChunkKind {
         self.0.kind
     }
@@ -261,7 +261,7 @@ impl Chunk {
         self.0.payload_offset as usize
     }
 
-    /// How many chunks this one references.
+    /// Returns how many chunks this one references.
     pub fn reference_count(&self) -> usize {
         (self.payload_offset() - OFFSET_REFERENCES) / HASH_BYTES
     }
@@ -301,7 +301,7 @@ impl Chunk {
         self.0.encoded.slice(offset + part.start..offset + part.end)
     }
 
-    /// What is hashed and stored.
+    /// Returns the bytes that are hashed and stored.
     pub fn encoded(&self) -> &Bytes {
         &self.0.encoded
     }
@@ -330,7 +330,7 @@ impl Chunk {
         self.0.is_used.load(Ordering::Relaxed) || self.0.is_used.swap(true, Ordering::Relaxed)
     }
 
-    /// Counts a use, and tells whether there were many. Uses that come at once may be counted as
+    /// Counts a use, and returns whether there were many. Uses that come at once may be counted as
     /// one.
     pub fn is_busy(&self) -> bool {
         let uses = self.0.uses.load(Ordering::Relaxed);
@@ -369,7 +369,8 @@ impl Chunk {
         self.0.is_used.load(Ordering::Relaxed) && self.0.is_used.swap(false, Ordering::Relaxed)
     }
 
-    /// What readers of payloads of this kind have derived from this one, on any clone.
+    /// Returns the data that readers of payloads of this kind have derived from this one, on any
+    /// clone.
     pub fn derived(&self) -> Option<&[u8]> {
         match self.0.derived.get()? {
             Derived::Near { count, bytes } => Some(&bytes[..usize::from(*count)]),

@@ -21,12 +21,12 @@ use crate::unreadable::UnreadableRange;
 /// Options of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReadOptions {
-    /// The caller replaces the chunk: it isn't kept in memory for the next who asks.
+    /// The caller replaces the chunk: it isn't kept in memory for the next reader.
     pub will_replace: bool,
 }
 
 impl ReadOptions {
-    /// For a chunk that the caller replaces.
+    /// The options for a chunk that the caller replaces.
     pub const TO_REPLACE: ReadOptions = ReadOptions { will_replace: true };
 }
 
@@ -101,17 +101,17 @@ pub trait ChunkStore: Send + Sync {
         }
     }
 
-    /// Tells for each of `hashes` whether its chunk is stored. That says nothing of the chunks that
-    /// it refers to: it may be garbage, of which a part is gone.
+    /// Returns for each of `hashes` whether its chunk is stored. That says nothing of the chunks
+    /// that it refers to: it may be garbage, a part of which is gone.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the disk doesn't answer.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError>;
 
-    /// As `has_many`, of chunks whose stored bytes were read again and are what was written. What
-    /// isn't is set aside: it isn't there until it is put again, which heals it. A caller that
-    /// throws a good copy away since the store has one asks this, not `has_many`. Costs a read of
-    /// each chunk that is there, from the system's cache mostly.
+    /// As `has_many`, of chunks whose stored bytes were read again and are what was written. A
+    /// chunk that isn't whole is set aside: it isn't there until it is put again, which heals it. A
+    /// caller that throws a good copy away since the store has one asks this, not `has_many`. Costs
+    /// a read of each chunk that is there, from the system's cache mostly.
     ///
     /// # Errors
     /// As `has_many`. Damage is none.
@@ -187,12 +187,12 @@ pub trait ChunkStore: Send + Sync {
         false
     }
 
-    /// What this store, or the one behind it, keeps in memory for readers, where it has a cache.
+    /// Returns the read cache of this store, or of the one behind it, if there is one.
     fn read_cache(&self) -> Option<&dyn ReadCache> {
         None
     }
 
-    /// How the store is kept in order: what only its background work and its operator ask.
+    /// Returns how the store is kept in order: what only its background work and its operator ask.
     fn maintenance(&self) -> &dyn Maintenance;
 
     /// Returns what the store has done since it was opened.

@@ -13,8 +13,8 @@
 //! 3. A copy is a precaution. Where it can't be made nothing fails, but the file isn't added to any
 //!    more: it is replaced.
 //!
-//! What a crash leaves of an `add` can't be told from damage, and both end alike: the file is
-//! replaced.
+//! The remains of an `add` after a crash can't be distinguished from damage, and both end alike:
+//! the file is replaced.
 //!
 //! *Thread safety*: every method may be called from any number of threads at once.
 
@@ -37,13 +37,13 @@ use crate::pack::recover::recover;
 
 /// The file.
 pub(crate) const COPIES_NAME: &str = "COPIES";
-/// What the next one is called until it is complete.
+/// The name of the next one until it is complete.
 pub(crate) const COPIES_NEW_NAME: &str = "COPIES.new";
 /// The file is replaced when it has grown to twice what it was, and by so much: a copy that is
 /// superseded costs its space until then.
 const SLACK_BYTES: u64 = 256 << 10;
-/// What was added is synced with the first addition so long after a sync. A flush would wait for
-/// each one, and the system writes it by itself in less.
+/// The time since the last sync after which an addition syncs again. A flush would wait for each
+/// one, and the system writes it by itself in less.
 const SYNC_MICROS: i64 = 60_000_000;
 
 type Places = HashMap<ChunkHash, FrameOffset, NameHasherBuilder>;
@@ -52,7 +52,7 @@ type Places = HashMap<ChunkHash, FrameOffset, NameHasherBuilder>;
 pub struct Copies {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
-    /// How much stays free.
+    /// The bytes that stay free.
     reserve_bytes: u64,
     state: Mutex<State>,
 }
@@ -60,15 +60,15 @@ pub struct Copies {
 #[derive(Default)]
 struct State {
     file: Option<Arc<Pack>>,
-    /// What lies whole in the file.
+    /// The places of the frames that lie whole in the file.
     places: Places,
-    /// Where the next frame goes.
+    /// The offset of the next frame.
     position: u64,
-    /// Where it ended when it was replaced last.
+    /// Its end when it was replaced last.
     bytes_anew: u64,
     /// Whether it can be added to: it is there, and nothing in it is known to be damaged.
     is_whole: bool,
-    /// When it was synced last.
+    /// The time when it was synced last.
     synced_micros: i64,
 }
 
@@ -76,9 +76,9 @@ struct State {
 pub(crate) struct FoundCopies {
     pub(crate) pack: Pack,
     pub(crate) places: Vec<(ChunkHash, FrameOffset)>,
-    /// Where the next frame goes.
+    /// The offset of the next frame.
     pub(crate) end: u64,
-    /// What isn't a whole frame, or the header.
+    /// The faults: frames that aren't whole, or the header.
     pub(crate) damages: Vec<StoreError>,
 }
 
@@ -141,8 +141,8 @@ impl Copies {
         !state.is_whole || 2 * state.bytes_anew + SLACK_BYTES < state.position
     }
 
-    /// Adds copies; nothing where the file is to be replaced. What a crash leaves of them, an
-    /// opening completes.
+    /// Adds copies; nothing where the file is to be replaced. An opening completes the remains of
+    /// them after a crash.
     pub fn add(&self, chunks: &[Chunk]) {
         let mut state = self.state();
         let Some(file) = state.file.clone().filter(|_| state.is_whole) else { return };
@@ -268,7 +268,7 @@ impl NewCopies<'_> {
 
     /// Gives it up.
     pub fn abandon(self) {
-        // What stays is removed by the next opening.
+        // A file that stays is removed by the next opening.
         let _ = self.copies.disk.remove(COPIES_NEW_NAME);
     }
 

@@ -9,7 +9,7 @@ use crate::stripe::{STRIPE_COUNT, Stripe, stripe};
 pub struct StoreCounters {
     /// Chunks asked for by `get` and `get_many`; not those that a reader still had.
     pub chunks_read: u64,
-    /// Of these, chunks that had to be read from the disk.
+    /// The number of these chunks that had to be read from the disk.
     pub chunks_fetched: u64,
     /// Chunks written (new ones, not those already present).
     pub chunks_written: u64,
@@ -17,9 +17,9 @@ pub struct StoreCounters {
     pub bytes_put: u64,
     /// Bytes written to files, headers and indexes included.
     pub bytes_written: u64,
-    /// Of these, bytes written for brief: a write-optimised overlay's.
+    /// The number of these bytes that were written for brief: a write-optimised overlay's.
     pub bytes_brief: u64,
-    /// Of these, bytes that collections moved or packed.
+    /// The number of these bytes that collections moved or packed.
     pub bytes_moved: u64,
     /// Calls of `sync` on any file.
     pub syncs: u64,
@@ -42,7 +42,7 @@ impl Counter {
         self.0[stripe()].0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// For the one that can fall.
+    /// Subtracts, for the one that can fall.
     pub(crate) fn subtract(&self, count: u64) {
         self.0[stripe()].0.fetch_sub(count, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use crate::location::Location;
 pub struct Damage {
     /// The pack's file inside the data directory.
     pub file: String,
-    /// Where in it the frame begins.
+    /// The offset of the frame in it.
     pub offset: u64,
     /// The chunk that is lost until it is put again; `None` if it isn't known what lay there.
     pub chunk: Option<ChunkHash>,
@@ -32,16 +32,16 @@ pub struct ScrubReport {
     pub chunks: u64,
     /// Bytes of their frames.
     pub bytes: u64,
-    /// How often damage was found meanwhile, by the scrub or by readers.
+    /// The number of times damage was found meanwhile, by the scrub or by readers.
     pub damaged: u64,
     /// Whether it ended early.
     pub stopped: bool,
 }
 
-/// A place in a pack of which it isn't known for sure what lay there.
+/// A place in a pack for which it isn't known for sure what lay there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Hole {
-    /// What readers are told who don't find what they look for.
+    /// The damage that readers get that miss a chunk.
     pub(crate) damage: Damage,
     pub(crate) origin: HoleOrigin,
 }

@@ -2,8 +2,8 @@
 
 use twox_hash::XxHash3_64;
 
-/// What tells a part of a chunk from its others, but for chance: a hash of what the part is found
-/// by.
+/// Distinguishes a part of a chunk from its others, except for collisions: a hash of the key by
+/// which the part is found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EntryName(pub(crate) u64);
 

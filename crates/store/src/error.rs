@@ -13,7 +13,7 @@ pub enum StoreError {
     Damaged {
         /// The file's name inside the data directory.
         file: String,
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
         /// Expected and found.
         what: String,
@@ -33,16 +33,16 @@ pub enum StoreError {
     RootChanged {
         /// The root's name.
         name: String,
-        /// What the caller expected.
+        /// The root that the caller expected.
         expected: Option<ChunkHash>,
-        /// What it is.
+        /// The present root.
         found: Option<ChunkHash>,
     },
     /// Something failed before, a sync or the lead of a depot: what is stored is unknown until the
     /// directory is opened again.
     #[error("closed, open the data directory again: {reason}")]
     Poisoned {
-        /// What failed.
+        /// The failure.
         reason: String,
     },
     /// Another process, or another part of this one, has the data directory open.
@@ -71,7 +71,7 @@ impl StoreError {
         matches!(source.kind(), StorageFull | QuotaExceeded)
     }
 
-    /// What a [`Disk`](crate::Disk) said that was to be locked.
+    /// Makes the error of a [`Disk`](crate::Disk) that was to be locked.
     pub(crate) fn of_lock(error: std::io::Error) -> StoreError {
         match error.kind() {
             std::io::ErrorKind::WouldBlock => StoreError::InUse,

@@ -1,9 +1,9 @@
 //! Fields at fixed offsets of stored bytes, little-endian, read without panicking, and the prefix
 //! that every file of Frond begins with.
 //!
-//! The prefix is the same in all versions to come, so that any build can tell "another version"
-//! from "damaged": magic, the version that wrote the file, the oldest version that may read it, and
-//! a checksum of these.
+//! The prefix is the same in all versions to come, so that any build can distinguish "another
+//! version" from "damaged": magic, the version that wrote the file, the oldest version that may
+//! read it, and a checksum of these.
 
 use twox_hash::XxHash3_64;
 
@@ -12,7 +12,7 @@ use crate::error::StoreError;
 /// The version of every stored thing until the format freezes: readable by the same version only.
 pub const FORMAT_VERSION: u16 = 0;
 
-/// Bytes that tell one kind of file from another.
+/// Bytes that distinguish one kind of file from another.
 pub type Magic = [u8; 8];
 
 const OFFSET_WRITE_VERSION: usize = size_of::<Magic>();
@@ -37,7 +37,7 @@ fn prefix_of_version(magic: Magic, version: u16) -> [u8; PREFIX_BYTES] {
     prefix
 }
 
-/// Checks the prefix of `file`, of which `bytes` is the beginning.
+/// Checks the prefix of `file`, which begins with `bytes`.
 ///
 /// # Errors
 /// [`StoreError::Damaged`] if this isn't a file of `magic`'s kind, or its prefix was changed;

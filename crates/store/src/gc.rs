@@ -14,26 +14,25 @@ pub struct GarbageCollection<'a> {
     /// Asked once, after the collection has begun: what must be kept besides the store's named
     /// roots and what sessions protect. All that these refer to is kept, too.
     pub roots: &'a mut dyn FnMut() -> Result<Vec<ChunkHash>, StoreError>,
-    /// Told again and again how many bytes were read or written since the last time; may take its
-    /// time before it answers, and may stop the collection. What was done so far stays done.
+    /// Called again and again with how many bytes were read or written since the last time; may
+    /// take its time before it answers, and may stop the collection. The work so far stays done.
     pub throttle: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
-    /// How thorough it is.
+    /// The options, which decide how thorough it is.
     pub options: GcOptions,
 }
 
 /// Options of a collection.
 #[derive(Clone, Copy, Debug)]
 pub struct GcOptions {
-    /// A pack of which less than this share is reachable is rewritten: at 50, packs take at most
-    /// twice what is reachable. Without `pack_history` no more of them than bring all packs
-    /// together to a third above that.
+    /// A pack with a smaller reachable share is rewritten: at 50, packs take at most twice what is
+    /// reachable. Without `pack_history` no more of them than bring all packs together to a third
+    /// above that.
     pub live_percent_min: u8,
-    /// Only find out what is reachable: nothing is changed.
+    /// Whether it only finds out what is reachable: nothing is changed.
     pub dry_run: bool,
     /// Whether all history that isn't packed yet is packed in groups of related chunks, small packs
     /// are put together, and the working state is compressed harder. Without it, only packs that
-    /// version commits wrote and of which most is history by now are packed, some of them each
-    /// time.
+    /// version commits wrote and that are mostly history by now are packed, some of them each time.
     pub pack_history: bool,
 }
 
@@ -48,7 +47,7 @@ impl Default for GcOptions {
 pub struct GcReport {
     /// Chunks that were found reachable.
     pub chunks_live: u64,
-    /// About how many bytes of packs these take; told by `dry_run`.
+    /// About how many bytes of packs these take; set by `dry_run`.
     pub bytes_live: u64,
     /// Chunks that are gone.
     pub chunks_dead: u64,

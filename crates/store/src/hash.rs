@@ -63,7 +63,7 @@ impl Hasher for NameHasher {
         }
     }
 
-    /// What tells parts of what has the name from each other; itself a hash.
+    /// Adds a number, itself a hash, that distinguishes parts of the thing that has the name.
     fn write_u64(&mut self, number: u64) {
         self.0 ^= number;
     }

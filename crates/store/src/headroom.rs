@@ -1,8 +1,8 @@
-//! How much of a disk each kind of work may fill, so that a full disk can always be cleared.
+//! The part of a disk that each kind of work may fill, so that a full disk can always be cleared.
 //!
-//! What gives space back has to write first: a record of the log, a flush, a manifest. So each kind
-//! of work stops writing chunks while a part of the reserve is still free, and what it is needed
-//! for goes on below that:
+//! An operation that gives space back has to write first: a record of the log, a flush, a manifest.
+//! So each kind of work stops writing chunks while a part of the reserve is still free, and what it
+//! is needed for goes on below that:
 //!
 //! | work | stops with so much of the reserve free |
 //! |---|---|
@@ -21,7 +21,7 @@
 
 use std::cell::Cell;
 
-/// More than this isn't divided: a drop and a collection take some hundred KB.
+/// The size above which nothing is divided: a drop and a collection take some hundred KB.
 const LAST_BYTES_MAX: u64 = 64 << 20;
 
 /// The part of a reserve that is left to what gives space back.
@@ -41,7 +41,7 @@ pub enum Headroom {
     FoldForCollection,
     /// A collection: it gives back more than it takes.
     Collection,
-    /// What everything else that gives space back waits for.
+    /// The headroom of all other work that gives space back.
     Essential,
     /// The opening of a directory, before which nothing gives space back: what another reserve, or
     /// none, let be written must be replayed.
@@ -65,14 +65,14 @@ impl Headroom {
         AT.get().max(self).enter()
     }
 
-    /// What this thread is at.
+    /// Returns the kind of work of this thread.
     #[must_use]
     pub fn now() -> Headroom {
         AT.get()
     }
 
-    /// What a flush by this thread is: it leaves what a delete and a drop need, unless it is for
-    /// them, since the log has what it would write.
+    /// Returns the headroom for a flush by this thread: it leaves the space that a delete and a
+    /// drop need, unless it is for them, since the log has the data that it would write.
     #[must_use]
     pub fn of_flush() -> Headroom {
         match AT.get() {
@@ -93,7 +93,7 @@ impl Headroom {
     }
 }
 
-/// While it lives the thread is at what [`Headroom::enter`] said.
+/// A guard: while it lives the thread is at what [`Headroom::enter`] said.
 pub struct HeadroomGuard(Headroom);
 
 impl Drop for HeadroomGuard {

@@ -1,17 +1,17 @@
 //! The index of all chunks: by name in memory for open packs, on disk for sealed ones.
 //!
 //! 1. Chunks of open packs are few ([`crate::pack::writer::PACK_CHUNKS_MAX`]), and known by name.
-//! 2. Of a chunk in a sealed pack, 8 bytes are in memory ([`Keys`]): they tell which packs may hold
-//!    it. Whether one does, and where, tells a page of the pack's index ([`crate::pack::table`]).
-//!    Who holds the index's lock reads no page; so a search is made without it, and confirmed under
-//!    it ([`Index::is_at`]) where that matters.
+//! 2. Of a chunk in a sealed pack, 8 bytes are in memory ([`Keys`]): they show which packs may hold
+//!    it. Whether one does, and where, is found in a page of the pack's index
+//!    ([`crate::pack::table`]). A thread that holds the index's lock reads no page; so a search is
+//!    made without it, and confirmed under it ([`Index::is_at`]) where that matters.
 //!
 //! *Invariants*
 //! 1. A chunk lies in one place that is in force, however many packs hold its bytes.
-//! 2. What is not in force isn't found: a removed chunk's pair is gone from the keys, or where
-//!    another chunk of the pack has an equal pair, its name is in `gone`.
+//! 2. A place that is not in force isn't found: a removed chunk's pair is gone from the keys, or
+//!    where another chunk of the pack has an equal pair, its name is in `gone`.
 //! 3. A frame that was found damaged is *set aside*: nothing in force lies in it. So its chunks are
-//!    absent to a writer that puts them, and [`Index::damage`] tells a reader why they are.
+//!    absent to a writer that puts them, and [`Index::damage`] shows a reader why they are.
 
 mod keys;
 
@@ -44,10 +44,10 @@ pub(crate) struct Index {
     gone: BTreeSet<(PackNumber, ChunkHash)>,
     /// Chunks that lie in frames that were set aside, and nowhere else.
     lost: HashMap<ChunkHash, FrameDamage, NameHasherBuilder>,
-    /// By where they begin, the places that were set aside, whether or not their chunks were put
+    /// The places that were set aside, by where they begin, whether or not their chunks were put
     /// again since.
     aside: BTreeMap<(PackNumber, u32), SetAside>,
-    /// Places of which it isn't known what lay there.
+    /// Places for which it isn't known what lay there.
     holes: Vec<Hole>,
 }
 
@@ -60,7 +60,7 @@ impl Index {
         self.packs.insert(pack.number, pack);
     }
 
-    /// Forgets packs of which nothing is in force.
+    /// Forgets packs in which nothing is in force.
     pub(crate) fn drop_packs(&mut self, goes: impl Fn(PackNumber) -> bool) {
         self.packs.retain(|number, _| !goes(*number));
         self.gone.retain(|(number, _)| !goes(*number));
@@ -95,11 +95,11 @@ impl Index {
     pub(crate) fn note_aside(&mut self, pack: PackNumber, place: FrameOffset, why: SetAsideReason) {
         let end = u32::try_from(place.end()).unwrap_or(u32::MAX);
         let aside = self.aside.entry((pack, place.offset)).or_insert(SetAside { end, why });
-        // What a damaged frame says of its length may be wrong.
+        // The length in a damaged frame may be wrong.
         *aside = SetAside { end: aside.end.max(end), why };
     }
 
-    /// What became of `hash`, if it was lost by damage and not put again.
+    /// Returns the damage that lost `hash`, if it was lost and not put again.
     pub(crate) fn damage(&self, hash: ChunkHash) -> Option<&FrameDamage> {
         self.lost.get(&hash)
     }
@@ -109,12 +109,12 @@ impl Index {
         self.lost.iter()
     }
 
-    /// Notes a place of which it isn't known what lay there.
+    /// Notes a place for which it isn't known what lay there.
     pub(crate) fn note_hole(&mut self, hole: Hole) {
         self.holes.push(hole);
     }
 
-    /// Places of which it isn't known what lay there.
+    /// Places for which it isn't known what lay there.
     pub(crate) fn holes(&self) -> &[Hole] {
         &self.holes
     }
@@ -129,12 +129,12 @@ impl Index {
         self.holes.iter_mut().filter(is_it).for_each(|hole| hole.origin = origin);
     }
 
-    /// Where the places begin that were set aside.
+    /// Returns where the places begin that were set aside.
     pub(crate) fn aside(&self) -> &BTreeMap<(PackNumber, u32), SetAside> {
         &self.aside
     }
 
-    /// Where `hash` is or may be.
+    /// Returns where `hash` is or may be.
     pub(crate) fn look(&self, hash: ChunkHash) -> Known {
         if let Some(at) = self.open.get(&hash) {
             return Known::Here(Arc::clone(&self.packs[&at.pack]), *at);
@@ -145,7 +145,7 @@ impl Index {
         Known::Perhaps(packs.map(|pack| Arc::clone(&self.packs[&pack])).collect())
     }
 
-    /// Where `hash` lies, if that is in an open pack.
+    /// Returns where `hash` lies, if that is in an open pack.
     pub(crate) fn open_place(&self, hash: ChunkHash) -> Option<&Location> {
         self.open.get(&hash)
     }
@@ -170,7 +170,7 @@ impl Index {
         }
     }
 
-    /// The chunks of which a sealed pack may hold a copy that isn't in force.
+    /// The chunks that may have a copy in a sealed pack that isn't in force.
     pub(crate) fn not_in_force(&self) -> Vec<ChunkHash> {
         self.gone.iter().map(|(_, hash)| *hash).collect()
     }
@@ -181,7 +181,7 @@ impl Index {
         self.lost.remove(&hash);
     }
 
-    /// Adds a chunk of a sealed pack; `in_force` tells whether this is its place.
+    /// Adds a chunk of a sealed pack; `in_force` says whether this is its place.
     pub(crate) fn insert_sealed(&mut self, hash: ChunkHash, pack: PackNumber, in_force: bool) {
         if in_force {
             self.sealed.insert(hash, pack);

@@ -31,7 +31,7 @@ pub(crate) fn count_before(count: usize, guess: usize, is_before: impl Fn(usize)
     low
 }
 
-/// Where in `count` places `key` lies, if all from `from` to `to` are as frequent.
+/// Returns where in `count` places `key` lies, if all from `from` to `to` are as frequent.
 pub(crate) fn guess(key: u64, from: u64, to: u64, count: usize) -> usize {
     let (within, all) = (key.saturating_sub(from), to.saturating_sub(from));
     (u128::from(within) * count as u128 / (u128::from(all) + 1)) as usize

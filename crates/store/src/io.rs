@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use crate::error::StoreError;
 
-/// What is stored is its owner's alone, whatever the process's umask says: a user who may read the
-/// files gets past all users and roles.
+/// Stored files are their owner's alone, whatever the process's umask: a user who may read the
+/// files bypasses all users and roles.
 const OF_DIRECTORIES: u32 = 0o700;
 const OF_FILES: u32 = 0o600;
 
@@ -64,7 +64,7 @@ pub trait Disk: Send + Sync {
     /// `NotFound`; what the system says.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// How much room there is; `None` if the disk doesn't tell.
+    /// Returns how much room there is; `None` if the disk doesn't say.
     ///
     /// # Errors
     /// An error of the system.
@@ -87,13 +87,13 @@ pub trait Disk: Send + Sync {
     /// Lets go of what `lock` took.
     fn unlock(&self);
 
-    /// Where packs go that don't stay here, if there is such a place.
+    /// Returns where packs go that don't stay here, if there is such a place.
     fn tier(&self) -> Option<&dyn Tier> {
         None
     }
 }
 
-/// Whether packs are due to be sent to a disk's tier.
+/// Says whether packs are due to be sent to a disk's tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// There is room for more.
@@ -106,7 +106,7 @@ pub enum Due {
 
 /// A place beyond the disk where packs live once nothing is added to them.
 pub trait Tier: Send + Sync {
-    /// Whether so much was written that packs are to go there.
+    /// Says whether so much was written that packs are to go there.
     fn due(&self) -> Due;
 
     /// Has `files` there, each of so many bytes: all packs that are sealed, which are durable on
@@ -134,7 +134,7 @@ pub trait Tier: Send + Sync {
     /// Waits for no answer any more: what is being sent ends as if none came.
     fn hang_up(&self);
 
-    /// What waits for it, and what was asked of it.
+    /// Returns the packs that wait for it, and the counts of requests to it.
     fn state(&self) -> TierState;
 }
 
@@ -160,7 +160,7 @@ pub struct Requests {
 pub struct TierState {
     /// Bytes of new packs on the disk that it hasn't taken yet.
     pub bytes_waiting: u64,
-    /// What was asked of it since the disk was opened.
+    /// The requests to it since the disk was opened.
     pub requests: Requests,
 }
 
@@ -293,7 +293,7 @@ impl Machine {
     /// The real machine, with `directory` (created where missing) as its disk.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// An error of the operating system.
     pub fn system(directory: &std::path::Path) -> io::Result<Machine> {
         Ok(Machine {
             disk: Arc::new(SystemDisk::open(directory)?),

@@ -68,7 +68,7 @@ pub trait StoreLayer: Send + Sync {
         self.inner().skip_unreadable(lost)
     }
 
-    /// How the store is kept in order, see [`ChunkStore::maintenance`].
+    /// Returns how the store is kept in order, see [`ChunkStore::maintenance`].
     fn upkeep(&self) -> &dyn Maintenance {
         self.inner().maintenance()
     }

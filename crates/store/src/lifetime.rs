@@ -1,7 +1,7 @@
-//! How long chunks are expected to be needed.
+//! The time for which chunks are expected to be needed.
 
-/// How long chunks are expected to be needed: a hint that decides which pack they go to and how
-/// hard they are compressed, never what is stored.
+/// The time for which chunks are expected to be needed: a hint that decides which pack they go to
+/// and how hard they are compressed, never what is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lifetime {
     /// Until they are folded into something else: a run.

@@ -16,7 +16,7 @@
 //! time), then `writer` (the ends of the open packs), then `index` or `roots` (in memory only),
 //! then that of `sessions`. Readers take the last kinds alone, so they wait for no disk but their
 //! own reads; `writer` is held across a write but never across a sync; `publisher` is held across
-//! syncs, and only those who want one too wait for it (most find then that theirs is done).
+//! syncs, and only threads that want one too wait for it (most find then that theirs is done).
 
 mod chunk_store;
 mod collect;
@@ -82,7 +82,7 @@ pub struct LocalOptions {
     pub slow_read_micros: i64,
     /// A pack is closed and a new one begun when it has grown to this; at most 1 GiB.
     pub pack_bytes_target: u64,
-    /// Of so many bytes a part is left free of chunks, for what gives space back
+    /// The number of bytes of which a part is left free of chunks, for what gives space back
     /// ([`crate::Headroom`]).
     pub reserve_bytes: u64,
 }
@@ -132,9 +132,9 @@ pub struct LocalStore {
     clock: Arc<dyn Clock>,
     slow_read_micros: i64,
     buffers: BufferPool,
-    /// For what is read ahead.
+    /// The buffers for what is read ahead.
     windows: Arc<BufferPool>,
-    /// For chunks that are let go.
+    /// The buffers for chunks that are let go.
     frames: Arc<BufferPool>,
     direct_policy: DirectIoPolicy,
     counters: Counters,
@@ -229,7 +229,7 @@ impl LocalStore {
         }
     }
 
-    /// The bytes that this thread may write into packs; `None`: the disk doesn't tell.
+    /// The bytes that this thread may write into packs; `None`: the disk doesn't say.
     fn writable_bytes(&self) -> Option<u64> {
         let space = self.disk.space().ok().flatten()?;
         Some(space.free.saturating_sub(Headroom::of_thread(self.reserve_bytes)))
@@ -263,10 +263,10 @@ impl LocalStore {
     }
 
     /// Makes all that was put before this call durable in the packs, and notes it. Returns whether
-    /// the manifest must tell it: if it doesn't list a pack.
+    /// the manifest must note it: if it doesn't list a pack.
     fn sync_packs(&self, publisher: &mut Publisher) -> Result<bool, StoreError> {
         self.check_poison()?;
-        // First: a writer that was told of a chunk had put all that was missing below it.
+        // First: a writer that learnt that a chunk is there had put all that was missing below it.
         self.reported.clear();
         let (packs, batches) = {
             let writer = self.writer();
@@ -350,7 +350,7 @@ impl LocalStore {
         self.note_moved(written, |_| None);
     }
 
-    /// As `note_written`; `from` tells of each chunk which sealed pack it lay in.
+    /// As `note_written`; `from` returns for each chunk which sealed pack it lay in.
     fn note_moved(&self, written: Written, from: impl Fn(ChunkHash) -> Option<PackNumber>) {
         self.counters.bytes_written.add(written.bytes);
         self.counters.bytes_stored.add(written.bytes);
@@ -358,7 +358,7 @@ impl LocalStore {
             let mut index = self.index_mut();
             written.packs.into_iter().for_each(|pack| index.add_pack(pack));
             for (hash, at) in written.chunks {
-                // What was found damaged meanwhile doesn't lie there any more.
+                // A chunk found damaged meanwhile doesn't lie there any more.
                 let old = from(hash).filter(|old| index.lies_in(hash, *old));
                 index.insert_open(hash, at);
                 if let Some(old) = old {

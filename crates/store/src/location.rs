@@ -35,11 +35,11 @@ pub(crate) enum Purpose {
     Working = 1,
     /// [`Lifetime::Lasting`].
     Lasting = 2,
-    /// What a collection found to be history only, in groups of related chunks.
+    /// Chunks that a collection found to be history only, in groups of related chunks.
     Packed = 3,
 }
 
-/// How many purposes there are.
+/// The number of purposes there are.
 pub(crate) const PURPOSE_COUNT: usize = 4;
 
 impl Purpose {
@@ -95,7 +95,7 @@ pub(crate) struct FrameOffset {
 }
 
 impl FrameOffset {
-    /// Where the next frame begins.
+    /// Returns where the next frame begins.
     pub(crate) fn end(self) -> u64 {
         u64::from(self.offset) + u64::from(self.bytes)
     }

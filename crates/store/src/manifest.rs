@@ -4,13 +4,13 @@
 //! takes the roots away: write and sync `MANIFEST.new` and `MANIFEST.copy.new`, rename both, sync
 //! the directory. Each copy is the old one or the new one, whatever a power cut does.
 //!
-//! 1. What was acknowledged stands in both: either is enough.
+//! 1. Acknowledged changes stand in both: either is enough.
 //! 2. Of two whole copies that differ, the one of the higher generation is in force: a crash left
 //!    the other. It is whole and may be believed, since what it names was durable before.
 //! 3. So a copy that is damaged, unreadable, missing or behind is written again by the next
 //!    publishing, which opening begins with.
-//! 4. A copy that is alone should be as new as the other was. What a fault left behind, or an
-//!    operator put back, may be older: it is believed as far as nothing else contradicts
+//! 4. A copy that is alone should be as new as the other was. A copy that a fault left behind, or
+//!    an operator put back, may be older: it is believed as far as nothing else contradicts
 //!    ([`LoadedManifest::is_alone`]).
 
 mod format;
@@ -30,7 +30,7 @@ pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 const MANIFEST_COPY_NAME: &str = "MANIFEST.copy";
 /// Both: every data directory has one of them from its first moment on.
 pub const MANIFEST_NAMES: [&str; 2] = [MANIFEST_NAME, MANIFEST_COPY_NAME];
-/// What the next manifest is called until it is complete.
+/// The name of the next manifest until it is complete.
 const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
 const MANIFEST_COPY_NEW_NAME: &str = "MANIFEST.copy.new";
 /// The copies, and what they are called until they are complete.
@@ -38,10 +38,10 @@ const COPIES: [(&str, &str); 2] =
     [(MANIFEST_NAME, MANIFEST_NEW_NAME), (MANIFEST_COPY_NAME, MANIFEST_COPY_NEW_NAME)];
 /// The generation of a store's first manifest.
 const GENERATION_FIRST: u64 = 1;
-/// Longest name of a root: its length is stored in one byte.
+/// The longest name of a root: its length is stored in one byte.
 pub const ROOT_NAME_BYTES_MAX: usize = u8::MAX as usize;
 
-/// Whether frames may still be appended to a pack. Stored: never renumber.
+/// The state of a pack: whether frames may still be appended. Stored: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub(crate) enum PackState {
@@ -58,9 +58,9 @@ impl PackState {
 /// A frame that was set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SetAside {
-    /// Where the next frame begins, or behind it: no frame reaches across.
+    /// The offset of the next frame, or one behind it: no frame reaches across.
     pub(crate) end: u32,
-    /// Why it was.
+    /// The reason why it was.
     pub(crate) why: SetAsideReason,
 }
 
@@ -88,11 +88,11 @@ pub(crate) struct PackEntry {
     pub(crate) number: PackNumber,
     pub(crate) state: PackState,
     pub(crate) purpose: Purpose,
-    /// How much of it was durable when the manifest was written: all of a sealed pack.
+    /// The bytes of it that were durable when the manifest was written: all of a sealed pack.
     pub(crate) bytes: u64,
 }
 
-/// What the file holds. *Invariants*: packs ascend; at most one of each purpose is open; frames
+/// The content of the file. *Invariants*: packs ascend; at most one of each purpose is open; frames
 /// that were set aside lie in its packs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Manifest {
@@ -100,8 +100,8 @@ pub(crate) struct Manifest {
     pub(crate) generation: u64,
     pub(crate) packs: Vec<PackEntry>,
     pub(crate) roots: BTreeMap<String, ChunkHash>,
-    /// Where frames begin that were found damaged, or bytes that are no frame: nothing in force
-    /// lies there.
+    /// The offsets of frames that were found damaged, or of bytes that are no frame: nothing in
+    /// force lies there.
     pub(crate) aside: BTreeMap<(PackNumber, u32), SetAside>,
 }
 
@@ -117,7 +117,7 @@ impl Manifest {
 pub(crate) enum PublishError {
     /// The old manifest is still in force.
     Unchanged(StoreError),
-    /// Whether the old or the new one will be found by the next opening is unknown.
+    /// The next opening may find the old or the new one.
     Unknown(StoreError),
 }
 
@@ -125,10 +125,11 @@ pub(crate) enum PublishError {
 pub(crate) struct LoadedManifest {
     /// The one in force.
     pub(crate) manifest: Manifest,
-    /// Which of the copies are damaged, unreadable or missing, each a [`StoreError::Damaged`].
+    /// The faults of the copies that are damaged, unreadable or missing, each a
+    /// [`StoreError::Damaged`].
     pub(crate) damages: Vec<StoreError>,
     /// Whether only one copy could be read: nothing here says that no later one was in force. So
-    /// packs that it doesn't list are kept, and what has the log tells whether all of it is there.
+    /// packs that it doesn't list are kept, and what has the log shows whether all of it is there.
     pub(crate) is_alone: bool,
 }
 
@@ -172,8 +173,8 @@ pub(crate) fn read(disk: &dyn Disk) -> Result<Option<LoadedManifest>, StoreError
     }
     let is_alone = whole.len() == 1;
     let Some(manifest) = whole.into_iter().max_by_key(|manifest| manifest.generation) else {
-        // What a disk doesn't answer may be whole. With one damaged and one missing, the damaged
-        // one says more.
+        // A copy that the disk doesn't return may be whole. With one damaged and one missing, the
+        // damaged one says more.
         let damaged = |(file, offset, what)| StoreError::Damaged { file, offset, what };
         let error = unreadable.or_else(|| damages.into_iter().next().map(damaged));
         return error.map_or(Ok(None), Err);

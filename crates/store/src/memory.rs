@@ -31,7 +31,7 @@ impl MemoryStore {
         Arc::default()
     }
 
-    /// How many chunks are stored.
+    /// Returns how many chunks are stored.
     pub fn chunk_count(&self) -> usize {
         self.state().chunks.len()
     }
@@ -125,7 +125,7 @@ impl Maintenance for MemoryStore {
             }
         }
         for hash in self.sessions.protected().1.names {
-            // It may be garbage, of which a part is gone.
+            // It may be garbage, a part of which is gone.
             follow(&state, hash, &mut live);
         }
         if collection.options.dry_run {

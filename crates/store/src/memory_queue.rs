@@ -15,7 +15,7 @@
 //! 1. Free bytes and all shares add up to what the budget began with.
 //! 2. Shares are given in the order in which they were asked for: a large one is never passed by
 //!    small ones for ever.
-//! 3. What is withheld ([`MemoryQueue::withhold`]) isn't given out; but where nothing is held, the
+//! 3. Withheld bytes ([`MemoryQueue::withhold`]) aren't given out; but where nothing is held, the
 //!    first waiter gets a share all the same: all get on, if only one by one.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// How often a waiter asks whether to go on waiting.
+/// The interval at which a waiter checks whether to go on waiting.
 const WAIT_STEP: Duration = Duration::from_millis(100);
 
 /// Bytes that are given out in shares. Clones are of the same budget.
@@ -42,7 +42,7 @@ struct Inner {
 
 struct Queue {
     free: usize,
-    /// Of what is free, so much isn't given out.
+    /// The part of what is free that isn't given out.
     withheld: usize,
     waiting: VecDeque<Arc<Waiter>>,
 }
@@ -115,12 +115,12 @@ impl MemoryQueue {
         self.0.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// How many threads wait for a share.
+    /// Returns how many threads wait for a share.
     pub fn waiting_count(&self) -> usize {
         self.0.waiting.load(Ordering::Relaxed)
     }
 
-    /// What it began with.
+    /// Returns the bytes it began with.
     pub fn bytes(&self) -> usize {
         self.0.bytes
     }
@@ -130,7 +130,7 @@ impl MemoryQueue {
         self.0.bytes - self.lock().free
     }
 
-    /// Gives out so much less than there is, until it is told otherwise: what was given stays.
+    /// Gives out so much less than there is, until another number is set: what was given stays.
     pub fn withhold(&self, bytes: usize) {
         let mut queue = self.lock();
         if queue.withheld != bytes {
@@ -188,12 +188,12 @@ impl Drop for QueueSlot<'_> {
 }
 
 impl MemoryShare {
-    /// How much it is.
+    /// Returns how much it is.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Makes it larger if that is free and no thread waits; tells whether it is so large now.
+    /// Makes it larger if that is free and no thread waits; returns whether it is so large now.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let Some(mut more) = self.budget.try_take(bytes.saturating_sub(self.bytes)) else {
             return false;

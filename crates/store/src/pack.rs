@@ -35,10 +35,10 @@ pub(crate) struct Pack {
     pub(crate) file: Arc<dyn DiskFile>,
     /// Set when it is sealed.
     pub(crate) table: OnceLock<PackTable>,
-    /// By name, what frames say: set when a page of the index was found damaged.
+    /// The chunks that frames hold, by name: set when a page of the index was found damaged.
     rescued: OnceLock<Vec<PackedChunk>>,
     written: AtomicU64,
-    /// Where places end that are no frames: see [`recover`].
+    /// The ends of places that are no frames: see [`recover`].
     gap_ends: Mutex<BTreeSet<u64>>,
 }
 
@@ -67,8 +67,8 @@ impl Pack {
         ends.range(..bytes).copied().chain([bytes]).collect()
     }
 
-    /// How many bytes lie whole in the file, as far as was noted: what is behind may be half
-    /// written.
+    /// Returns how many bytes lie whole in the file, as far as was noted: what is behind may be
+    /// half written.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
@@ -78,7 +78,7 @@ impl Pack {
         self.written.store(bytes, Ordering::Release);
     }
 
-    /// The chunks of whole frames by ascending name, where the index doesn't tell: reads all
+    /// The chunks of whole frames by ascending name, where the index can't be used: reads all
     /// frames, once.
     pub(crate) fn rescued(&self) -> Result<&[PackedChunk], StoreError> {
         if self.rescued.get().is_none() {

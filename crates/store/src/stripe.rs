@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many stripes: more than processors that we expect to be busy in one store.
+/// The number of stripes: more than processors that we expect to be busy in one store.
 pub const STRIPE_COUNT: usize = 8;
 
 /// Keeps stripes on different cache lines, and on different pairs of them.

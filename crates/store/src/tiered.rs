@@ -11,8 +11,8 @@
 //!    object goes [`DOOMED_MICROS`] later: readers that hold it read on. Where bytes must be gone
 //!    ([`purge`]), it goes at once.
 //! 4. *Fencing.* An opening takes the lead ([`lead`]): it swaps HEAD to a higher epoch. The
-//!    previous leader finds its next swap refused, and stops writing. What it acknowledged since
-//!    its last one stays in its directory alone.
+//!    previous leader finds its next swap refused, and stops writing. Writes that it acknowledged
+//!    since its last one stay in its directory alone.
 //! 5. *Orphans*, objects of an earlier epoch that HEAD doesn't list, can't be named by any writer
 //!    any more: they count as dropped from the next opening on.
 //! 6. *The log* lies on the disk, or as [`slots`] in the bucket; a server that takes over goes on
@@ -55,33 +55,33 @@ pub(crate) const DEPOT_NAME: &str = "DEPOT";
 const DEPOT_NEW_NAME: &str = "DEPOT.new";
 /// The file of extents that were read; the names of what lies beside it begin so.
 const EXTENTS_NAME: &str = "EXTENTS";
-/// What the files end with that have the indexes of packs that lie in the bucket.
+/// The suffix of the files with the indexes of packs that lie in the bucket.
 const INDEX_SUFFIX: &str = ".index";
-/// How long after HEAD stops listing an object it is removed: snapshots live for an hour.
+/// The time after HEAD stops listing an object at which it is removed: snapshots live for an hour.
 const DOOMED_MICROS: i64 = 75 * 60 * 1_000_000;
 
-/// How a directory uses its bucket.
+/// The options of a directory's bucket.
 #[derive(Clone, Debug)]
 pub struct TieredOptions {
-    /// What the bucket is called; the directory remembers it.
+    /// The bucket's name; the directory remembers it.
     pub place: String,
     /// Bytes of the file of extents.
     pub cache_bytes: u64,
-    /// So many bytes of new packs stay on the disk before they are put into the bucket.
+    /// The number of bytes of new packs that stay on the disk before they are put into the bucket.
     pub local_bytes_max: u64,
     /// An empty directory may take the lead from another one: what that acknowledged and didn't
     /// put into the bucket is not in this one.
     pub take_over: bool,
-    /// Where what is acknowledged lies.
+    /// The place of the log.
     pub log: LogPlace,
-    /// In the bucket, what is to be acknowledged waits so long for more of it, while some is on its
-    /// way.
+    /// The time that what is to be acknowledged waits in the bucket for more of it, while some is
+    /// on its way.
     pub linger: Duration,
     /// There, slots that HEAD needs no more stay so long at least, for readers that come to them.
     pub keep_slots: Duration,
 }
 
-/// Where what is acknowledged lies.
+/// The place of the log, and so of acknowledged writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogPlace {
     /// On the directory's disk, with which it is lost.
@@ -113,7 +113,7 @@ pub struct TieredDisk {
     slots: Option<Arc<Slots>>,
     extents: Arc<Extents>,
     line: Mutex<Line>,
-    /// What lies in the bucket and wasn't dropped.
+    /// The packs that lie in the bucket and weren't dropped.
     packs: Mutex<BTreeMap<PackNumber, PackObject>>,
     files: Mutex<BTreeMap<PackNumber, Weak<TieredFile>>>,
     /// Bytes written to packs since they were last put there.
@@ -123,7 +123,7 @@ pub struct TieredDisk {
     is_locked: AtomicBool,
 }
 
-/// What this directory last made of HEAD.
+/// This directory's last knowledge of HEAD.
 struct Line {
     head: Head,
     version: ObjectVersion,
@@ -286,7 +286,7 @@ pub fn place_of(disk: &dyn Disk) -> Result<Option<String>, StoreError> {
     Ok(lead::read_membership(disk)?.map(|member| member.place))
 }
 
-/// Where the log of a bucket's line lies.
+/// Returns where the log of a bucket's line lies.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the bucket doesn't answer; [`StoreError::Damaged`] or

@@ -13,7 +13,7 @@ pub struct UnreadableRange {
     pub after: Option<Bytes>,
     /// Its last key; `None`: it has the tree's last.
     pub up_to: Option<Bytes>,
-    /// How many entries it has, if that is told elsewhere.
+    /// The number of its entries, if that is known from elsewhere.
     pub count: Option<u64>,
     /// A description of the fault.
     pub why: String,

@@ -7,8 +7,8 @@
 //!    reply may be *lost*: it is done, and the answer is unknown. It may be *late*: the answer is
 //!    unknown, and it is done, under its condition of then, before some later call of any client.
 //!    It may come *twice*: once now, once late.
-//! 3. A read may fail. What it tells is of now.
-//! 4. A list may be stale: what it tells was so some calls ago.
+//! 3. A read may fail. It shows the present state.
+//! 4. A list may be stale: it shows the state of some calls ago.
 //! 5. A client that was cut off ([`SimDepot::cut_after`]) reaches nothing any more; what it put
 //!    before may still be late. So a process ends at each of its calls.
 //!
@@ -24,7 +24,7 @@ use frond_store::bucket::{Bucket, BucketError, Created, ObjectPart, ObjectVersio
 
 use crate::random::Random;
 
-/// What goes wrong, one time in so many each; 0 for never.
+/// The faults of a simulated bucket, each one time in so many; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DepotFaults {
     /// A call is refused for now.
@@ -35,7 +35,7 @@ pub struct DepotFaults {
     pub late_one_in: usize,
     /// A put is done now and once more later.
     pub twice_one_in: usize,
-    /// A list tells what was.
+    /// A list shows an earlier state.
     pub stale_one_in: usize,
 }
 
@@ -77,15 +77,15 @@ struct Shared {
     random: Random,
     faults: DepotFaults,
     objects: BTreeMap<String, (Bytes, u64)>,
-    /// What lists may still tell.
+    /// The former objects that lists may still show.
     stale: BTreeMap<String, (Bytes, u64)>,
     late: Vec<Put>,
     versions: u64,
     ignores_conditions: bool,
     bytes_read: u64,
-    /// So many parts are read with a bit turned over.
+    /// The number of parts that are read with a bit turned over.
     garbled: u64,
-    /// And so many whole objects.
+    /// The number of whole objects that are read with a bit turned over.
     garbled_objects: u64,
 }
 

@@ -54,7 +54,8 @@ impl SimDisk {
         machine(self, &SimClock::new(), seed)
     }
 
-    /// How many files were removed and are still open: on a real disk they keep their space.
+    /// Returns how many files were removed and are still open: on a real disk they keep their
+    /// space.
     pub fn removed_but_open(&self) -> usize {
         let state = self.state();
         let is_removed = |file: &&FileId| !state.names.values().any(|named| named == *file);
@@ -128,7 +129,7 @@ impl SimDisk {
     }
 
     /// Lets all files together have `bytes` at most, from now on: what is removed makes room. The
-    /// disk tells how much there is.
+    /// disk reports how much there is.
     pub fn limit_to(&self, bytes: Option<u64>) {
         self.state().capacity = bytes;
     }

@@ -1,4 +1,4 @@
-//! What tests of several crates share: seeded randomness and a simulated machine.
+//! Tools that the tests of several crates share: seeded randomness and a simulated machine.
 
 pub mod bucket;
 pub mod disk;

@@ -8,7 +8,7 @@ use frond_store::io::{Chance, Clock, Machine};
 use crate::disk::SimDisk;
 use crate::random::Random;
 
-/// Where a new [`SimClock`] stands: 2026-01-01, so that dates in tests look like dates.
+/// The start time of a new [`SimClock`]: 2026-01-01, so that dates in tests look like dates.
 const START_MICROS: i64 = 1_767_225_600_000_000;
 
 /// A clock that stands still until a test moves it. Cloning shares it.

@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use crate::random::Random;
 
-/// How good a network is.
+/// The quality of a network.
 #[derive(Clone, Debug)]
 pub struct Quality {
-    /// How long a packet takes.
+    /// The time that a packet takes.
     pub delay: Range<u64>,
     /// One in so many packets takes ten times as long, and is overtaken.
     pub late_one_in: usize,
@@ -26,11 +26,11 @@ pub struct Quality {
 /// Bytes on their way from one place to another.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Packet {
-    /// Where it was sent.
+    /// The sender.
     pub from: u64,
-    /// Where it goes.
+    /// The recipient.
     pub to: u64,
-    /// What it holds.
+    /// The content.
     pub bytes: Bytes,
 }
 
@@ -38,7 +38,7 @@ pub struct Packet {
 pub struct SimNet {
     random: Random,
     quality: Quality,
-    /// By arrival; those of one moment in the order of their sending.
+    /// The packets by arrival; those of one moment in the order of their sending.
     under_way: BinaryHeap<Reverse<(u64, u64, Packet)>>,
     sent: u64,
     cuts: BTreeSet<(u64, u64)>,
@@ -71,7 +71,7 @@ impl SimNet {
         self.under_way.push(Reverse((now + delay, self.sent, packet)));
     }
 
-    /// The next packet that has arrived by `now`. What goes where a cut is, is lost on arrival.
+    /// The next packet that has arrived by `now`. Packets across a cut are lost on arrival.
     pub fn receive(&mut self, now: u64) -> Option<Packet> {
         while self.under_way.peek().is_some_and(|Reverse((at, _, _))| *at <= now) {
             let Reverse((_, _, packet)) = self.under_way.pop().expect("one was seen");
@@ -82,7 +82,7 @@ impl SimNet {
         None
     }
 
-    /// Nothing arrives at `to` from `from` any more; the other way is as before.
+    /// Cuts the way to `to` from `from`; the other way is as before.
     pub fn cut(&mut self, from: u64, to: u64) {
         self.cuts.insert((from, to));
     }

@@ -14,7 +14,7 @@ impl Random {
         Random(seed)
     }
 
-    /// Of a fresh seed, which is printed; the environment says another ([`seeds`]).
+    /// Begins with a fresh seed, which is printed; the environment says another ([`seeds`]).
     pub fn fresh() -> Random {
         let seed = seeds(1).start;
         eprintln!("FROND_SEED={seed}");

@@ -38,7 +38,7 @@ const _: () = assert!(STEPS.is_power_of_two());
 /// Spreads seeds of neighbouring levels over all bits (2^64 divided by the golden ratio).
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Which kind of tree a hash is for: keys of a map, items of a sequence, bytes of a long value.
+/// The kind of tree that a hash is for: keys of a map, items of a sequence, bytes of a long value.
 /// Part of the seed: never renumber.
 #[derive(Clone, Copy)]
 pub(crate) enum Seeded {
@@ -83,7 +83,7 @@ impl BoundaryRule {
         }
     }
 
-    /// Tells whether an item with this `hash`, the `entry_count`th of a node, ends the node,
+    /// Returns whether an item with this `hash`, the `entry_count`th of a node, ends the node,
     /// which it takes from `before` to `after` bytes.
     pub(crate) fn ends_node(&self, entry_count: usize, hash: u64, before: u64, after: u64) -> bool {
         let may_end = self.is_leaf
@@ -92,7 +92,7 @@ impl BoundaryRule {
         may_end && self.ends(hash, before, after)
     }
 
-    /// How many bytes of items a window takes in a sequence.
+    /// Returns how many bytes of items a window takes in a sequence.
     pub(crate) fn window_bytes(&self) -> u64 {
         self.window_bytes
     }

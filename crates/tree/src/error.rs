@@ -1,4 +1,4 @@
-//! What can go wrong in a tree.
+//! The errors of trees.
 
 use frond_store::{ChunkHash, StoreError};
 
@@ -40,9 +40,9 @@ pub enum TreeError {
     /// A place beyond the end of a sequence.
     #[error("position {position}: the sequence has {count} items")]
     OutOfRange {
-        /// Where the caller wanted to go.
+        /// The position that the caller wanted to reach.
         position: u64,
-        /// How many items there are.
+        /// The number of items there are.
         count: u64,
     },
 }

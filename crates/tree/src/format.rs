@@ -1,8 +1,8 @@
-//! What is fixed for a repository's life: sizes, and the salt of the boundary rule.
+//! The values that are fixed for a repository's life: sizes, and the salt of the boundary rule.
 
-/// From how many entries on an interior node ends like a leaf.
+/// The number of entries from which on an interior node ends like a leaf.
 pub(crate) const INTERIOR_ENTRIES_FREE: usize = 4;
-/// Longest key.
+/// The longest key.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
 
 /// Bytes that a node's entry has beside its key and an inline value, at most: a place in the offset
@@ -17,8 +17,8 @@ const TARGET_MAX: u32 = 1 << 20;
 const INLINE_DIVISOR: u32 = 2;
 /// A leaf of long values' slices is so many times as large as the longest inline value.
 const VALUES_FACTOR: u32 = 4;
-/// What parts the target of a leaf from that of an interior node, which is this large at least if
-/// leaves are.
+/// The target of interior nodes is that of leaves divided by this, but at least the minimum below
+/// if leaves reach it.
 const INTERIOR_DIVISOR: u32 = 4;
 const INTERIOR_TARGET_MIN: u32 = 4 << 10;
 /// See [`TreeFormat::for_scattered_edits`].
@@ -37,7 +37,7 @@ pub struct TreeFormat {
     /// Mean uncompressed bytes of a leaf; interior nodes have a quarter, see
     /// docs/format/boundary.md. From 256 to 1 MiB.
     pub chunk_bytes_target: u32,
-    /// Longest value kept in a leaf; longer ones lie out of line.
+    /// The longest value kept in a leaf; longer ones lie out of line.
     pub inline_bytes_max: u32,
     /// Random, so that no client can choose keys that end up in bad chunks; clones inherit it.
     pub salt: u64,
@@ -59,8 +59,8 @@ impl TreeFormat {
         (target * 4).max(leaf).max(entry * INTERIOR_ENTRIES_FREE as u64)
     }
 
-    /// Longest item of a sequence: `inline_bytes_max`, but at least 64 bytes, and half the target
-    /// at most.
+    /// Returns the longest item of a sequence: `inline_bytes_max`, but at least 64 bytes, and half
+    /// the target at most.
     pub fn item_bytes_max(&self) -> usize {
         self.inline_bytes_max().max(TARGET_MIN / 4) as usize
     }
@@ -138,7 +138,7 @@ mod tests {
         check(512, 400, [512, 256, 2 << 10], 64);
     }
 
-    /// Where a long value lies doesn't depend on the nodes of its map.
+    /// The place of a long value doesn't depend on the nodes of its map.
     #[test]
     fn values_lie_by_the_inline_limit() {
         let format = TreeFormat::new(7);

@@ -7,9 +7,9 @@
 //! 3. A rewriter may hand in a whole old node (`reuse`) when nothing is begun at its level or
 //!    below: its content would give the very same node.
 //!
-//! What may be surprising: where old nodes are reused, the counts of the levels below are not
-//! known, so the root is looked for at the highest level of reuse, and a lone reused node with a
-//! single child is replaced by that child (as a build from scratch would never have made it).
+//! A surprise: where old nodes are reused, the counts of the levels below are not known, so the
+//! root is looked for at the highest level of reuse, and a lone reused node with a single child is
+//! replaced by that child (as a build from scratch would never have made it).
 
 use frond_store::{Chunk, ChunkHash, ChunkStore};
 
@@ -18,16 +18,16 @@ use crate::format::TreeFormat;
 
 /// Writes the nodes of one level.
 pub(crate) trait NodeWriter {
-    /// What a parent's entry says about a node.
+    /// A parent's entry about a node.
     type Child;
 
     /// A writer with nothing begun.
     fn new(format: &TreeFormat, level: u8) -> Self;
-    /// Tells whether nothing is begun.
+    /// Returns whether nothing is begun.
     fn is_empty(&self) -> bool;
-    /// Tells whether nothing is begun and the next old node would end where it ended before.
+    /// Returns whether nothing is begun and the next old node would end where it ended before.
     fn is_in_step(&self) -> bool;
-    /// Adds an entry about a node of the level below; `old` if it stood there before too. Tells
+    /// Adds an entry about a node of the level below; `old` if it stood there before too. Returns
     /// whether it ends this node.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ pub(crate) struct Levels<'a, W> {
     pub(crate) batch: Batch<'a>,
     format: TreeFormat,
     levels: Vec<Level<W>>,
-    /// The highest level of which an old node was reused.
+    /// The highest level at which an old node was reused.
     reused_level: Option<usize>,
 }
 
@@ -124,7 +124,7 @@ impl<'a, W: NodeWriter> Levels<'a, W> {
         self.add_node(level, &child, false)
     }
 
-    /// Tells whether an old node of `level` can be handed in by `reuse`.
+    /// Returns whether an old node of `level` can be handed in by `reuse`.
     pub(crate) fn is_aligned(&self, level: usize) -> bool {
         self.levels.iter().take(level + 1).all(|level| level.writer.is_in_step())
     }

@@ -78,7 +78,7 @@ impl Entry {
     }
 }
 
-/// What happens to a key.
+/// A change to one key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Edit {
     /// The key gets this value, whether it was there or not.
@@ -98,7 +98,7 @@ pub struct Change {
     pub to: Option<Value>,
 }
 
-/// Which way a cursor goes.
+/// The direction of a cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the least key up.
@@ -152,15 +152,15 @@ impl Bounds {
 pub struct MergeConflict {
     /// The key.
     pub key: Bytes,
-    /// What it was.
+    /// The value in the base.
     pub base: Option<Value>,
-    /// What we made of it.
+    /// The value on our side.
     pub ours: Option<Value>,
-    /// What they made of it.
+    /// The value on their side.
     pub theirs: Option<Value>,
 }
 
-/// What a node tells about its whole subtree.
+/// A node's summary of its whole subtree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Entries.

@@ -9,11 +9,10 @@
 //! the bytes of its subtree. So the items alone decide every byte ([`Sequence::check`] verifies
 //! this).
 //!
-//! What may be surprising: a map's boundary depends on one key, since keys differ. Items may all be
-//! alike, and then one item's hash would either end every node or none; so an item that was there
-//! shortly before has the hash of its window, which tells places in data of low entropy apart.
-//! Where even windows are alike (constant data) nodes are alike too, and the store keeps one of
-//! them.
+//! A surprise: a map's boundary depends on one key, since keys differ. Items may all be alike, and
+//! then one item's hash would either end every node or none; so an item that was there shortly
+//! before has the hash of its window, which distinguishes places in data of low entropy. Where even
+//! windows are alike (constant data) nodes are alike too, and the store keeps one of them.
 
 mod check;
 mod differing;
@@ -38,7 +37,7 @@ pub use read::Items;
 pub(crate) use read::read_all;
 pub use splice::Replacement;
 
-/// Tells of an item's bytes whether they end with the hash of a chunk that the item refers to.
+/// Decides by an item's bytes whether they end with the hash of a chunk that the item refers to.
 pub type Refers = fn(&[u8]) -> bool;
 
 /// A list of byte strings: a root hash and the format it was made with. Items are at most

@@ -25,7 +25,7 @@ pub struct Value {
 /// so that a tree's sums count that. Stored: never another.
 pub const OWN_LENGTH_FLAG: u8 = 1 << 1;
 
-/// Where a value's bytes lie. Which one it is, is a function of the bytes and the format alone.
+/// The place of a value's bytes. Which one it is, is a function of the bytes and the format alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// Here. Any length is accepted on writing: the tree moves what exceeds `inline_bytes_max` out
@@ -47,7 +47,7 @@ pub enum Content {
     },
 }
 
-/// Where a borrowed entry's content lies.
+/// The place of a borrowed entry's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContentRef<'a> {
     /// Here.
@@ -98,7 +98,7 @@ impl Value {
         Value { flags: 0, content: Content::Inline(bytes.into()) }
     }
 
-    /// How long the value is, without reading it.
+    /// Returns how long the value is, without reading it.
     pub fn bytes(&self) -> u64 {
         match &self.content {
             Content::Inline(bytes) => bytes.len() as u64,

@@ -5,9 +5,9 @@
 //! `cargo run --release --example version_costs -p frond-db -- 100000 [BYTES [FACTOR]]`: documents,
 //! bytes a document (about 400 if nothing is said; with 1000, a million is a database of 1 GB), and
 //! how many times as many they are the second time (10; with 1 there is none). Each step is run
-//! several times and the median is told, and the means of its processor time, of all threads, and
-//! of the chunks that it read, fetched from files and wrote, which don't depend on what else the
-//! machine does.
+//! several times and the median is printed, and the means of its processor time, of all threads,
+//! and of the chunks that it read, fetched from files and wrote, which don't depend on what else
+//! the machine does.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -30,14 +30,14 @@ const OTHER_BYTES: usize = 160;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What one step took, in each round.
+/// The cost of one step, in each round.
 struct Step {
     name: &'static str,
     micros: Vec<i64>,
-    /// Of all rounds.
+    /// The processor time of all rounds.
     processor_micros: i64,
     chunks_read: u64,
-    /// Of these, those that were not in memory.
+    /// The number of these that were not in memory.
     chunks_fetched: u64,
     chunks_written: u64,
     bytes_written: u64,
@@ -50,7 +50,7 @@ impl Step {
     }
 }
 
-/// Processor time of this process so far, from Linux, which tells it in hundredths of a second.
+/// Processor time of this process so far, from Linux, which gives it in hundredths of a second.
 fn processor_micros() -> i64 {
     let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name before them may hold blanks, within brackets.

@@ -33,14 +33,14 @@ use frond_tree::{Tree, Value};
 
 use crate::state::{self, BranchState};
 
-/// What the working state is to become.
+/// The change of a working state.
 #[derive(Clone, Copy)]
 pub(crate) struct Adoption {
     /// The catalog of HEAD once the transaction has committed.
     pub head: Tree,
-    /// What the working state was at the transaction's snapshot: folded.
+    /// The working state at the transaction's snapshot: folded.
     pub before: Tree,
-    /// What it is to be.
+    /// The state that it is to have.
     pub after: Tree,
 }
 
@@ -61,8 +61,8 @@ impl BranchState {
         for (name, entry) in &self.entries {
             let after = state::catalog_entry(store, &adoption.after, name)?;
             match (entry, after) {
-                // What isn't versioned is no part of what is replaced, and nothing can take its
-                // place.
+                // An unversioned collection is no part of the replaced state, and nothing can take
+                // its place.
                 (WorkingEntry::Live(live), Some(_)) if !live.is_versioned() => {
                     return Err(stands_in_the_way(&self.database, name));
                 }
@@ -98,7 +98,7 @@ impl BranchState {
         self.part(engine, transaction, &adoption.head, &adoption.after)
     }
 
-    /// Tells change streams what becomes of each collection.
+    /// Records for change streams what becomes of each collection.
     fn tell_adopted(
         &self,
         engine: &Engine,
@@ -137,7 +137,7 @@ impl BranchState {
         Ok(())
     }
 
-    /// Tells change streams that a collection is there again.
+    /// Records for change streams that a collection is there again.
     ///
     /// # Errors
     /// `Damaged` if a document can't be read.
@@ -154,7 +154,7 @@ impl BranchState {
         tell_rewritten(engine, transaction, scope, rewriting)
     }
 
-    /// Tells change streams that all collections may be others.
+    /// Records for change streams that all collections may be others.
     pub fn tell_unknown(&self, engine: &Engine, transaction: &mut Transaction, kind: EventKind) {
         let scope = (self.database.as_str(), self.branch.as_str(), "");
         if let Some(teller) = EventRecorder::new(engine, scope) {

@@ -104,7 +104,7 @@ impl Repository {
         if refs::branch_ref(reader, repository, text)?.is_some() {
             return history::branch_head(reader, repository, text);
         }
-        // Of a database that doesn't exist yet there is only the branch that it will begin with.
+        // There is only the branch that a database that doesn't exist yet will begin with.
         let is_first = text == system::DEFAULT_BRANCH;
         if is_first && refs::repository(reader, repository)?.is_none() {
             return Ok(None);

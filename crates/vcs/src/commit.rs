@@ -8,8 +8,8 @@
 //!
 //! Writers go on: what they write after the snapshot is a change against the new HEAD. Live
 //! collections stay live, their base is now the committed tree. Two commits of one branch: the
-//! second finds the ref changed, and runs again on the first one's HEAD. What a lost attempt put in
-//! the store is found again by its name or is left to garbage collection.
+//! second finds the ref changed, and runs again on the first one's HEAD. Chunks that a lost attempt
+//! put in the store are found again by name or are left to garbage collection.
 
 use frond_db::inside::refs::{format, shallow};
 use frond_db::inside::{Commit, Error, LatchMode, Outcome, Scope, WorkingEntry, system};
@@ -26,21 +26,21 @@ use crate::{CommitId, CommitInfo, history};
 
 /// The author of a commit if the client names none.
 pub(crate) const AUTHOR_DEFAULT: &str = "frond";
-/// Longest message; it is one chunk with the rest of the commit.
+/// The longest message; it is one chunk with the rest of the commit.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Longest author.
+/// The longest author.
 const AUTHOR_BYTES_MAX: usize = 1 << 10;
 
-/// How to commit.
+/// The options of a commit.
 #[derive(Clone, Debug, Default)]
 pub struct CommitRequest {
-    /// Why; when amending, `None` keeps what the commit says.
+    /// The message; when amending, `None` keeps the commit's own.
     pub message: Option<String>,
-    /// Who made the changes; when amending, `None` keeps who the commit says. Empty is `frond`.
+    /// The author of the changes; when amending, `None` keeps the commit's own. Empty is `frond`.
     pub author: Option<String>,
     /// The committer them, if that is not the author.
     pub committer: Option<String>,
-    /// When the changes were made, in milliseconds since 1970, if not now.
+    /// The time when the changes were made, in milliseconds since 1970, if not now.
     pub time_millis: Option<i64>,
     /// Replace HEAD by a commit of its content, its parents and what changed since.
     pub amend: bool,
@@ -49,18 +49,18 @@ pub struct CommitRequest {
     /// Versions that the commit has for parents, too: their changes are in the working state
     /// already, as those of a merge that was made elsewhere are.
     pub merges: Vec<String>,
-    /// No client asked for it: the policy's retention may take it away again.
+    /// Whether no client asked for it: the policy's retention may take it away again.
     pub automatic: bool,
 }
 
-/// What a commit says of itself.
+/// The author, message and other facts that a commit records.
 #[derive(Clone, Copy)]
 pub(crate) struct Signature<'a> {
     pub author: &'a str,
     pub message: &'a str,
-    /// If it isn't the author.
+    /// The committer, if it isn't the author.
     pub committer: Option<&'a str>,
-    /// When the changes were made, if not now.
+    /// The time when the changes were made, if not now.
     pub authored_millis: Option<i64>,
     /// A policy makes it.
     pub automatic: bool,
@@ -94,7 +94,7 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// What the reflog says of a commit.
+    /// Returns the reflog's message about a commit.
     pub fn why(&self, what: &str) -> String {
         format!("{what}: {}", self.message.lines().next().unwrap_or_default())
     }

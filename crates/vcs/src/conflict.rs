@@ -30,10 +30,10 @@ use crate::{Conflict, ConflictKind, history};
 
 /// Bytes of a conflict's id: sixteen letters.
 const ID_BYTES: usize = 10;
-/// Of a longer key of `_id` only so much stands in the conflict's key, and a hash of all of it:
-/// with the names before it, it would be longer than a key may be.
+/// The number of bytes of a longer key of `_id` that stand in the conflict's key, beside a hash of
+/// all of it: with the names before it, it would be longer than a key may be.
 const ID_KEY_BYTES_MAX: usize = 7_000;
-/// What the key of a conflict of the schema begins with: no key of a value does.
+/// The first byte of the key of a schema conflict: no key of a value has it.
 const SCHEMA_KEY: u8 = 0xff;
 
 /// A conflict as it is stored.
@@ -126,7 +126,7 @@ impl StoredConflict {
         letters(&self.id_bytes())
     }
 
-    /// What `frondConflicts` tells.
+    /// Returns the conflict in the form of `frondConflicts`.
     pub fn public(self) -> Conflict {
         let any = self.ours.as_ref().or(self.theirs.as_ref()).or(self.base.as_ref());
         let name = self.id_key.get(2..).unwrap_or_default();
@@ -148,7 +148,7 @@ impl StoredConflict {
         }
     }
 
-    /// Where it is stored.
+    /// Returns where it is stored.
     pub fn key(&self, database: &str, branch: &str) -> Bytes {
         if self.id_key.len() <= ID_KEY_BYTES_MAX {
             return system::conflict_key(database, branch, &self.collection, &self.id_key);
@@ -269,7 +269,7 @@ pub(crate) fn read(prefix: &[u8], key: &Bytes, record: Bytes) -> Result<StoredCo
     StoredConflict::decode(collection, id_key, record)
 }
 
-/// How many conflicts wait, a collection that has some.
+/// Returns how many conflicts wait, a collection that has some.
 pub(crate) fn counts(
     reader: &Reader<'_>,
     database: &str,
@@ -285,7 +285,7 @@ pub(crate) fn counts(
     Ok(counts)
 }
 
-/// How many conflicts there are, a collection that has some.
+/// Returns how many conflicts there are, a collection that has some.
 pub(crate) fn count_all(conflicts: &[StoredConflict]) -> Vec<(String, u64)> {
     let mut counts = Vec::new();
     for conflict in conflicts {

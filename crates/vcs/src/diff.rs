@@ -1,4 +1,4 @@
-//! How two versions differ: their catalogs, the collections that differ in them, their documents.
+//! Compares two versions: their catalogs, the collections that differ in them, their documents.
 //!
 //! Equal subtrees are not read, in any of these, so the cost follows the difference. The working
 //! state is a version like any other once its changes are folded.
@@ -34,8 +34,8 @@ pub(crate) struct ChangedCollection {
 }
 
 impl Repository {
-    /// How two versions differ: revisions or `WORKING`; `from` defaults to HEAD, `to` to this
-    /// version (a branch's working state). `from` alone may also be `a..b`, the two sides, or
+    /// Returns how two versions differ: revisions or `WORKING`; `from` defaults to HEAD, `to` to
+    /// this version (a branch's working state). `from` alone may also be `a..b`, the two sides, or
     /// `a...b`: from where the two parted (their merge base) to `b`. Cost follows the difference.
     ///
     /// # Errors
@@ -44,10 +44,11 @@ impl Repository {
         self.diff_within(from, to, u64::MAX)
     }
 
-    /// As [`Repository::diff`], if what it tells of documents is at most about `bytes_max`.
+    /// As [`Repository::diff`], if its changes of documents are at most about `bytes_max`.
     ///
     /// # Errors
-    /// As there; `BSONObjectTooLarge` if it is more: [`Repository::diff_rows`] tells it row by row.
+    /// As there; `BSONObjectTooLarge` if it is more: [`Repository::diff_rows`] returns it row by
+    /// row.
     pub fn diff_within(
         &self,
         from: Option<&str>,
@@ -76,7 +77,8 @@ impl Repository {
         to: Option<&str>,
     ) -> Result<Option<(Tree, Tree)>, Error> {
         if refs::repository(reader, self.repository_name())?.is_none() {
-            // What doesn't exist yet has no versions; two that are named are an error all the same.
+            // A database that doesn't exist yet has no versions; two versions that are named are an
+            // error all the same.
             for name in [from, to].into_iter().flatten() {
                 self.revision(reader, name)?;
             }
@@ -176,7 +178,7 @@ pub(crate) fn changed_collections(
 }
 
 impl ChangedCollection {
-    /// What happened to the collection itself.
+    /// Returns the change to the collection itself.
     pub fn change(&self) -> CollectionChange {
         match (&self.from, &self.to) {
             (None, _) => CollectionChange::Added,
@@ -290,7 +292,7 @@ impl ChangedCollection {
     }
 }
 
-/// Bytes that a change of a document takes to be told, about.
+/// Bytes that a change of a document takes in an answer, about.
 fn told_bytes(id: &ValueBuf, changes: &[FieldChange]) -> usize {
     let mut told = DocumentBuilder::new();
     told.append("_id", id.as_value());

@@ -1,4 +1,4 @@
-//! How a data directory is: what it holds and what of its disk is needed.
+//! The health of a data directory: what it holds and what of its disk is needed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use frond_store::field::FORMAT_VERSION;
 use frond_store::io::Disk;
 use frond_tree::{Bounds, Direction};
 
-/// How a data directory is.
+/// The health of a data directory.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     /// The version of its format.
@@ -32,9 +32,9 @@ pub struct Health {
     pub bytes_log: u64,
     /// Places in packs that are known to be damaged and weren't healed.
     pub damages: u64,
-    /// What was damaged, and was mended when it was opened.
+    /// The damage that was mended when it was opened.
     pub mended: Vec<String>,
-    /// What the machine's clock says, beside what the directory knows of time.
+    /// The reading of the machine's clock, beside the directory's own knowledge of time.
     pub clock: ClockState,
 }
 
@@ -42,7 +42,7 @@ pub struct Health {
 /// chunks, about a hundredth of the data.
 ///
 /// # Errors
-/// What opening says; `Damaged` if something reachable can't be read.
+/// Errors of opening; `Damaged` if something reachable can't be read.
 pub fn health(directory: &Path) -> Result<Health, Error> {
     let machine = open_machine(directory)?;
     let mut health = Health { format_version: FORMAT_VERSION, ..Health::default() };

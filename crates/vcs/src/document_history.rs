@@ -17,7 +17,7 @@ use crate::{CollectionChange, CommitInfo, FieldChange, Log, LogRequest, history}
 pub struct DocumentVersion {
     /// The commit; `None` for the working state.
     pub commit: Option<CommitInfo>,
-    /// What it did to the document, against its first parent.
+    /// The change that it made to the document, against its first parent.
     pub change: CollectionChange,
     /// Field by field, where the document was there before and after.
     pub changes: Vec<FieldChange>,

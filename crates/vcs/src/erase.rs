@@ -19,7 +19,8 @@
 //! *What stays*: clones, backups and remotes have their own copies: the same has to be erased
 //! there, and a push to them needs force. Cursors that are open read what they read until they
 //! close; chunks that they hold survive a purge meanwhile, and it has to be run again:
-//! [`Repository::erased_left`] tells. A conflict that waits holds documents, so no merge may wait.
+//! [`Repository::erased_left`] shows it. A conflict that waits holds documents, so no merge may
+//! wait.
 
 mod profile;
 pub(crate) mod rewrite;
@@ -50,7 +51,7 @@ use crate::repository::Repository;
 use crate::state::{self, BranchState};
 use crate::{TagInfo, history};
 
-/// What to erase.
+/// The data to erase.
 #[derive(Clone, Debug, Default)]
 pub struct EraseRequest {
     /// The collection, by the name that it has in the versions.
@@ -59,11 +60,11 @@ pub struct EraseRequest {
     pub documents: Vec<ValueBuf>,
     /// Paths of fields, as `$unset` takes them; none: the documents go as a whole.
     pub fields: Vec<String>,
-    /// Only tell what would happen.
+    /// Whether it only reports what would happen.
     pub dry_run: bool,
 }
 
-/// What was erased.
+/// The result of an erase.
 #[derive(Clone, Debug, Default)]
 pub struct Erased {
     /// Documents that went or lost fields, counted in each version in which they changed.
@@ -76,7 +77,7 @@ pub struct Erased {
     pub tags: Vec<String>,
     /// Remotes' branches that were forgotten: they have the erased still.
     pub remotes: Vec<String>,
-    /// Chunks of which every one held the erased or led to it: none may be left after a purge.
+    /// Chunks every one of which held the erased or led to it: none may be left after a purge.
     held: Vec<ChunkHash>,
 }
 
@@ -137,8 +138,8 @@ impl Repository {
         Ok(erased)
     }
 
-    /// How many chunks that led to what was erased are still stored: more than none after a purge
-    /// means that a cursor or a transaction holds them.
+    /// Returns how many chunks that led to what was erased are still stored: more than none after a
+    /// purge means that a cursor or a transaction holds them.
     ///
     /// # Errors
     /// `Unavailable` if the disk doesn't answer.
@@ -147,7 +148,7 @@ impl Repository {
         Ok(found.iter().filter(|found| **found).count() as u64)
     }
 
-    /// Which commits took the place of which, by the old ones' ids.
+    /// Returns the commits that were replaced, and those in their places, by the old ones' ids.
     ///
     /// # Errors
     /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
@@ -235,7 +236,7 @@ impl Repository {
                 erased.held.push(commit.catalog.root);
             }
             if transaction.is_carried() {
-                // What branches and tags reach all members have.
+                // All members have the chunks that branches and tags reach.
                 let stay = commit.parents.iter().filter(|parent| !map.contains_key(*parent));
                 stay.for_each(|parent| transaction.note_shared(*parent));
                 transaction.note_similar(catalog.root, commit.catalog.root);
@@ -249,7 +250,7 @@ impl Repository {
         store.sync()?;
         let by_old: BTreeMap<CommitId, CommitId> = erased.commits.iter().copied().collect();
         for known in replaced(reader, name)? {
-            // What took an erased one's place before has another one's place now.
+            // The replacement of an earlier erase is replaced itself.
             if let Some(new) = by_old.get(&known.new) {
                 put_replaced(transaction, name, &Replaced { new: *new, ..known })?;
             }
@@ -311,7 +312,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The same for a collection that is in no commit; tells whether it held the erased.
+    /// The same for a collection that is in no commit; returns whether it held the erased.
     fn erase_unversioned(
         &self,
         transaction: &mut Transaction,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use frond_doc::raw::RawElement;
 use frond_doc::{Document, Value};
 
-/// What identifies a field within its document.
+/// The identity of a field within its document.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Label<'a> {
     pub name: &'a [u8],

@@ -25,20 +25,20 @@ use frond_store::{ChunkStore, StoreError};
 
 use crate::salvage::{SalvageReport, survey_directory};
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct FsckReport {
     /// Chunks that were read.
     pub chunks: u64,
-    /// What is damaged; nothing, it is to be hoped.
+    /// The damage found; none, it is to be hoped.
     pub damages: Vec<String>,
-    /// Which documents, commits and collections it concerns; `None` if nothing is damaged, or so
-    /// much that this can't be told.
+    /// The documents, commits and collections that it concerns; `None` if nothing is damaged, or so
+    /// much that this can't be found out.
     pub lost: Option<SalvageReport>,
 }
 
-/// Checks `directory`, which no process may have open. `progress` is told how many chunks are done,
-/// again and again.
+/// Checks `directory`, which no process may have open. `progress` is called with how many chunks
+/// are done, again and again.
 ///
 /// # Errors
 /// If the directory can't be opened or the disk does not answer. Damage is in the report.
@@ -73,7 +73,7 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
         progress(done);
     })?;
     report.damages = damages.iter().map(ToString::to_string).collect();
-    // What opening has mended: headers and indexes of packs.
+    // Damage that opening has mended: headers and indexes of packs.
     for finding in found_by_opening.iter().map(|finding| finding.error().to_string()) {
         if !report.damages.contains(&finding) {
             report.damages.push(finding);
@@ -81,7 +81,7 @@ fn check_on(machine: &Machine, progress: &mut dyn FnMut(u64)) -> Result<FsckRepo
     }
     if report.damages.is_empty() {
         let mut missing = store.missing_parts()?;
-        // What a shallow clone left where it came from.
+        // Chunks that a shallow clone left at its source.
         let absent = shallow::listed(&*store)?;
         missing.retain(|hash| !absent.contains(hash));
         let lost = |hash| format!("chunk {hash} is not stored, but others refer to it");

@@ -1,8 +1,8 @@
 //! A database on its way to another line: what is brought beside its commits, and how a copy
 //! becomes what the source is.
 //!
-//! 1. What changed is committed on every branch ([`Repository::commit_all`]), so that commits are
-//!    all that has to travel. What has no versions can't ([`Repository::not_movable`]).
+//! 1. Changes are committed on every branch ([`Repository::commit_all`]), so that commits are all
+//!    that has to travel. Collections without versions can't travel ([`Repository::not_movable`]).
 //! 2. The copy fetches, and each of its branches moves forward to where the source's is
 //!    ([`Repository::take_after`]). Branches and tags that the source doesn't have any more go; a
 //!    branch whose history was rewritten there can't move forward, and is refused.
@@ -37,7 +37,7 @@ const SOURCE: &str = "moved~from";
 pub struct HandoverBranch {
     /// Its HEAD, once there is one.
     pub head: Option<CommitId>,
-    /// What may be done to it.
+    /// The policy of the branch.
     pub policy: BranchPolicy,
 }
 
@@ -46,18 +46,18 @@ pub struct HandoverBranch {
 pub struct Handover {
     /// The branch that the plain name means.
     pub default_branch: String,
-    /// By name.
+    /// The branches by name.
     pub branches: BTreeMap<String, HandoverBranch>,
-    /// By name.
+    /// The tags by name.
     pub tags: BTreeMap<String, CommitId>,
     /// Other places of this repository, and their URLs.
     pub remotes: BTreeMap<String, String>,
-    /// When and how commits are made.
+    /// Says when and how commits are made.
     pub commit_policy: Option<DocumentBuf>,
 }
 
 impl Handover {
-    /// As it is told to the target.
+    /// As it is sent to the target.
     pub fn to_document(&self) -> DocumentBuf {
         let mut builder = DocumentBuilder::new();
         builder.append("defaultBranch", Value::String(&self.default_branch));
@@ -97,7 +97,7 @@ impl Handover {
         known.eq(wanted.filter_map(|(name, branch)| Some((name, branch.head?))))
     }
 
-    /// Reads what [`Handover::to_document`] told.
+    /// Reads what [`Handover::to_document`] wrote.
     ///
     /// # Errors
     /// `BadValue` if it is none.
@@ -137,7 +137,7 @@ impl Handover {
     }
 }
 
-/// What to do where the source's history was rewritten since an older copy came.
+/// Returns the error for a source whose history was rewritten since an older copy came.
 fn rewritten(error: Error, database: &str) -> Error {
     let message = format!(
         "{}; the copy of {database} that lies there is of an older history: let the leader there \
@@ -172,7 +172,7 @@ fn wrong(field: &str) -> Error {
 }
 
 impl Repository {
-    /// What a copy of this database must have, as it is now.
+    /// Returns the data that a copy of this database must have, as they are now.
     ///
     /// # Errors
     /// `NamespaceNotFound` if there is no such database; `Damaged` if a record isn't one.
@@ -194,8 +194,8 @@ impl Repository {
         Ok(handover)
     }
 
-    /// What of this database can't go to another line, in words: collections without versions
-    /// (capped ones have none), and merges that wait.
+    /// Returns the parts of this database that can't go to another line, in words: collections
+    /// without versions (capped ones have none), and merges that wait.
     ///
     /// # Errors
     /// As [`Repository::handover`].
@@ -286,7 +286,7 @@ impl Repository {
         }
         let moved = self.copy_from(url, remote, progress)?;
         if self.commit_policy()?.is_some() {
-            // What passed at the source isn't judged again by what an older copy had.
+            // Commits that the source accepted aren't checked again by the rules of an older copy.
             self.set_commit_policy(None)?;
         }
         for name in handover.branches.keys() {
@@ -378,7 +378,7 @@ impl Repository {
         })
     }
 
-    /// What isn't in commits.
+    /// Takes the records that aren't in commits.
     fn take_records(&self, handover: &Handover) -> Result<(), Error> {
         for (name, branch) in &handover.branches {
             if branch.policy != BranchPolicy::default() {

@@ -1,4 +1,4 @@
-//! The commit that a version stands on, those that it names, and what is told of one.
+//! The commit that a version stands on, those that it names, and what is shown of one.
 
 pub(crate) mod base;
 pub(crate) mod blame;
@@ -21,7 +21,7 @@ use frond_tree::{Bounds, Direction};
 use crate::CommitInfo;
 use crate::repository::Repository;
 
-/// A commit as `frondLog` tells it.
+/// A commit as `frondLog` shows it.
 pub(crate) fn info(hash: ChunkHash, commit: &Commit) -> CommitInfo {
     CommitInfo {
         id: format::id_of(hash),

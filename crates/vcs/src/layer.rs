@@ -1,4 +1,4 @@
-//! What databases ask of the layer of versions.
+//! The services that databases ask of the layer of versions.
 
 use frond_db::inside::{CommitId, Database, Error, Reader, RepositoryRecord, Rows, Span, Versions};
 use frond_doc::Document;

@@ -1,8 +1,9 @@
 //! Frond's versions: commits, branches, diff, merge, remotes; what keeps, checks and saves them.
 //!
 //! Stands on databases (`frond_db`): [`open()`] opens a data directory with versions, and a
-//! [`Repository`] is a version of a database with its history. What databases give to this crate
-//! alone is `frond_db::inside`; what they ask of it is its trait `Versions` (`layer`).
+//! [`Repository`] is a version of a database with its history. The services of databases to this
+//! crate alone are `frond_db::inside`; those that they need of it are its trait `Versions`
+//! (`layer`).
 //!
 //! Reading order: a version of a database ([`Repository`]), names of versions (`refs`), the way
 //! back from one (`history`), a branch at one moment (`state`), what compares (`diff`, `status`),
@@ -100,35 +101,35 @@ pub use undo::UndoReport;
 pub use undo::dropped::DroppedDatabase;
 pub use undo::undoable::{Undoable, undoable};
 
-/// A commit as `frondLog` tells it.
+/// A commit as `frondLog` shows it.
 #[derive(Clone, Debug)]
 pub struct CommitInfo {
     /// Its name.
     pub id: CommitId,
-    /// None for the first, two for a merge.
+    /// The parents: none for the first, two for a merge.
     pub parents: Vec<CommitId>,
     /// `Name <mail>` or whatever was given.
     pub author: String,
-    /// Why.
+    /// The message.
     pub message: String,
-    /// When it was made: milliseconds since 1970.
+    /// The time when it was made: milliseconds since 1970.
     pub timestamp_millis: i64,
     /// Its author; mostly the author.
     pub committer: String,
-    /// When the changes were made; mostly when it was.
+    /// The time when the changes were made; mostly when it was.
     pub authored_millis: i64,
     /// Whether a policy made it.
     pub automatic: bool,
-    /// What it takes back, if a revert made it. An amended commit has none.
+    /// The commit it takes back, if a revert made it. An amended commit has none.
     pub reverts: Option<CommitId>,
 }
 
-/// What differs in one collection.
+/// The differences in one collection.
 #[derive(Clone, Debug)]
 pub struct CollectionDiff {
     /// Its name.
     pub collection: String,
-    /// What happened to the collection itself.
+    /// The change to the collection itself.
     pub change: CollectionChange,
     /// Documents that are only on the right side.
     pub added: Vec<DocumentBuf>,
@@ -147,13 +148,13 @@ pub struct CollectionDiff {
 pub struct IndexChange {
     /// Its name.
     pub name: String,
-    /// As `listIndexes` tells it, on the left side.
+    /// As `listIndexes` shows it, on the left side.
     pub from: Option<DocumentBuf>,
     /// On the right side.
     pub to: Option<DocumentBuf>,
 }
 
-/// What happened to a collection between two versions.
+/// The change to a collection between two versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum CollectionChange {
@@ -172,7 +173,7 @@ impl CollectionChange {
         }
     }
 
-    /// What happened to something that is on one side or both.
+    /// Returns the change to a thing that is on one side or both.
     fn between(is_left: bool, is_right: bool) -> CollectionChange {
         match (is_left, is_right) {
             (false, _) => CollectionChange::Added,
@@ -205,7 +206,7 @@ pub struct FieldChange {
     pub to: Option<ValueBuf>,
 }
 
-/// What happened to a field.
+/// The change to a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum FieldChangeKind {
@@ -215,7 +216,7 @@ pub enum FieldChangeKind {
     Reordered,
 }
 
-/// What `frondStatus` tells.
+/// The answer of `frondStatus`.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// The branch.
@@ -227,7 +228,7 @@ pub struct Status {
     pub collections: Vec<CollectionStatus>,
     /// The commit being merged, if a merge waits for its conflicts to be resolved.
     pub merging: Option<CommitId>,
-    /// What that is: a merge, a squash, a cherry-pick, a revert or a rebase.
+    /// The kind of operation that waits: a merge, a squash, a cherry-pick, a revert or a rebase.
     pub operation: Option<&'static str>,
     /// Conflicts left, a collection.
     pub conflicts: Vec<(String, u64)>,
@@ -238,7 +239,7 @@ pub struct Status {
 pub struct CollectionStatus {
     /// Its name.
     pub collection: String,
-    /// What happened to it.
+    /// The change to it.
     pub change: CollectionChange,
     /// Documents added.
     pub added: u64,
@@ -257,7 +258,7 @@ pub struct BranchInfo {
     pub head: Option<CommitId>,
 }
 
-/// How to merge.
+/// The options of a merge.
 #[derive(Clone, Debug, Default)]
 pub struct MergeRequest {
     /// Branch or revision to merge into this branch.
@@ -274,11 +275,11 @@ pub struct MergeRequest {
     pub refuse_dirty: bool,
     /// Make a commit of one parent, with all that the other side did.
     pub squash: bool,
-    /// How documents are merged, where not as usual.
+    /// The rules for merging documents, where they aren't the usual ones.
     pub rules: MergeRules,
 }
 
-/// How a merge ended.
+/// The outcome of a merge.
 #[derive(Clone, Debug)]
 pub enum MergeOutcome {
     /// Nothing to merge.
@@ -298,7 +299,7 @@ pub enum MergeOutcome {
     },
     /// Conflicts wait to be resolved; the branch's working state holds all that merged cleanly.
     Conflicts {
-        /// How many, a collection.
+        /// The number of conflicts, a collection.
         counts: Vec<(String, u64)>,
     },
 }
@@ -310,7 +311,7 @@ pub struct Conflict {
     pub id: String,
     /// The collection.
     pub collection: String,
-    /// What is in conflict.
+    /// The kind of thing that is in conflict.
     pub kind: ConflictKind,
     /// The document's `_id`.
     pub document_id: ValueBuf,
@@ -324,7 +325,7 @@ pub struct Conflict {
     pub theirs: Option<DocumentBuf>,
 }
 
-/// What is in conflict.
+/// The kinds of things that can be in conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConflictKind {
     /// A document.
@@ -344,7 +345,7 @@ pub enum ConflictKind {
 }
 
 impl ConflictKind {
-    /// Every kind.
+    /// All kinds.
     pub(crate) const ALL: [ConflictKind; 7] = [
         ConflictKind::Document,
         ConflictKind::Collection,
@@ -375,7 +376,7 @@ impl ConflictKind {
     }
 }
 
-/// How a conflict is resolved.
+/// The resolution of a conflict.
 #[derive(Clone, Debug)]
 pub enum Resolution {
     /// Keep ours on the paths in conflict.

@@ -22,7 +22,7 @@
 //!    all runs again with the decisions.
 //!
 //! *Squash*: the merge is a commit of one parent. *Refused as a whole*, with nothing changed: more
-//! indexes than there may be, documents that become too large. The error names them all.
+//! indexes than there may be, documents that become too large. The error names all of them.
 
 pub(crate) mod catalogs;
 pub(crate) mod collection;
@@ -72,8 +72,8 @@ impl Repository {
         self.merge_decided(request, None, Extent::Whole)
     }
 
-    /// Tells how a merge would end, and changes nothing: it is made, and not committed. The commit
-    /// that the outcome names doesn't exist.
+    /// Returns how a merge would end, and changes nothing: it is made, and not committed. The
+    /// commit that the outcome names doesn't exist.
     ///
     /// # Errors
     /// As [`Repository::merge`].
@@ -232,7 +232,7 @@ impl Repository {
             conflict::clear(engine, transaction, name, branch)?;
             state.register(transaction, &chunk)?;
             let why = signature.why("merge");
-            // What it takes away is what the working state would be without the merge.
+            // The reflog keeps the working state as it would be without the merge.
             let before = self.without_merge(merge, catalog)?.catalog;
             let why = RefWhy::replacing(&why, signature.time_millis, before);
             state.move_ref(transaction, chunk.hash(), why)?;
@@ -245,11 +245,11 @@ fn nothing_there(merge_in: &str, database: &str) -> Error {
     Error::invalid(Code::BadValue, format!("no branch or revision {merge_in} in {database}"))
 }
 
-/// How far a merge goes.
+/// The extent of a merge.
 #[derive(Clone, Copy)]
 enum Extent {
     Whole,
-    /// What it did is discarded.
+    /// The result is discarded.
     Preview,
 }
 

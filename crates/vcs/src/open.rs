@@ -94,7 +94,8 @@ pub fn lead(frond: &Frond) -> Result<(), Error> {
     Ok(())
 }
 
-/// What `engine` holds, whose log lies on `machine`'s disk; what it knows of time isn't asked.
+/// Opens the content of `engine`, whose log lies on `machine`'s disk; its knowledge of time isn't
+/// used.
 pub(crate) fn over(
     machine: &Machine,
     engine: Engine,

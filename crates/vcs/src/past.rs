@@ -1,10 +1,10 @@
 //! `WORKING@{TIME}`: the working state of a branch as it was, where versions are named.
 //!
 //! A revision names commits, and in it `main@{TIME}` is the last commit by then, as git's users
-//! mean it. What was acknowledged then, committed or not, is the working state of that time: a
-//! diff, a restore, a new branch and a reset take it by the word for working states. It is folded
-//! into trees as a commit would fold it, so that all that can be done with a commit's trees can be
-//! done with it; it costs what was written around that moment.
+//! mean it. Acknowledged writes of that time, committed or not, are its working state: a diff, a
+//! restore, a new branch and a reset take it by the word for working states. It is folded into
+//! trees as a commit would fold it, so that all that can be done with a commit's trees can be done
+//! with it; it costs what was written around that moment.
 
 use frond_db::inside::refs::{self, format, moment};
 use frond_db::inside::{Error, Reader};
@@ -16,7 +16,7 @@ use crate::history;
 use crate::repository::Repository;
 use crate::state::BranchState;
 
-/// What a branch was at a moment.
+/// The state of a branch at a moment.
 pub(crate) struct WorkingPast {
     /// The commit that it stood on; `None` before its first.
     head: Option<ChunkHash>,
@@ -46,7 +46,7 @@ pub(crate) fn is_working_past(text: &str) -> bool {
 }
 
 impl Repository {
-    /// What this branch was at the moment that `text` names; `None` if that is no
+    /// Returns this branch's state at the moment that `text` names; `None` if that is no
     /// `WORKING@{TIME}`. The caller holds a session of the store, as a transaction does, until
     /// something lasting refers to it.
     ///

@@ -1,5 +1,5 @@
-//! What may be done to a branch: protecting it, closing it to direct writes, giving it a time to
-//! live; below, commits that are made, refused and thinned by rule.
+//! The policies of a branch: protecting it, closing it to direct writes, giving it a time to live;
+//! below, commits that are made, refused and thinned by rule.
 
 pub(crate) mod automatic;
 pub(crate) mod commit_policy;

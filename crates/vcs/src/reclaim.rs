@@ -1,7 +1,7 @@
 //! Giving back the disk space of what no database needs any more.
 //!
-//! 1. What was remembered so that it could be undone is forgotten once it is old enough: changes of
-//!    refs, dropped collections and branches, dropped databases.
+//! 1. States that were remembered so that they could be undone are forgotten once they are old
+//!    enough: changes of refs, dropped collections and branches, dropped databases.
 //! 2. A commit's record goes if no branch, tag, remote's branch, waiting merge or remembered change
 //!    reaches the commit any more: until then `shop@<commit>` reads it.
 //! 3. The engine collects. It follows references from its trees and knows nothing of databases.
@@ -27,20 +27,20 @@ use crate::history::walk::Walk;
 use crate::refs::tag;
 use crate::repository::Repository;
 
-/// What was given back.
+/// The result of giving space back.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reclaimed {
     /// Changes and dropped databases that can't be undone any more.
     pub changes_forgotten: u64,
     /// Commits that nothing names any more.
     pub commits_forgotten: u64,
-    /// What the store did.
+    /// The store's report.
     pub collected: GcReport,
 }
 
-/// Removes what can't be reached, while readers and writers go on. What was dropped, deleted or
-/// replaced can be brought back for `undo_millis`. Thorough: folds everything first and packs
-/// history in groups of related chunks.
+/// Removes what can't be reached, while readers and writers go on. Dropped, deleted or replaced
+/// data can be brought back for `undo_millis`. Thorough: folds everything first and packs history
+/// in groups of related chunks.
 ///
 /// # Errors
 /// `Damaged` if something reachable can't be read (nothing that can be read was removed);

@@ -55,13 +55,13 @@ use crate::TagInfo;
 use crate::refs::ref_name;
 use crate::repository::Repository;
 
-/// What a remote that clone makes is called.
+/// The name of the remote that clone makes.
 pub const ORIGIN: &str = "origin";
 
 /// The refs of a repository elsewhere.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RemoteState {
-    /// What its trees are made with.
+    /// The salt of its trees.
     pub salt: u64,
     /// The branch that its bare name means.
     pub default_branch: String,
@@ -71,7 +71,7 @@ pub struct RemoteState {
     pub tags: BTreeMap<String, (TagInfo, ChunkHash)>,
 }
 
-/// What a push changes there, all or nothing.
+/// The changes of a push, which are made there all or not at all.
 #[derive(Clone, Debug)]
 pub struct RefUpdate {
     /// The repository's salt: it is made where there is none, and compared where there is one.
@@ -80,9 +80,9 @@ pub struct RefUpdate {
     pub default_branch: String,
     /// The branch that moves.
     pub branch: String,
-    /// Where it must be now.
+    /// The commit at which the branch must be now.
     pub expected: Option<ChunkHash>,
-    /// Where it goes.
+    /// The commit to which it moves.
     pub new: ChunkHash,
     /// Whether it may go to what isn't ahead.
     pub force: bool,
@@ -102,7 +102,7 @@ pub trait Remote: Send + Sync {
     /// `Unavailable` if it doesn't answer; `Damaged` if what it holds is no repository.
     fn state(&self) -> Result<Option<RemoteState>, Error>;
 
-    /// Tells for each of `hashes` whether its chunk is there, and whole: it is read, since what
+    /// Returns for each of `hashes` whether its chunk is there, and whole: it is read, since what
     /// isn't sent to it can't be mended.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ pub trait Remote: Send + Sync {
         Ok(())
     }
 
-    /// What was found damaged there since it was opened.
+    /// Returns the damage that was found there since it was opened.
     fn damages(&self) -> Vec<StorageDamage> {
         Vec::new()
     }
@@ -148,7 +148,7 @@ pub trait Remote: Send + Sync {
 pub struct RemoteInfo {
     /// Its name.
     pub name: String,
-    /// Where it is: `DIRECTORY` or `DIRECTORY#DATABASE`.
+    /// Its address: `DIRECTORY` or `DIRECTORY#DATABASE`.
     pub url: String,
 }
 
@@ -204,7 +204,7 @@ impl Repository {
         Ok(remotes)
     }
 
-    /// Where the remote `name` is.
+    /// Returns where the remote `name` is.
     ///
     /// # Errors
     /// `NoSuchKey` if there is no such remote.
@@ -303,7 +303,7 @@ impl Repository {
         })
     }
 
-    /// Where the branches of remotes were when they were last seen: `origin/main`.
+    /// Returns where the branches of remotes were when they were last seen: `origin/main`.
     ///
     /// # Errors
     /// `Damaged` if a record isn't one; `Unavailable` if the disk doesn't answer.
@@ -318,7 +318,7 @@ fn remote_record(url: &str) -> TreeValue {
     TreeValue::inline(builder.build().into_bytes())
 }
 
-/// Whether a URL has a user: what is stored, logged and told to all readers holds no secret.
+/// Whether a URL has a user: what is stored, logged and shown to all readers holds no secret.
 fn has_user(url: &str) -> bool {
     let authority = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
     authority.is_some_and(|authority| authority.contains('@'))

@@ -11,7 +11,7 @@
 //!    Then 2 again, for what only the log refers to.
 //! 5. A collection moves what is whole out of the packs that were damaged. They go, unless
 //!    something in them is still lost.
-//! 6. What is left is told as fsck tells it: by file, then by branch, collection and `_id`.
+//! 6. The rest is reported as fsck does: by file, then by branch, collection and `_id`.
 //!
 //! Whatever fails halfway, what was put stays, and nothing that can be read was removed. Where
 //! packs lie in a bucket all is the same; what is damaged there stays until HEAD lists it no more.
@@ -38,10 +38,10 @@ const BATCH: usize = 256;
 /// Gets chunks by their names, in their order; `Damaged` if one isn't there.
 pub type ChunkSource = Box<dyn Fn(&[ChunkHash]) -> Result<Vec<Chunk>, Error>>;
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, Default)]
 pub struct RepairReport {
-    /// What was damaged.
+    /// The damage found before.
     pub damages: Vec<String>,
     /// Chunks that each source had, in the sources' order.
     pub brought: Vec<u64>,
@@ -51,12 +51,12 @@ pub struct RepairReport {
     pub left: FsckReport,
 }
 
-/// Repairs `directory`, which no process may have open, from `sources`. `progress` is told how many
-/// chunks are read, again and again.
+/// Repairs `directory`, which no process may have open, from `sources`. `progress` is called with
+/// how many chunks are read, again and again.
 ///
 /// # Errors
 /// `Damaged` if neither copy of the manifest can be read: a salvage is all that is left then;
-/// `Unavailable` if a source or the disk doesn't answer. What was brought by then stays.
+/// `Unavailable` if a source or the disk doesn't answer. Chunks brought by then stay.
 pub fn repair(
     directory: &Path,
     sources: &[ChunkSource],
@@ -141,7 +141,7 @@ fn tolerate(done: Result<(), Error>) -> Result<(), Error> {
 struct Repair<'a> {
     store: &'a Arc<LocalStore>,
     sources: &'a [ChunkSource],
-    /// What no source has.
+    /// The chunks that no source has.
     lost: HashSet<ChunkHash>,
     report: &'a mut RepairReport,
 }
@@ -165,7 +165,7 @@ impl Repair<'_> {
         }
     }
 
-    /// What isn't there and wasn't asked for yet.
+    /// Returns the chunks that aren't there and weren't asked for yet.
     fn wanted(&self) -> Result<Vec<ChunkHash>, Error> {
         let mut wanted: HashSet<ChunkHash> = self
             .store
@@ -175,7 +175,7 @@ impl Repair<'_> {
             .filter_map(|damage: &Damage| damage.chunk)
             .collect();
         wanted.extend(self.missing()?);
-        // What a shallow clone left where it came from.
+        // Chunks that a shallow clone left at its source.
         let absent = match shallow::listed(&**self.store) {
             Err(StoreError::Damaged { .. }) => Default::default(),
             listed => listed?,
@@ -194,7 +194,8 @@ impl Repair<'_> {
                     if before < self.store.maintenance().damages().len() => {}
                 missing => {
                     let missing = missing?;
-                    // What has a second copy here comes back from it, and leads to what is below.
+                    // A chunk that has a second copy here comes back from it, and leads to those
+                    // below.
                     let new = missing.iter().filter(|hash| asked.insert(**hash));
                     if new.filter(|hash| self.store.get(**hash).is_ok()).count() == 0 {
                         return Ok(missing);

@@ -20,7 +20,7 @@ use crate::refs::reflog::{RefChange, RefWhy};
 use crate::repository::Repository;
 use crate::state::{self, BranchState};
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Restored {
     /// It is as that version has it.
@@ -62,7 +62,7 @@ impl Repository {
             let head = state.head_catalog(&**store)?;
             let wanted = state::catalog_entry(store, &source, collection)?;
             if wanted == state::catalog_entry(store, &before, collection)? {
-                // What was removed may be removed again; an unknown name is a slip.
+                // A removed collection may be removed again; an unknown name is a mistake.
                 if wanted.is_none() && state::catalog_entry(store, &head, collection)?.is_none() {
                     let message = format!(
                         "neither {branch} nor {from} has a versioned collection {collection}"

@@ -1,4 +1,4 @@
-//! What is told of commits, changes and conflicts as documents: rows for pipelines and commands.
+//! Documents about commits, changes and conflicts: rows for pipelines and commands.
 
 pub(crate) mod size_limit;
 

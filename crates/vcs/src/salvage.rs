@@ -3,9 +3,9 @@
 //! 1. Every frame of every pack is read, whatever index and manifest say, and every chunk that is
 //!    whole is put into a store of its own (*what is left*), beside a copy of the log. The damaged
 //!    directory is only read.
-//! 2. What is left is opened as a data directory, by a store that passes over parts of trees that
-//!    can't be read ([`frond_store::ChunkStore::skip_unreadable`]) and notes them. The log is
-//!    replayed up to what is damaged of it.
+//! 2. The rest is opened as a data directory, by a store that passes over parts of trees that can't
+//!    be read ([`frond_store::ChunkStore::skip_unreadable`]) and notes them. The log is replayed up
+//!    to what is damaged of it.
 //! 3. Commits all of whose chunks are whole go to the new directory as they are, with their names.
 //!    One that isn't is left out: the commits after it are those of a shallow clone, and what came
 //!    before it gets a tag. A branch's HEAD is the last whole commit of its first parents' line.
@@ -15,8 +15,8 @@
 //!    the collection so already; where documents are lost, those that HEAD has there take their
 //!    place. Indexes are built anew.
 //!
-//! A part of a backup is restored in the same way (`part`): then what is left is the backup, of
-//! which what is asked for is brought.
+//! A part of a backup is restored in the same way (`part`): then what is left is the backup, and
+//! what is asked for is brought from it.
 //!
 //! Where packs lie in a bucket, they are read from there, and so is the log, if it is there.
 //!
@@ -44,10 +44,10 @@ pub(crate) use survey::survey_directory;
 #[cfg(test)]
 pub(crate) use survey::survey_on;
 
-/// Where what is left lies meanwhile, in the new directory.
+/// The directory of the rest meanwhile, within the new directory.
 const LEFT_DIRECTORY: &str = ".salvage";
 
-/// What was saved of a collection of a branch's working state.
+/// The saved part of a collection of a branch's working state.
 #[derive(Clone, Debug)]
 pub struct SalvagedCollection {
     /// `shop`, or `shop@branch`.
@@ -56,16 +56,17 @@ pub struct SalvagedCollection {
     pub name: String,
     /// Documents that are there.
     pub documents: u64,
-    /// Of these, documents that are as the last commit has them: what was written since is lost.
+    /// The number of these documents that are as the last commit has them: what was written since
+    /// is lost.
     pub from_commit: u64,
-    /// What is lost of it.
+    /// The lost parts.
     pub lost: Vec<LostPart>,
     /// Indexes that could not be built, and why.
     pub indexes: Vec<String>,
 }
 
 impl SalvagedCollection {
-    /// Nothing of a collection yet.
+    /// Begins with nothing of a collection.
     fn new(database: String, collection: &str) -> SalvagedCollection {
         SalvagedCollection {
             database,
@@ -90,12 +91,12 @@ pub enum LostPart {
     Whole(String),
 }
 
-/// What a salvage saved.
+/// The result of a salvage.
 #[derive(Clone, Debug, Default)]
 pub struct SalvageReport {
     /// Chunks that are whole.
     pub chunks: u64,
-    /// What is damaged in the files.
+    /// The damage in the files.
     pub damages: Vec<String>,
     /// Collections of working states.
     pub collections: Vec<SalvagedCollection>,
@@ -103,7 +104,7 @@ pub struct SalvageReport {
     pub commits: u64,
     /// Commits that are not, each with its database.
     pub commits_lost: Vec<(String, String)>,
-    /// What else is lost or other than it was.
+    /// Other things that are lost or have changed.
     pub notes: Vec<String>,
 }
 
@@ -121,8 +122,8 @@ impl SalvageReport {
     }
 }
 
-/// Writes all that can be read of `from` into `to`, a new directory. `progress` is told how many
-/// chunks were read.
+/// Writes all that can be read of `from` into `to`, a new directory. `progress` is called with how
+/// many chunks were read.
 ///
 /// # Errors
 /// `NamespaceExists` if `to` holds something; `Damaged` if nothing at all can be read; if a disk
@@ -150,7 +151,7 @@ pub fn salvage_from(
     let left = to.join(LEFT_DIRECTORY);
     let saved = salvage_on((from, &open_machine(&left)?), slots, &target, progress);
     let closed = target.close();
-    // What is left is only needed until then.
+    // The rest is only needed until then.
     let _ = std::fs::remove_dir_all(&left);
     let report = saved?;
     closed?;

@@ -2,9 +2,9 @@
 //! and `$reflog`.
 //!
 //! Such a stage makes its own documents, one at a time, so that the stages after it filter, join
-//! and group them as they do anything else. On a collection (`aggregate: "things"`) the stage tells
-//! of that collection; on the database (`aggregate: 1`) of all, or of the one that its `collection`
-//! names. A field that a stage doesn't know is refused.
+//! and group them as they do anything else. On a collection (`aggregate: "things"`) the stage shows
+//! that collection; on the database (`aggregate: 1`) all, or the one that its `collection` names. A
+//! field that a stage doesn't know is refused.
 
 pub(crate) mod explain;
 
@@ -82,7 +82,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The collection that the stage tells of: the aggregate's, or the one that is named.
+    /// The collection that the stage shows: the aggregate's, or the one that is named.
     fn collection(&mut self, collection: Option<&str>) -> Result<Option<String>, Error> {
         let named = self.string("collection")?;
         match (collection, named) {
@@ -200,7 +200,7 @@ impl Repository {
     }
 }
 
-/// A row as a stage may answer it: values for which it has no room are told by their bytes.
+/// A row as a stage may answer it: for values without room the row has their number of bytes.
 fn fit(row: DocumentBuf) -> DocumentBuf {
     size_limit::fit(row, RESULT_BYTES_MAX)
 }

@@ -1,4 +1,4 @@
-//! What `frondStatus` tells: the working state against HEAD, and the merge that waits.
+//! Computes the answer of `frondStatus`: the working state against HEAD, and the merge that waits.
 
 use frond_db::inside::{Error, refs};
 use frond_store::Headroom;
@@ -8,7 +8,7 @@ use crate::repository::Repository;
 use crate::{CollectionStatus, Status, conflict};
 
 impl Repository {
-    /// How the working state differs from HEAD. Documents are told apart, not read.
+    /// Returns how the working state differs from HEAD. Changed documents are counted, not read.
     ///
     /// # Errors
     /// `IllegalOperation` if this is a commit; `NamespaceNotFound` if the branch is gone.
@@ -29,7 +29,7 @@ impl Repository {
         let state = self.branch_state(&reader)?;
         let store = reader.store();
         let head = state.head_catalog(&**store)?;
-        // On a disk that is full but for its reserve this tells what could be given up.
+        // On a disk that is full but for its reserve this shows what could be given up.
         let _at = Headroom::Collection.enter();
         let working = state.working_catalog(self.frond().engine(), &reader.snapshot()?)?;
         let mut collections = Vec::new();

@@ -22,7 +22,7 @@ impl<T> ThreeWay<T> {
         ThreeWay { base, ours, theirs }
     }
 
-    /// What `change` makes of each.
+    /// Applies `change` to each.
     pub fn map<U>(self, mut change: impl FnMut(T) -> U) -> ThreeWay<U> {
         ThreeWay { base: change(self.base), ours: change(self.ours), theirs: change(self.theirs) }
     }

@@ -7,8 +7,8 @@
 //!    working state stays as it is. A deleted branch has its policy again, but for a time to live
 //!    that is over. A dropped collection comes back alone. A merge that waited in the working state
 //!    waits again.
-//! 3. What was written since the change stays: that is a merge, whose base is what the change left.
-//!    Where it changed the same as the change did it is *set aside*: told, and remembered.
+//! 3. Writes since the change stay: that is a merge, whose base is the state that the change left.
+//!    Where it changed the same as the change did it is *set aside*: reported, and remembered.
 //! 4. The undoing is a change of its own, remembered with what it takes away.
 
 pub(crate) mod dropped;
@@ -31,7 +31,7 @@ use crate::repository::Repository;
 use crate::state::{self, BranchState};
 use crate::{conflict, history};
 
-/// What was undone.
+/// The result of an undo.
 #[derive(Clone, Debug)]
 pub struct UndoReport {
     /// The change.
@@ -321,7 +321,7 @@ fn find(changes: &[RefChangeInfo], change: Option<u64>) -> Option<&RefChangeInfo
             continue;
         }
         match change.undid {
-            // What was undone, and all since, is as if it had not been.
+            // A change that was undone, and all since, counts as if it had not been.
             Some(undid) => below = undid,
             None if is_undoable(change) => return Some(change),
             None => {}

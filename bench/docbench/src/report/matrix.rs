@@ -6,7 +6,7 @@
 //! 2. An embedded peer is compared with the subject embedded, if that was measured; a server with
 //!    the subject's server.
 //! 3. Targets of different durability never stand in one table.
-//! 4. What wasn't run, failed or was disqualified says so in its cell.
+//! 4. A cell says if its workload wasn't run, failed or was disqualified.
 
 use super::words::{self, escaped, put};
 use crate::ratio::{Ratio, geometric_mean};
@@ -16,11 +16,11 @@ use crate::results::{Results, Row, Status, TargetLine};
 pub struct Heading<'a> {
     /// The case and metric.
     pub title: String,
-    /// By target.
+    /// The rows by target.
     pub rows: Vec<&'a Row>,
 }
 
-/// The targets of a report and who is compared with whom.
+/// The targets of a report and which are compared with each other.
 pub struct Sides<'a> {
     results: &'a Results,
     subject: &'a str,
@@ -48,7 +48,7 @@ impl<'a> Sides<'a> {
         value.unwrap_or("").to_owned()
     }
 
-    /// What writes of the target are worth.
+    /// Returns the durability of the target's writes.
     pub fn durability(&self, target: &str) -> String {
         self.about(target, "durability")
     }

@@ -1,8 +1,8 @@
 //! One plot, as SVG.
 //!
 //! Every subject has its colour, its dashes and its marker, the same in all plots of a report: so
-//! lines can be told apart by readers who don't see the colours, and on paper. The colours are
-//! Okabe and Ito's.
+//! readers who don't see the colours can distinguish the lines, and so can readers on paper. The
+//! colours are Okabe and Ito's.
 
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -29,7 +29,7 @@ const _: () = assert!(COLOURS.len().is_multiple_of(DASHES.len()));
 const LINE_WIDTH: u32 = 2;
 const MARKER_SIZE: i32 = 4;
 
-/// How an axis is divided.
+/// The division of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Axis {
     /// Evenly, from zero.
@@ -43,24 +43,24 @@ pub enum Axis {
 /// One line.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Which look: the subject's position in the report.
+    /// The line's look: the subject's position in the report.
     pub look: usize,
-    /// In order of x.
+    /// The points in order of x.
     pub points: Vec<(f64, f64)>,
 }
 
 /// A plot.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// Name and division of the x axis.
     pub x: (String, Axis),
     /// Name and division of the y axis.
     pub y: (String, Axis),
-    /// Where something begins on the x axis, such as the measured time.
+    /// The place on the x axis of a mark, such as the beginning of the measured time.
     pub mark: Option<f64>,
-    /// What is drawn.
+    /// The lines to draw.
     pub lines: Vec<Line>,
 }
 
@@ -187,7 +187,7 @@ fn marker<'a>(look: usize, point: (f64, f64)) -> DynElement<'static, SVGBackend<
     }
 }
 
-/// What stands beside a subject's name in the legend: its line and marker.
+/// Returns the mark beside a subject's name in the legend: its line and marker.
 pub fn swatch(look: usize) -> String {
     let RGBColor(red, green, blue) = COLOURS[look % COLOURS.len()];
     let colour = format!("rgb({red},{green},{blue})");

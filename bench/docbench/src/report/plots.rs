@@ -1,4 +1,4 @@
-//! Which plots a workload's rows make: nothing here knows a workload.
+//! Chooses the plots of a workload's rows: nothing here knows a workload.
 //!
 //! 1. *By parameter*: a metric over a numeric parameter that takes three values or more on one
 //!    target, with all other parameters equal: latency against clients, or against a document's
@@ -6,7 +6,7 @@
 //! 2. *Over time*: the throughput of a headline, step by step, the repetitions' mean.
 //! 3. *By percentile*: the latencies of a headline's load, from its histogram.
 //!
-//! A kind has at most [`PLOTS_MAX`] plots a workload; what is left out stands in the table.
+//! A kind has at most [`PLOTS_MAX`] plots a workload; the rest stands in the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,8 +65,8 @@ fn by_parameter(rows: &[&Row], looks: &[String]) -> Vec<Plot> {
     plots
 }
 
-/// Of latencies the median and the 95th percentile are drawn, of all operations together if there
-/// are.
+/// Whether it is drawn: of latencies the median and the 95th percentile are, of all operations
+/// together if there are.
 fn is_plotted(row: &Row, rows: &[&Row]) -> bool {
     let operation = row.parameters.get("operation").and_then(Value::as_str);
     let has_all = || {

@@ -2,7 +2,7 @@
 //! client.
 //!
 //! Clients run on the processors that the databases use, so a rate says as much of the client's
-//! library as of the database where that library takes more. This table tells them apart. Rows are
+//! library as of the database where that library takes more. This table separates them. Rows are
 //! the cases of headlines.
 
 use super::words::{self, escaped, put};

@@ -1,4 +1,4 @@
-//! How figures and names are written, in the report and in a comparison.
+//! Writes figures and names, in the report and in a comparison.
 
 use std::fmt::Write;
 
@@ -60,7 +60,7 @@ pub fn parameter(value: &serde_json::Value) -> String {
     }
 }
 
-/// What was varied, without the parameters in `without`: `clients 8, loop closed, mix A`.
+/// Returns the varied parameters, except those in `without`: `clients 8, loop closed, mix A`.
 pub fn case(row: &Row, without: &[&str]) -> String {
     let shown = row.parameters.iter().filter(|(name, _)| !without.contains(&name.as_str()));
     shown.map(|(name, value)| format!("{name} {}", parameter(value))).collect::<Vec<_>>().join(", ")

@@ -14,7 +14,7 @@ pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, Failure> {
     Ok(STANDARD.encode(bytes))
 }
 
-/// From text.
+/// Decodes it from text.
 pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, Failure> {
     let bytes = STANDARD.decode(text).map_err(Failure::other)?;
     Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(Failure::other)

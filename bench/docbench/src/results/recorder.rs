@@ -18,7 +18,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Nothing is varied.
+    /// A case where nothing is varied.
     pub fn new() -> Case {
         Case::default()
     }
@@ -52,13 +52,13 @@ struct Gathered {
 pub struct Recorder {
     workload: String,
     gathered: Vec<Gathered>,
-    /// Why a target has no more rows.
+    /// The reason why a target has no more rows.
     faults: BTreeMap<String, (Status, String)>,
     checked: BTreeMap<String, u64>,
 }
 
 impl Recorder {
-    /// Without rows.
+    /// Begins without rows.
     pub fn new(workload: &str) -> Recorder {
         Recorder {
             workload: workload.into(),

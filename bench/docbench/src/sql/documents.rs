@@ -54,7 +54,7 @@ pub struct SqlDocuments<S> {
 }
 
 impl<S: SqlSession> SqlDocuments<S> {
-    /// On a connection.
+    /// Makes one on a connection.
     pub fn new(sql: S, columns: Columns) -> SqlDocuments<S> {
         SqlDocuments { sql, columns }
     }

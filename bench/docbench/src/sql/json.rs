@@ -1,4 +1,4 @@
-//! How each dialect says what is inside a JSON document.
+//! The words of each dialect for what is inside a JSON document.
 
 use crate::query::{Answer, Change, Kind};
 use crate::sql::documents::json;
@@ -59,7 +59,7 @@ impl Dialect {
         }
     }
 
-    /// What is selected.
+    /// Returns the expression to select.
     pub fn answer(self, answer: &Answer) -> String {
         match (answer, self) {
             (Answer::Count, _) => "count(*)".into(),

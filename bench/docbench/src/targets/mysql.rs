@@ -21,7 +21,7 @@ const STATEMENTS_KEPT: usize = 200;
 const CONFLICTS: [u16; 3] = [1213, 1205, 1020];
 /// What Dolt says in an error without a number of its own.
 const CONFLICT_WORDS: [&str; 2] = ["conflict", "serialization failure"];
-/// Settings that are told in the results where the server has them.
+/// Settings that the results show where the server has them.
 const SETTINGS_TOLD: [&str; 9] = [
     "innodb_flush_log_at_trx_commit",
     "innodb_buffer_pool_size",

@@ -20,7 +20,7 @@ use crate::target::{About, Capabilities, Durability, Failure, Session, Target};
 use crate::targets::managed::Server;
 use crate::targets::{Settings, from_json, to_json};
 
-/// Settings that are told in the results as the server tells them.
+/// Settings that the results show as the server reports them.
 const SETTINGS_TOLD: [&str; 8] = [
     "fsync",
     "synchronous_commit",

@@ -1,7 +1,7 @@
 //! One field of a document in memory, in several formats (Oracle's DocBench, its client side).
 //!
-//! The shapes are the publication's: 100, 500 and 1,000 fields, the first, middle or last of which
-//! is asked for, and documents that are nested. For each shape and format, nanoseconds a get:
+//! The shapes are the publication's: 100, 500 and 1,000 fields, of which the first, middle or last
+//! one is asked for, and documents that are nested. For each shape and format, nanoseconds a get:
 //!
 //! 1. *opened*: whatever the format does once for a document is done before: the same field again
 //!    and again; a random field each time; a field that isn't there;
@@ -33,7 +33,7 @@ use self::shape::{SHAPES, Shape};
 /// Paths that are asked for in random order.
 const RANDOM_PATHS: usize = 256;
 
-/// How fields are asked for.
+/// The ways of asking for fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     /// Opened before; one path after the other, from the first again.
@@ -44,7 +44,7 @@ enum Way {
     Scan,
 }
 
-/// What a format is asked to do.
+/// A task for a format.
 struct Task<'a> {
     document: &'a bson::Document,
     way: Way,
@@ -53,7 +53,7 @@ struct Task<'a> {
     times: u64,
 }
 
-/// What it did.
+/// The result of a task.
 struct Done {
     elapsed: Duration,
     /// The lengths of all texts that were found.

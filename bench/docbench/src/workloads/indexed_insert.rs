@@ -10,8 +10,8 @@
 //!    how far.
 //! 2. Beside them one reader asks again and again for 1,000 documents from a random URI on, in
 //!    order.
-//! 3. The exit velocity is the rate of the last tenth of the documents. Disk used is told at the
-//!    end.
+//! 3. The exit velocity is the rate of the last tenth of the documents. The disk space is reported
+//!    at the end.
 //! 4. Cold: the database is stopped, the operating system's caches are dropped, the database is
 //!    started again, and one client reads such ranges.
 //!
@@ -104,7 +104,7 @@ fn encoded(target: &dyn Target, seed: u64, number: u64) -> Result<Encoded, Failu
     Ok(Encoded { id: (number as i64).into(), bytes })
 }
 
-/// What the writers and the reader share.
+/// The state that the writers and the reader share.
 struct Inserting<'a> {
     target: &'a dyn Target,
     seed: u64,
@@ -114,11 +114,11 @@ struct Inserting<'a> {
     stop: AtomicBool,
 }
 
-/// What was done.
+/// The results of the insertion.
 struct Done {
     documents: u64,
     seconds: f64,
-    /// When each batch was acknowledged, in order, since the start.
+    /// The times when each batch was acknowledged, in order, since the start.
     ends: Vec<Duration>,
     ranges: Histogram<u64>,
     batches: Histogram<u64>,
@@ -221,7 +221,7 @@ impl<'a> Inserting<'a> {
     }
 }
 
-/// Reads documents from a random URI on, and checks their order; tells how long reading took, and
+/// Reads documents from a random URI on, and checks their order; returns how long reading took, and
 /// how many there were.
 fn read_range(
     target: &dyn Target,

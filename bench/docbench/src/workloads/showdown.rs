@@ -31,7 +31,7 @@ const COPIES: &str = "showdown_copy";
 const LEVEL: &str = "level";
 /// A durable step of an import holds so many bytes at most, or one document.
 const STEP_BYTES: usize = 4 << 20;
-/// What a copy has for `level`.
+/// The value of `level` in copies.
 const LEVEL_OF_COPIES: i64 = -1;
 /// Queries are repeated until so much time has passed.
 const QUERY_SECONDS: f64 = 0.3;

@@ -1,6 +1,6 @@
 //! TPC-C's five transactions in their mix, as documents with transactions and as rows in SQL.
 //!
-//! After the specification, revision 5.11, and Dolt's comparison with MySQL. What differs from the
+//! After the specification, revision 5.11, and Dolt's comparison with MySQL. Differences from the
 //! specification: clients don't think or key (they ask as fast as they are answered), and below
 //! `full` each warehouse's items, customers and orders are divided by a number that stands in the
 //! rows' parameters. So a figure here is no tpmC that can be compared with audited ones; it is so
@@ -36,7 +36,7 @@ use self::rows::Rows;
 /// The workload.
 pub struct Tpcc;
 
-/// How the transactions are said.
+/// The form in which the transactions are written.
 pub trait Form: Send + Sync {
     /// `documents` or `rows`.
     fn name(&self) -> &'static str;
@@ -47,7 +47,7 @@ pub trait Form: Send + Sync {
     /// Runs one transaction to its end; whether it was committed (1 % of new orders roll back).
     fn run(&self, session: &mut dyn Session, input: &Input) -> Result<bool, Failure>;
 
-    /// What the consistency conditions are about, of each district.
+    /// Returns the state that the consistency conditions speak of, for each district.
     fn state(&self, session: &mut dyn Session) -> Result<check::State, Failure>;
 }
 

@@ -72,7 +72,7 @@ impl Workload for Updates {
 
 const LATENCY: &str = "update_time";
 
-/// What is done again and again to one document.
+/// An action that is repeated on one document.
 struct Trial {
     case: Case,
     subject: Subject,
@@ -156,7 +156,7 @@ fn run_trial(context: &mut Context<'_>, trial: &Trial) -> Result<(), Failure> {
     context.progress.say(&format!("{} with {:?}", trial.subject, trial.action));
     let budget = context.scale.millis(40, 250, 5_000);
     let mut random = Random::of(context.seed, &[trial.subject.bytes_about()]);
-    // What comes first finds cold caches: it is done, checked, and not measured.
+    // The first repetition finds cold caches: it is run and checked, but not measured.
     let mut unmeasured = new_histogram();
     let mut step = |histogram: &mut hdrhistogram::Histogram<u64>, number: u32| {
         let changes = trial.changes(&document, number, &mut random);

@@ -1,6 +1,6 @@
 //! YCSB (Cooper and others: Benchmarking Cloud Serving Systems with YCSB, 2010), workloads A to F.
 //!
-//! Records have ten fields of 100 bytes. Each value tells which record and field it belongs to and
+//! Records have ten fields of 100 bytes. Each value says which record and field it belongs to and
 //! how often the record was written, and the rest of it follows from that: so every read can be
 //! checked, whatever was updated meanwhile, and all are.
 //!
@@ -38,7 +38,7 @@ const LATENCY_MILLIS_MAX: f64 = 5.0;
 /// The open loop's search ends when the rate is known within this factor.
 const RATE_PRECISION: f64 = 1.1;
 const PROBES_MAX: u32 = 8;
-/// Fewer arrivals a second tell nothing in the time that a probe has.
+/// The least rate: fewer arrivals a second show nothing in the time that a probe has.
 const RATE_MIN: f64 = 30.0;
 
 /// The workload.
@@ -154,12 +154,12 @@ fn cold(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Where nothing was done nothing was in time.
+/// Whether the 95th percentile is in time; not where nothing was done.
 fn is_in_time(measured: &Measured) -> bool {
     measured.operations > 0 && measured.millis_at(0.95) <= LATENCY_MILLIS_MAX
 }
 
-/// More clients until the 95th percentile is too long.
+/// Adds clients until the 95th percentile is too long.
 fn curve(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Failure> {
     let steps = [1, 8].into_iter().chain((1..).map(|step| step * 35));
     let clients_max = context.scale.pick(70, 700, 1_050);
@@ -240,7 +240,8 @@ fn open_rate(context: &mut Context<'_>, shared: &Arc<Shared>) -> Result<(), Fail
     context.progress.say(&format!("mix A, {count} connections, warming up"));
     closed_loop(&mut connections, warming)?;
     let case = Case::new().with("mix", "A").with("connections", count as u64).with("loop", "open");
-    // What is certainly too much is found first, then the interval is halved (geometrically).
+    // A rate that is certainly too high is found first, then the interval is halved
+    // (geometrically).
     let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, 500.0);
     let mut best = None;
     for number in 0..PROBES_MAX {

@@ -3,8 +3,8 @@
 //! One thread, a synced transaction a batch of 1,000 documents, a range query of 1,000 documents by
 //! the clustered index after every 20th batch. Then the target comes to rest: its deferred work
 //! counts. A target that runs out of time has inserted less: compare the rates at equal counts. The
-//! generator's own processor time is measured first, and taken away. How fast it is beside the
-//! insertion tells how fast the machine is just then: it always does the same.
+//! generator's own processor time is measured first, and taken away. Its speed beside the insertion
+//! shows how fast the machine is just then: it always does the same.
 
 use std::time::Instant;
 
@@ -20,37 +20,37 @@ const CACHE_BYTES: u64 = 128 << 20;
 const BATCH: u64 = 1_000;
 const BATCHES_A_RANGE: u64 = 20;
 const RANGE: usize = 1_000;
-/// The rate over time is told up to these sixteenths of the planned count.
+/// The rate over time is reported up to these sixteenths of the planned count.
 const PART_ENDS: [u64; 6] = [1, 2, 4, 8, 12, 16];
 /// The exit rate is that of the last tenth of the batches.
 const EXIT_DIVISOR: usize = 10;
 const SEED: u64 = 20;
-/// So many of the slowest batches are shown with what they waited for.
+/// The number of slowest batches that are shown with what they waited for.
 const SLOW_COUNT: usize = 5;
 /// The aim for the slowest batch.
 const SLOW_SECONDS: f64 = 0.05;
 
-/// What the insertion has given.
+/// The results of the insertion.
 struct Inserted {
     batches: Latencies,
     ranges: Latencies,
     documents: u64,
     given_bytes: u64,
-    /// Each batch.
+    /// The times of each batch.
     took: Vec<BatchSeconds>,
-    /// For each part: documents at its end, processor seconds up to there.
+    /// The number of documents at its end and the processor seconds up to there, for each part.
     parts: Vec<(u64, f64)>,
 }
 
-/// What one batch took.
+/// The times of one batch.
 struct BatchSeconds {
-    /// When it began.
+    /// The time when it began.
     begun: f64,
     all: f64,
-    /// What of it the thread was on a processor, or waited for one; the rest it waited for others
-    /// or for the disk.
+    /// The part of it in which the thread was on a processor, or waited for one; the rest it waited
+    /// for other threads or for the disk.
     own: ThreadSeconds,
-    /// What making its documents took of a processor.
+    /// The processor time of making its documents.
     making: f64,
 }
 
@@ -202,7 +202,7 @@ fn report_rates(inserted: &Inserted, figures: &mut Figures) {
     figures.fact("the machine's own exit / mean: its speed at making documents", machine);
 }
 
-/// Tells of the slowest batches what they waited for. Leaves all in that order.
+/// Reports the waits of the slowest batches. Leaves all in that order.
 fn report_slowest(took: &mut [BatchSeconds], figures: &mut Figures) {
     let slow_count = took.iter().filter(|batch| SLOW_SECONDS < batch.all).count();
     figures.fact(format!("batches above {} ms", SLOW_SECONDS * 1e3), slow_count as f64);
@@ -223,7 +223,7 @@ fn thousands(count: u64) -> String {
     format!("{},{:03},{:03}", count / 1_000_000, count / 1_000 % 1_000, count % 1_000)
 }
 
-/// What making one document costs.
+/// Returns the processor time of making one document.
 fn generator_cpu_seconds() -> Result<f64, Failure> {
     const DOCUMENTS: u64 = 200_000;
     let mut random = Random::new(SEED);

@@ -23,11 +23,11 @@ use crate::workload::records::{key, load};
 const VALUE_BYTES: usize = 1_000;
 /// A byte of each is changed.
 const CHANGED_AT: usize = 500;
-/// Of five times as many records as `ycsb` has, so many are changed.
+/// The records, as a multiple of `ycsb`'s, of which a part is changed.
 const RECORDS_TIMES: u64 = 5;
 const CHANGED_SHARE: u64 = 10;
 const CHANGES_TOGETHER: u64 = 100;
-/// More than all changes: nothing is flushed.
+/// A size above all changes: nothing is flushed.
 const MEMTABLE_BYTES: u64 = 1 << 30;
 
 /// Measures Frond.

@@ -68,7 +68,7 @@ fn run(context: &Context<'_>, cache_bytes: u64, figures: &mut Figures) -> Result
     Ok(true)
 }
 
-/// Keys of 16 bytes that ascend; values of letters of which half repeat, as text does.
+/// Keys of 16 bytes that ascend; values of letters, half of which repeat, as in text.
 fn entries(count: u64) -> impl Iterator<Item = (Bytes, Bytes)> {
     let mut random = Random::new(3);
     (0..count).map(move |number| {

@@ -1,8 +1,8 @@
 //! Frond alone: data of eighty times the memory that it is given, as 20 GB with 256 MB.
 //!
 //! Records of 1 KB are loaded, the engine is opened again, then records are read at random keys,
-//! and written, ten in a synced transaction. What the process took at most is noted after each
-//! step: what grows with the data beside the caches (where each chunk lies) is in it.
+//! and written, ten in a synced transaction. The process's greatest memory is noted after each
+//! step: memory that grows with the data beside the caches (the places of chunks) is in it.
 
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     Ok(true)
 }
 
-/// Letters of which a tenth don't repeat.
+/// Letters, a tenth of which don't repeat.
 fn value(seed: u64) -> Bytes {
     let mut value = Vec::with_capacity(VALUE_BYTES);
     Random::new(seed).letters(VALUE_BYTES / 10, &mut value);

@@ -35,7 +35,7 @@ pub fn run(context: &Context<'_>, figures: &mut Figures) -> Result<bool, Failure
     let frond = Frond::open(&settings)?;
     frond.load(0, &mut (0..count).map(|number| (key(number), value(number))))?;
     let engine = frond.engine();
-    // What edits make is no tree's base.
+    // The edited tree is no engine tree's base, so the session must protect its chunks.
     let _session = engine.store().session();
     let tree = engine.fold(&engine.snapshot(), &[frond.trees()[0]])?.remove(0);
     reads(engine.store(), &tree, count, figures)?;

@@ -1,12 +1,12 @@
-//! What only Frond does: branch, version commit of 100 random edits, diff of 10 edits, at two
-//! sizes, in a tree as collections have for documents (leaves of 8 KB) and one as they have for
-//! indexes (4 KB).
+//! Measures operations that only Frond has: branch, version commit of 100 random edits, diff of 10
+//! edits, at two sizes, in a tree as collections have for documents (leaves of 8 KB) and one as
+//! they have for indexes (4 KB).
 //!
 //! A tree of entries of 116 bytes is loaded. *Branch*: a new tree with the same base, in a synced
 //! transaction. *Commit*: 100 edits at random keys are written in a synced transaction, then folded
-//! into the tree; the processor time of both, without the syncs' wall time. Nothing is collected
-//! meanwhile, or it isn't counted. *Diff*: between two versions that differ in 10 edits. Each is
-//! the median of many.
+//! into the tree; the processor time of both, without the syncs' wall time. Garbage collection does
+//! not run meanwhile, or isn't counted. *Diff*: between two versions that differ in 10 edits. Each
+//! is the median of many.
 
 use std::time::{Duration, Instant};
 

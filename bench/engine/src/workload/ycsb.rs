@@ -32,13 +32,13 @@ const RECORD_BYTES: u64 = (VALUE_BYTES + KEY_BYTES) as u64;
 /// Workload and share of updates, in percent.
 const MIXES: [(&str, u64); 3] = [("C", 0), ("B", 5), ("A", 50)];
 const READS_WARMING: u64 = 3;
-/// How many times more records there are where all memory is limited.
+/// The factor for the number of records where all memory is limited.
 const LIMITED_RECORDS: u64 = 10;
-/// So many threads read as many records as there are before anything is measured.
+/// The number of threads that read as many records as there are before anything is measured.
 const LIMITED_WARMING_THREADS: u64 = 32;
 const WARMING_SEED: u64 = 1;
 const MEASURED_SEED: u64 = 0;
-/// Of which RocksDB may have five, Frond four.
+/// The size of a write buffer, of which RocksDB may have five, Frond four.
 const LIMITED_WRITE_BUFFER_BYTES: u64 = 16 << 20;
 
 /// The cache holds everything.
@@ -71,7 +71,7 @@ pub fn run_in_limits(context: &Context<'_>, figures: &mut Figures) -> Result<boo
     Ok(true)
 }
 
-/// How much memory there is for `run_in_limits`.
+/// Returns how much memory there is for `run_in_limits`.
 pub fn limit_bytes(scale: &Scale) -> u64 {
     scale.records * LIMITED_RECORDS * RECORD_BYTES / 4
 }
@@ -152,7 +152,7 @@ fn warm(target: &dyn Target, context: &Context<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// When each thread is done.
+/// The time when each thread is done.
 #[derive(Clone, Copy)]
 enum Until {
     Time(Duration),

@@ -26,7 +26,7 @@ const IS_CUT: u8 = 0x02;
 const NO_SUCH_NAME: u8 = 3;
 const CLASS_INTERNET: u16 = 1;
 
-/// What is asked for.
+/// The kind of record asked for.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Text = 16,
@@ -180,7 +180,7 @@ fn is_answer(answer: &[u8], question: &[u8]) -> bool {
         && answer[HEADER_BYTES..question.len()].eq_ignore_ascii_case(question_name)
 }
 
-/// Where a record's data lie.
+/// The place of a record's data.
 struct Record {
     start: usize,
     end: usize,

@@ -1,27 +1,27 @@
-//! `mongodb+srv://HOST/...`: the members of a set, as the name system tells them.
+//! `mongodb+srv://HOST/...`: the members of a set, as the name system lists them.
 //!
-//! 1. The services `_mongodb._tcp.HOST` are the members. Each lies in HOST's own domain: who
-//!    answers for one name mustn't lead passwords elsewhere.
+//! 1. The services `_mongodb._tcp.HOST` are the members. Each lies in HOST's own domain: a server
+//!    that answers for one name mustn't lead passwords elsewhere.
 //! 2. A text of HOST may have `authSource` and `replicaSet`; the string's own go before them.
 //! 3. TLS is spoken, unless the string says otherwise.
 
 use crate::arguments::name_server::NameServers;
 use crate::failure::Failure;
 
-/// How such a string begins.
+/// The beginning of such a string.
 pub const SCHEME: &str = "mongodb+srv://";
 const SERVICE: &str = "_mongodb._tcp";
-/// A host has so many parts at least, of which the first is not its domain's.
+/// The least number of parts that a host has, the first of which is not its domain's.
 const LABELS_MIN: usize = 3;
-/// What a text may say, without its case.
+/// The options that a text may set, without their case.
 const IN_TEXTS: &[&str] = &["authsource", "replicaset"];
 
 /// The same connection string with the members' addresses.
 ///
 /// # Errors
 /// [`Failure::Usage`] if it names a port, several hosts, or none in a domain; [`Failure::Failed`]
-/// if the name system doesn't tell of it, or what it mustn't. No message has the user or the
-/// password.
+/// if the name system doesn't know it, or gives an answer that isn't allowed. No message has the
+/// user or the password.
 pub fn resolve(uri: &str, names: &NameServers) -> Result<String, Failure> {
     let rest = uri.strip_prefix(SCHEME).unwrap_or(uri);
     let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));

@@ -25,7 +25,7 @@ const PASSED_OVER: &[&str] = &[
     "w",
 ];
 
-/// What stands behind the question mark.
+/// The options behind the question mark.
 #[derive(Default)]
 struct Options {
     source: Option<String>,
@@ -40,8 +40,8 @@ impl ServerUri {
     /// `password` is that of a user without one.
     ///
     /// # Errors
-    /// If it is none, or the name system tells no members of a `mongodb+srv://HOST`. The message
-    /// doesn't tell it: it may hold a password.
+    /// If it is none, or the name system has no members of a `mongodb+srv://HOST`. The message
+    /// doesn't show it: it may hold a password.
     pub fn parse(uri: &str, password: Option<String>) -> Result<ServerUri, Failure> {
         if uri.starts_with(seed_list::SCHEME) {
             let members = seed_list::resolve(uri, &NameServers::of_machine())?;
@@ -54,7 +54,7 @@ impl ServerUri {
                  mongodb://HOST:PORT"
             )));
         }
-        // As a server tells where it listens.
+        // In the form in which a server prints where it listens.
         let rest = rest.strip_prefix("unix:").unwrap_or(rest);
         if rest.starts_with('/') {
             return Ok(ServerUri { address: rest.to_owned(), ..ServerUri::empty() });

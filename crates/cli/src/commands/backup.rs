@@ -24,7 +24,7 @@ use crate::notice::print;
 use crate::output::{append_texts, bytes, count_value, counted, json, moment, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
-/// So many damages are shown; the rest is counted.
+/// The number of damages that are shown; the rest is counted.
 const SHOWN_MAX: usize = 20;
 
 const BACKUP_EXAMPLES: &str = "\
@@ -178,7 +178,7 @@ impl Backup {
         self.judge(&report)
     }
 
-    /// What the exit code says, and why.
+    /// Decides on the exit code and its reason.
     fn judge(&self, report: &BackupReport) -> Result<(), Failure> {
         let (place, name) = (&self.place, &report.backup.name);
         if !report.unread.is_empty() {
@@ -214,7 +214,7 @@ impl Backup {
     }
 }
 
-/// Tells what is damaged in a place, the first of it.
+/// Prints what is damaged in a place, the first damages of it.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
@@ -287,7 +287,7 @@ fn verify(
     Err(Failure::failed(message))
 }
 
-/// What was read in a place, as a document.
+/// Returns the report on a place that was read, as a document.
 fn verified(report: &PlaceReport, is_whole: bool) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     answer.append("whole", Value::Boolean(is_whole));
@@ -307,7 +307,7 @@ fn texts_of(damages: &[StorageDamage]) -> Vec<String> {
     damages.iter().map(|damage| damage.what.clone()).collect()
 }
 
-/// Where the server at `uri` serves remotes, by its settings.
+/// Returns where the server at `uri` serves remotes, by its settings.
 fn remotes_of(uri: &str) -> Result<String, Failure> {
     let server = server_of(uri)?;
     let command = document! { "getCmdLineOpts": 1_i32 };
@@ -443,7 +443,7 @@ pub fn restore(
     )))
 }
 
-/// What to do where a server runs on the data directory.
+/// The advice where a server runs on the data directory.
 const SERVED: &str = "stop it first, or back it up while it serves: frond serve --remote-listen HOST:PORT, \
                       then frond backup PLACE --from http://HOST:PORT";
 

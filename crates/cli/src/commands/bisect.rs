@@ -35,7 +35,7 @@ The command must exit with 0 for a good version, with 125 if it can't tell, and 
 same in a connection string. With a filter, a version is bad if the number of matching documents differs \
 from that in the good one.";
 
-/// So many letters of a commit's id are shown.
+/// The number of letters of a commit's id that are shown.
 const SHORT_ID_LETTERS: usize = 10;
 /// Commits that are listed at once.
 const PAGE_COMMITS: i64 = 1_000;
@@ -83,7 +83,7 @@ pub struct Bisect {
     target: Target,
 }
 
-/// What a test says of a version.
+/// A test's verdict on a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Good,
@@ -99,12 +99,12 @@ struct Commits {
 }
 
 impl Bisect {
-    /// Searches, and tells the commit.
+    /// Searches, and prints the commit.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a filter that is none, or a command without a place for the version;
     /// as [`Target::open`]; [`Failure::Failed`] if the two versions don't differ as they should, a
-    /// command can't be run, or too many can't tell.
+    /// command can't be run, or too many commits can't be tested.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let has_place = |word: &String| word.contains("{}") || word.contains("{encoded}");
         if !self.command.is_empty() && !self.command.iter().any(has_place) {
@@ -251,7 +251,7 @@ trait Test {
     fn end(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// By a command's exit code.
+/// The test by a command's exit code.
 struct ByCommand<'a> {
     bisect: &'a Bisect,
 }
@@ -282,13 +282,13 @@ impl Test for ByCommand<'_> {
     }
 }
 
-/// By how many documents match.
+/// The test by how many documents match.
 struct ByCount<'a> {
     bisect: &'a Bisect,
     backend: Box<dyn Backend>,
     collection: &'a str,
     query: DocumentBuf,
-    /// How many match in the first version that is tested, which is the good one.
+    /// The number of matches in the first version that is tested, which is the good one.
     good: Option<u64>,
 }
 

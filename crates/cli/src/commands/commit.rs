@@ -57,7 +57,7 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Makes the commit and tells its id.
+    /// Makes the commit and prints its id.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if nothing has changed, a merge waits or a policy
@@ -82,7 +82,7 @@ impl Commit {
             }
             command.append("message", Value::String(&message));
         }
-        // Who amends keeps the author, unless one is named.
+        // A user who amends keeps the author, unless one is named.
         let author = if self.amend {
             self.author.given().map(str::to_owned)
         } else {
@@ -115,7 +115,7 @@ pub fn command(message: &str, author: Option<&str>) -> DocumentBuf {
     command.build()
 }
 
-/// Tells a commit that was made: `[main 3k2j9q…] first items`.
+/// Prints a commit that was made: `[main 3k2j9q…] first items`.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.

@@ -91,7 +91,7 @@ impl Completions {
     /// [`Failure::ReaderGone`] if nothing reads the output.
     pub fn run(&self, mut command: clap::Command, terminal: &mut Terminal) -> Result<(), Failure> {
         let name = command.get_name().to_owned();
-        // In memory first: the generator can't be told of a reader that is gone.
+        // In memory first: the generator doesn't handle a reader that is gone.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         let script = String::from_utf8_lossy(&script);

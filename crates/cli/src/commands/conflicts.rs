@@ -76,7 +76,7 @@ impl Conflicts {
     }
 }
 
-/// What stands before a conflict in the list of them, if `count` stand there already.
+/// Returns the text before a conflict in a list that has `count` already.
 fn before(count: usize) -> &'static str {
     if count == 0 { "{\"conflicts\":[" } else { "," }
 }

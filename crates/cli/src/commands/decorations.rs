@@ -37,7 +37,7 @@ impl Decorations {
         Ok(Decorations(names))
     }
 
-    /// What stands behind a commit's id, with a space before it, or nothing.
+    /// Returns the names to print behind a commit's id, with a space before them, or nothing.
     pub fn of(&self, terminal: &Terminal, commit: Document<'_>) -> String {
         self.0.get(text_of(commit, "commitId")).map_or_else(String::new, |names| {
             format!(" {}", terminal.paint(Style::Accent, format!("({})", names.join(", "))))

@@ -89,7 +89,7 @@ impl Diff {
     }
 }
 
-/// What of a diff is shown, and how.
+/// The part of a diff that is shown, and its form.
 #[derive(Default)]
 pub struct DiffDisplay {
     /// Only this collection.
@@ -155,12 +155,12 @@ fn command((from, to): (Option<&str>, Option<&str>), shown: &DiffDisplay) -> Doc
 /// Prints the rows of a diff as they come.
 pub struct Printer<'a> {
     terminal: &'a mut Terminal,
-    /// What each line begins with.
+    /// The beginning of each line.
     indent: &'a str,
     /// Whether long values are printed whole.
     is_full: bool,
     /// The text `_id`s of the modified documents that are printed; `None` is all. Of the others
-    /// only the count is told.
+    /// only the count is printed.
     modified_shown: Option<&'static [&'static str]>,
     /// The collection whose rows come.
     collection: Option<String>,
@@ -316,13 +316,13 @@ fn print_indented_fields(
     Ok(())
 }
 
-/// `(4.2 MB)`, for a value of a row that was too large to be told; `None` if it is there.
+/// `(4.2 MB)`, for a value of a row that was too large to be sent; `None` if it is there.
 pub fn left_out(row: Document<'_>, name: &str) -> Option<String> {
     let size = row.get(&format!("{name}Bytes"))?.as_integer()?;
     Some(format!("({})", bytes(u64::try_from(size).unwrap_or_default())))
 }
 
-/// What differs in one collection.
+/// The differences in one collection.
 struct Counts {
     collection: String,
     added: u64,

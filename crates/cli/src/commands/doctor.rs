@@ -1,8 +1,8 @@
 //! `frond doctor`: how a data directory is, what the machine gives it, and what to do about it.
 //!
 //! Each line is a finding; where something should be done, the advice stands below it. A directory
-//! that another process has open is looked at from outside only; a server that runs tells itself
-//! how it is. Damage is for `frond fsck`, which reads all.
+//! that another process has open is looked at from outside only; a running server reports its own
+//! state. Damage is for `frond fsck`, which reads all.
 
 mod price;
 mod server;
@@ -139,12 +139,12 @@ fn accept_clock(terminal: &mut Terminal, target: &Target) -> Result<(), Failure>
 struct Report<'a> {
     terminal: &'a mut Terminal,
     problems: u64,
-    /// Whether findings are told as JSON, each when its advice is known.
+    /// Whether findings are printed as JSON, each when its advice is known.
     as_json: bool,
     finding: Option<Finding>,
 }
 
-/// A finding that isn't told yet.
+/// A finding that isn't printed yet.
 struct Finding {
     name: String,
     what: String,
@@ -187,7 +187,7 @@ impl Report<'_> {
         self.advice(advice)
     }
 
-    /// Tells the last finding, where findings are told as JSON.
+    /// Prints the last finding, where findings are printed as JSON.
     fn flush(&mut self) -> Result<(), Failure> {
         let Some(Finding { name, what, is_problem, advice }) = self.finding.take() else {
             return Ok(());
@@ -343,7 +343,7 @@ impl Report<'_> {
     }
 }
 
-/// How long syncs of a few bytes take.
+/// Returns how long syncs of a few bytes take.
 fn time_syncs(directory: &Path) -> io::Result<Vec<Duration>> {
     let path = directory.join(PROBE_NAME);
     let mut file = File::create(&path)?;

@@ -42,7 +42,8 @@ later, or frond serve; its user needs the role read on the database. Write to a 
 branch of the copy, not to the copy itself. Users, capped collections and time series aren't \
 copied.";
 
-/// How long a source that is lost is left alone before it is tried again, at first and at most.
+/// The time that a source that is lost is left alone before it is tried again, at first and at
+/// most.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
@@ -91,7 +92,7 @@ impl Follow {
     /// [`Failure::Usage`]; [`Failure::Failed`] if the source can't be followed, or not any more.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
         let server = self.server()?;
-        // What can't be reached at all is told, not tried for ever.
+        // A source that can't be reached at all is an error, not tried for ever.
         let mut source = Some(Source::connect(&server)?);
         let mut display = FollowDisplay::new(terminal, self.as_json, self.place(&server));
         let mut copy: Option<Box<dyn Backend>> = None;

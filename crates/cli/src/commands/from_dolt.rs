@@ -2,7 +2,8 @@
 //!
 //! 1. Dolt itself serves the repository, read only ([`program`], [`connection`], [`repository`]).
 //! 2. Its commits are made again one by one, parents first, each from what it changed: rows become
-//!    documents ([`table`], [`column`](mod@column)). What a commit didn't change isn't read.
+//!    documents ([`table`], [`column`](mod@column)). Tables that a commit didn't change aren't
+//!    read.
 //! 3. The copy says itself which commits it has ([`copy`]): however the import ended, it goes on
 //!    with the first that is missing, and later brings what Dolt has got since.
 
@@ -140,7 +141,7 @@ impl FromDolt {
     }
 }
 
-/// What was done.
+/// The results of a copy.
 #[derive(Debug, Default)]
 struct Brought {
     made: u64,
@@ -249,7 +250,8 @@ fn bring_commit(
             Change::Changed(name) => {
                 let table = repository.table(&name, &commit.hash)?;
                 let parent = commit.parents.first().map(String::as_str).unwrap_or_default();
-                // What differs is told by rows only where their columns are the same ones.
+                // A diff by rows is possible only where both versions of a table have the same
+                // columns.
                 if table.is_keyed() && repository.table(&name, parent)? == table {
                     write_changes(repository, copy, &table, commit, progress)?;
                 } else {

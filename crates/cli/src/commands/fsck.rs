@@ -1,4 +1,4 @@
-//! `frond fsck`: reads a whole data directory and tells what is damaged.
+//! `frond fsck`: reads a whole data directory and reports what is damaged.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -5,7 +5,7 @@
 //! which then waits for its first parent. Further parents get lanes beside it (`|\`), unless one
 //! waits for them already; two lanes that wait for the same commit become one (`|/`).
 
-/// What is drawn for a commit.
+/// The graph's part of a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct GraphLines {
     /// Beside the commit itself.

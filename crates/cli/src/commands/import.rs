@@ -1,7 +1,7 @@
 //! `frond import`: files to documents to a collection.
 //!
 //! 1. One thread reads and parses, and hands over batches; this one writes them: both cores work.
-//! 2. What is wrong with one document is told with its line, and the import goes on, or stops.
+//! 2. A wrong document is reported with its line, and the import goes on, or stops.
 //! 3. A dump is imported collection by collection, as `dump` finds them; of an archive, block by
 //!    block (`restore`).
 //! 4. Whatever the size of the file, only a few batches are in memory; whatever the size of a
@@ -297,7 +297,7 @@ const NOTHING_CHANGED: i64 = 2;
 /// The code of a collection or database that isn't there.
 const NAMESPACE_NOT_FOUND: i64 = 26;
 
-/// Which collection is filled.
+/// The collection to fill.
 #[derive(Clone, Copy)]
 struct Goal<'a> {
     database: &'a str,
@@ -311,11 +311,11 @@ fn open_file(path: &Path) -> Result<(Box<dyn Read + Send>, Progress), Failure> {
     Ok((Box::new(progress.counting(file)), progress))
 }
 
-/// Opens what is no directory, and tells its size where it has one.
+/// Opens what is no directory, and returns its size where it has one.
 fn begins_as_parquet(path: &Path) -> bool {
     const MAGIC: [u8; 4] = *b"PAR1";
     let mut first = [0; MAGIC.len()];
-    // What is no file can't be read twice.
+    // An input that is no file can't be read twice.
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
         && first == MAGIC

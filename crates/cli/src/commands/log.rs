@@ -15,7 +15,7 @@ use crate::notice::print;
 use crate::output::{answer_json, array_of, date, date_of, documents_of, plain, text_of};
 use crate::terminal::{Style, Terminal};
 
-/// How many letters of a commit's id a short line shows: enough to name it.
+/// The number of letters of a commit's id that a short line shows: enough to name it.
 const SHORT_ID_LETTERS: usize = 10;
 
 const EXAMPLES: &str = "\
@@ -283,7 +283,7 @@ pub fn whole(terminal: &mut Terminal, commit: Document<'_>, names: &str) -> Resu
     Ok(())
 }
 
-/// Below a commit, what it changed since its first parent.
+/// Prints below a commit what it changed since its first parent.
 ///
 /// # Errors
 /// As [`diff::show`].

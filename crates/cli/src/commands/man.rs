@@ -1,7 +1,7 @@
 //! `frond man`: the manual pages, one for each command, from what `--help` says.
 //!
-//! What stands below the options in help becomes two sections: EXAMPLES, whose lines stay as they
-//! are, and NOTES.
+//! The text below the options in help becomes two sections: EXAMPLES, whose lines stay as they are,
+//! and NOTES.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ Examples:
 
 /// The manual that the pages belong to.
 const MANUAL: &str = "Frond";
-/// What begins the examples below a command's options.
+/// The beginning of the examples below a command's options.
 const EXAMPLES_MARK: &str = "Examples:";
 
 /// Write the manual pages into a directory
@@ -89,7 +89,7 @@ fn sections(below: &str) -> String {
     if !notes.trim().is_empty() {
         text.push_str(".SH NOTES\n");
         for line in notes.lines() {
-            // What is set in is a table; an empty line ends a paragraph.
+            // Indented lines are a table; an empty line ends a paragraph.
             match (line.is_empty(), line.starts_with("  ")) {
                 (true, _) => text.push_str(".PP\n"),
                 (_, true) => text.push_str(&format!(".br\n{}", escaped(line))),

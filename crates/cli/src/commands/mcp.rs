@@ -5,11 +5,10 @@
 //! 2. The branch is given when it starts. No tool takes the name of another one to write to, nor a
 //!    command: what writes has its collection from the agent, and its database from here
 //!    ([`tools`]).
-//! 3. What is proposed is committed, and a merge of it is tried without being made. A person
-//!    merges.
+//! 3. A proposal is committed, and a merge of it is tried without being made. A person merges.
 //!
-//! Its argument list is a limit only for the agent's calls. What the agent may do beside, a
-//! server's roles say.
+//! Its argument list is a limit only for the agent's calls. A server's roles say what else the
+//! agent may do.
 
 mod message;
 mod tools;
@@ -155,7 +154,7 @@ fn default_branch(
 }
 
 impl Talk<'_> {
-    /// Answers a message; nothing where it is only told.
+    /// Answers a message; nothing if it is a notification.
     fn answer(&mut self, line: &[u8]) -> Option<String> {
         let text = std::str::from_utf8(line).unwrap_or_default().trim();
         if text.is_empty() && std::str::from_utf8(line).is_ok() {
@@ -187,7 +186,7 @@ impl Talk<'_> {
         })
     }
 
-    /// Calls a tool. What goes wrong in it is the tool's answer, so that the agent reads it.
+    /// Calls a tool. An error in it is the tool's answer, so that the agent reads it.
     fn call(&mut self, params: Document<'_>) -> Result<DocumentBuf, (i32, String)> {
         let name = text_of(params, "name");
         if !self.bound.offers(name) {

@@ -146,7 +146,8 @@ pub fn print_dirty(backend: &mut dyn Backend, database: &str) {
     }
 }
 
-/// Whether there are changes that are not committed; that there is no such branch is told later.
+/// Whether there are changes that are not committed; that there is no such branch is reported
+/// later.
 fn is_dirty(backend: &mut dyn Backend, database: &str) -> bool {
     let status = backend.execute(database, &document! { "frondStatus": 1_i32 });
     status.is_ok_and(|status| {
@@ -218,16 +219,16 @@ impl Rules {
     }
 }
 
-/// How the end of a command that merges is told.
+/// The form in which the result of a merge is shown.
 #[derive(Clone, Copy)]
 pub struct OutcomeDisplay {
-    /// Whether as JSON.
+    /// Whether it is shown as JSON.
     pub as_json: Answer,
     /// Tells its success otherwise.
     pub print: fn(&mut Terminal, &DocumentBuf) -> Result<(), Failure>,
 }
 
-/// Runs a command that merges, and tells how it ended; the exit code is 1 if conflicts wait.
+/// Runs a command that merges, and prints how it ended; the exit code is 1 if conflicts wait.
 ///
 /// # Errors
 /// [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] for all other reasons.
@@ -242,7 +243,7 @@ pub fn run(
     finish(backend, terminal, database, answer, how)
 }
 
-/// Tells the answer of a command that merges.
+/// Prints the answer of a command that merges.
 ///
 /// # Errors
 /// As [`run`].
@@ -274,7 +275,7 @@ pub fn finish(
     backend.close()
 }
 
-/// Tells what conflicts, and what to do.
+/// Prints what conflicts, and what to do.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
@@ -301,8 +302,8 @@ fn print_aborted(terminal: &mut Terminal, answer: &DocumentBuf) -> Result<(), Fa
     print_set_aside(terminal, answer.view(), "frond undo brings it back")
 }
 
-/// Tells the collections in which something was written since that is set aside, and `how` it comes
-/// back.
+/// Prints the collections in which something was written since that is set aside, and `how` it
+/// comes back.
 ///
 /// # Errors
 /// What can't be printed.

@@ -103,7 +103,7 @@ impl FormatPatch {
         let mut patch = PatchWriter::new(out);
         patch.line(self.head(commit.view(), &from).view())?;
         let command = diff_of(&from, to);
-        // Which collections came or went is asked for first: their options go beside them.
+        // The list of added and removed collections comes first: their options go beside them.
         let (rows, collections) = self.changed_collections(backend, &command)?;
         if rows == 0 {
             return Err(Failure::failed("nothing differs: there is nothing to write"));
@@ -131,7 +131,7 @@ impl FormatPatch {
         Ok(rows)
     }
 
-    /// The versions that are told, if the first is, and the second.
+    /// The versions that were given, if the first was, and the second.
     fn range(&self) -> Result<(Option<&str>, &str), Failure> {
         let (from, to) = match self.version.as_deref().and_then(|text| text.split_once("..")) {
             Some((from, to)) => (Some(from), to),
@@ -143,7 +143,8 @@ impl FormatPatch {
         Ok((from, if to.is_empty() { "HEAD" } else { to }))
     }
 
-    /// How many rows `diff` has, and the collections that came or went, with which of these.
+    /// Returns how many rows `diff` has, and the collections that came or went, with which of
+    /// these.
     fn changed_collections(
         &self,
         backend: &mut dyn Backend,

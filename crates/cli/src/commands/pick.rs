@@ -82,19 +82,19 @@ struct Pick {
 }
 
 impl CherryPick {
-    /// Makes the commit, or tells what conflicts.
+    /// Makes the commit, or prints what conflicts.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there
     /// is no such commit.
     pub fn run(&self, terminal: &mut Terminal) -> Result<(), Failure> {
-        // The author stays who made the changes, unless one is named.
+        // The author stays the one who made the changes, unless one is named.
         self.pick.run("frondCherryPick", self.pick.author.given(), terminal)
     }
 }
 
 impl Revert {
-    /// Makes the commit, or tells what conflicts.
+    /// Makes the commit, or prints what conflicts.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Reported`] if conflicts wait; [`Failure::Refused`] if there
@@ -123,7 +123,7 @@ impl Pick {
             Some(version) => {
                 command.append(name, Value::Int32(1)).append("target", Value::String(version));
             }
-            // What waits knows what it is.
+            // The operation that waits knows its kind.
             None => {
                 let end = if self.abort { "abort" } else { "continue" };
                 command.append("frondMerge", Value::Int32(1)).append(end, Value::Boolean(true));

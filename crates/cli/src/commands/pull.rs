@@ -104,7 +104,7 @@ impl Pull {
     }
 }
 
-/// What the fetch brought, and what the merge did, as `frondMerge` tells it.
+/// Returns the fetched branches and the result of the merge, in the form of `frondMerge`.
 fn pulled(report: &FetchReport, outcome: &MergeOutcome) -> DocumentBuf {
     let mut answer = fetched(report);
     let (result, head) = match outcome {

@@ -152,7 +152,7 @@ impl Push {
     }
 }
 
-/// What a push did, as a document.
+/// Returns the result of a push, as a document.
 fn pushed(report: &PushReport) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     answer.append("branch", Value::String(&report.branch));

@@ -45,7 +45,7 @@ const FETCH_EXAMPLES: &str = "\
 Examples:
   frond fetch shop
   frond diff shop main origin/main       then: what is new there";
-/// What to do where a server runs on the data directory.
+/// The advice where a server runs on the data directory.
 const SERVED: &str = "stop it first, or have it do this: frondRemote, frondClone, frondFetch, frondPull \
                       and frondPush are its commands";
 
@@ -262,7 +262,7 @@ fn print_remote(terminal: &mut Terminal, name: &str, url: &str) -> Result<(), Fa
     Ok(writeln!(terminal, "{}", json(Value::from(&answer)))?)
 }
 
-/// What a fetch brought, as a document.
+/// Returns the branches that a fetch brought, as a document.
 pub(super) fn fetched(report: &FetchReport) -> DocumentBuilder {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("branches");
@@ -280,7 +280,7 @@ pub(super) fn fetched(report: &FetchReport) -> DocumentBuilder {
     answer
 }
 
-/// What hooks are told.
+/// Returns the event by which hooks see an operation.
 pub(super) fn occasion<'n>(act: Act, name: &'n str, database: &Repository) -> HookEvent<'n> {
     let branch = database.branch().unwrap_or_default().to_owned();
     HookEvent { act, database: name, user: String::new(), facts: vec![("branch", branch)] }

@@ -17,9 +17,9 @@ use crate::failure::Failure;
 use crate::output::{append_texts, count_value, counted, plain};
 use crate::terminal::{Style, Terminal};
 
-/// So many damages are shown; the rest is counted.
+/// The number of damages that are shown; the rest is counted.
 const SHOWN_MAX: usize = 20;
-/// What a database is called of which nothing is asked but chunks.
+/// The name for a database that is only asked for chunks.
 const ANY_DATABASE: &str = "repair";
 
 const EXAMPLES: &str = "\
@@ -153,7 +153,7 @@ impl Repair {
         answer.build()
     }
 
-    /// What gets chunks from `place`.
+    /// Returns the source of chunks from `place`.
     fn source(&self, place: &str) -> Result<ChunkSource, Failure> {
         let place = absolute(place)?;
         check_place(&place)?;

@@ -73,7 +73,7 @@ pub struct Resolve {
 }
 
 impl Resolve {
-    /// Resolves the conflict and tells how many are left.
+    /// Resolves the conflict and prints how many are left.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Refused`] if there is no such conflict.

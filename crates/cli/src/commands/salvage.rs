@@ -15,7 +15,8 @@ use crate::failure::Failure;
 use crate::output::{append_texts, count_value, counted, plain};
 use crate::terminal::{Style, Terminal};
 
-/// How many lost parts of a collection, and damages of files, are shown; the rest is counted.
+/// The number of lost parts of a collection, and of damages of files, that are shown; the rest is
+/// counted.
 const SHOWN_MAX: usize = 20;
 
 const EXAMPLES: &str = "\
@@ -79,7 +80,7 @@ impl Salvage {
     }
 }
 
-/// Tells what was saved and what is lost.
+/// Prints what was saved and what is lost.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.
@@ -94,7 +95,7 @@ pub fn print(terminal: &mut Terminal, report: &SalvageReport) -> Result<(), Fail
     Ok(())
 }
 
-/// What was saved and what is lost, as a document.
+/// Returns the saved and the lost things, as a document.
 pub fn described(report: &SalvageReport) -> DocumentBuilder {
     let mut answer = DocumentBuilder::new();
     answer.append("whole", Value::Boolean(report.is_whole()));
@@ -150,7 +151,7 @@ fn append_lost(answer: &mut DocumentBuilder, part: &LostPart) {
     }
 }
 
-/// Tells what is lost.
+/// Prints what is lost.
 ///
 /// # Errors
 /// [`Failure::ReaderGone`] if nothing reads the output.

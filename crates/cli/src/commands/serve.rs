@@ -286,12 +286,12 @@ enum Changes {
     Off,
 }
 
-/// With less, what is freed goes back to the system soon, which costs some percent.
+/// The memory below which what is freed goes back to the system soon, which costs some percent.
 const MEMORY_BYTES_LITTLE: u64 = 2 << 30;
 
-/// How long a server waits for a data directory that a command, or one that ends, still has.
+/// The time that a server waits for a data directory that a command, or one that ends, still has.
 const SERVER_WAIT: Duration = Duration::from_secs(3);
-/// What to do where another server runs on the data directory.
+/// The advice where another server runs on the data directory.
 const SERVED: &str = "a server is running on it; another one needs another --data";
 
 /// Refuses an address that another process listens on, before anything is made on the disk.
@@ -301,12 +301,12 @@ fn check_free(listen: &str) -> Result<(), Failure> {
             "can't listen on {listen}: another process does (a mongod, or another frond serve?): \
              name another port, or 0 for any free one"
         ))),
-        // Anything else is told by the listener.
+        // Anything else is reported by the listener.
         _ => Ok(()),
     }
 }
 
-/// How many members a set has.
+/// The number of members a set has.
 const MEMBERS: std::ops::RangeInclusive<usize> = 3..=7;
 
 impl Serve {

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::output::shown_json;
 use crate::terminal::Terminal;
 
-/// Where the connection string lies for our script, if it has a password.
+/// The variable with the connection string for our script, if it has a password.
 const URI_VARIABLE: &str = "FROND_SHELL_URI";
 /// Connects to it.
 const CONNECT_SCRIPT: &str =
@@ -122,10 +122,10 @@ impl Shell {
         mongosh
     }
 
-    /// Asks the server who it is, where that can be done without a login and without TLS; else
+    /// Asks the server what it is, where that can be done without a login and without TLS; else
     /// mongosh finds out.
     fn check_server(&self) -> Result<(), Failure> {
-        // No password is needed to be told.
+        // No password is needed to ask.
         let Ok(server) = ServerUri::parse(&self.uri, Some(String::new())) else { return Ok(()) };
         let is_plain = server.tls.is_none() && server.others.is_empty();
         if !self.options.is_empty() || !is_plain {

@@ -25,7 +25,7 @@ use crate::terminal::{Style, Terminal};
 
 /// The countries of the world, gathered for this project: one a line.
 const COUNTRIES: &str = include_str!("../../data/countries.jsonl");
-/// Who makes the tour's commits.
+/// The author of the tour's commits.
 const AUTHOR: &str = "Ada <ada@example.org>";
 
 const EXAMPLES: &str = "\

@@ -1,4 +1,5 @@
-//! What commands that talk to a remote share: where it is, who we are, and how much has moved.
+//! The common parts of commands that talk to a remote: its address, the user's name there, and how
+//! much has moved.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// What the arguments and the environment say.
+    /// Returns the options from the arguments and the environment.
     ///
     /// # Errors
     /// [`Failure::Failed`] if the token's file can't be read or is empty.
@@ -136,7 +137,7 @@ pub fn check_place(place: &str) -> Result<(), Failure> {
     Err(Failure::failed(format!("there is no directory {directory}")))
 }
 
-/// What the database says went wrong.
+/// Returns the failure for an error of the database.
 pub fn failure(error: Error) -> Failure {
     Failure::failed(error.message)
 }
@@ -158,11 +159,11 @@ pub fn append_moved(report: &mut DocumentBuilder, moved: &Moved) {
     report.append("bytes", count_value(moved.bytes));
 }
 
-/// A line that tells how much has moved; only on a terminal.
+/// A line that shows how much has moved; only on a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Nothing yet.
+    /// Shows nothing yet.
     pub fn new() -> Progress {
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
@@ -171,7 +172,7 @@ impl Progress {
         Progress(bar)
     }
 
-    /// So much.
+    /// Shows how much has moved.
     pub fn show(&self, moved: &Moved) {
         let commits = match moved.commits {
             0 => String::new(),
@@ -182,7 +183,7 @@ impl Progress {
         self.0.tick();
     }
 
-    /// So many chunks were looked at.
+    /// Shows how many chunks were looked at.
     pub fn look(&self, chunks: u64) {
         self.0.set_message(format!("{} chunks", grouped(chunks)));
         self.0.tick();

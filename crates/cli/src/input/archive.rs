@@ -4,8 +4,8 @@
 //!    JSON; a terminator ends them.
 //! 2. Then blocks: a header names a collection, its documents follow up to a terminator. Blocks of
 //!    several collections alternate, as mongodump read them.
-//! 3. A header with `EOF` ends its collection, and has the checksum of all its documents. What it
-//!    doesn't agree with was not written by mongodump so: the import fails.
+//! 3. A header with `EOF` ends its collection, and has the checksum of all its documents. An
+//!    archive that doesn't agree with it was not written by mongodump so: the import fails.
 //!
 //! Source: `common/archive` of mongodb/mongo-tools.
 
@@ -17,9 +17,9 @@ use frond_doc::document::DOCUMENT_BYTES_MAX;
 
 use crate::failure::{Failure, describe};
 
-/// What an archive begins with.
+/// The first bytes of an archive.
 const MAGIC: [u8; 4] = 0x8199_e26d_u32.to_le_bytes();
-/// What ends the prelude and each block, in the place of a document's length.
+/// The bytes that end the prelude and each block, in the place of a document's length.
 const TERMINATOR: [u8; 4] = [0xff; 4];
 /// A document's shortest form: its length and its end.
 const DOCUMENT_BYTES_MIN: usize = 5;
@@ -29,7 +29,7 @@ pub type Namespace = (String, String);
 
 /// A collection that the archive's beginning names.
 pub struct ArchivedCollection {
-    /// Where it was.
+    /// Its namespace when it was dumped.
     pub namespace: Namespace,
     /// Its options and indexes, as JSON.
     pub metadata: String,
@@ -72,8 +72,8 @@ impl<R: Read> Archive<R> {
         Ok((archive, collections))
     }
 
-    /// The next document and the collection that it is of; a document that isn't BSON is told by
-    /// its number and what is wrong. `None` where the archive ends.
+    /// The next document and the collection that it is of; a document that isn't BSON is reported
+    /// by its number and what is wrong. `None` where the archive ends.
     ///
     /// # Errors
     /// [`Failure::Failed`] if it can't be read, ends early, or a checksum isn't its documents'.
@@ -263,7 +263,7 @@ mod tests {
         [header.as_bytes(), &TERMINATOR].concat()
     }
 
-    /// How many documents come, and what ends it badly.
+    /// Returns how many documents come, and what ends it badly.
     fn read(bytes: &[u8]) -> (u64, String) {
         let mut archive = match Archive::open(bytes) {
             Ok((archive, collections)) => {

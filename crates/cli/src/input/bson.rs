@@ -26,7 +26,7 @@ pub struct BsonSource<R> {
 /// A document whose bytes go to another thread.
 struct Streamed {
     sender: SyncSender<Vec<u8>>,
-    /// What is still to be read of it.
+    /// The bytes that are still to be read of it.
     bytes_left: u64,
 }
 

@@ -4,20 +4,20 @@ use std::io::{self, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
 
-/// What gzip begins with.
+/// The first bytes of gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// What a frame of zstd begins with.
+/// The first bytes of a frame of zstd.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// And a frame that is passed over, behind a byte from 0x50 to 0x5f: what lets others read it in
-/// parts.
+/// The end of a mark of a frame that is passed over, behind a byte from 0x50 to 0x5f: what lets
+/// others read it in parts.
 const ZSTD_PASSED_OVER: &[u8] = &[0x2a, 0x4d, 0x18];
-/// So many bytes tell them.
+/// The number of bytes that identify them.
 const MARK_BYTES: usize = 4;
 
-/// What `reader` gives, decompressed if it is compressed.
+/// Returns a reader of what `reader` gives, decompressed if it is compressed.
 ///
 /// # Errors
-/// What the reader says.
+/// An error of the reader.
 pub fn plain(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut begin = Vec::with_capacity(MARK_BYTES);
     reader.by_ref().take(MARK_BYTES as u64).read_to_end(&mut begin)?;

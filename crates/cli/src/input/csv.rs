@@ -28,10 +28,10 @@ use crate::input::{Parsed, Record};
 
 /// The longest line: far longer than the text of the largest document that is taken.
 const LINE_BYTES_MAX: usize = 64 << 20;
-/// How deep a dotted name may nest documents.
+/// The depth to which a dotted name may nest documents.
 const HEADER_DEPTH_MAX: usize = 50;
 
-/// How cells stand in a line.
+/// The form of cells in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cells {
     /// Between commas, or quoted.
@@ -40,7 +40,7 @@ pub enum Cells {
     Tsv,
 }
 
-/// What an empty cell becomes.
+/// The treatment of empty cells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EmptyCells {
     /// An empty string.
@@ -89,7 +89,7 @@ impl Fields {
     }
 }
 
-/// Where in a cell the text is.
+/// The place of the text within a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// Nothing was read, or the mark that UTF-8 may begin with.
@@ -105,7 +105,7 @@ enum Place {
 }
 
 impl Place {
-    /// Where the text is behind `byte`; or what is wrong with that.
+    /// Returns where the text is behind `byte`; or what is wrong with that.
     fn after(self, byte: u8) -> Result<Place, &'static str> {
         Ok(match (self, byte) {
             (Place::Quoted, b'"') => Place::Quote,
@@ -121,7 +121,7 @@ impl Place {
     }
 }
 
-/// How far the text was read.
+/// The part of the text that was read.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reached {
     lines: u64,
@@ -186,7 +186,7 @@ impl Quotes {
 /// that is wrong.
 struct Bounded<R> {
     reader: R,
-    /// What was read since the last line that was whole.
+    /// The bytes read since the last complete line.
     bytes: Arc<AtomicUsize>,
     /// `None` where quotes are letters.
     quotes: Option<Quotes>,
@@ -219,7 +219,7 @@ impl<R: Read> Read for Bounded<R> {
 /// Documents of a CSV file.
 pub struct CsvSource<R> {
     records: StringRecordsIntoIter<Bounded<R>>,
-    /// What was read since the last line that was whole.
+    /// The bytes read since the last complete line.
     bytes: Arc<AtomicUsize>,
     fields: Fields,
     column_count: usize,

@@ -1,12 +1,12 @@
 //! JSON objects one after another, or in one array, cut from a stream.
 //!
 //! The cutter knows just enough JSON to find where an object ends: strings, escapes, and brackets.
-//! What lies between is parsed as extended JSON. Where an object can't be whole, the cutter says so
+//! The text between is parsed as extended JSON. Where an object can't be whole, the cutter says so
 //! and goes on at the next place where one can begin:
 //! - a line break inside a string, which JSON forbids: the string's quote is missing;
 //! - an opening brace where JSON wants a comma first: the one before was not closed.
 //!
-//! Where an object that can't be whole has swallowed lines of which one begins with a brace, as
+//! Where an object that can't be whole has swallowed lines one of which begins with a brace, as
 //! each does in a file of JSON lines, the cutter goes on there. So one broken line of such a file
 //! costs that line only. The text of a long object isn't gathered: the record's receiver reads it
 //! while the cutter goes on.
@@ -29,7 +29,7 @@ const GROWING_BYTES_MAX: usize = 1 << 20;
 /// An object that can't be whole is looked through for others up to this length.
 const SWALLOWED_BYTES_MAX: usize = 64 << 10;
 
-/// Where the cutter is between objects.
+/// The place of the cutter between objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// Nothing read yet: an array may begin.
@@ -44,7 +44,7 @@ enum Place {
     End,
 }
 
-/// How the text of an object ended.
+/// The end of an object's text.
 enum Cut {
     Whole,
     Broken(&'static str),
@@ -58,9 +58,9 @@ pub struct JsonSource<R> {
     line: u64,
     place: Place,
     text: Vec<u8>,
-    /// What a document is built in.
+    /// The buffer in which documents are built.
     scratch: Vec<u8>,
-    /// How long the text of the last object was that was read where it lay.
+    /// The length of the text of the last object that was read where it lay.
     object_bytes: usize,
     /// Objects of more text are streamed.
     streamed_bytes_min: usize,
@@ -73,7 +73,7 @@ struct Streamed {
     /// `None` when the receiver is gone.
     sender: Option<SyncSender<Vec<u8>>>,
     scanner: Scanner,
-    /// Where the cutter is behind it.
+    /// The place of the cutter behind it.
     after: Place,
 }
 
@@ -113,7 +113,7 @@ impl<R: Read> JsonSource<R> {
         }
     }
 
-    /// What the end of the input means where it stands.
+    /// Returns the error of an input that ends too early, if it does.
     fn at_end(&mut self) -> Option<Record> {
         let is_open = matches!(self.place, Place::Element | Place::AfterElement);
         self.place = Place::End;
@@ -311,9 +311,10 @@ impl<R: Read> Iterator for JsonSource<R> {
     }
 }
 
-/// What a broken object has taken that is another's: all from the first line of it that begins with
-/// a brace. Where its own first line is no more than a brace, its lines are those of one object. Of
-/// long texts nothing: each of a million broken lines would be read to the end again.
+/// Returns the part of a broken object's text that belongs to another object: all from its first
+/// line that begins with a brace. Where its own first line is no more than a brace, its lines are
+/// those of one object. Of long texts it returns nothing: each of a million broken lines would be
+/// read to the end again.
 fn swallowed(text: &[u8]) -> Option<&[u8]> {
     if SWALLOWED_BYTES_MAX < text.len() {
         return None;

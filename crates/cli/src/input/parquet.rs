@@ -3,8 +3,8 @@
 //! Groups become documents, lists arrays, and maps with texts as keys documents (other maps arrays
 //! of `{key, value}`). Integers keep their width; unsigned ones take the next wider, above 2^63 a
 //! decimal. Decimals stay decimals, times become dates in milliseconds (what is finer is cut off),
-//! a time of the day its text. A column of JSON (`LogicalType::Json`) is read as extended JSON.
-//! What the text of a column of ours stood for is told by the file ([`TYPES`]).
+//! a time of the day its text. A column of JSON (`LogicalType::Json`) is read as extended JSON. The
+//! file says what the text of a column of ours stood for ([`TYPES`]).
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -19,7 +19,7 @@ impl<R: Read> Window<R> {
         Window { reader, bytes: vec![0; bytes], start: 0, end: 0, bytes_max, is_at_end: false }
     }
 
-    /// What lies in memory.
+    /// Returns the bytes in memory.
     pub fn available(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -46,7 +46,7 @@ fn a_filter_finds_the_first_commit_that_it_counts_otherwise() {
 fn a_command_says_by_its_exit_code() {
     let directory = history();
     let frond = env!("CARGO_BIN_EXE_frond");
-    // The directory is free for the command; 125 where it can't tell.
+    // The directory is free for the command; 125 where it can't decide.
     let script = |skipped: &str| {
         format!(
             "out=$({frond} export -d \"$1\" -c items) || exit 200; \
@@ -57,7 +57,7 @@ fn a_command_says_by_its_exit_code() {
     let run = |script: &str| bisect(&directory, &["main~9", "--", "sh", "-c", script, "sh", "{}"]);
     let found = run(&script("none")).ok();
     assert!(found.contains("\n    6\n"), "{found}");
-    // The fifth can't be told, and is the last good one.
+    // The fifth can't be tested, and is the last good one.
     let fifth = "*'\"_id\":6'*) ;; *'\"_id\":5'*";
     let output = run(&script(fifth)).fails(1);
     assert!(output.contains("is one of these"), "{output}");

@@ -33,7 +33,7 @@ fn the_pages_are_true() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// What the README shows of the shell is run as it stands, while a server has the directory.
+/// The README's commands of the shell are run as they stand, while a server has the directory.
 #[test]
 fn the_shell_of_the_readme_beside_a_server() {
     let directory = Directory::new();

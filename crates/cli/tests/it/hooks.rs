@@ -1,5 +1,5 @@
 //! Goal: hooks of the data directory run where the work is done, can refuse it, and are reported.
-//! Method: scripts that write down what they were told; an address that answers as it is wanted.
+//! Method: scripts that write down what they were given; an address that answers as it is wanted.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::thread;
 use crate::serving::Server;
 use crate::{Directory, frond, frond_with};
 
-/// A hook that writes down what it is told, and then does as `script` says.
+/// A hook that writes down its input, and then does as `script` says.
 fn hook(directory: &Directory, name: &str, script: &str, mode: u32) {
     let hooks = directory.path().join("frond-data/hooks");
     fs::create_dir_all(&hooks).unwrap();

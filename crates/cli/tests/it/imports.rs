@@ -201,7 +201,8 @@ fn names_that_begin_with_a_dollar_are_imported_in_every_mode() {
         frond_with(&directory, &format!("import -d shop -c items --mode {mode}"), lines).ok();
         assert_eq!(frond(&directory, "export -d shop -c items").ok(), lines, "{mode}");
     }
-    // What is there is replaced, too; only the order of its fields is another, and that is shown.
+    // The existing document is replaced, too; only the order of its fields differs, and the diff
+    // shows it.
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items --commit first", lines).ok();
     let other = "{\"_id\":1,\"b\":{\"$c\":2},\"$a\":1}\n";
@@ -238,7 +239,7 @@ const ITEMS: &str = r#"{"options":{"validationLevel":"moderate","validator":{"pr
 const CHEAP: &str = r#"{"options":{"viewOn":"items","pipeline":[{"$match":{"price":{"$lt":50}}}]},
     "indexes":[],"collectionName":"cheap"}"#;
 
-/// What `dump` wrote of two databases, as files.
+/// Writes the files that `dump` makes of two databases.
 fn dump(directory: &Directory) {
     for name in ["dump/store", "dump/other", "dump/admin"] {
         std::fs::create_dir_all(directory.path().join(name)).unwrap();
@@ -336,7 +337,7 @@ fn time_series_of_a_dump_are_points() {
     let out = frond(&directory, "export -d store -c points").ok();
     assert_eq!(out.lines().count(), 2, "{out}");
     assert!(out.contains(r#""m":"a","v":6"#), "{out}");
-    // What is there stays; its points can't be told from others.
+    // Existing points stay; they can't be distinguished from others.
     frond(&directory, "import --dump dump").fails(1);
     frond(&directory, "import --dump dump --mode upsert").ok();
     assert_eq!(frond(&directory, "export -d store -c points").ok(), out);

@@ -4,7 +4,8 @@
 //! - [`book`]: the pages of the book that show commands, run;
 //! - [`follow`]: a copy follows its source, through a proxy that knows what MongoDB knows;
 //! - [`hooks`]: what runs before and after commits, merges and pushes;
-//! - [`imports`]: files in three formats go in and come out again; what is wrong is told by line;
+//! - [`imports`]: files in three formats go in and come out again; what is wrong is reported by
+//!   line;
 //! - [`versions`]: commits, branches, diffs, merges and conflicts on a data directory;
 //! - [`serving`]: the same on a running server, and the lock between the two;
 //! - [`shell`]: mongosh is started on a server, with our script;
@@ -74,7 +75,7 @@ impl Drop for Directory {
     }
 }
 
-/// What a run of the command did.
+/// The result of a run of the command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,

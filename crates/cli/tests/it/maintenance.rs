@@ -210,7 +210,7 @@ fn damage_is_repaired_from_a_backup_a_clone_and_a_server() {
             assert!(out.contains(&format!("0 chunks from {place}")), "{out}");
         }
     }
-    // What no place has is told, and the rest is served.
+    // Chunks that no place has are reported, and the rest is served.
     copy(&directory, "world", "damaged");
     frond(&directory, "tour --keep other").ok();
     let mut damaged = bytes.clone();

@@ -98,7 +98,7 @@ fn all_branches_are_pushed() {
     assert!(ran.err.contains("frond: main: ") && ran.err.contains("pull them first"), "{ran:?}");
     assert!(ran.out.contains("a%b of origin is at ") && ran.out.contains("already"), "{ran:?}");
     assert!(ran.out.contains("sale of origin is at ") && ran.out.contains(" now ("), "{ran:?}");
-    // Where there is nothing to push that is told.
+    // Where there is nothing to push, that is reported.
     let ran = frond(&directory, "push shp --all");
     assert!(ran.code == 1 && ran.err.contains("database shp doesn't exist"), "{ran:?}");
     frond_with(&directory, "import -d bare -c items", "{\"_id\":1}").ok();

@@ -1,6 +1,6 @@
 //! Goal: clients' JavaScript runs in processes without rights, which end when their request does,
-//! or the server; a fault of one harms its request alone.
-//! Method: `frond serve`, and what the system tells of its processes.
+//! or the server; a fault of one harms its request alone. Method: `frond serve`, and what the
+//! system reports of its processes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +32,7 @@ fn run(client: &mut Client, script: &str, max_time_millis: i32) -> Result<Docume
     })
 }
 
-/// What runs scripts for a server.
+/// Returns the processes that run scripts for a server.
 fn workers(server: u32) -> Vec<PathBuf> {
     let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
     let is_worker = |process: &PathBuf| {

@@ -62,15 +62,15 @@ impl Drop for Server {
     }
 }
 
-/// Where a server listens whose log says that it waits for connections.
+/// Returns where a server listens whose log says that it waits for connections.
 fn address_of(waits: &str) -> String {
     let waits = extended_json::parse(waits).unwrap();
     let port = waits.get("attr").and_then(|named| named.as_document()?.get("port")?.as_integer());
     format!("127.0.0.1:{}", port.expect("it tells its port"))
 }
 
-/// What containers' entry points do: a server that goes on when its command has ended, and is ended
-/// by another.
+/// The use in containers' entry points: a server that goes on when its command has ended, and is
+/// ended by another.
 #[test]
 fn a_mongod_goes_on_in_the_background_until_it_is_shut_down() {
     let directory = Directory::new();
@@ -284,7 +284,8 @@ fn the_largest_document_is_an_option() {
     }
 }
 
-/// What `getCmdLineOpts` says of a running server, and what a supervisor was told.
+/// The options that `getCmdLineOpts` shows of a running server, and the messages that a supervisor
+/// got.
 #[test]
 fn a_file_and_the_environment_say_how_to_serve() {
     let directory = Directory::new();

@@ -1,6 +1,6 @@
 //! Goal: `frond shell` passes mongosh the server's address, our script, and the user's arguments.
-//! Method: a stand-in for mongosh, which prints its arguments. What the script does in mongosh
-//! itself is tested by conformance/run.py.
+//! Method: a stand-in for mongosh, which prints its arguments. conformance/run.py tests the script
+//! in mongosh itself.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -52,7 +52,8 @@ fn later_changes_are_resolved_and_the_same_command_continues() {
     assert_eq!(items(&directory), "{\"_id\":1,\"n\":3}\n{\"_id\":2,\"n\":1}\n");
 }
 
-/// What was taken back by hand, or never had an effect, keeps nothing else from being taken back.
+/// A change that was taken back by hand, or never had an effect, keeps no other change from being
+/// taken back.
 #[test]
 fn an_undo_skips_what_is_gone_already() {
     let directory = Directory::new();
@@ -91,7 +92,7 @@ fn no_message_hides_a_commit() {
     assert!(error.contains("no commit by mallory since yesterday"), "{error}");
 }
 
-/// What an author has taken back of another's comes back.
+/// A change of another author comes back when the revert of it is taken back.
 #[test]
 fn an_authors_revert_is_taken_back() {
     let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! What a database says of its collections and indexes, and how they are made, changed and dropped.
+//! The methods that list a database's collections and indexes, and make, change and drop them.
 
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ impl Database {
         collections::change_expiry(self, name, seconds)
     }
 
-    /// Changes the limits of a capped collection. What is too much goes with the next insertion.
+    /// Changes the limits of a capped collection. Documents above the limits go with the next
+    /// insertion.
     ///
     /// # Errors
     /// `InvalidOptions` (72) if the collection isn't capped.
@@ -95,7 +96,7 @@ impl Database {
         convert::copy_capped(self, from, to, size)
     }
 
-    /// Drops a collection; tells whether it was there.
+    /// Drops a collection; returns whether it was there.
     ///
     /// # Errors
     /// `UserWritesBlocked` if this is a commit; as a commit. That the disk is full is no reason:
@@ -125,8 +126,8 @@ impl Database {
         stats::collection_stats(self, collection)
     }
 
-    /// Reads a whole collection and compares its indexes with its documents. What is wrong is
-    /// counted, unless it can't be read.
+    /// Reads a whole collection and compares its indexes with its documents. Faults are counted,
+    /// unless the collection can't be read.
     ///
     /// # Errors
     /// `NamespaceNotFound` (26); `CommandNotSupportedOnView` (166); what `interrupt` says;
@@ -159,7 +160,7 @@ impl Database {
         indexes::list_indexes(self, collection)
     }
 
-    /// The indexes of a collection as `listIndexes` tells them.
+    /// The indexes of a collection as `listIndexes` shows them.
     ///
     /// # Errors
     /// As [`Database::list_indexes`].
@@ -237,7 +238,7 @@ impl Database {
         indexes::drop_indexes(self, collection, index)
     }
 
-    /// What was set for queries of a collection.
+    /// Returns the index filters that were set for queries of a collection.
     ///
     /// # Errors
     /// If the catalog can't be read.
@@ -248,7 +249,7 @@ impl Database {
     /// Sets which indexes queries of a shape may use. Answers whether there is the collection.
     ///
     /// # Errors
-    /// What can't be a query; if there are too many filters.
+    /// An invalid query; if there are too many filters.
     pub fn set_index_filter(&self, collection: &str, filter: IndexFilter) -> Result<bool, Error> {
         index_filters::set_index_filter(self, collection, filter)
     }
@@ -256,7 +257,7 @@ impl Database {
     /// Forgets what was set for queries of a shape, or for all of a collection.
     ///
     /// # Errors
-    /// What can't be a query.
+    /// An invalid query.
     pub fn clear_index_filters(
         &self,
         collection: &str,

@@ -1,4 +1,4 @@
-//! What a database is asked for: documents, how many there are, and how they are found.
+//! The methods that read documents, count them, and explain how they are found.
 
 use frond_doc::{Array, Document, DocumentBuf, ValueBuf};
 
@@ -17,7 +17,7 @@ impl Database {
     /// # Errors
     /// `BadValue` (2) and MongoDB's other codes for a filter, sort, projection or hint that can't
     /// be; `Damaged` or `Unavailable` if the catalog can't be read. Documents fail one by one, when
-    /// the cursor reads them; a sort has read them all before this returns.
+    /// the cursor reads them; a sort has read all of them before this returns.
     pub fn find(&self, collection: &str, request: &FindRequest) -> Result<Cursor, Error> {
         find::find(self, collection, request)
     }
@@ -89,7 +89,7 @@ impl Database {
         stream::export(self, collection, filter, visit)
     }
 
-    /// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
+    /// Returns how `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
     ///
     /// # Errors
     /// As [`Database::find`], the reading of documents included.
@@ -109,7 +109,7 @@ impl Database {
         explain::explain_plan(self, collection, request)
     }
 
-    /// How a command would go that finds what `request` says.
+    /// Returns how a command would go that finds what `request` says.
     ///
     /// # Errors
     /// As [`Database::find`]; with [`Effort::Run`] the reading of documents included.
@@ -123,7 +123,7 @@ impl Database {
         explain::explain_as(self, collection, request, purpose, effort)
     }
 
-    /// The hashes of a query's shape and of its plan's key, as `explain` tells them; `None` where
+    /// The hashes of a query's shape and of its plan's key, as `explain` shows them; `None` where
     /// there is no collection of that name.
     ///
     /// # Errors
@@ -136,9 +136,9 @@ impl Database {
         explain::query_hashes(self, collection, request)
     }
 
-    /// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
-    /// it, and the stages that its documents go through; `stages` are those of `request`. A view is
-    /// no collection here.
+    /// Returns how the search of a pipeline over `collection` would go, as [`Database::explain_as`]
+    /// shows it, and the stages that its documents go through; `stages` are those of `request`. A
+    /// view is no collection here.
     ///
     /// # Errors
     /// As [`Database::aggregate`]; with [`Effort::Run`] the reading of documents included.

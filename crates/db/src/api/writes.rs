@@ -1,4 +1,4 @@
-//! How documents are written.
+//! Writes documents.
 
 use frond_doc::pieces::{PiecesError, Writer};
 use frond_doc::{DocumentBuf, ValueBuf};
@@ -18,7 +18,7 @@ impl Database {
     /// Large requests are several transactions, one after the other.
     ///
     /// # Errors
-    /// What concerns the request as a whole; what concerns a document is in the report.
+    /// Errors of the request as a whole; those of a document are in the report.
     pub fn insert(
         &self,
         collection: &str,
@@ -49,7 +49,7 @@ impl Database {
     /// one that changes many does so in several transactions.
     ///
     /// # Errors
-    /// What concerns the request as a whole; what concerns a statement is in the report.
+    /// Errors of the request as a whole; those of a statement are in the report.
     pub fn update(
         &self,
         collection: &str,
@@ -64,7 +64,7 @@ impl Database {
     /// several transactions.
     ///
     /// # Errors
-    /// What concerns the request as a whole; what concerns a statement is in the report.
+    /// Errors of the request as a whole; those of a statement are in the report.
     pub fn delete(
         &self,
         collection: &str,

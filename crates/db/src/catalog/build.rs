@@ -5,8 +5,8 @@
 //! 2. The runs are interleaved into a tree whose nodes are written once each. Two documents under
 //!    one key of a unique index stand next to each other then.
 //!
-//! What is built is part of no collection until a transaction names it: a build that is killed or
-//! crashes leaves chunks that nothing refers to, and temporary files, which go when the data
+//! The new trees are part of no collection until a transaction names them: a build that is killed
+//! or crashes leaves chunks that nothing refers to, and temporary files, which go when the data
 //! directory is opened.
 
 use bytes::Bytes;
@@ -24,23 +24,23 @@ use crate::interrupt::Interrupt;
 use crate::large::read_document;
 use crate::schema::{Index, Progress, TreeRef};
 
-/// Whether to stop is asked once for so many documents.
+/// The documents between two checks whether to stop.
 const CHECK_COUNT: u64 = 256;
-/// Who sorts, in messages.
+/// The name of the sorter, in messages.
 const BUILD: &str = "an index build";
 
-/// What a build needs besides the documents.
+/// The parts that a build needs besides the documents.
 #[derive(Clone, Copy)]
 pub(crate) struct Builder<'a> {
-    /// Whose store and temporary files are used.
+    /// The directory whose store and temporary files are used.
     pub frond: &'a Frond,
     /// The repository's.
     pub format: TreeFormat,
     /// `shop.things`, for messages.
     pub namespace: &'a str,
-    /// How it is told to stop.
+    /// Interrupts the build.
     pub interrupt: &'a Interrupt,
-    /// Where it tells how far it has come.
+    /// Reports the progress.
     pub progress: Option<&'a Progress>,
 }
 

@@ -27,10 +27,10 @@ use crate::schema::{Collection, Index};
 use crate::system::WorkingEntry;
 use crate::transact::Outcome;
 
-/// Violations that are told at most, and documents of each.
+/// The number of violations that are reported at most, and of documents of each.
 const VIOLATIONS_MAX: usize = 1_000;
 
-/// What is to change of an index.
+/// The changes to an index.
 #[derive(Clone, Debug, Default)]
 pub struct IndexChange {
     /// Whether queries don't use it.
@@ -39,7 +39,7 @@ pub struct IndexChange {
     pub prepare_unique: Option<bool>,
     /// Whether it becomes unique.
     pub becomes_unique: bool,
-    /// When documents expire.
+    /// Says when documents expire.
     pub expire_after_seconds: Option<i64>,
     /// Its name.
     pub name: Option<String>,
@@ -245,7 +245,7 @@ fn only_one<'a>(
     Ok(specs.position(is_wanted))
 }
 
-/// What change streams tell of an index that changed.
+/// Returns the facts about a changed index for change streams.
 fn facts_of(before: &IndexSpec, after: &IndexSpec) -> DocumentBuf {
     let mut facts = DocumentBuilder::new();
     facts.begin_document("what").append("index", Value::Document(after.to_document().view()));
@@ -276,7 +276,7 @@ fn changed(before: &IndexSpec, change: &IndexChange) -> Result<IndexSpec, Error>
     if let Some(name) = &change.name {
         after.name.clone_from(name);
     }
-    // What it was when it was made is checked again: a compound index can't have documents expire.
+    // The rule of its creation is checked again: a compound index can't have documents expire.
     IndexSpec::parse(after.to_document().view())
 }
 

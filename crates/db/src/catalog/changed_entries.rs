@@ -38,21 +38,21 @@ pub struct Duplicate {
     pub error: Error,
     /// The key of the `_id` of the one that brought the key of the index.
     pub brought: Bytes,
-    /// That of the other one, which has it or brought it, too.
+    /// The same key of the other one, which has it or brought it, too.
     pub other: Bytes,
 }
 
 /// An index, and what it won't have.
 pub type Refused = (IndexSpec, Duplicate);
 
-/// What happens to one key of an index.
+/// The change to one key of an index.
 #[derive(Default)]
 struct Slot {
     /// The document that had it doesn't any more.
     is_freed: bool,
-    /// What it holds then.
+    /// The value it holds then.
     brought: Option<Value>,
-    /// Who brought it to a unique index.
+    /// The document that brought it to a unique index.
     by: Option<Bringer>,
 }
 
@@ -62,10 +62,10 @@ struct Bringer {
     id_key: Bytes,
 }
 
-/// What becomes of keys of an index; `None`: the key goes.
+/// The new values of an index's keys; `None` where the key is removed.
 pub(crate) type Edited = BTreeMap<Bytes, Option<Value>>;
 
-/// What of the changes is done.
+/// The part of the changes to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// All: the changes are all there are.
@@ -81,7 +81,7 @@ pub(crate) enum Step {
 pub(crate) struct ExistingIndex<'a> {
     pub spec: &'a IndexSpec,
     pub tree: Tree,
-    /// What lies over the tree.
+    /// The edits that lie over the tree.
     pub over: &'a Edited,
 }
 
@@ -140,8 +140,8 @@ pub fn apply_all(
     Ok((trees, duplicates))
 }
 
-/// What the changes of documents change in each of `indexes`, in their order, and what unique ones
-/// refuse.
+/// Returns the edits that changes of documents make to each of `indexes`, in their order, and the
+/// changes that unique ones refuse.
 pub(crate) fn edits<E>(
     store: &Arc<dyn ChunkStore>,
     indexes: &[ExistingIndex<'_>],

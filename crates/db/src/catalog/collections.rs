@@ -20,7 +20,7 @@ use crate::system::WorkingEntry;
 use crate::timeseries::options as series;
 use crate::transact::Outcome;
 
-/// What `listCollections` tells of a collection.
+/// The facts about a collection for `listCollections`.
 #[derive(Clone, Debug)]
 pub struct CollectionInfo {
     /// Its name.
@@ -68,7 +68,7 @@ pub(crate) fn create_collection(
     database.transact(scope, LatchMode::Writer, Durability::Synced, |transaction| {
         if let Some(found) = adopt::find(transaction, database, branch, name)? {
             let is_same = order::compare_documents(found.options.view(), options).is_eq();
-            // A transaction is told of what is there whatever it is.
+            // A transaction is shown what is there whatever it is.
             if is_same && database.transaction().is_none() {
                 return Ok(Outcome::Discard(()));
             }
@@ -190,7 +190,7 @@ pub(crate) fn list_collections(database: &Database) -> Result<Vec<CollectionInfo
     Ok(collections)
 }
 
-/// What change streams tell of a collection whose options changed.
+/// Returns the facts about a collection with changed options for change streams.
 fn facts_of(changes: Document<'_>, uuid: &[u8; 16], before: Document<'_>) -> DocumentBuf {
     let mut facts = DocumentBuilder::new();
     facts.append("what", BsonValue::Document(changes));

@@ -1,4 +1,4 @@
-//! Which databases there are.
+//! Lists the databases.
 
 use crate::catalog::CatalogView;
 use crate::database::{Context, Database};
@@ -8,7 +8,7 @@ use crate::name::{DatabaseName, VersionName};
 use crate::reader::Reader;
 use crate::refs::repositories;
 
-/// What `listDatabases` tells of a database.
+/// The facts about a database for `listDatabases`.
 #[derive(Clone, Debug)]
 pub struct DatabaseInfo {
     /// Its name; branches are not listed.
@@ -36,7 +36,7 @@ impl Frond {
     }
 }
 
-/// What `listDatabases` tells.
+/// Returns the facts about a database for `listDatabases`.
 fn info(database: &Database, reader: &Reader<'_>) -> Result<DatabaseInfo, Error> {
     let catalog = CatalogView::open(reader, database)?;
     let mut bytes = 0;

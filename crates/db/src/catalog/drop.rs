@@ -1,6 +1,6 @@
 //! Dropping a collection, or a database with its whole history.
 //!
-//! What is dropped is remembered by the layer of versions, so that it can come back.
+//! The layer of versions remembers what is dropped, so that it can come back.
 
 use frond_doc::Document;
 use frond_engine::{Durability, Transaction, TreeId};
@@ -21,7 +21,7 @@ use crate::schema::{Collection, TreeRef};
 use crate::system::{self, WorkingEntry};
 use crate::transact::Outcome;
 
-/// Drops a collection; tells whether it was there.
+/// Drops a collection; returns whether it was there.
 pub(crate) fn drop_collection(database: &Database, name: &str) -> Result<bool, Error> {
     let branch = database.writable_branch()?;
     let scope = Scope::collection(database.repository_name(), branch, name);
@@ -44,8 +44,9 @@ pub(crate) fn drop_collection(database: &Database, name: &str) -> Result<bool, E
     done
 }
 
-/// What is dropped is remembered by what it is folded to, which needs room. Where there is
-/// none, dropping is what helps: it goes for good, and that is told.
+/// Lets a collection be dropped although a full disk keeps it from being remembered. A dropped
+/// collection is remembered by the tree it is folded to, which needs room. Where there is none,
+/// dropping is what helps: the collection goes for good, and a notice says so.
 fn unless_full(
     database: &Database,
     name: &str,

@@ -67,7 +67,7 @@ fn error(
     Error::invalid(Code::DuplicateKey, message).with_details(details.build())
 }
 
-/// What an index's key tells of one of its parts.
+/// The known bytes of one part of an index's key.
 #[derive(Clone, Copy)]
 enum Part<'k> {
     Whole(&'k [u8]),

@@ -6,9 +6,9 @@
 //! | any other | the index's key, then that of `_id` | the rest |
 //! | any other, where that is too long | the same, cut | the key of `_id`, then the rest |
 //!
-//! Keys that are too long are cut ([`key::cut`]), which a flag tells. They end in a hash, so
+//! Keys that are too long are cut ([`key::cut`]), which a flag shows. They end in a hash, so
 //! entries whose first [`key::CUT_PREFIX_BYTES`] are equal, a *run*, have no order, and what those
-//! bytes don't tell is asked of documents: type bits, which would give values back, aren't kept.
+//! bytes don't show is asked of documents: type bits, which would give values back, aren't kept.
 //!
 //! The rest is, for an index that holds nothing of documents, the type bits of the key's parts and
 //! of `_id`, without the zeros at their end: mostly nothing. For one that does (`include`,
@@ -43,14 +43,14 @@ pub(crate) struct EntryParts {
     pub id_key: Bytes,
     /// Type bits of the key's parts and of `_id`.
     pub bits: Bytes,
-    /// What the index holds of the document, if it does.
+    /// The document's fields that the index holds, if it does.
     pub document: Option<DocumentBuf>,
 }
 
 /// The entries by which `index` files a document.
 ///
 /// # Errors
-/// What the document can't be filed for, by MongoDB's codes.
+/// The reasons why the document can't be filed, by MongoDB's codes.
 pub(crate) fn entries(
     index: &Index,
     id_key: &Bytes,
@@ -86,7 +86,7 @@ pub(crate) fn entries(
             content.extend_from_slice(id_key);
         }
         if let Some(held) = &held {
-            // More type bits than this can't be told, and aren't needed beside the document.
+            // More type bits than this can't be stored, and aren't needed beside the document.
             let count = u16::try_from(filed.bits.len()).unwrap_or(0);
             content.extend_from_slice(&count.to_le_bytes());
             content.extend_from_slice(&filed.bits[..usize::from(count)]);
@@ -117,13 +117,13 @@ pub(crate) fn id_key_of(index: &Index, key: &Bytes, content: &Bytes) -> Result<B
     Ok(key.slice(key.len() - rest.len()..))
 }
 
-/// Whether an entry's value tells the document, and not its key.
+/// Whether an entry's value names the document, and not its key.
 fn is_told_by_value(index: &Index, key: &[u8]) -> bool {
     index.spec.unique || index.is_cut(key)
 }
 
-/// What `index` files of the document under the key of an entry, if it does: the key as it was
-/// before it was cut, without that of `_id`.
+/// Returns the key under which `index` files the document for an entry, if it does: the key as it
+/// was before it was cut, without that of `_id`.
 pub(crate) fn whole_key(
     index: &Index,
     key: &[u8],
@@ -135,7 +135,7 @@ pub(crate) fn whole_key(
     Ok(index.shape.keys(document)?.keys.into_iter().find(is_it))
 }
 
-/// The key of an entry without that of `_id`, as far as the key tells it: `None` if it was cut
+/// The key of an entry without that of `_id`, as far as the key holds it: `None` if it was cut
 /// before its end.
 pub(crate) fn bare_key<'k>(index: &Index, key: &'k [u8]) -> Result<Option<&'k [u8]>, Error> {
     let is_cut = index.is_cut(key);
@@ -148,7 +148,7 @@ pub(crate) fn bare_key<'k>(index: &Index, key: &'k [u8]) -> Result<Option<&'k [u
     }
 }
 
-/// As [`bare_key`]; of a key that doesn't tell it, as the document with this `_id` does.
+/// As [`bare_key`]; of a key that doesn't hold it, as the document with this `_id` does.
 pub(crate) fn bare_key_of(
     reader: &Reader<'_>,
     collection: &Collection,

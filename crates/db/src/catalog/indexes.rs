@@ -38,7 +38,7 @@ use crate::transaction::not_in_transaction;
 /// Indexes of a collection at most, `_id`'s counted.
 pub const INDEXES_MAX: usize = 64;
 
-/// What `createIndexes` answers.
+/// The answer of `createIndexes`.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexesCreated {
     /// Indexes before, `_id` counted.
@@ -49,7 +49,7 @@ pub struct IndexesCreated {
     pub created_collection: bool,
 }
 
-/// What came of an attempt to publish.
+/// The outcome of an attempt to publish.
 enum Published {
     Done(IndexesCreated),
     /// Too much was written since the last round.
@@ -58,14 +58,14 @@ enum Published {
     Later,
 }
 
-/// How long a build waits for transactions of several requests that have written to its collection;
-/// new ones begin all the time, so after that they lose.
+/// The time that a build waits for transactions of several requests that have written to its
+/// collection; new ones begin all the time, so after that they lose.
 #[derive(Default)]
 struct WriterWait {
     begun: Option<Instant>,
 }
 
-/// Longer than most transactions take; one may take a minute.
+/// The wait: longer than most transactions take; one may take a minute.
 const WRITER_WAIT_MAX: Duration = Duration::from_secs(5);
 /// The interval of checks whether they have ended.
 const WRITER_WAIT_STEP: Duration = Duration::from_millis(2);
@@ -305,7 +305,7 @@ pub(crate) fn drop_indexes(
     done
 }
 
-/// Tells of indexes that were made, or dropped, together.
+/// Records the event of indexes that were made, or dropped, together.
 fn tell_indexes<'s>(
     database: &Database,
     transaction: &mut Transaction,
@@ -331,7 +331,7 @@ pub(crate) fn list_indexes(database: &Database, collection: &str) -> Result<Vec<
     Ok(own.into_iter().chain(others).collect())
 }
 
-/// The indexes of a collection as `listIndexes` tells them.
+/// The indexes of a collection as `listIndexes` shows them.
 pub(crate) fn describe_indexes(
     database: &Database,
     collection: &str,
@@ -397,7 +397,7 @@ fn check_own_and_empty(transaction: &Transaction, found: &Collection) -> Result<
     Err(not_in_transaction("indexes of a collection that it has not made, or that has documents,"))
 }
 
-/// What is answered where `count` of `before` indexes besides `_id`'s were made.
+/// Returns the answer where `count` indexes were made besides `before` ones and that of `_id`.
 fn created(before: usize, count: usize, created_collection: bool) -> IndexesCreated {
     let before = before as u32 + 1;
     IndexesCreated { before, after: before + count as u32, created_collection }

@@ -1,4 +1,4 @@
-//! What names mean to a reader: collections, views, and the buckets of time series.
+//! The meaning of names to a reader: collections, views, and the buckets of time series.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl<'a> Catalog<'a> {
     }
 
     /// The collection that is read through views that change nothing: `name` itself if it is none.
-    /// What an index finds first is found there, as if it stood in a pipeline over it.
+    /// A stage that must come first searches there, as if it stood in a pipeline over it.
     ///
     /// # Errors
     /// As [`Catalog::view`].

@@ -31,7 +31,7 @@ pub(super) fn check_options(options: Document<'_>) -> Result<(), Error> {
     for (option, value) in options.iter() {
         let harmless = match option {
             "collation" => value.as_document().is_some(),
-            // How its documents are merged; refused here if it isn't proper.
+            // The rules by which its documents are merged; refused here if it isn't proper.
             definition::VERSIONED => matches!(value, BsonValue::Boolean(_)),
             merge_rules::OPTION => merge_rules::DocumentRules::parse(value).map(|_| true)?,
             _ => ACCEPTED_OPTIONS.contains(&option) || KEPT_OPTIONS.contains(&option),
@@ -44,8 +44,8 @@ pub(super) fn check_options(options: Document<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The options as they are kept: with every option of their collation, of which the simple one goes
-/// without saying, and with the size that is meant.
+/// The options as they are kept: with every option of their collation (a simple one goes without
+/// saying), and with the size that is meant.
 pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> {
     let mut builder = DocumentBuilder::new();
     for (option, value) in options.iter() {
@@ -67,7 +67,7 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
             }
             ("capped", value) if !value.is_truthy() => {}
             (images::OPTION, _) if !images::are_kept(options) => {}
-            // No number of documents is no limit, and isn't told.
+            // No number of documents is no limit, and isn't shown.
             ("max", value) if value.as_integer() == Some(0) => {}
             ("size", value) => {
                 let size = value.as_integer().unwrap_or_default();

@@ -3,9 +3,9 @@
 //! 1. *Build*: the documents are folded as they are now, and the indexes built from that tree in
 //!    bounded memory ([`Builder`]).
 //! 2. *Rounds*: each brings the indexes from the last round's snapshot to one of now. Which
-//!    documents were written in between the memtables tell; if part of it was flushed, both moments
-//!    are folded and compared. What changes of an index lies beside its tree, and goes into it when
-//!    there is much of it. Many documents are filed part by part, so that memory is bounded; for a
+//!    documents were written in between the memtables show; if part of it was flushed, both moments
+//!    are folded and compared. Changes of an index lie beside its tree, and go into it when there
+//!    are many of them. Many documents are filed part by part, so that memory is bounded; for a
 //!    unique index the entries that go are taken away first, then those that come are brought, so
 //!    that a key may pass from one document to another. A round has to do what was written during
 //!    the one before, so they become shorter, until [`WRITES_LEFT`] are left.
@@ -20,7 +20,7 @@
 //! *Unique indexes*: each round looks at all documents as they were at one moment. Two that have
 //! one key at such a moment end the build, though one of them may be gone later.
 //!
-//! What is prepared is part of no collection until it is published: if the build ends before that,
+//! A prepared index is part of no collection until it is published: if the build ends before that,
 //! no reader has seen any of it.
 
 use std::time::{Duration, Instant};
@@ -44,17 +44,19 @@ use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
 
-/// When a round had no more documents to look at than this, the next is the last.
+/// The number of documents in a round after which, or after fewer, the next is the last.
 const WRITES_LEFT: u64 = 256;
 /// The last round reads no more documents than this: some milliseconds.
 const WRITES_LAST_MAX: usize = 512;
-/// More writes than this are found by comparing trees: names of so many keys take some 10 MB.
+/// The number of writes above which they are found by comparing trees: names of so many keys take
+/// some 10 MB.
 const WRITES_BY_KEY_MAX: usize = 100_000;
-/// With more entries than this beside the trees, those go into them: the rest is written with the
-/// latch closed.
+/// The number of entries beside the trees above which those go into them: the rest is written with
+/// the latch closed.
 const ENTRIES_BESIDE_MAX: usize = 1_024;
-/// While a round files part by part, so many entries, and so many bytes of them, wait beside the
-/// trees at most: the more go into a tree at once, the fewer times each of its leaves is written.
+/// The number of entries that wait beside the trees at most while a round files part by part,
+/// unless their bytes are too many: the more go into a tree at once, the fewer times each of its
+/// leaves is written.
 const ENTRIES_GATHERED_MAX: usize = 1 << 16;
 const BYTES_GATHERED_MAX: u64 = 16 << 20;
 /// Documents that changed are filed together up to so many, and so many bytes of them.
@@ -74,7 +76,7 @@ pub(crate) struct Prepared<'a> {
     uuid: [u8; 16],
     documents: Documents,
     indexes: Vec<UnfinishedIndex>,
-    /// What lies over the trees, keys and values.
+    /// The bytes of the edits that lie over the trees, keys and values.
     bytes_beside: u64,
     /// Whether the trees are durable.
     is_synced: bool,
@@ -92,7 +94,7 @@ enum Documents {
 pub(crate) struct UnfinishedIndex {
     pub spec: IndexSpec,
     pub tree: Tree,
-    /// What lies over the tree.
+    /// The edits that lie over the tree.
     pub over: Edited,
 }
 
@@ -100,7 +102,7 @@ pub(crate) struct UnfinishedIndex {
 struct Pace<'t, 'c> {
     throttle: &'t mut Throttle<'c>,
     began: Instant,
-    /// When they are slowed next, since then, and how much later after that.
+    /// The time when they are slowed next, since then, and how much later after that.
     due: Duration,
     every: Duration,
 }
@@ -140,7 +142,8 @@ impl<'a> Prepared<'a> {
     /// writers. `None` if there is no collection, or nothing to build.
     ///
     /// # Errors
-    /// What ends the build: a key that is there twice, a damaged document, an interruption.
+    /// The error that ends the build: a key that is there twice, a damaged document, an
+    /// interruption.
     pub fn caught_up(
         (database, name): (&'a Database, &'a str),
         specs: &[IndexSpec],
@@ -229,7 +232,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Brings indexes to what `snapshot` shows; tells how many documents had to be looked at.
+    /// Brings indexes to what `snapshot` shows; returns how many documents had to be looked at.
     fn round(
         &mut self,
         snapshot: &Snapshot,
@@ -256,7 +259,7 @@ impl<'a> Prepared<'a> {
         Ok(count)
     }
 
-    /// As `round`, if memtables tell what was written and that isn't more than `count_max`.
+    /// As `round`, if memtables show what was written and that isn't more than `count_max`.
     fn round_by_key(
         &mut self,
         snapshot: &Snapshot,
@@ -283,8 +286,8 @@ impl<'a> Prepared<'a> {
         Ok(Some(count))
     }
 
-    /// Files what changed, in parts where that is much, and tells `filed_part` of each; tells how
-    /// many documents that were.
+    /// Files what changed, in parts where that is much, and calls `filed_part` after each; returns
+    /// how many documents that were.
     fn file_all<I: Iterator<Item = Result<Change, Error>>>(
         &mut self,
         changes: impl Fn() -> I,
@@ -354,7 +357,7 @@ impl<'a> Prepared<'a> {
         Ok(())
     }
 
-    /// How many entries lie beside the trees.
+    /// Returns how many entries lie beside the trees.
     fn count_beside(&self) -> usize {
         self.indexes.iter().map(|growing| growing.over.len()).sum()
     }
@@ -424,8 +427,8 @@ fn next_part(
     Ok(part)
 }
 
-/// The definitions as indexes of the collection have them, without that which a time series' own
-/// tree is.
+/// The definitions as indexes of the collection have them, without the one that is a time series'
+/// own tree.
 pub(super) fn in_collection(
     specs: &[IndexSpec],
     collection: &Collection,

@@ -1,4 +1,4 @@
-//! What MongoDB documents of indexes, and how each part of it stands here: for COMPATIBILITY.md.
+//! The parts of MongoDB's indexes, and the support for each: for COMPATIBILITY.md.
 
 use frond_query::reference::{Family, Feature, SupportLevel};
 

@@ -1,4 +1,4 @@
-//! What change streams are told of collections and databases themselves.
+//! Events for change streams about collections and databases themselves.
 
 use frond_doc::Document;
 use frond_engine::Transaction;
@@ -6,7 +6,7 @@ use frond_engine::Transaction;
 use crate::database::Database;
 use crate::event::{EventKind, EventRecorder};
 
-/// Tells of a collection, or with no name of the whole branch.
+/// Records an event of a collection, or with no name of the whole branch.
 pub(crate) fn tell_of(
     database: &Database,
     transaction: &mut Transaction,

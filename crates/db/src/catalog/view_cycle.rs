@@ -1,7 +1,7 @@
 //! Whether a view would read itself, through whichever views and stages, or one of another
 //! collation.
 //!
-//! It is asked when a view is made or changed. A merge of two branches may still close a cycle, so
+//! It is called when a view is made or changed. A merge of two branches may still close a cycle, so
 //! reading counts the views that it stands in, too.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Which collections what is told concerns: for what wakes the streams that wait.
+//! The collections that a transaction's events concern: to wake the streams that wait.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::event::EventKind;
 use crate::frond::Frond;
 use crate::tail::{Next, TailReader};
 
-/// Follows what is told, and notes no more than where.
+/// Follows the recorded events, and notes no more than where they were.
 pub struct ChangedPlaces {
     frond: Frond,
     tail: TailReader,
     after: Sequence,
 }
 
-/// Where something happened.
+/// The place of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TouchedPlace<'a> {
     /// The database, without its branch.
@@ -27,32 +27,32 @@ pub struct TouchedPlace<'a> {
 }
 
 impl Frond {
-    /// Follows what is told from now on.
+    /// Follows the events that are recorded from now on.
     pub fn told_places(&self) -> ChangedPlaces {
         let after = self.engine().horizon();
         ChangedPlaces { frond: self.clone(), tail: self.tail().reader(), after }
     }
 
-    /// Ends the waits of all that follow what is told, once.
+    /// Ends the waits of all that follow the events, once.
     pub fn end_waits(&self) {
         self.engine().end_horizon_waits();
     }
 }
 
 impl ChangedPlaces {
-    /// What is given to [`ChangedPlaces::wait`]: to be asked before it is looked whether to wait.
+    /// Returns a mark for [`ChangedPlaces::wait`]; it must be taken before looking whether to wait.
     pub fn mark(&self) -> u64 {
         self.frond.engine().horizon_waits_ended()
     }
 
     /// Waits until something was written since, for so long at most, and until waits are ended;
-    /// tells whether it was.
+    /// returns whether it was.
     pub fn wait(&self, at_most: Duration, mark: u64) -> bool {
         self.frond.engine().await_horizon_unless(self.after, at_most, mark)
     }
 
-    /// Has `touch` told of each place that what was told since concerns; `None`: of all, since that
-    /// can't be read. Tells whether anything was written.
+    /// Calls `touch` with each place that the events recorded since concern; `None`: with all,
+    /// since they can't be read. Returns whether anything was written.
     pub fn advance(&mut self, touch: &mut dyn FnMut(Option<TouchedPlace<'_>>)) -> bool {
         let before = self.after;
         let end = self.frond.engine().horizon();

@@ -12,19 +12,19 @@ use crate::tail::record::key;
 /// An event may be this much larger than a stored document.
 pub const EVENT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
-/// What is told of one change.
+/// The parts that the document of one event is made of.
 pub struct EventSource<'a> {
     /// The database's name as clients know it.
     pub database: &'a str,
-    /// What happened.
+    /// The event.
     pub event: &'a Event,
     /// The client's transaction to which it belongs.
     pub transaction: Option<&'a DocumentBuf>,
     /// The document that the event has.
     pub document: Option<DocumentBuf>,
-    /// What the document was before, if that is asked for.
+    /// The document before the change, if it is wanted.
     pub before: Option<Option<DocumentBuf>>,
-    /// What an update's document is, if that is asked for.
+    /// The updated document, if it is wanted.
     pub looked_up: Option<Option<DocumentBuf>>,
     /// Whether it has the fields that only expanded events have.
     pub is_expanded: bool,
@@ -106,10 +106,10 @@ pub fn of(
     Ok(out.build())
 }
 
-/// What an update changed.
+/// Appends the description of an update.
 ///
 /// # Errors
-/// `BSONObjectTooLarge` (10334) if that was too much to be told.
+/// `BSONObjectTooLarge` (10334) if that was too large.
 fn describe_update(told: &EventSource<'_>, out: &mut DocumentBuilder) -> Result<(), Error> {
     let description = told.event.facts.get("description").ok_or_else(too_large)?;
     let Value::Document(description) = description else { return Err(too_large()) };
@@ -118,14 +118,14 @@ fn describe_update(told: &EventSource<'_>, out: &mut DocumentBuilder) -> Result<
         out.append_element(&field);
     });
     if told.is_expanded {
-        // No path that is told may be read in two ways.
+        // No path that is shown may be read in two ways.
         out.begin_document("disambiguatedPaths").end();
     }
     out.end();
     Ok(())
 }
 
-/// What an expanded event says of a command.
+/// Appends the description of a command to an expanded event.
 fn describe_operation(told: &EventSource<'_>, out: &mut DocumentBuilder) {
     let facts = &told.event.facts;
     if let Some(Value::String(to)) = facts.get("to") {

@@ -1,5 +1,5 @@
-//! A change of versions, told document by document when it is read: what differs between two trees
-//! of documents, in the order of their keys.
+//! A change of versions, expanded document by document when it is read: what differs between two
+//! trees of documents, in the order of their keys.
 //!
 //! The event has the roots alone, whatever their size. They are those of commits, or of states that
 //! the reflog names, and are there as long as history keeps them; what isn't there any more ends
@@ -42,8 +42,8 @@ impl Expansion {
         Ok(Some(expansion))
     }
 
-    /// What differs between two trees of a collection's documents; with what documents were, if
-    /// that is kept.
+    /// Returns the differences between two trees of a collection's documents, with the former
+    /// documents, if those are kept.
     pub fn between(
         engine: &Engine,
         (before, after): (Tree, Tree),
@@ -54,8 +54,8 @@ impl Expansion {
         Expansion { differences, scope: Arc::clone(scope), keeps_images, next: 0 }
     }
 
-    /// Passes over so many events, which were told already: where they lie is read, and nothing of
-    /// them. Returns how many there were of these.
+    /// Passes over so many events, which were returned already: where they lie is read, and nothing
+    /// of them. Returns how many there were of these.
     ///
     /// # Errors
     /// `ChangeStreamHistoryLost` (286) if what it is about isn't there any more.

@@ -1,7 +1,8 @@
-//! For how long it is told what documents were before they changed: MongoDB's cluster parameter
-//! `changeStreamOptions`, a setting of the data directory.
+//! The time for which streams show what documents were before they changed: MongoDB's cluster
+//! parameter `changeStreamOptions`, a setting of the data directory.
 //!
-//! What they were lies in the log, and goes with it. This only says that it isn't told any more.
+//! The former documents lie in the log, and go with it. This only says that it isn't shown any
+//! more.
 
 use frond_engine::Sequence;
 
@@ -13,8 +14,8 @@ use crate::frond::Frond;
 pub const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
 
 impl Frond {
-    /// For how many seconds after a change it is told what the document was; `None`: for as long as
-    /// the log is kept.
+    /// The number of seconds after a change for which streams show what the document was; `None`:
+    /// for as long as the log is kept.
     ///
     /// # Errors
     /// An error of reading.
@@ -26,7 +27,7 @@ impl Frond {
         Ok(seconds.and_then(|seconds| seconds.as_integer()))
     }
 
-    /// Whether what a document was before a change isn't told any more.
+    /// Whether what a document was before a change isn't shown any more.
     ///
     /// # Errors
     /// An error of reading.

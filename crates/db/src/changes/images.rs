@@ -17,8 +17,8 @@ use crate::tail::record::Record;
 pub(super) type Images = (Option<Option<DocumentBuf>>, Option<Option<DocumentBuf>>);
 
 impl ChangeStream {
-    /// What the document of an event was before it, and what that of an update is: each if it is
-    /// asked for, `None` if it isn't there.
+    /// Returns the document of an event as it was before, and that of an update as it is: each if
+    /// it is wanted, `None` if it isn't there.
     pub(super) fn images(&self, record: &Record, event: &Event) -> Result<Images, Error> {
         let is_update = event.kind == EventKind::Update;
         let is_change = is_update || matches!(event.kind, EventKind::Replace | EventKind::Delete);
@@ -71,7 +71,7 @@ impl ChangeStream {
     }
 }
 
-/// What an update made of the document.
+/// Returns the document that an update made.
 fn made_of(before: &DocumentBuf, event: &Event) -> Option<DocumentBuf> {
     let description = event.facts.get("description")?.as_document()?;
     difference::applied(before.view(), description)

@@ -1,11 +1,11 @@
-//! What differs between a commit and the branch at a later moment, told as events before those that
+//! The differences between a commit and the branch at a later moment, as events before those that
 //! the log has from that moment on.
 //!
-//! 1. What lay between isn't told: a document that was changed twice is told once, as it is at the
-//!    moment; a collection that is gone as the deletion of its documents, one that came as their
-//!    insertion.
-//! 2. The collections are told by name, the documents of each in the order of their keys; each
-//!    event has its number. Both ends never change, so a stream goes on behind any of them.
+//! 1. Changes in between aren't shown: a document that was changed twice gives one event, as it is
+//!    at the moment; a collection that is gone gives the deletion of its documents, one that came
+//!    their insertion.
+//! 2. The collections come by name, the documents of each in the order of their keys; each event
+//!    has its number. Both ends never change, so a stream goes on behind any of them.
 //! 3. Where the branch was changed since its last commit, the end is a working state that only the
 //!    open stream keeps: its tokens lead nowhere once the stream is gone (286).
 
@@ -28,10 +28,10 @@ use crate::hook::Span;
 use crate::reader::Reader;
 use crate::schema::entry::CatalogEntry;
 
-/// Collections of whose changes no client is told.
+/// Collections whose changes no client is shown.
 const SILENT_PREFIX: &str = "system.";
 
-/// What is left to tell.
+/// The differences that are still to be sent.
 pub(super) struct Net {
     /// The place of the next event: its item is its number.
     place: ResumePoint,
@@ -60,13 +60,13 @@ impl Net {
         let reader = Reader::now(database.frond().engine());
         let moment = reader.snapshot()?;
         let span = database.versions()?.span(database, &reader, revision, None)?;
-        // What is told must be durable.
+        // Events must be durable before a client sees them.
         database.frond().engine().keep_changes()?;
         let ends = SpanEnds { from: span.from, to: span.to };
         Net::new(watched, span, (ends, moment.sequence()), moment)
     }
 
-    /// What is left behind a place within.
+    /// Returns the differences behind a place among them.
     ///
     /// # Errors
     /// `ChangeStreamHistoryLost` (286) if its ends aren't there any more.
@@ -80,7 +80,7 @@ impl Net {
         let span = database.versions()?.span(database, &reader, &ends.from.to_string(), Some(to));
         let span = span.map_err(|error| lost(ends, &error.message))?;
         let mut net = Net::new(watched, span, (ends, place.sequence), moment)?;
-        // Of an event that was split some may be left.
+        // Some fragments of an event that was split may be left.
         let told = place.item.map_or(0, |item| item.saturating_add(1));
         net.skip(database.frond().engine(), told - u32::from(place.fragment.is_some()).min(told))?;
         Ok(net)
@@ -137,7 +137,7 @@ impl Net {
         ResumePoint { item: None, ..self.place }
     }
 
-    /// Where the log has to be read behind.
+    /// Returns where the log has to be read behind.
     pub fn sequence(&self) -> Sequence {
         self.place.sequence
     }
@@ -180,7 +180,7 @@ impl Net {
         self.place.item = self.place.item.map(|item| item.saturating_add(count));
     }
 
-    /// The collection that is told; the next one, if none is.
+    /// The collection whose events are returned; the next one, if there is none.
     fn current(&mut self, engine: &Engine) -> Option<&mut Expansion> {
         if self.current.is_none() {
             let Changed { scope, before, after, keeps_images } = self.collections.pop_front()?;

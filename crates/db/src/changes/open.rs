@@ -1,4 +1,4 @@
-//! Where a change stream begins, and what may stand behind `$changeStream`.
+//! Opens a change stream: where it begins, and what may stand behind `$changeStream`.
 
 use std::collections::VecDeque;
 
@@ -87,7 +87,7 @@ impl Frond {
         })
     }
 
-    /// What tokens say of where they are from.
+    /// Returns the mark of this directory or set, for tokens.
     fn era(&self) -> Result<[u8; token::ERA_BYTES], Error> {
         let named = match self.engine().is_in_set() {
             true => self.set_id().get().copied(),
@@ -99,7 +99,7 @@ impl Frond {
         })
     }
 
-    /// Where a stream begins, and what it tells before the log.
+    /// Returns the beginning of a stream, and the differences that come before the log.
     fn start(
         &self,
         watched: &Watched,
@@ -146,7 +146,7 @@ impl Frond {
         Ok((pipeline, variables))
     }
 
-    /// Where a token leads.
+    /// Returns the place that a token leads to.
     fn resumed(
         &self,
         given: &DocumentBuf,

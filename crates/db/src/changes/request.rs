@@ -1,4 +1,4 @@
-//! What is asked of a change stream.
+//! The options of a change stream.
 
 use frond_doc::{DocumentBuf, Timestamp, ValueBuf};
 use frond_query::collation::Collation;
@@ -6,7 +6,7 @@ use frond_query::collation::Collation;
 use crate::database::Database;
 use crate::frond::Frond;
 
-/// What a stream watches.
+/// The collections that a stream watches.
 #[derive(Clone)]
 pub enum Watched {
     /// A collection of a branch.
@@ -17,7 +17,7 @@ pub enum Watched {
     Deployment(Frond),
 }
 
-/// Where a stream begins.
+/// The beginning of a stream.
 #[derive(Clone, Debug, Default)]
 pub enum StreamStart {
     /// With what comes after now.
@@ -34,7 +34,7 @@ pub enum StreamStart {
     AfterCommit(String),
 }
 
-/// Whether an event has a document as it was at a certain time, which is kept only where its
+/// Says whether an event has the document as it was at a certain time, which is kept only where its
 /// collection says so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Image {
@@ -47,7 +47,7 @@ pub enum Image {
     Required,
 }
 
-/// Which document an update has beside what changed.
+/// The document that an update has besides the description of the change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FullDocument {
     /// None.
@@ -61,20 +61,20 @@ pub enum FullDocument {
     Required,
 }
 
-/// What is asked of a stream.
+/// The options of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeStreamRequest {
-    /// Where it begins.
+    /// Its beginning.
     pub start: StreamStart,
-    /// Which document an update tells, too.
+    /// The document that an update has.
     pub full_document: FullDocument,
-    /// Whether an update, a replacement and a deletion tell what the document was.
+    /// Whether updates, replacements and deletions have the former document.
     pub before_change: Image,
-    /// Whether collections and indexes that are made, dropped and changed are told too.
+    /// Whether there are events of collections and indexes that are made, dropped and changed, too.
     pub is_expanded: bool,
     /// The stages behind `$changeStream`: an array.
     pub stages: Option<ValueBuf>,
-    /// How strings compare.
+    /// The rules by which strings compare.
     pub collation: Option<Collation>,
     /// A command's `let`.
     pub variables: Option<DocumentBuf>,

@@ -12,7 +12,8 @@ use super::document::EVENT_BYTES_MAX;
 use crate::error::Error;
 
 const STAGE: &str = "$changeStreamSplitLargeEvent";
-/// What a fragment has beside its token and its fields: `splitEvent`, and what holds them together.
+/// The bytes of a fragment besides its token and its fields: `splitEvent`, and the surrounding
+/// document.
 const FRAME_BYTES: usize = 100;
 
 /// The stages without that one, if it stands at their end.

@@ -2,12 +2,12 @@
 //!
 //! `_data` is upper-case hex, whose text sorts as the places do: 82, the Sequence (8 bytes, which
 //! is the event's `clusterTime`), the event's position in its transaction (4), the step (1), and
-//! the era (4), which tells data directories and sets apart. Of a fragment of an event follows its
-//! number (4); of an event that is one of many which a change of versions made, its number among
-//! them (4), and that of its fragment, counted from 1, or 0 (4). Of what lies between a commit and
-//! a moment follow the number of the last event, counted from 1, or 0 (4), and of its fragment, as
-//! above (4), the commit (20), and the branch's last one if nothing was changed since, or zeros
-//! (20).
+//! the era (4), which distinguishes data directories and sets. Of a fragment of an event follows
+//! its number (4); of an event that is one of many which a change of versions made, its number
+//! among them (4), and that of its fragment, counted from 1, or 0 (4). Of what lies between a
+//! commit and a moment follow the number of the last event, counted from 1, or 0 (4), and of its
+//! fragment, as above (4), the commit (20), and the branch's last one if nothing was changed since,
+//! or zeros (20).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_engine::Sequence;
@@ -24,10 +24,10 @@ const PART_BYTES: usize = 4;
 /// A token of what lies between a commit and a moment.
 const NET_BYTES: usize = BYTES + 2 * PART_BYTES + 2 * COMMIT_ID_BYTES;
 
-/// What lies at a place. Stored by clients: never renumber.
+/// The kind of event at a place. Stored by clients: never renumber.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Step {
-    /// What differs between a commit and this Sequence, before all events behind it.
+    /// A difference between a commit and this Sequence, before all events behind it.
     Net = 0,
     /// An event, behind which its transaction has others.
     Event = 1,
@@ -45,11 +45,11 @@ pub struct ResumePoint {
     pub sequence: Sequence,
     pub position: u32,
     pub step: Step,
-    /// Of one of the many events that a change of versions made: its number among them.
+    /// The number of one of the many events that a change of versions made, among them.
     pub item: Option<u32>,
-    /// Of an event that was split: the fragment, counted from 0.
+    /// The fragment of an event that was split, counted from 0.
     pub fragment: Option<u32>,
-    /// Of what lies between a commit and a moment: between which.
+    /// The ends of what lies between a commit and a moment.
     pub span: Option<SpanEnds>,
 }
 
@@ -61,7 +61,7 @@ pub struct SpanEnds {
 }
 
 impl ResumePoint {
-    /// The place behind all that a transaction told.
+    /// The place behind all that a transaction recorded.
     pub fn after(sequence: Sequence) -> ResumePoint {
         ResumePoint { position: u32::MAX, ..ResumePoint::of(sequence, Step::HighWater) }
     }
@@ -71,17 +71,17 @@ impl ResumePoint {
         ResumePoint { sequence, position: 0, step, item: None, fragment: None, span: None }
     }
 
-    /// The place of the event that was told, of which this may be a part's.
+    /// The place of the recorded event, a part of which this may be.
     pub fn of_event(self) -> ResumePoint {
         ResumePoint { item: None, fragment: None, ..self }
     }
 
-    /// The place of the client's event, of which this may be a fragment's.
+    /// The place of the client's event, a fragment of which this may be.
     pub fn of_item(self) -> ResumePoint {
         ResumePoint { fragment: None, ..self }
     }
 
-    /// Behind which Sequence the log has to be read.
+    /// Returns the Sequence behind which the log has to be read.
     pub fn read_after(self) -> Sequence {
         match self.step {
             Step::Net => self.sequence,
@@ -91,8 +91,8 @@ impl ResumePoint {
     }
 }
 
-/// What tells data directories, and sets, apart: from what a directory's trees are salted with, or
-/// what names the set.
+/// Returns the mark that distinguishes data directories, and sets: from the salt of a directory's
+/// trees, or the id of the set.
 pub fn era(salt: u64) -> [u8; ERA_BYTES] {
     let [a, b, c, d, ..] = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
     [a, b, c, d]
@@ -127,7 +127,7 @@ pub fn encode(place: ResumePoint, era: [u8; ERA_BYTES]) -> DocumentBuf {
     token.build()
 }
 
-/// Where a token leads, and the era that it is of.
+/// Returns where a token leads, and the era that it is of.
 ///
 /// # Errors
 /// `InvalidResumeToken` (260) if it is none of ours.
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(decode(token.view()).unwrap(), (*place, [1, 2, 3, 4]));
             let data = data(token);
             assert!(data.starts_with("82") && data.to_uppercase() == data);
-            // Of what has no span, which would be missing.
+            // The length without a span, which would be missing.
             let lengths = [BYTES, BYTES + PART_BYTES, BYTES + 2 * PART_BYTES];
             let whole = |end: &usize| {
                 place.span.is_none() && lengths.contains(&(end / 2)) && end.is_multiple_of(2)

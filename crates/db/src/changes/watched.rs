@@ -1,4 +1,4 @@
-//! Which events concern what is watched, and which end its stream.
+//! Selects the events that concern a stream, and those that end it.
 
 use frond_doc::Value;
 

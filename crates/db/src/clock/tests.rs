@@ -1,4 +1,4 @@
-//! What a believed clock does when the wall clock leaps, stops or goes back.
+//! The behaviour of a believed clock when the wall clock leaps, stops or goes back.
 
 use frond_testkit::SimClock;
 
@@ -13,7 +13,7 @@ fn known_clock() -> (SimClock, BelievedClock, i64) {
     (clock, believed, begun)
 }
 
-/// What is thought of a clock that leaps by `ahead`: at once, and after an hour.
+/// Checks whether a clock that leaps by `ahead` is doubted: at once, and after an hour.
 fn check(ahead: i64, is_doubted: [bool; 2]) {
     let (clock, believed, begun) = known_clock();
     clock.set(begun.saturating_add(ahead));
@@ -135,8 +135,8 @@ fn a_new_directory_believes_what_is_possible() {
     }
 }
 
-/// What is believed never leaps by itself: between two looks it goes on as the steady clock does,
-/// or becomes what the clock says.
+/// The believed time never leaps by itself: between two looks it goes on as the steady clock does,
+/// or becomes the clock's reading.
 #[test]
 fn random_clocks_leave_what_is_believed_where_time_has_brought_it() {
     frond_testkit::random::for_seeds(200, |mut random| {

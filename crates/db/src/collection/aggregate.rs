@@ -48,11 +48,11 @@ struct Stages {
     deferred: DeferredErrors,
     resources: Resources,
     interrupt: Interrupt,
-    /// What reads the references of documents.
+    /// Reads the references of documents.
     large: Large,
     /// Whether what comes out is stored.
     stores: bool,
-    /// How many views the stages stand in.
+    /// The number of views the stages stand in.
     view_depth: usize,
 }
 
@@ -162,7 +162,7 @@ struct Streamed {
     input: Input<'static>,
     /// Whether they come in the order that was asked for.
     gives_order: bool,
-    /// How many were passed over of those that may be.
+    /// The number of documents that were passed over, of those that may be.
     passed: u64,
 }
 
@@ -223,8 +223,8 @@ fn check_output(database: &Database, name: Option<&str>, stages: Array<'_>) -> R
     Ok(())
 }
 
-/// The documents of a collection that are looked for, for stages. Large ones come `lazily` if who
-/// gets them reads references, which must be of the request's own repository, where they may be
+/// The documents of a collection that are looked for, for stages. Large ones come `lazily` if their
+/// receiver reads references, which must be of the request's own repository, where they may be
 /// stored again, and of its own moment, which keeps them.
 fn stream(
     database: &Database,
@@ -276,7 +276,7 @@ fn stream(
     } else if !is_hinted && scan.is_of_one_id() {
         scan.tell_express();
     }
-    // Of a few the scores are computed faster than all are read.
+    // The scores of a few are computed faster than all are read.
     if reads_all {
         scan = scan.scored_by_entries(context.resources.reservation());
     }
@@ -357,7 +357,7 @@ fn passing(documents: Documents<'static>, filter: Filter, large: Large) -> Docum
     }))
 }
 
-/// What the stages of a request may use; they are told to stop as its scans are.
+/// Returns the resources of a request's stages, which stop when its scans do.
 fn resources_of(
     database: &Database,
     request: &AggregateRequest,
@@ -401,7 +401,7 @@ fn ends_in_output(stages: Array<'_>) -> bool {
 }
 
 impl Stages {
-    /// Whose references documents that are to be stored in `target` have.
+    /// Returns the kind of references that documents have which are to be stored in `target`.
     fn referring(&self, target: &Database) -> Referring {
         match target.repository_name() == self.database.repository_name() {
             true => Referring::Here,
@@ -411,8 +411,8 @@ impl Stages {
 }
 
 impl Stages {
-    /// What a database that a stage names is read by: as all else here, unless it is named at a
-    /// moment of its own.
+    /// Returns the reader of a database that a stage names: the same as for all else, unless it is
+    /// named at a moment of its own.
     fn reader_of(&self, database: &Database) -> Reader<'static> {
         match database.is_past() {
             true => database.reader(),

@@ -7,7 +7,7 @@
 //!    requests, ends the transaction before it and is run in parts ([`crate::collection::parts`]).
 //! 3. A statement that fails is reported; with `ordered` it is the last one.
 //! 4. Where a request takes several transactions, they share a sync ([`Deferred`]): only its end
-//!    waits. What is run in parts waits before, since it looks for what is visible.
+//!    waits. A statement that is run in parts waits before, since it looks for what is visible.
 //! 5. Of a write that may be sent again, what was done the first time is answered and not done
 //!    again ([`crate::retry`]); what is done now is remembered in the same transaction.
 
@@ -33,16 +33,16 @@ pub(crate) const BATCH_COUNT_MAX: usize = 1_000;
 /// One that has so many bytes to write takes no more statements.
 const BATCH_BYTES_MAX: u64 = 8 << 20;
 
-/// How statements are run.
+/// The options of running statements.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchOptions {
     /// Stop at the first that fails.
     pub ordered: bool,
-    /// When a transaction is acknowledged.
+    /// Says when a transaction is acknowledged.
     pub durability: Durability,
 }
 
-/// What statements did.
+/// The results of statements.
 #[derive(Default)]
 pub struct BatchReport {
     /// Documents that were inserted, matched or deleted; upserted ones aren't counted.
@@ -51,15 +51,15 @@ pub struct BatchReport {
     pub modified: u64,
     /// Position of the statement and `_id` of each document that was upserted.
     pub upserted: Vec<(usize, ValueBuf)>,
-    /// What failed.
+    /// The errors.
     pub errors: Vec<WriteError>,
     /// The names of the statements that were done before.
     pub retried: Vec<i32>,
-    /// What each statement that succeeded did.
+    /// The counts of each statement that succeeded.
     pub each: Vec<StatementCounts>,
 }
 
-/// What came of a statement.
+/// The outcome of a statement.
 pub(crate) enum StatementRun {
     Done(StatementDone),
     /// It concerns more documents than a transaction takes: what it wrote is undone, and it is run
@@ -67,18 +67,18 @@ pub(crate) enum StatementRun {
     Many,
 }
 
-/// What a transaction did.
+/// The results of a transaction.
 #[derive(Default)]
 struct Batch {
     report: BatchReport,
-    /// How many statements were run.
+    /// The number of statements that were run.
     count: usize,
     /// Whether the next one is to be run in parts.
     is_many: bool,
 }
 
 impl Batch {
-    /// Whether a client is told the same by both; errors aren't compared.
+    /// Whether a client is shown the same by both; errors aren't compared.
     fn is_same(&self, other: &Batch) -> bool {
         let BatchReport { count, modified, upserted, errors, retried, each } = &self.report;
         let others = &other.report;
@@ -112,11 +112,11 @@ impl BatchReport {
 /// The statements of one request on a collection.
 #[derive(Clone, Copy)]
 pub struct Statements<'a> {
-    /// Where the collection lies.
+    /// The database of the collection.
     pub database: &'a Database,
     /// Its name.
     pub collection: &'a str,
-    /// How they are run.
+    /// The options of running them.
     pub options: BatchOptions,
 }
 
@@ -126,7 +126,7 @@ impl Statements<'_> {
     /// `run` runs one.
     ///
     /// # Errors
-    /// What concerns the request as a whole; what concerns a statement is in the report.
+    /// Errors of the request as a whole; those of a statement are in the report.
     pub fn run<S>(
         &self,
         count: usize,
@@ -249,7 +249,7 @@ impl Statements<'_> {
         Ok(done)
     }
 
-    /// Tells whether it was run: `false` if it is to be run in parts.
+    /// Returns whether it was run: `false` if it is to be run in parts.
     fn run_statement<S>(
         &self,
         writer: &mut CollectionWriter<'_>,

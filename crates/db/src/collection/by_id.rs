@@ -10,7 +10,7 @@
 //! 3. Documents lie by their `_id`s, which compare as bytes: it is no view, no time series, and has
 //!    no collation if the value is a string.
 //!
-//! All else goes the usual way, which finds the same; `explain` tells of that one.
+//! All else goes the usual way, which finds the same; `explain` shows that one.
 
 use frond_doc::{Document, Value, key};
 use frond_query::examined;

@@ -23,9 +23,9 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 
-/// What keys of places begin with. Stored: never change.
+/// The first byte of keys of places. Stored: never change.
 const PLACE: u8 = 1;
-/// What keys of `_id`s begin with. Stored: never change.
+/// The first byte of keys of `_id`s. Stored: never change.
 const ID: u8 = 2;
 
 /// The range of the places from `first` to `last`, both within it.

@@ -2,7 +2,7 @@
 //!
 //! 1. Each document is read (the store compares every chunk with its hash), and the entries that
 //!    each index should have for it are looked up.
-//! 2. What an index has beyond these belongs to no document: it is counted.
+//! 2. Entries that an index has beyond these belong to no document: they are counted.
 
 use bytes::Bytes;
 use frond_doc::DocumentBuf;
@@ -16,7 +16,7 @@ use crate::definition::view;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
-/// What was found of a collection.
+/// The result of checking a collection.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
     /// Documents that were read.
@@ -27,7 +27,7 @@ pub struct Checked {
     pub indexes: Vec<CheckedIndex>,
 }
 
-/// What was found of an index.
+/// The result of checking an index.
 #[derive(Clone, Debug, Default)]
 pub struct CheckedIndex {
     /// Its name.
@@ -40,8 +40,8 @@ pub struct CheckedIndex {
     pub extra: u64,
 }
 
-/// Reads a whole collection and compares its indexes with its documents. What is wrong is
-/// counted, unless it can't be read.
+/// Reads a whole collection and compares its indexes with its documents. Faults are counted, unless
+/// the collection can't be read.
 pub(crate) fn check_collection(
     database: &Database,
     name: &str,
@@ -101,7 +101,7 @@ impl Checked {
         self.invalid == 0 && self.indexes.iter().all(CheckedIndex::is_valid)
     }
 
-    /// What is wrong, in words.
+    /// Returns the faults, in words.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if self.invalid > 0 {

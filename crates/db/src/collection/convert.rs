@@ -102,7 +102,8 @@ fn last_of(
     Ok(documents)
 }
 
-/// Changes the limits of a capped collection. What is too much goes with the next insertion.
+/// Changes the limits of a capped collection. Documents above the limits go with the next
+/// insertion.
 pub(crate) fn change_limits(
     database: &Database,
     collection: &str,

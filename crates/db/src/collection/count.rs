@@ -1,8 +1,8 @@
 //! `count`.
 //!
 //! Where the keys within some ranges of a tree are the documents that pass, the tree counts them:
-//! O(log n), and what the overlay holds in the ranges. Where only each key tells, keys are read and
-//! no documents.
+//! O(log n), and what the overlay holds in the ranges. Where only the keys decide, keys are read
+//! and no documents.
 
 use crate::catalog::Catalog;
 use crate::collection::FindRequest;
@@ -63,7 +63,7 @@ pub(crate) fn count(
     Ok(count.min(enough).saturating_sub(skip))
 }
 
-/// How many documents a scan finds; `enough` where there are more.
+/// Returns how many documents a scan finds; `enough` where there are more.
 fn counted(scan: &mut Scan<'_>, enough: u64) -> Result<u64, Error> {
     let mut count = 0;
     scan.visit_asked(&mut |_| {

@@ -1,10 +1,10 @@
-//! What an index's entries can tell of documents without fetching them.
+//! Makes documents of an index's entries without fetching them.
 //!
 //! - An index with `clustering` holds whole documents, one that includes fields those and its
 //!   key's.
 //! - The key of an index of values gives its fields back, with the type bits beside it, where no
 //!   document has an array on their paths: one entry is then all that the document has there. A
-//!   field below another (`a.b`) that is absent doesn't tell whether `a` is there: that document is
+//!   field below another (`a.b`) that is absent doesn't show whether `a` is there: that document is
 //!   fetched.
 //!
 //! *Surprise*: a document made of a key has its fields in the key's order, as in MongoDB.
@@ -20,7 +20,8 @@ use crate::schema::{Held, Index};
 /// The paths that a request asks of documents; `None`: all there is.
 pub(crate) type NeededPaths = Option<Vec<String>>;
 
-/// How documents, or the parts of them that are asked for, come out of an index's entries.
+/// The way in which documents, or the parts of them that are asked for, come out of an index's
+/// entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Cover {
     /// They don't.
@@ -32,7 +33,7 @@ pub(crate) enum Cover {
 }
 
 impl Cover {
-    /// How `index`, whose entries' flags are `flags`, gives what `needs` asks for.
+    /// Returns how `index`, whose entries' flags are `flags`, gives what `needs` asks for.
     pub fn of(index: &Index, flags: u8, needs: &NeededPaths) -> Cover {
         if matches!(index.held, Held::Document) {
             return Cover::Held;
@@ -69,7 +70,7 @@ impl Cover {
         }
         places.sort_unstable();
         places.dedup();
-        // Of two fields of which one lies below the other, both would have to be told.
+        // If one of two fields lies below the other, both would have to be shown.
         let paths: Vec<&str> =
             places.iter().map(|place| index.fields()[*place].path.as_str()).collect();
         let meets =
@@ -77,7 +78,7 @@ impl Cover {
         (!paths.iter().any(|path| meets(path))).then_some(places)
     }
 
-    /// What an entry tells of its document; `None` if the document has to be fetched.
+    /// Makes an entry's document; `None` if the document must be fetched.
     ///
     /// # Errors
     /// `Damaged` if the key is none of this index.

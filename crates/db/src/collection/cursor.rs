@@ -1,4 +1,4 @@
-//! What a `find` or `aggregate` answers with.
+//! The answer of a `find` or `aggregate`.
 
 use frond_doc::DocumentBuf;
 
@@ -39,7 +39,7 @@ impl Iterator for Cursor {
             return Some(Ok(first));
         }
         let next = self.documents.as_mut()?.next();
-        // What is at its end lets go of its snapshot at once.
+        // A cursor at its end releases its snapshot at once.
         if !matches!(next, Some(Ok(_))) {
             self.documents = None;
         }

@@ -1,4 +1,4 @@
-//! Whether what a cursor reads is still there.
+//! Checks whether the things that a cursor reads are still there.
 //!
 //! A cursor reads one snapshot and could be read to its end whatever happens meanwhile. MongoDB
 //! ends it (175) once its collection was dropped or renamed, or an index by which it finds its
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::name::Target;
 use crate::schema::Collection;
 
-/// What has to be there for a cursor to go on.
+/// The things that must be there for a cursor to go on.
 pub(crate) struct CursorValidity {
     database: Database,
     collection: String,
@@ -33,8 +33,8 @@ pub(crate) struct CursorValidity {
 }
 
 impl CursorValidity {
-    /// What a cursor needs that reads `collection`, called `name`, by `access`; `None` if nothing
-    /// that can happen ends it.
+    /// Returns the needs of a cursor that reads `collection`, called `name`, by `access`; `None` if
+    /// no event ends it.
     pub(crate) fn of(
         database: &Database,
         name: &str,

@@ -1,8 +1,8 @@
 //! `distinct`.
 //!
-//! Where an index's keys give the field's values back and tell which documents pass, no documents
-//! are read, and of the many entries with one value only some: then the scan goes on behind them
-//! all.
+//! Where an index's keys give the field's values back and decide which documents pass, no documents
+//! are read, and of the many entries with one value only some: then the scan goes on behind all of
+//! them.
 
 use std::collections::HashSet;
 
@@ -35,9 +35,9 @@ const DISTINCT_BYTES_MAX: usize = frond_doc::document::DOCUMENT_BYTES_MAX;
 /// MongoDB's code of an answer that doesn't.
 const DISTINCT_TOO_BIG: Code = Code::Location(17217);
 
-/// Entries with one value that are read before the scan goes on behind them all.
+/// Entries with one value that are read before the scan goes on behind all of them.
 const READ_ON_COUNT: usize = 4;
-/// Whether to stop is asked once for so many entries.
+/// The entries between two checks whether to stop.
 const CHECK_COUNT: usize = 64;
 
 /// The values met so far.
@@ -47,7 +47,7 @@ pub(crate) struct Values {
     values: Vec<ValueBuf>,
     bytes: usize,
     reservation: Reservation,
-    /// Of the value that is added; kept for its memory.
+    /// The key of the value that is added; kept for its memory.
     key: Vec<u8>,
 }
 
@@ -201,7 +201,7 @@ fn scan_walks(
 }
 
 impl Values {
-    /// Without any yet.
+    /// Begins without any.
     pub fn new(database: &Database, collation: Collation) -> Values {
         Values {
             collation,
@@ -245,7 +245,7 @@ impl Values {
         self.check()
     }
 
-    /// Adds a value, and tells whether it is new.
+    /// Adds a value, and returns whether it is new.
     fn add(&mut self, value: Value<'_>) -> bool {
         let mut key = std::mem::take(&mut self.key);
         key.clear();

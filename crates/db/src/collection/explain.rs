@@ -1,16 +1,17 @@
 //! `explain`: how a command goes, in MongoDB's form.
 //!
-//! Stages have MongoDB's names. What reads: `COLLSCAN`, `IDHACK`, `IXSCAN` (below `FETCH`, unless
-//! the index covers the query), `COUNT_SCAN` (keys or ranges are counted), `EOF`. What combines:
-//! `OR`, `SORT_MERGE`. What follows: `GEO_NEAR_*`, `SORT`, `SKIP`, `PROJECTION_*`, `LIMIT`, and
-//! over all what the command does with documents (`COUNT`, `UPDATE`, `DELETE`). The documents lie
-//! in the tree of `_id`, so a scan by `_id` examines documents only; it is told as `FETCH` over
-//! `IXSCAN` of `_id_` all the same, with a key for each document. What MongoDB 8.0 searches beside
-//! its planner is told as `EXPRESS_IXSCAN` ([`express`]).
+//! Stages have MongoDB's names. Stages that read: `COLLSCAN`, `IDHACK`, `IXSCAN` (below `FETCH`,
+//! unless the index covers the query), `COUNT_SCAN` (keys or ranges are counted), `EOF`. Stages
+//! that combine: `OR`, `SORT_MERGE`. Stages that follow: `GEO_NEAR_*`, `SORT`, `SKIP`,
+//! `PROJECTION_*`, `LIMIT`, and over all of them the command's use of the documents (`COUNT`,
+//! `UPDATE`, `DELETE`). The documents lie in the tree of `_id`, so a scan by `_id` examines
+//! documents only; it is shown as `FETCH` over `IXSCAN` of `_id_` all the same, with a key for each
+//! document. A search that MongoDB 8.0 answers without its planner is shown as `EXPRESS_IXSCAN`
+//! ([`express`]).
 //!
-//! A search by a text index is told as `TEXT_MATCH` ([`text`]).
+//! A search by a text index is shown as `TEXT_MATCH` ([`text`]).
 //!
-//! The plan that is told is the one that runs: both come from one call of the planner, and the
+//! The plan that is shown is the one that runs: both come from one call of the planner, and the
 //! counters are those of the very scan.
 
 mod express;
@@ -39,26 +40,26 @@ use hashes::Hashes;
 use planned::PlannedQuery;
 use stage::{Stage, number, parsed_query};
 
-/// Whether to run the query, or only to plan it.
+/// The effort: whether to run the query, or only to plan it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
     /// Only to plan it.
     Plan,
     /// To run it, too; nothing is written.
     Run,
-    /// The same; what was tried is told, too, of which there is nothing: plans are chosen by the
-    /// sizes of their ranges.
+    /// The same; what was tried is shown, too, which is nothing: plans are chosen by the sizes of
+    /// their ranges.
     RunAll,
 }
 
-/// What is told of a query besides its plans.
+/// The facts about a query that are shown besides its plans.
 struct Asked<'a> {
     filter: Document<'a>,
     hashes: Hashes,
     has_index_filter: bool,
 }
 
-/// What a scan did, a walk at a time.
+/// The counts of a scan, a walk at a time.
 #[derive(Clone, Copy, Default)]
 struct Done {
     keys: u64,
@@ -68,7 +69,7 @@ struct Done {
     passed: u64,
 }
 
-/// How `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
+/// Returns how `find` would go: MongoDB's `explain` with `queryPlanner` and `executionStats`.
 pub(crate) fn explain(
     database: &Database,
     collection: &str,
@@ -86,7 +87,7 @@ pub(crate) fn explain_plan(
     explain_as(database, collection, request, Purpose::Find, Effort::Plan)
 }
 
-/// How a command would go that finds what `request` says.
+/// Returns how a command would go that finds what `request` says.
 pub(crate) fn explain_as(
     database: &Database,
     collection: &str,
@@ -115,7 +116,7 @@ pub(crate) fn query_hashes(
     Ok(found.map(|found| Hashes::of(request, Some(&found)).told()))
 }
 
-/// How a query goes whose plan was chosen; `request` is what is told of it.
+/// Explains a query whose plan was chosen; `request` is the one that is shown.
 pub(super) fn explain_query(
     database: &Database,
     reader: &Reader<'static>,
@@ -138,7 +139,7 @@ pub(super) fn explain_query(
     planned.told(&namespace, asked, effort)
 }
 
-/// The keys that a walk is told to have examined: one for each document by its `_id`.
+/// The number of keys that a walk is shown to have examined: one for each document by its `_id`.
 fn keys_of(path: &AccessPath, done: Done) -> u64 {
     match path.source {
         Source::Id | Source::Place => done.documents,
@@ -227,7 +228,7 @@ fn plan_stages(
     plan
 }
 
-/// What measures and sorts the places that an index finds.
+/// Returns the stage that measures and sorts the places that an index finds.
 fn near_stage(index: &Index, plan: Stage, request: &FindRequest) -> Stage {
     let is_plane = index.shape.has_kind(FieldKind::Plane);
     let name = if is_plane { "GEO_NEAR_2D" } else { "GEO_NEAR_2DSPHERE" };
@@ -241,7 +242,7 @@ fn near_stage(index: &Index, plan: Stage, request: &FindRequest) -> Stage {
     Stage::over(name, details(&fields), plan).returning(returned)
 }
 
-/// What reads: one scan, or several together.
+/// Returns the stage that reads: one scan, or several together.
 fn access_stage(
     collection: &Collection,
     access: &Access,
@@ -372,7 +373,7 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
     scan.build()
 }
 
-/// A plan, told not to come from a cache: there is none.
+/// A plan, marked as not from a cache: there is none.
 fn uncached(plan: &DocumentBuf) -> DocumentBuf {
     let mut told = DocumentBuilder::new();
     told.append("isCached", Value::Boolean(false));
@@ -382,7 +383,8 @@ fn uncached(plan: &DocumentBuf) -> DocumentBuf {
     told.build()
 }
 
-/// Of the plans, the first runs, in so many parts at once, and the others were rejected.
+/// Answers for plans of which the first runs, in so many parts at once, and the others were
+/// rejected.
 fn answer(
     namespace: &str,
     asked: Asked<'_>,

@@ -5,8 +5,8 @@
 //!    one document of it: a unique one of that field, or any that begins with it for a `limit` of
 //!    1.
 //!
-//! Neither may have a hint, bounds, a `skip`, or tell keys, and a projection names whole outermost
-//! fields (query_utils.h). Here they go the usual way; they are only told so.
+//! Neither may have a hint, bounds, a `skip`, or show keys, and a projection names whole outermost
+//! fields (query_utils.h). Here they go the usual way; they are only shown so.
 
 use frond_doc::{Document, DocumentBuf, Value};
 use frond_query::index::FieldKind;
@@ -15,7 +15,7 @@ use crate::collection::plan::{Access, AccessPath, Source};
 use crate::collection::{FindRequest, Purpose};
 use crate::schema::{Collection, Index};
 
-/// By what such a search finds its documents.
+/// The way in which such a search finds its documents.
 pub(crate) enum Express<'a> {
     /// By the index of `_id`.
     Id,
@@ -23,7 +23,7 @@ pub(crate) enum Express<'a> {
     Index(&'a Index),
 }
 
-/// By what a search finds its documents, if it is such a one.
+/// Returns the way in which a search finds its documents, if it is such a one.
 pub(crate) fn of<'a>(
     collection: &'a Collection,
     access: &Access,
@@ -96,7 +96,7 @@ pub(crate) fn is_simple(projection: &DocumentBuf) -> bool {
     })
 }
 
-/// The value that a condition asks to be equal to, if the keys of indexes tell that exactly.
+/// The value that a condition asks to be equal to, if the keys of indexes decide that exactly.
 fn equals(condition: Value<'_>) -> Option<Value<'_>> {
     let value = match condition {
         Value::Document(operators) => match operators.iter().next() {

@@ -25,9 +25,9 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::Collection;
 
-/// What sorts, in messages.
+/// The name of the sorter, in messages.
 const SORT: &str = "Executor error during find command :: caused by :: Sort";
-/// Whether to stop is asked once for so many documents.
+/// The documents between two checks whether to stop.
 const CHECK_COUNT: usize = 64;
 
 /// Finds documents.
@@ -66,7 +66,7 @@ pub(crate) fn find(
         query.order = access.key_order(&found)?.unwrap_or(Order::Any);
     }
     let scan = scan_of(reader, (&found, access), request, &query, &large).ended_by(ending);
-    // Of a few the scores are computed faster than all are read.
+    // The scores of a few are computed faster than all are read.
     let mut scan = match is_sorted || request.limit.is_none() {
         true => scan.scored_by_entries(database.frond().resources(true).reservation()),
         false => scan,
@@ -91,7 +91,8 @@ pub(crate) fn find(
     Ok(cursor_of(shown, found, deferred))
 }
 
-/// What is shown of the documents that were found; of several at once where that runs scripts.
+/// Returns a cursor over the shown form of the documents; several are shown at once where that runs
+/// scripts.
 fn cursor_of(
     shown: ResultShape,
     mut found: impl Iterator<Item = Result<DocumentBuf, Error>> + Send + 'static,
@@ -126,7 +127,7 @@ fn must_sort(order: &Order, access: &Access) -> bool {
     }
 }
 
-/// The scan of what was chosen, told as MongoDB's planner would run it.
+/// The scan of what was chosen, shown as MongoDB's planner would run it.
 fn scan_of(
     reader: Reader<'static>,
     (found, access): (&Arc<Collection>, Access),
@@ -186,8 +187,8 @@ fn sort_in_parts(
     }
 }
 
-/// What is read of large documents, where not all of it is: the order and the projection ask for
-/// it.
+/// Returns the parts of large documents to read, where not all are needed: those of the order and
+/// the projection.
 fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<LazyLargeDocuments> {
     let Query { order, projection: Some(projection), .. } = query else { return None };
     let shows_all = request.tells_key || request.gives_keys;
@@ -204,7 +205,7 @@ fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<L
     })
 }
 
-/// What a scan finds, in its order.
+/// Sorts the documents that a scan finds.
 fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<Sorted, Error> {
     let interrupt = scan.interrupt().clone();
     let (mut count, mut key) = (0_usize, Vec::new());
@@ -225,7 +226,7 @@ fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<
     Ok(sorter.finish()?)
 }
 
-/// Refuses to give keys of an index from whose entries they can't be told.
+/// Refuses to give keys of an index from whose entries they can't be read.
 fn refuse_untold_keys(access: &Access, collection: &Collection) -> Result<(), Error> {
     let indexes = access.paths.iter().filter_map(|path| match path.source {
         plan::Source::Index(position) => collection.indexes.get(position),

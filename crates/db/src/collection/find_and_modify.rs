@@ -137,7 +137,7 @@ fn modify_first(
         }
         false => writer.matching(filter, order, hint, Some(1))?.pop(),
     };
-    // What the search knows of the document is shown, and is no part of it.
+    // The search's metadata of the document is shown, and is no part of it.
     let mut carried = DocumentBuf::empty();
     if let Some(found) = &mut found
         && !parsed.filter.metadata().is_empty()
@@ -175,7 +175,7 @@ fn modify_first(
     Ok(FindAndModifyReport { value, updated_existing: true, count: 1, ..report })
 }
 
-/// Updates a large document piece by piece, of which not all is shown; `None` if that isn't so.
+/// Updates a large document piece by piece, if not all of it is shown; `None` if that isn't so.
 fn modify_large(
     writer: &mut CollectionWriter<'_>,
     parsed: &Parsed,
@@ -199,7 +199,7 @@ fn modify_large(
     Ok(Some(FindAndModifyReport { value, updated_existing: true, count: 1, ..report }))
 }
 
-/// What of a large document is answered.
+/// Returns the part of a large document to answer.
 fn show_large(
     writer: &CollectionWriter<'_>,
     parsed: &Parsed,
@@ -249,7 +249,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// What of a document is answered; `carried` is what the search knows of it.
+    /// Returns the part of a document to answer; `carried` is the search's metadata of it.
     fn project(&self, document: &DocumentBuf, carried: &DocumentBuf) -> Result<DocumentBuf, Error> {
         let Some(projection) = &self.projection else { return Ok(document.clone()) };
         if carried.view().is_empty() {

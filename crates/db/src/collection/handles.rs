@@ -1,5 +1,5 @@
-//! What reads the references in documents that a request met ([`frond_query::large`]): by the
-//! reader that they came from, which keeps what they name from being collected.
+//! Reads the references in documents that a request met ([`frond_query::large`]): by the reader
+//! that they came from, which keeps the chunks they name from being collected.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Pieces for Handles {
 /// The same of a store.
 struct Stored(Arc<dyn ChunkStore>);
 
-/// What reads references by a store that has all that they name.
+/// Returns a reader of references from a store that has all chunks they name.
 pub(crate) fn stored(store: &Arc<dyn ChunkStore>) -> Large {
     Large::new(Arc::new(Stored(store.clone())))
 }
@@ -144,11 +144,12 @@ impl Pieces for Stored {
 /// A document with more outermost fields is rather read whole, and kept with an index of them.
 const FIELD_COUNT_MAX: u64 = 24;
 
-/// How a scan gives out large documents: with references for what the caller didn't ask for.
+/// The form in which a scan gives out large documents: with references for what the caller didn't
+/// ask for.
 #[derive(Clone)]
 pub(crate) struct LazyLargeDocuments {
     large: Large,
-    /// What is asked of documents that pass.
+    /// The parts that are needed of documents that pass.
     asked: NeededPaths,
     /// The outermost fields that alone are given out.
     names: Option<Vec<Box<[u8]>>>,
@@ -165,7 +166,7 @@ impl LazyLargeDocuments {
         LazyLargeDocuments { large: large.clone(), asked, names: None, takes_kept }
     }
 
-    /// What reads the references.
+    /// Returns the reader of the references.
     pub fn large(&self) -> &Large {
         &self.large
     }
@@ -189,7 +190,7 @@ impl LazyLargeDocuments {
         LazyLargeDocuments { names: None, ..self }
     }
 
-    /// What is read of a document before it is known whether it passes, by what the filter asks.
+    /// Reads the parts of a document that the filter needs, before it is known whether it passes.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -216,7 +217,7 @@ impl LazyLargeDocuments {
         Ok(self.large.open_document(filter, shallow)?)
     }
 
-    /// What is asked for of a document that passes.
+    /// Reads the parts that are needed of a document that passes.
     ///
     /// # Errors
     /// As [`Reader::get`].

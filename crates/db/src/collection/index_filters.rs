@@ -1,7 +1,7 @@
 //! Index filters: which indexes the planner may choose from for queries of a shape.
 //!
 //! A filter that was set counts for `find`, `count`, `distinct`, `aggregate`, and for what is
-//! updated or deleted; a hint doesn't, then. What names one `_id` takes no plan, and is found so
+//! updated or deleted; a hint doesn't, then. A query for one `_id` takes no plan, and is found so
 //! all the same.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) fn clear_index_filters(
     Ok(())
 }
 
-/// What was set for queries of a collection.
+/// Returns the index filters that were set for queries of a collection.
 pub(crate) fn index_filters(
     database: &Database,
     collection: &str,
@@ -55,7 +55,7 @@ pub(crate) fn index_filters(
     Ok(found.map_or_else(Vec::new, |found| database.frond().index_filters().all(found.uuid)))
 }
 
-/// What was set for queries that ask this.
+/// Returns the indexes that were set for queries of this shape.
 pub(super) fn allowed(
     frond: &Frond,
     collection: &Collection,

@@ -1,8 +1,8 @@
 //! Writing a pipeline's documents into a collection, each to the one that it is about: `$merge`.
 //!
 //! Documents are written in batches, each one transaction: a failure leaves what the batch and
-//! those before it wrote, as MongoDB does. What a pipeline reads, it reads at one snapshot, so that
-//! it never meets what it wrote.
+//! those before it wrote, as MongoDB does. A pipeline reads at one snapshot, so that it never meets
+//! its own writes.
 
 use frond_doc::pieces::{has_deepened, has_references, whole_bytes};
 use frond_doc::{DocumentBuf, normalise};
@@ -30,7 +30,7 @@ const BATCH_BYTES_MAX: u64 = 8 << 20;
 
 /// A document on its way.
 struct Merged {
-    /// What finds the one that it is about.
+    /// The filter that finds the document to merge with.
     filter: Option<Filter>,
     /// As it came, perhaps with references, with an `_id` only if that matters where one is found.
     given: DocumentBuf,
@@ -113,7 +113,7 @@ impl MergeInto<'_> {
         let travels = engine.is_carried() || engine.records_events();
         let mut batch = Vec::new();
         let mut bytes = 0;
-        // What is made here must outlive a collection of garbage before a transaction names it.
+        // A chunk made here must survive garbage collection until a transaction names it.
         let _session = engine.store().session();
         let mut moving = ReferenceTranslator::new(database, referring, durability);
         for document in documents {
@@ -127,7 +127,8 @@ impl MergeInto<'_> {
                 true => whole_bytes(new.view()),
                 false => new.as_bytes().len() as u64,
             };
-            // What is there keeps its `_id`, unless this is what tells what is about the same.
+            // The existing document keeps its `_id`, unless `_id` is what decides which documents
+            // match.
             let has_id = document.get("_id").is_some() || merge.on().iter().any(|on| on == "_id");
             let given = if has_id { new.clone() } else { document };
             batch.push(Merged { filter, given, new });

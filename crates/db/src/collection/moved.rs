@@ -7,7 +7,7 @@
 //! 2. The same transaction names the new trees and drops the old ones. A write to the collection
 //!    since the transaction began is a conflict, and all begins again.
 //!
-//! What was dropped, here or there, can be brought back, as after any drop.
+//! Collections that were dropped, here or there, can be brought back, as after any drop.
 
 use frond_doc::{Document, DocumentBuf};
 use frond_engine::{Durability, Transaction};
@@ -46,8 +46,8 @@ pub(crate) fn move_collection(
     name::check_collection(target.repository_name(), to)?;
     let scope = Scope::collection(database.repository_name(), branch, from);
     let other = Scope::collection(target.repository_name(), target_branch, to);
-    // What is put must outlive a collection of garbage that begins before the transaction names
-    // it.
+    // Chunks that are put must survive a garbage collection that begins before the transaction
+    // names them.
     let _session = database.frond().engine().store().session();
     let (mode, synced) = (LatchMode::Replacer, Durability::Synced);
     let done = database.frond().transact_over(scope, &[other], mode, synced, |transaction| {

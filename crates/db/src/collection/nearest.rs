@@ -1,10 +1,10 @@
 //! The nearest first, for the first few: an index of places is read outward.
 //!
-//! 1. What lies about the centre is divided into rings, each four times as wide as the one before
-//!    ([`Near::rings`]). Each is a search of its own at the same snapshot: its cells are ranges of
-//!    the index.
-//! 2. What is found in a ring is measured and sorted; if that is enough, the farther rings aren't
-//!    read.
+//! 1. The surroundings of the centre are divided into rings, each four times as wide as the one
+//!    before ([`Near::rings`]). Each is a search of its own at the same snapshot: its cells are
+//!    ranges of the index.
+//! 2. The documents found in a ring are measured and sorted; if they are enough, the farther rings
+//!    aren't read.
 //! 3. A document came at its nearest place: in a farther ring, and on the border between two, it is
 //!    passed over.
 //!
@@ -28,9 +28,9 @@ use crate::interrupt::Interrupt;
 use crate::reader::Reader;
 use crate::schema::Collection;
 
-/// More than so many are found by one search.
+/// The number of wanted documents above which one search finds all of them.
 const WANTED_MAX: u64 = 100;
-/// Of fewer entries of an index all are measured.
+/// The number of entries of an index below which all are measured.
 const ENTRIES_MIN: u64 = 1_000;
 
 /// The nearest documents, and what finding them took.

@@ -20,7 +20,8 @@ use crate::schema::Collection;
 
 /// Evaluates a command's `let`, and notes the time for `$$NOW`.
 ///
-/// What the command evaluates is charged to one reservation, and stops when `interrupt` says so.
+/// Values that the command evaluates are charged to one reservation, and evaluation stops when
+/// `interrupt` says so.
 ///
 /// # Errors
 /// MongoDB's codes for a name that no variable can have, and for what an expression fails with.
@@ -108,7 +109,7 @@ pub(crate) fn parse_searched(
     Ok(Some(projection).filter(|projection| !projection.is_identity()))
 }
 
-/// The filter, told what of the search is sorted by and shown.
+/// The filter, which knows what of the search is sorted by and shown.
 pub(crate) fn asked_metadata(
     filter: Filter,
     order: &Order,
@@ -132,7 +133,7 @@ pub(crate) fn asked_metadata(
     Ok(filter.with_metadata(metadata.of_search()))
 }
 
-/// How strings compare in a request that asks for `wanted` of a collection.
+/// Returns how strings compare in a request that asks for `wanted` of a collection.
 pub(crate) fn collation_of(
     wanted: Option<&Collation>,
     collection: Option<&Collection>,

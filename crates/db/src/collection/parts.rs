@@ -5,13 +5,13 @@
 //!
 //! 1. A statement is first run within the transaction of its command, as long as what it finds and
 //!    writes is little: then it is done as a whole ([`CollectionWriter::matching_few`]).
-//! 2. Else it is run here: what passes is looked for so that no document is met twice, however an
+//! 2. Else it is run here: what passes is looked for so that no document is found twice, however an
 //!    update moves it in the index that is walked ([`Sweep`]).
-//! 3. What was found is written some at a time, each time in a new transaction, which looks whether
-//!    a document that was changed meanwhile still passes. A part that conflicts is run again, as
-//!    any transaction.
+//! 3. The documents found are written some at a time, each time in a new transaction, which checks
+//!    whether a document that was changed meanwhile still passes. A part that conflicts is run
+//!    again, as any transaction.
 //! 4. A document that is refused (a unique index, a validator) ends the statement; what came before
-//!    it stays, also when the statement is told to stop.
+//!    it stays, also when the statement is interrupted.
 
 use frond_doc::ValueBuf;
 use frond_engine::{Durability, Transaction};
@@ -28,16 +28,16 @@ use crate::retry::StatementDone;
 use crate::schema::CatalogEpoch;
 use crate::transact::Outcome;
 
-/// What a part did.
+/// The result of a part.
 #[derive(Default)]
 struct Part {
     done: StatementDone,
-    /// How many of the documents that were found were looked at.
+    /// The number of the documents found that were looked at.
     taken: usize,
     failed: Option<Error>,
 }
 
-/// Calls `change`, which tells whether it changed something, with each document that passes
+/// Calls `change`, which returns whether it changed something, with each document that passes
 /// `filter`.
 ///
 /// # Errors
@@ -129,7 +129,7 @@ pub(crate) fn write_once<T>(
     database.transact_noted(scope, durability, None, body)
 }
 
-/// How strings compare in a collection where a statement doesn't say.
+/// Returns how strings compare in a collection where a statement doesn't say.
 pub(crate) fn collation_of_collection(
     database: &Database,
     collection: &str,

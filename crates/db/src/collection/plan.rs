@@ -1,9 +1,10 @@
-//! How the documents of a request are found: the planner's choice, a hint's, or a sort's by `_id`.
+//! Plans how the documents of a request are found: by the planner's choice, a hint's, or a sort's
+//! by `_id`.
 //!
-//! The planner works on facts about indexes and on the sizes of key ranges. What it doesn't know:
-//! the documents' own tree *is* the index of `_id`, so a sort by `_id`, in either direction, costs
-//! nothing wherever the documents' tree is scanned. A time series' own tree is an index of source
-//! and time ([`crate::timeseries`]).
+//! The planner works on facts about indexes and on the sizes of key ranges. It doesn't know that
+//! the documents' own tree *is* the index of `_id`, so that a sort by `_id`, in either direction,
+//! costs nothing wherever the documents' tree is scanned. A time series' own tree is an index of
+//! source and time ([`crate::timeseries`]).
 
 mod access;
 mod candidates;

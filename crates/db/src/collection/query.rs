@@ -22,20 +22,19 @@ use crate::schema::Collection;
 pub(crate) struct Query {
     /// The collection; `None`: there is none, nothing is found.
     pub collection: Option<(Arc<Collection>, Access)>,
-    /// Which documents.
+    /// The filter of the documents.
     pub filter: Filter,
-    /// In which order.
+    /// The order.
     pub order: Order,
-    /// What of them.
+    /// The projection of them.
     pub projection: Option<Projection>,
-    /// Where they could have been found by other indexes, the best way first; none unless it was
-    /// asked for.
+    /// The accesses by other indexes, the best first; none unless they were asked for.
     pub rejected: Vec<Access>,
     /// Whether an operator has said which indexes may be used.
     pub has_index_filter: bool,
 }
 
-/// What of a query's plans is told.
+/// The plans of a query that are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Detail {
     /// The one that was chosen.

@@ -1,7 +1,7 @@
 //! Documents on their way to another repository, which cuts otherwise: their references become
 //! such as mean the same there, to pieces that are made of those here ([`Recut`]).
 //!
-//! What is made is put many pieces at a time, so all of it is in the store only after
+//! New pieces are put many at a time, so all of them are in the store only after
 //! [`ReferenceTranslator::flush`]. The caller has a session that keeps it from being collected.
 
 use frond_doc::DocumentBuf;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::large::batching_store::BatchingStore;
 use crate::large::unreadable;
 
-/// Whose pieces documents refer to.
+/// The owner of the pieces that documents refer to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Referring {
     /// Those of the repository that they are stored in.

@@ -2,8 +2,8 @@
 //!
 //! 1. All documents are read, sorted by their keys in bounded memory ([`content`]), and put into a
 //!    tree in the store, where no reader sees them. From there they are checked by the collection's
-//!    validator, and the trees of indexes built. What documents have references for is there
-//!    already: the copy follows what changes, not what is copied.
+//!    validator, and the trees of indexes built. Values that documents have references for are
+//!    there already: the cost follows the change, not the copy.
 //! 2. One transaction makes them the bases of new trees, names these in the working entry, and
 //!    drops the old ones. It conflicts with every concurrent write to the collection.
 //!
@@ -51,7 +51,8 @@ pub(in crate::collection) struct StagedDocuments<'a> {
     documents: Tree,
 }
 
-/// What was made for staged documents, for a collection with these options, if there is one.
+/// The trees that were made for staged documents, for a collection with these options, if there is
+/// one.
 struct Built {
     options: Option<DocumentBuf>,
     /// The options of one that is made.
@@ -73,8 +74,8 @@ pub(crate) fn replace_collection(
     let series = series_of(database, collection, made.as_ref())?;
     let resources = database.frond().resources(false);
     let mut content = Content::new(&resources, database.interrupt(), series);
-    // What is put must outlive a collection of garbage that begins before the transaction names
-    // it.
+    // Chunks that are put must survive a garbage collection that begins before the transaction
+    // names them.
     let _session = database.frond().engine().store().session();
     let mut moving = ReferenceTranslator::new(database, referring, durability);
     for document in documents {
@@ -88,11 +89,10 @@ pub(crate) fn replace_collection(
     replace_content(database, collection, made, content, durability)
 }
 
-/// What a collection is, or becomes with the options that it is made with, if that is a time
-/// series.
+/// Returns the time series that a collection is, or becomes with the options that it is made with.
 ///
 /// # Errors
-/// 7268700 if it is there and isn't; 7268702 if it is another.
+/// 7268700 if the collection exists and is none; 7268702 if it is another one.
 fn series_of(
     database: &Database,
     collection: &str,
@@ -283,7 +283,7 @@ impl<'a> StagedDocuments<'a> {
         Ok(true)
     }
 
-    /// Tells change streams that a collection has other documents: of committed ones the
+    /// Records for change streams that a collection has other documents: of committed ones the
     /// difference can be had when it is asked for.
     fn tell_swapped(
         &self,

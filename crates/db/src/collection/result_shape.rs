@@ -1,4 +1,4 @@
-//! What a find shows of the documents that it finds.
+//! The form in which a find shows the documents that it finds.
 
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, key};
 use frond_query::large::{Large, NeededPaths};
@@ -9,10 +9,10 @@ use frond_query::{Filter, Projection, QueryError, SortPattern};
 use crate::collection::FindRequest;
 use crate::collection::plan::Order;
 
-/// How a found document becomes one of the answer.
+/// The steps by which a found document becomes one of the answer.
 pub(crate) struct ResultShape {
     projection: Option<Projection>,
-    /// Tells a projection which element of an array was found.
+    /// Shows a projection which element of an array was found.
     filter: Filter,
     /// Reads what a projection leaves as references.
     large: Large,
@@ -21,14 +21,14 @@ pub(crate) struct ResultShape {
     key_of: Option<SortPattern>,
     /// Whether documents carry metadata, which no client sees.
     carries: bool,
-    /// Whether each is told with its key.
+    /// Whether each is shown with its key.
     tells_key: bool,
-    /// Where the sort key stands among an index's keys, if these are shown in its place.
+    /// The positions of the sort key among an index's keys, if these are shown in its place.
     keys: Option<Vec<String>>,
 }
 
 impl ResultShape {
-    /// What `request` asks to be shown.
+    /// Returns the form that `request` asks for.
     pub(crate) fn of(
         request: &FindRequest,
         order: &Order,
@@ -58,7 +58,7 @@ impl ResultShape {
     /// The document that is shown of one that was found.
     ///
     /// # Errors
-    /// What the projection fails with; `Damaged` or `Unavailable` if a value can't be read.
+    /// An error of the projection; `Damaged` or `Unavailable` if a value can't be read.
     pub(crate) fn show(&self, document: DocumentBuf) -> Result<DocumentBuf, QueryError> {
         let document = match &self.key_of {
             Some(pattern) => {

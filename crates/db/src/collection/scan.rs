@@ -1,7 +1,7 @@
 //! Running an access: entries walked, documents fetched or made of the entries, filtered.
 //!
 //! 1. An index's entry leads to its document by the key of `_id`. Where the entries hold all that
-//!    is asked for ([`Cover`]) nothing is fetched; where the key tells that the filter fails,
+//!    is asked for ([`Cover`]) nothing is fetched; where the key shows that the filter fails,
 //!    neither.
 //! 2. A document with an array on an indexed path has several entries, and several scans may find
 //!    one document: it comes out at the first, `seen` remembers it.
@@ -60,7 +60,7 @@ use text_scores::TextScores;
 /// The documents of an access that pass a filter. Owns what it needs if its reader does.
 pub(crate) struct Scan<'a> {
     fetch: Fetch<'a>,
-    /// Begun, the first of those that aren't done; done ones stay, to be told of.
+    /// Begun, the first of those that aren't done; done ones stay, to be shown.
     walks: Vec<Walk>,
     current: usize,
     /// Keys of the documents that came out, if one may come again.
@@ -68,20 +68,20 @@ pub(crate) struct Scan<'a> {
     merge: Option<Merge>,
     /// For each walk, what waits for scripts; none where no script is run.
     waiting: Vec<Waiting>,
-    /// What is sorted of what the walks give in order.
+    /// Sorts the runs that the walks give in order.
     runs: Option<Runs>,
-    /// Along the entries that tell scores, and memory for them, until they were read.
+    /// Along the entries that hold scores, and memory for them, until they were read.
     scoring: Option<(Walk, Reservation)>,
-    /// What has to be there for it to go on.
+    /// The things that must be there for it to go on.
     ending: Option<CursorValidity>,
-    /// Whether its plan is told as the request's.
+    /// Whether its plan is shown as the request's.
     is_told: bool,
 }
 
-/// What waits for scripts, and whether it passes.
+/// The documents that wait for scripts, and whether they pass.
 type Waiting = BatchReader<(Row, Shared), bool, Error>;
 
-/// What scans that are merged have next, by its place in the order.
+/// The next documents of scans that are merged, by their places in the order.
 struct Merge {
     pattern: SortPattern,
     next: BTreeMap<(Bytes, usize), Row>,
@@ -111,8 +111,8 @@ impl<'a> Scan<'a> {
         let walks: Vec<Walk> =
             access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
         let is_told = request_profile::note(|| plan_of(collection, &walks, access.is_exact, order));
-        // What was found may be changed by its own transaction until it is fetched, but for the
-        // `_id` by which it was found.
+        // A document that was found may be changed by its own transaction until it is fetched,
+        // except for the `_id` by which it was found.
         let may_change = reader.may_change() && !walks.iter().all(|walk| walk.is_of_id);
         let may_fail = !filter.is_all() && (!access.is_exact || may_change);
         let told = |walk: &Walk| {
@@ -149,12 +149,12 @@ impl<'a> Scan<'a> {
         Scan { fetch, walks, current: 0, seen, merge, waiting, runs, scoring, ending, is_told }
     }
 
-    /// What documents pass: of a `$text` it knows by what it is asked.
+    /// Returns the filter that documents pass: a `$text` in it knows its terms.
     pub fn passing_filter(&self) -> &Filter {
         &self.fetch.filter
     }
 
-    /// Has its plan told as one that MongoDB runs beside its planner.
+    /// Has its plan shown as one that MongoDB runs beside its planner.
     pub fn tell_express(&self) {
         if self.is_told {
             request_profile::note_express();
@@ -178,14 +178,14 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Is told to stop by `interrupt`.
+    /// Is interrupted by `interrupt`.
     pub fn interrupted_by(mut self, interrupt: &Interrupt) -> Scan<'a> {
         self.fetch.interrupt = interrupt.clone();
         self
     }
 
     /// Takes scores from the entries of the text index by which documents are found, if they are
-    /// asked for and the entries tell them. For several terms all entries are read first, as far as
+    /// asked for and the entries hold them. For several terms all entries are read first, as far as
     /// `reservation` allows.
     pub fn scored_by_entries(mut self, reservation: Reservation) -> Scan<'a> {
         let is_asked = self.fetch.metadata.contains(MetadataKind::TextScore);
@@ -202,7 +202,7 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Fetches no documents: all that is found passes, and nothing else is asked. What comes out is
+    /// Fetches no documents: all that is found passes, and nothing else is asked. The rows are
     /// empty.
     pub fn counting(mut self) -> Scan<'a> {
         self.fetch.counts_only = true;
@@ -212,9 +212,9 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// How many documents come out, if that can be told without reading them: by the counts of a
-    /// tree, or where nothing but their number is asked ([`Scan::counting`]) by the keys alone, of
-    /// which no more are read than `enough` need. Nothing comes out afterwards.
+    /// Returns the number of documents that come out, if it is known without reading them: by the
+    /// counts of a tree, or where only their number is wanted ([`Scan::counting`]) by the keys
+    /// alone, no more of which are read than `enough` need. Nothing comes out afterwards.
     ///
     /// # Errors
     /// As the scan's own steps.
@@ -272,7 +272,7 @@ impl<'a> Scan<'a> {
             true => self.fetch.filter.needed_paths(),
             false => NeededPaths::default(),
         };
-        // An expression doesn't tell which fields it looks at: it opens them itself, if they are
+        // An expression doesn't say which fields it looks at: it opens them itself, if they are
         // there.
         let lazily = match self.fetch.may_fail && self.fetch.filter.paths().is_none() {
             true => lazily.of_all_fields(),
@@ -491,7 +491,7 @@ impl Iterator for Scan<'_> {
     }
 }
 
-/// How the plan is told; of one `_id` as the planner finds it.
+/// Returns the plan to show; that of one `_id` as the planner finds it.
 fn plan_of(collection: &Collection, walks: &[Walk], is_exact: bool, order: &Order) -> Plan {
     if let [walk] = walks
         && is_exact

@@ -16,21 +16,21 @@ use crate::reader::Reader;
 use crate::request_profile::{self, Plan};
 use crate::schema::{Collection, IndexFilter};
 
-/// What is looked for in a collection.
+/// A search in a collection.
 pub(crate) struct Search<'a> {
-    /// Which documents.
+    /// The filter of the documents.
     pub filter: &'a Filter,
-    /// In which order.
+    /// The order.
     pub order: &'a Order,
     /// Index name or key.
     pub hint: Option<&'a ValueBuf>,
-    /// At most how many, those that are passed over counted.
+    /// The greatest number, those that are passed over counted.
     pub limit: Option<u64>,
-    /// How many are passed over first.
+    /// The number of documents that are passed over first.
     pub skip: u64,
-    /// What of them.
+    /// The parts of them that are needed.
     pub needs: NeededPaths,
-    /// Between which keys of the hinted index.
+    /// The keys of the hinted index between which it searches.
     pub between: MinMaxBounds<'a>,
     /// The projection, as far as it is a part of the query's shape.
     pub projection: Option<Document<'a>>,
@@ -59,7 +59,7 @@ impl<'a> Search<'a> {
 }
 
 impl Search<'_> {
-    /// What is asked of this collection.
+    /// Returns the request to this collection.
     ///
     /// # Errors
     /// `BadValue` for a hint on an index that it hasn't.

@@ -1,8 +1,8 @@
 //! Passing over the first documents without reading them.
 //!
-//! Where each entry within the ranges of one tree is a document that is found, counts tell which
+//! Where each entry within the ranges of one tree is a document that is found, counts show which
 //! entry is the first that is wanted, or one shortly before it: O(log n), however many are passed
-//! over. What lies over the tree is searched for the place by a few counts.
+//! over. Entries over the tree are searched for the place by a few counts.
 
 use frond_doc::key::CUT_PREFIX_BYTES;
 use frond_tree::{Bounds, Direction, Tree};
@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::reader::Reader;
 use crate::schema::{Collection, TreeRef};
 
-/// So few are read where something lies over the tree: a count may have to look up what that is.
+/// The number of entries up to which they are read where something lies over the tree: a count may
+/// have to look up what that is.
 const READ_COUNT_MAX: u64 = 256;
 
 /// Cuts as many of the first `skip` documents off `access` as can be counted; answers how many are
@@ -50,8 +51,8 @@ pub(crate) fn pass_over(
     Ok(left)
 }
 
-/// What follows the first `count` that are found. Errors are passed over never: one of them may be
-/// that the request is to stop.
+/// Returns the items behind the first `count`. Errors are never skipped: one of them may be that
+/// the request is to stop.
 pub(crate) fn behind<T, E>(
     found: impl Iterator<Item = Result<T, E>>,
     count: usize,
@@ -64,9 +65,9 @@ pub(crate) fn behind<T, E>(
     })
 }
 
-/// A range without the first of the `count` entries that are met in it, which has more, and how
-/// many these are. What is left doesn't begin within a run of keys that may have been cut, which
-/// isn't in order.
+/// A range without the first of the `count` entries that are found in it, which has more, and how
+/// many these are. The rest doesn't begin within a run of keys that may have been cut, which isn't
+/// in order.
 fn without_first(
     reader: &Reader<'_>,
     tree: TreeRef,
@@ -90,7 +91,7 @@ fn without_first(
     Ok(if is_in_order { (rest, cut) } else { whole() })
 }
 
-/// A range of a tree without the first `count` entries that are met in it, which has more.
+/// A range of a tree without the first `count` entries that are found in it, which has more.
 fn without_first_of(
     reader: &Reader<'_>,
     tree: Tree,

@@ -22,9 +22,9 @@ struct Ranked {
     position: u64,
 }
 
-/// What is sorted.
+/// A thing that is sorted.
 pub(crate) trait Sortable {
-    /// What its key is made of.
+    /// Returns the document that its key is made of.
     fn document(&self) -> Document<'_>;
 }
 

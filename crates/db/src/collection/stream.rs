@@ -3,7 +3,7 @@
 //! In: the document's pieces are put into the store as they come, many together
 //! ([`gathered`](crate::large::batching_store)), under a session that keeps them from being
 //! collected, and synced; then one transaction puts the head. So a document of a gigabyte isn't
-//! logged, and is visible as a whole or not at all. What was put is garbage if it fails.
+//! logged, and is visible as a whole or not at all. Chunks that were put are garbage if it fails.
 //!
 //! Out: a large document is shown as its pieces, which write themselves.
 
@@ -40,7 +40,7 @@ enum Stored<'a> {
 }
 
 impl StoredDocument<'_> {
-    /// How long its BSON is.
+    /// Returns how long its BSON is.
     pub fn bytes(&self) -> u64 {
         match &self.0 {
             Stored::Whole(document) => document.as_bytes().len() as u64,
@@ -181,7 +181,7 @@ impl From<PiecesError> for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// Of what a document is read from, or written to.
+    /// Converts the error of what a document is read from, or written to.
     fn from(error: std::io::Error) -> Error {
         Error::unavailable(error.to_string())
     }

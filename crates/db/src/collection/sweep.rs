@@ -1,10 +1,10 @@
-//! What a statement that changes many documents finds, each document once.
+//! Finds the documents for a statement that changes many, each document once.
 //!
-//! 1. All is looked for at one snapshot: so no document is met twice, however the statement moves
+//! 1. All is looked for at one snapshot: so no document is found twice, however the statement moves
 //!    it in the index that is walked.
-//! 2. What snapshots keep in memory is bounded, so one may expire under a long statement. Then the
+//! 2. The memory that snapshots keep is bounded, so one may expire under a long statement. Then the
 //!    rest is looked for at a snapshot of now: behind the last document where they come in the
-//!    order of `_id`; else without those that were met, as far as there is memory to know them.
+//!    order of `_id`; else without those that were found, as far as there is memory to know them.
 
 use bytes::Bytes;
 use frond_doc::ValueBuf;
@@ -19,12 +19,12 @@ use crate::collection::search::Search;
 use crate::database::Database;
 use crate::error::Error;
 
-/// Documents that were met take no more memory than this to be known.
+/// The memory that the documents that were found take at most to be known.
 const MET_BYTES_MAX: usize = 64 << 20;
-/// So often in a row a snapshot may expire before anything was found.
+/// The number of times in a row that a snapshot may expire before anything was found.
 const EXPIRED_MAX: u32 = 8;
 
-/// What a statement finds.
+/// The documents that a statement finds.
 pub(crate) struct Sweep<'a> {
     database: &'a Database,
     collection: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct Sweep<'a> {
     expired: u32,
 }
 
-/// The documents that were met.
+/// The documents that were found.
 struct SweepBounds {
     /// All up to this key of `_id`.
     up_to: Option<Bytes>,
@@ -62,8 +62,8 @@ impl<'a> Sweep<'a> {
         Ok(sweep)
     }
 
-    /// What documents pass: of a `$text` the scan knows by what it is asked. None if there is no
-    /// collection.
+    /// Returns the filter that documents pass: a `$text` in it knows its terms, from the scan. None
+    /// if there is no collection.
     pub fn passing_filter(&self) -> Option<Filter> {
         self.scan.as_ref().map(|scan| scan.passing_filter().clone())
     }
@@ -88,7 +88,7 @@ impl<'a> Sweep<'a> {
     /// The next document.
     ///
     /// # Errors
-    /// As the scan's own steps; `SnapshotTooOld` if it isn't known any more what was met.
+    /// `SnapshotTooOld` if it isn't known any more what was found.
     pub fn next(&mut self) -> Result<Option<Row>, Error> {
         loop {
             let Some(scan) = &mut self.scan else { return Ok(None) };

@@ -4,8 +4,8 @@
 //! it goes on with what was inserted since, from a new snapshot. Places rise in the order of
 //! commits ([`crate::collection::capped`]), so nothing is missed and nothing comes twice.
 //!
-//! It is over when the document that it saw last is gone: what was behind it can't be told from
-//! what was removed. One over an empty collection is over at once, as in MongoDB.
+//! It is over when the document that it saw last is gone: what was behind it can't be distinguished
+//! from what was removed. One over an empty collection is over at once, as in MongoDB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,11 +29,11 @@ pub struct Tail {
     request: FindRequest,
     /// The collection's, to notice that another has its name.
     uuid: [u8; 16],
-    /// What is read now.
+    /// The cursor that is read now.
     current: Option<Cursor>,
     /// The place of the last document that `current` gives, or of the last that was seen.
     last: Option<u64>,
-    /// How many documents are passed over yet, and how many are given yet.
+    /// The number of documents that are passed over yet, and how many are given yet.
     skip: u64,
     limit: u64,
     is_over: Arc<AtomicBool>,
@@ -60,8 +60,7 @@ pub(crate) fn tail(
             skip: 0,
             limit: None,
             sort: None,
-            // The command that opens it doesn't last; a `getMore` that waits may be told to
-            // stop.
+            // The command that opens it doesn't last; a `getMore` that waits may be interrupted.
             interrupt: Interrupt::default(),
             ..request.clone()
         },
@@ -99,7 +98,7 @@ pub(crate) fn tail(
 }
 
 impl Tail {
-    /// Tells, also while the tail is used, whether nothing will come any more.
+    /// Returns a flag that says, also while the tail is used, whether nothing will come any more.
     pub fn is_over(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.is_over)
     }
@@ -122,7 +121,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Where the order lies, and its last place; `None` if it is empty and was when the tail began.
+    /// Returns where the order lies, and its last place; `None` if it is empty and was when the
+    /// tail began.
     fn look(&self) -> Result<Option<(TreeRef, u64)>, Error> {
         let reader = self.database.reader();
         let found = Catalog::of(&reader, &self.database).collection(&self.collection)?;

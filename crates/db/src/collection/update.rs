@@ -38,12 +38,12 @@ struct ParsedStatement {
 /// An update, and what it needs to know besides the document.
 #[derive(Clone)]
 pub struct ParsedUpdate {
-    /// What it does.
+    /// The update to make.
     pub update: Update,
     /// As it came.
     pub source: ValueBuf,
     array_filters: Option<ValueBuf>,
-    /// What it is evaluated with.
+    /// The values that it is evaluated with.
     pub context: UpdateContext,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn update(
     ordered: bool,
     durability: Durability,
 ) -> Result<UpdateReport, Error> {
-    // What is wrong with a command's `let` concerns the command, not its first statement.
+    // An error in a command's `let` concerns the command, not its first statement.
     if let Some(variables) = statements.first().and_then(|first| first.variables.as_ref()) {
         variables_in(database, Some(variables), database.interrupt())?;
     }
@@ -181,7 +181,7 @@ fn update_in_parts(
     let mut done = change_in_parts(database, collection, search, durability, &|writer, row| {
         statement.change(writer, row)
     })?;
-    // What was found may all have been changed meanwhile.
+    // All documents that were found may have been changed meanwhile.
     if done.count == 0 && statement.upsert {
         let upserted = write_once(database, collection, durability, |writer| {
             upsert(database, writer, &statement.update, &statement.filter)
@@ -231,7 +231,7 @@ pub fn parse_update(
     })
 }
 
-/// What updates need to know besides the document.
+/// Returns the values that updates need besides the document.
 pub(crate) fn update_context(database: &Database) -> UpdateContext {
     UpdateContext {
         now_millis: database.frond().now_millis(),
@@ -255,7 +255,7 @@ pub(crate) fn upsert(
 }
 
 impl ParsedStatement {
-    /// Updates a document that was found, and tells whether it changed.
+    /// Updates a document that was found, and returns whether it changed.
     fn change(&self, writer: &mut CollectionWriter<'_>, row: Row) -> Result<bool, Error> {
         if let Some(modified) = writer.update_large(&row, &self.update, &self.filter)? {
             return Ok(modified);
@@ -270,8 +270,8 @@ impl ParsedStatement {
             found => found?,
         };
         let Some(after) = self.update.apply(&self.filter, &found)? else { return Ok(false) };
-        // What was sent is charged as a message; what was made of little may wait for room to be
-        // written, too.
+        // A document that was sent is charged as a message; one made of a small update may have to
+        // wait for memory to be written, too.
         let mut made = self.filter.memory().another(usize::MAX);
         if !self.update.update.is_replacement() && MADE_BYTES_MIN <= after.as_bytes().len() {
             made.hold(after.as_bytes().len()).map_err(|exceeded| {
@@ -303,7 +303,7 @@ impl ParsedUpdate {
         ParsedUpdate { update: self.update.with_collation(collation), ..self }
     }
 
-    /// What the new document is to those who are told of it.
+    /// Returns the kind of change to report to change streams.
     pub fn becoming(&self) -> DocumentChange {
         match self.update.is_replacement() {
             true => DocumentChange::Replaced,
@@ -311,13 +311,13 @@ impl ParsedUpdate {
         }
     }
 
-    /// What `$[x]` stands for, as it came.
+    /// Returns the array filters for `$[x]`, as they came.
     pub fn array_filters(&self) -> Option<Array<'_>> {
         self.array_filters.as_ref().and_then(|filters| filters.as_value().as_array())
     }
 
-    /// What the update needs to know besides the document; `position` tells the one that the filter
-    /// found, where that is wanted.
+    /// Returns the values that the update needs besides the document; `position` returns the array
+    /// position that the filter found, where that is wanted.
     ///
     /// # Errors
     /// The error of `position`.
@@ -332,7 +332,7 @@ impl ParsedUpdate {
     /// The document that was found, changed; `None` if nothing changes.
     ///
     /// # Errors
-    /// What an operator can't do to this document, by MongoDB's codes.
+    /// An operator that can't be applied to this document, by MongoDB's codes.
     pub fn apply(
         &self,
         filter: &Filter,

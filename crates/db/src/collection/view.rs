@@ -2,8 +2,8 @@
 //!
 //! A view is an entry of the catalog like a collection, versioned with it, whose options name
 //! `viewOn` and `pipeline` and whose trees stay empty. Reading it runs the pipeline at the reader's
-//! snapshot; writing it is refused. A view over a view is one more level, of which there are at
-//! most [`DEPTH_MAX`].
+//! snapshot; writing it is refused. A view over a view is one more level; there are at most
+//! [`DEPTH_MAX`].
 
 use frond_doc::{DocumentBuilder, Value, ValueBuf};
 use frond_query::Code;
@@ -138,7 +138,7 @@ pub(crate) fn filter_view(
     find_in_view(database, name, &filtering(request))
 }
 
-/// How many documents of a view pass the request's filter.
+/// Returns how many documents of a view pass the request's filter.
 pub(crate) fn count_view(
     database: &Database,
     name: &str,

@@ -24,7 +24,7 @@ use crate::request_profile::ScanSummary;
 use crate::schema::{Collection, Index, TreeRef};
 use crate::timeseries;
 
-/// Whether to stop is asked once for so many ranges, of which a filter may make thousands.
+/// The number of ranges, thousands of which a filter may make, between two checks whether to stop.
 const CHECK_COUNT: usize = 64;
 
 /// A walk of more ranges isn't cut into parts.
@@ -40,15 +40,15 @@ pub(crate) struct Walk {
     pub index: Option<Index>,
     /// The parts of keys that are places of a time series, behind their first byte.
     parts_of_place: Option<Arc<IndexShape>>,
-    /// Whether it is told as a walk of the index of `_id`.
+    /// Whether it is shown as a walk of the index of `_id`.
     pub is_of_id: bool,
     /// Whether entries are the places of a capped collection's documents.
     pub is_natural: bool,
-    /// What of documents comes out of the entries.
+    /// The fields of documents that the entries hold.
     pub cover: Cover,
     /// The flags of the index's entries.
     pub flags: u8,
-    /// What keys must lie between besides.
+    /// The bounds that keys must lie between besides.
     pub between: Option<Bounds>,
     ranges: VecDeque<Bounds>,
     checks: Vec<PartCheck>,
@@ -64,7 +64,7 @@ pub(crate) struct Walk {
     pub returned: u64,
 }
 
-/// What is shown an entry's key, and what the entry of a key that was cut holds; says whether to go
+/// A callback for an entry's key, and the value of the entry if its key was cut; says whether to go
 /// on.
 pub type VisitKey<'v> = dyn FnMut(&[u8], Option<Bytes>) -> Result<bool, Error> + 'v;
 
@@ -118,8 +118,8 @@ impl Walk {
         }
     }
 
-    /// How many entries the walk, which hasn't begun, will give, if the tree counts them: O(log n)
-    /// a range, and what the overlay holds in the ranges.
+    /// Returns how many entries the walk, which hasn't begun, will give, if the tree counts them:
+    /// O(log n) a range, and what the overlay holds in the ranges.
     ///
     /// # Errors
     /// As [`Reader::count_range`]; what `interrupt` fails with.
@@ -183,8 +183,8 @@ impl Walk {
         Ok((1 < parts.len()).then(|| parts.into_iter().map(walk).collect()))
     }
 
-    /// How many keys and documents were read, as is told: one by its `_id`, or by its place in a
-    /// time series, has a key.
+    /// Returns the numbers of keys and documents that were read, as they are shown: a document read
+    /// by its `_id`, or by its place in a time series, counts as a key, too.
     pub fn examined(&self) -> (u64, u64) {
         let has_keys = self.is_of_id || self.parts_of_place.is_some();
         let keys = if has_keys { self.documents_examined } else { self.keys_examined };
@@ -204,7 +204,7 @@ impl Walk {
         examined::add_counts(now.0 - keys, now.1 - documents);
     }
 
-    /// How it is told in a plan.
+    /// Returns its form in a plan.
     pub fn told(&self, collection: &Collection) -> ScanSummary {
         let series = collection.series.as_ref().filter(|_| self.parts_of_place.is_some());
         let key = match (&self.index, series) {
@@ -240,7 +240,7 @@ impl Walk {
 
     /// Shows the keys of the entries that are left, where none is checked, until `visit` answers
     /// false: a third of what entries of their own cost. Of keys that were cut also what the entry
-    /// holds, which tells the document.
+    /// holds, which names the document.
     ///
     /// # Errors
     /// The error of `visit`; as [`Walk::next`].
@@ -285,7 +285,7 @@ impl Walk {
         }
     }
 
-    /// Whether the entries' keys tell which documents they are of, whatever they hold, and all of
+    /// Whether the entries' keys show which documents they are of, whatever they hold, and all of
     /// them are to be given.
     pub fn tells_by_keys(&self) -> bool {
         let is_unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
@@ -301,8 +301,8 @@ impl Walk {
         !self.checks.is_empty() && is_cut
     }
 
-    /// What is left of the range of documents that is read, if nothing but the filter decides about
-    /// them: the caller may then step through it by itself.
+    /// Returns the rest of the range of documents that is read, if nothing but the filter decides
+    /// about them: the caller may then step through it by itself.
     pub fn documents_left(&mut self) -> Option<&mut Entries> {
         let is_bare = self.checks.is_empty() && self.between.is_none();
         let is_plain = self.index.is_none() && !self.is_natural && is_bare;
@@ -377,7 +377,7 @@ impl Walk {
             let before = key.len() - rest.len();
             let part = match key::skip(&mut rest, *descending) {
                 Ok(part) => part,
-                // Only the document tells.
+                // Only the document decides.
                 Err(_) if is_cut => break,
                 Err(error) => return Err(Error::damaged(format!("key of an index: {error}"))),
             };
@@ -409,7 +409,7 @@ impl Walk {
     ) -> Result<(), Error> {
         self.misses = 0;
         let next_bytes = next.as_ref().map_or(0, Bytes::len);
-        // Within what is left of keys that are cut no place can be told: the walk goes on here.
+        // Within what is left of keys that are cut no place can be named: the walk goes on here.
         if prefix.len() + next_bytes > key::CUT_PREFIX_BYTES {
             return Ok(());
         }

@@ -65,20 +65,21 @@ pub struct CollectionWriter<'t> {
     before: Option<Arc<Collection>>,
     /// The collection as the transaction has it.
     now: Option<Arc<Collection>>,
-    /// Where documents are written: there since the first write.
+    /// The trees that documents are written to: there since the first write.
     live: Option<LiveTrees>,
     validator: Option<Validator>,
     /// The collection's own.
     collation: Collation,
     own: OwnFacts,
-    /// What it is if it is a time series.
+    /// The time series, if it is one.
     series: Option<Arc<Series>>,
     writes: u64,
-    /// Tells of what is written: `None` until it is first needed, `Some(None)` if nothing is told.
+    /// Records the events of what is written: `None` until it is first needed, `Some(None)` if
+    /// there are no events.
     teller: Option<Option<EventRecorder>>,
-    /// Nothing is told now.
+    /// No events are recorded now.
     is_silent: bool,
-    /// What documents were before is told too.
+    /// Whether events also have documents as they were before.
     keeps_images: bool,
 }
 
@@ -170,7 +171,7 @@ impl<'t> CollectionWriter<'t> {
             collation,
             own,
             writes: 0,
-            // Change streams tell of no points.
+            // Change streams have no events of points.
             teller: series.as_ref().map(|_| None),
             series,
             is_silent: false,
@@ -183,7 +184,7 @@ impl<'t> CollectionWriter<'t> {
         self.database.namespace(self.name)
     }
 
-    /// How strings compare where a statement doesn't say.
+    /// Returns how strings compare where a statement doesn't say.
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
@@ -193,7 +194,7 @@ impl<'t> CollectionWriter<'t> {
         self.writes > 0
     }
 
-    /// How many documents were inserted, replaced or removed.
+    /// Returns how many documents were inserted, replaced or removed.
     pub fn writes(&self) -> u64 {
         self.writes
     }
@@ -214,7 +215,7 @@ impl<'t> CollectionWriter<'t> {
     /// Makes room in memory for `bytes` more, which are taken until the transaction is committed.
     ///
     /// # Errors
-    /// What ends the wait for them.
+    /// The error that ends the wait for them.
     pub(super) fn make_room(&self, bytes: u64) -> Result<(), Error> {
         self.transaction.make_room(bytes, || self.database.interrupt().check())
     }
@@ -226,7 +227,7 @@ impl<'t> CollectionWriter<'t> {
             && WRITES_BYTES_MAX <= self.bytes().saturating_sub(bytes)
     }
 
-    /// Where to go back to by [`CollectionWriter::undo`].
+    /// Returns where to go back to by [`CollectionWriter::undo`].
     pub fn savepoint(&mut self) -> (Savepoint, u64) {
         (self.transaction.savepoint(), self.writes)
     }
@@ -246,7 +247,7 @@ impl<'t> CollectionWriter<'t> {
     ///
     /// # Errors
     /// `DuplicateKey` (11000); `DocumentValidationFailure` (121); what an index can't file the
-    /// document for; as the transaction's `put`. What it wrote is undone then.
+    /// document for; as the transaction's `put`. Its writes are undone then.
     pub fn insert(&mut self, document: &DocumentBuf) -> Result<(), Error> {
         self.check_valid(None, document.view())?;
         if let Some(series) = &self.series {
@@ -334,8 +335,8 @@ impl<'t> CollectionWriter<'t> {
         }
     }
 
-    /// Removes a document of which `indexed` has the fields that its entries in indexes depend on,
-    /// or all where what it was is told.
+    /// Removes a document, where `indexed` has the fields that its entries in indexes depend on, or
+    /// all if an event shows what it was.
     fn remove_under(&mut self, id_key: &Bytes, indexed: Document<'_>) -> Result<(), Error> {
         self.ensure()?;
         self.undoing(|writer| {
@@ -348,7 +349,7 @@ impl<'t> CollectionWriter<'t> {
         })
     }
 
-    /// Refuses what the validator doesn't let through, or tells of it.
+    /// Refuses what the validator doesn't let through, or warns of it.
     fn check_valid(&self, before: Option<Document<'_>>, after: Document<'_>) -> Result<(), Error> {
         match &self.validator {
             Some(validator) => check_valid((self.database, self.name), validator, before, after),
@@ -384,7 +385,7 @@ impl<'t> CollectionWriter<'t> {
         Ok(self.live()?.order)
     }
 
-    /// What a capped collection may hold.
+    /// Returns the limits of a capped collection.
     pub(super) fn limits(&self) -> Option<Limits> {
         self.now.as_ref().and_then(|now| limits(now.options.view()))
     }
@@ -394,7 +395,7 @@ impl<'t> CollectionWriter<'t> {
         Reader::within(self.database.frond().engine(), self.transaction)
     }
 
-    /// Where the documents lie.
+    /// Returns where the documents lie.
     pub(super) fn documents(&self) -> Option<TreeRef> {
         self.now.as_ref().map(|now| now.documents)
     }

@@ -9,7 +9,7 @@ use crate::error::Error;
 /// MongoDB's greatest size of a capped collection: a pebibyte.
 const BYTES_MAX: i64 = 1 << 50;
 
-/// What a capped collection may hold.
+/// The limits of a capped collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
     /// Bytes of documents.

@@ -1,6 +1,6 @@
 //! `clusteredIndex`: a collection whose documents lie in the order of `_id`.
 //!
-//! Every collection of Frond is one. So the option changes nothing but what is told of the
+//! Every collection of Frond is one. So the option changes nothing but what is shown of the
 //! collection, and that documents may expire by their `_id` (`expireAfterSeconds`).
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document, order};
@@ -74,7 +74,7 @@ fn is_id_key(key: Document<'_>) -> bool {
     order::compare_documents(key, document! { "_id": 1 }.view()).is_eq()
 }
 
-/// What a `clusteredIndex` says, with what goes without saying.
+/// Returns a `clusteredIndex` with its defaults.
 pub(crate) fn told(index: Document<'_>) -> DocumentBuf {
     let mut told = DocumentBuilder::new();
     told.append("v", index.get("v").unwrap_or(Value::Int32(2)));
@@ -88,18 +88,18 @@ pub(crate) fn told(index: Document<'_>) -> DocumentBuf {
     told.build()
 }
 
-/// When documents expire by their `_id`.
+/// Returns when documents expire by their `_id`.
 pub(crate) fn expires_after(options: Document<'_>) -> Option<i64> {
     options.get(OPTION)?;
     seconds_of(options)
 }
 
-/// After how many seconds the documents of a collection expire, half seconds left out.
+/// Returns the seconds after which the documents of a collection expire, half seconds left out.
 pub(crate) fn seconds_of(options: Document<'_>) -> Option<i64> {
     options.get(EXPIRE_OPTION).and_then(|seconds| expire_after(seconds).ok())
 }
 
-/// The index of `_id` as `listIndexes` tells it of a collection with these options.
+/// The index of `_id` as `listIndexes` shows it of a collection with these options.
 pub fn id_index(options: Document<'_>) -> DocumentBuf {
     let Some(Value::Document(clustered)) = options.get(OPTION) else {
         let mut spec = IndexSpec::of_id();

@@ -1,4 +1,4 @@
-//! `changeStreamPreAndPostImages`: whether change streams can tell what documents were before they
+//! `changeStreamPreAndPostImages`: whether change streams can show what documents were before they
 //! were changed. Each update, replacement and deletion then has the log keep the old document.
 
 use frond_doc::{Document, Value};

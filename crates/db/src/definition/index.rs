@@ -1,7 +1,7 @@
-//! What an index is asked to be.
+//! The definition of an index.
 //!
-//! What a key and its options mean is `frond_query::index`'s: [`IndexSpec::shape`]. Two options are
-//! Frond's own: `include: ["path", ...]` keeps these fields in the index's entries, and
+//! The meaning of a key and its options is `frond_query::index`'s: [`IndexSpec::shape`]. Two
+//! options are Frond's own: `include: ["path", ...]` keeps these fields in the index's entries, and
 //! `clustering: true` whole documents, so that a query needn't fetch them.
 
 mod parse;
@@ -21,7 +21,7 @@ pub use parse::{UnknownOptions, expire_after};
 
 /// The index that every collection has without asking: the documents' own tree.
 pub const ID_INDEX_NAME: &str = "_id_";
-/// What a 2d index takes, in the order of [`IndexSpec::grid`].
+/// The options of a 2d index, in the order of [`IndexSpec::grid`].
 const GRID_OPTIONS: [&str; 3] = ["bits", "min", "max"];
 
 /// An index as it was asked for.
@@ -31,21 +31,22 @@ pub struct IndexSpec {
     pub name: String,
     /// `{path: 1 | -1 | "hashed", ...}`.
     pub key: DocumentBuf,
-    /// No two documents with the same key.
+    /// Whether no two documents have the same key.
     pub unique: bool,
     /// Documents without the fields are left out.
     pub sparse: bool,
     /// Kept, but not used by queries.
     pub hidden: bool,
-    /// No further documents with a key that another has: on the way to `unique`.
+    /// Whether no further documents get a key that another has: on the way to `unique`.
     pub prepare_unique: bool,
     /// Seconds after the time in its field when a document is removed.
     pub expire_after_seconds: Option<i64>,
-    /// Only documents that pass it are filed.
+    /// The filter of the documents that are filed.
     pub partial: Option<DocumentBuf>,
-    /// How its keys of strings are ordered; `None` until it is made: as the collection says.
+    /// The rules by which its keys of strings are ordered; `None` until it is made: as the
+    /// collection says.
     pub collation: Option<Collation>,
-    /// Which leaves a wildcard index files.
+    /// The leaves that a wildcard index files.
     pub wildcard_projection: Option<DocumentBuf>,
     /// `bits`, `min` and `max` of a 2d index, where they were given.
     pub grid: [Option<f64>; 3],
@@ -53,9 +54,9 @@ pub struct IndexSpec {
     pub include: Vec<String>,
     /// Whether the entries hold whole documents.
     pub clustering: bool,
-    /// Which texts a text index files.
+    /// The texts that a text index files.
     pub text: Option<TextOptions>,
-    /// `background`, which says nothing and is told as it was said.
+    /// `background`, which says nothing and is shown as it was given.
     pub background: Option<bool>,
 }
 
@@ -107,7 +108,7 @@ impl IndexSpec {
         Tree { root, format: self.tree_format(documents) }
     }
 
-    /// What the index files.
+    /// Returns the shape of the index's keys.
     ///
     /// # Errors
     /// Keys and options that don't go together, in MongoDB's codes.
@@ -123,7 +124,7 @@ impl IndexSpec {
         Ok(IndexShape::parse(self.key.view(), options)?)
     }
 
-    /// How a 2d index divides the plane.
+    /// Returns how a 2d index divides the plane.
     fn division(&self) -> Result<Grid, Error> {
         let [bits, min, max] = self.grid;
         let (bits, min, max) = (bits.unwrap_or(26.0), min.unwrap_or(-180.0), max.unwrap_or(180.0));

@@ -1,4 +1,5 @@
-//! How documents are merged, where a call or a collection asks for something else than usual.
+//! The rules by which documents are merged, where a call or a collection asks for something else
+//! than usual.
 //!
 //! - *Granularity*: by field (usual), or by document: one that both sides changed is a conflict.
 //! - *Equal changes* of both sides agree (usual), or are a conflict because both touched the same.
@@ -19,7 +20,7 @@ use crate::error::Error;
 /// The option of a collection that holds its rules.
 pub const OPTION: &str = "mergeRules";
 
-/// What is merged by itself.
+/// The units that merge by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Granularity {
     /// Each field.
@@ -28,7 +29,7 @@ pub enum Granularity {
     Document,
 }
 
-/// What equal changes of both sides are.
+/// The meaning of equal changes on both sides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EqualChanges {
     /// Agreed.
@@ -37,7 +38,7 @@ pub enum EqualChanges {
     Conflict,
 }
 
-/// How a field is merged that both sides changed.
+/// The rule for merging a field that both sides changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldRule {
     /// A number gets both changes.
@@ -51,18 +52,18 @@ pub enum FieldRule {
 pub enum MergeSide {
     /// The branch that is merged into.
     Ours,
-    /// What is merged in.
+    /// The side that is merged in.
     Theirs,
 }
 
-/// What a call asks for; what it leaves open is as the collections say, or as usual.
+/// The rules that a call asks for; the collections' own rules, or the defaults, hold for the rest.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MergeRules {
-    /// What is merged by itself.
+    /// The units that merge by themselves.
     pub granularity: Option<Granularity>,
-    /// What equal changes are.
+    /// The meaning of equal changes.
     pub equal_changes: Option<EqualChanges>,
-    /// By collection and path.
+    /// The rules by collection and path.
     pub fields: BTreeMap<String, BTreeMap<String, FieldRule>>,
     /// The side that counts where both conflict; without one, conflicts wait.
     pub on_conflict: Option<MergeSide>,
@@ -75,7 +76,7 @@ pub struct DocumentRules {
     pub whole: bool,
     /// Equal changes are a conflict.
     pub touched: bool,
-    /// By path.
+    /// The rules by path.
     pub fields: BTreeMap<String, FieldRule>,
 }
 

@@ -1,9 +1,9 @@
 //! Text indexes as they are asked for, and as they are kept: MongoDB's rules for their keys and
 //! options.
 //!
-//! A user names texts in the key (`{a: "text", b: "text", c: 1}`) or in `weights`. What is kept has
-//! one place for the terms (`{_fts: "text", _ftsx: 1, c: 1}`) and all texts in `weights`; that form
-//! may be given back, too.
+//! A user names texts in the key (`{a: "text", b: "text", c: 1}`) or in `weights`. The stored form
+//! has one place for the terms (`{_fts: "text", _ftsx: 1, c: 1}`) and all texts in `weights`; that
+//! form may be given back, too.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) const DATA: &str = "textData";
 /// The only version.
 const VERSION: i64 = 3;
 
-/// Which texts a text index files.
+/// The texts that a text index files.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TextOptions {
     /// Paths, and what a term counts there: ascending; `$**` for all.
@@ -51,7 +51,7 @@ impl TextOptions {
         }
     }
 
-    /// Appends the options, as `listIndexes` tells them and as they are stored.
+    /// Appends the options, as `listIndexes` shows them and as they are stored.
     pub(super) fn append(&self, builder: &mut DocumentBuilder) {
         builder.append("weights", Value::from(&self.weights));
         builder.append("default_language", Value::String(&self.default_language));
@@ -232,12 +232,12 @@ mod tests {
         IndexSpec::parse(extended_json::parse(spec).expect("a document").view())
     }
 
-    /// The index as `listIndexes` tells it.
+    /// The index as `listIndexes` shows it.
     fn check(spec: &str, expected: &str) {
         let told = parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}")).to_document();
         let expected = extended_json::parse(expected).expect("a document");
         assert_eq!(told, expected, "{spec}");
-        // What is told can be asked for, and is the same.
+        // The shown form of an index is valid as a definition, and gives the same index.
         let again = IndexSpec::parse(told.view()).expect("it was told").to_document();
         assert_eq!(again, expected, "{spec}");
     }

@@ -3,8 +3,8 @@
 //! A validator is an option of its collection, and so a part of each version. Documents that were
 //! there before it aren't looked at; `moderate` lets those that fail already go on failing.
 //!
-//! What it evaluates is evaluated for the request that writes: it takes that request's memory, and
-//! stops with it. Any other failure of an expression is a document that doesn't pass.
+//! It is evaluated for the request that writes: it takes that request's memory, and stops with it.
+//! Any other failure of an expression is a document that doesn't pass.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::expression::Variables;
@@ -18,10 +18,10 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Validator {
     filter: Filter,
-    /// What evaluating it may take, until the request is to stop.
+    /// The memory for evaluating it, until the request is to stop.
     memory: RequestMemory,
     is_moderate: bool,
-    /// Whether it only tells what it would refuse.
+    /// Whether it only reports what it would refuse.
     warns: bool,
 }
 
@@ -38,7 +38,7 @@ impl Validator {
         Ok(())
     }
 
-    /// Whether a document that fails is told, and let through.
+    /// Whether a document that fails is reported, and let through.
     pub fn warns(&self) -> bool {
         self.warns
     }

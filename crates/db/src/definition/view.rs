@@ -9,13 +9,13 @@ use crate::error::Error;
 /// Views over views: MongoDB's limit.
 pub(crate) const DEPTH_MAX: usize = 20;
 
-/// What a view reads.
+/// The definition of a view.
 pub(crate) struct View {
     /// The collection.
     pub on: String,
     /// The stages, an array.
     pub pipeline: ValueBuf,
-    /// How strings compare in it: always so, whatever a request says.
+    /// The rules by which strings compare in it: always so, whatever a request says.
     pub collation: Collation,
 }
 

@@ -1,10 +1,10 @@
-//! What an update changed, field by field: an event's `updateDescription`.
+//! The changes of an update, field by field: an event's `updateDescription`.
 //!
-//! Old and new document are walked side by side. What is equal byte for byte is passed over;
-//! documents are gone into, arrays by position. A client that applies the description to the old
-//! document has the new one, the order of its fields included: what can't be described so (fields
-//! that moved, a name that a path can't say) is described as a whole field, and in the outermost
-//! document not at all: the event is a replacement then.
+//! Old and new document are walked side by side. Values that are equal byte for byte are passed
+//! over; documents are compared by field, arrays by position. A client that applies the description
+//! to the old document has the new one, the order of its fields included: changes that can't be
+//! described so (fields that moved, a name that a path can't say) is described as a whole field,
+//! and in the outermost document not at all: the event is a replacement then.
 //!
 //! *Applying*: remove what was removed; cut arrays; set each path in order, a field that isn't
 //! there at the end of its document.
@@ -24,7 +24,7 @@ pub use large::describe_large;
 /// Deeper than this, what differs is described as a whole.
 const DEPTH_MAX: usize = 100;
 
-/// What an update changed.
+/// The changes of an update.
 #[derive(Default)]
 struct Difference<'a> {
     updated: Vec<Updated<'a>>,
@@ -33,7 +33,7 @@ struct Difference<'a> {
     truncated: Vec<(String, usize)>,
 }
 
-/// What a path has now.
+/// The new value at a path.
 struct Updated<'a> {
     path: String,
     kind: ElementType,
@@ -46,7 +46,7 @@ impl<'a> Updated<'a> {
     }
 }
 
-/// How much of each there is, to take back what turned out not to be describable.
+/// The length of each list, to take back a description that turned out to be impossible.
 #[derive(Clone, Copy)]
 struct Mark(usize, usize, usize);
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use frond_store::{Chunk, ChunkHash, ChunkStore, Layered, Lifetime, StoreError, StoreLayer};
 
-/// What is waiting is put when it has grown to this.
+/// The size at which the waiting chunks are put.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// Keeps chunks until there are many, or until [`BatchingStore::flush`].
@@ -18,14 +18,14 @@ pub(crate) struct BatchingStore<'a> {
 
 #[derive(Default)]
 struct Waiting {
-    /// In the order in which they came, so that what is read together lies together.
+    /// The chunks in the order in which they came, so that what is read together lies together.
     chunks: Vec<Chunk>,
     positions: HashMap<ChunkHash, usize>,
     bytes: usize,
 }
 
 impl<'a> BatchingStore<'a> {
-    /// Nothing is waiting yet.
+    /// Begins with nothing that waits.
     pub fn new(store: &'a dyn ChunkStore) -> Layered<BatchingStore<'a>> {
         Layered(BatchingStore { store, waiting: Mutex::default() })
     }

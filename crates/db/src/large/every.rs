@@ -24,7 +24,8 @@ use super::update::steps::{Step, is_taken};
 
 /// The name of an array with one element, which is looked at by itself.
 const ARRAY: &str = "e";
-/// More elements that change are left to the update of the whole document, which costs less then.
+/// The number of elements that change above which the whole document is updated, which costs less
+/// then.
 const CHANGED_COUNT_MAX: usize = 10_000;
 
 /// The path before the first `$[]` or `$[x]`, and the path from there on; `None` if it has neither.
@@ -52,7 +53,7 @@ struct ElementStep<'u> {
 }
 
 impl<'u> ElementStep<'u> {
-    /// Of a path that begins with `$[x]`.
+    /// Parses a path that begins with `$[x]`.
     fn of(operator: &'u str, path: &'u str, operand: Value<'u>) -> Option<ElementStep<'u>> {
         let (filter, rest) = path.strip_prefix("$[")?.split_once(']')?;
         let rest = rest.split('.').skip(1).collect();
@@ -138,7 +139,7 @@ impl<'u> EveryElement<'u> {
     }
 
     /// The steps of each element that is taken; `None` if they are more than `max`, or only the
-    /// elements themselves tell.
+    /// elements themselves decide.
     pub(super) fn expand(
         &self,
         store: &dyn ChunkStore,

@@ -4,12 +4,12 @@
 //! Whether an array is in order is nowhere stored, since a document's content alone decides its
 //! bytes. But it is a fact of the content, which the container's name stands for: so it is
 //! remembered in memory, and never wrong.
-//! 1. An array of which this isn't known is walked once.
+//! 1. An array about which this isn't known is walked once.
 //! 2. One that isn't in order is left to the update of the whole document, which sorts it: the next
 //!    push walks it.
-//! 3. What comes out of a push into one that is in order, is in order.
+//! 3. A push into an array that is in order leaves it in order.
 //!
-//! *Order*: the sort is stable. What is pushed goes behind those of its equals that lie before
+//! *Order*: the sort is stable. A pushed value goes behind those of its equals that lie before
 //! `$position`, and before the others.
 
 use std::collections::HashSet;
@@ -21,12 +21,12 @@ use frond_query::Collation;
 use frond_query::update::OrderedPush;
 use frond_store::ChunkStore;
 
-/// So many arrays are remembered at least, and twice as many at most.
+/// The number of arrays that are remembered at least; twice as many are at most.
 const KNOWN_COUNT: usize = 4096;
-/// An order that takes more bytes to tell isn't remembered.
+/// An order that takes more bytes to write isn't remembered.
 const ORDER_BYTES_MAX: usize = 256;
 
-/// Arrays that are in order: those that were met last, and those before.
+/// Arrays that are in order: those that were seen last, and those before.
 static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 /// A container's name and an order, each.
@@ -40,7 +40,7 @@ pub(super) struct OrderedArray {
 }
 
 impl OrderedArray {
-    /// Of the operand of a `$push`; `None` if it doesn't sort.
+    /// Returns the order in the operand of a `$push`; `None` if it doesn't sort.
     pub fn of(operand: Value<'_>, collation: &Collation) -> Option<OrderedArray> {
         let sort = operand.as_document()?.get("$sort")?;
         let push = OrderedPush::parse(operand, collation)?;
@@ -51,12 +51,12 @@ impl OrderedArray {
         Some(OrderedArray { push, order })
     }
 
-    /// How many elements stay, as in the operator.
+    /// Returns how many elements stay, as in the operator.
     pub fn slice(&self) -> Option<i64> {
         self.push.slice()
     }
 
-    /// How many values are pushed.
+    /// Returns how many values are pushed.
     pub fn count(&self) -> usize {
         self.push.values().count()
     }
@@ -161,7 +161,8 @@ mod tests {
         out.build()
     }
 
-    /// Where values with such titles go, by these clauses; `None` if the array isn't in order.
+    /// Returns where values with such titles go, by these clauses; `None` if the array isn't in
+    /// order.
     fn places(titles: impl Iterator<Item = i32>, clauses: &str) -> Option<Vec<u64>> {
         let store = MemoryStore::new();
         let large = build(&*store, TreeFormat::new(1), document(titles).view());
@@ -184,7 +185,7 @@ mod tests {
         let up = || (0..200).map(|at| at / 2);
         let each = r#""$each": [{"title": 7}, {"title": 3}, {"title": 1000}, 5, {"title": -1}]"#;
         let by = |sort: &str| format!("{{{each}, \"$sort\": {{\"title\": {sort}}}}}");
-        // What is no document has no title, which is as null.
+        // An element that is no document has no title, which is as null.
         assert_eq!(places(up(), &by("1")), Some(vec![0, 0, 8, 16, 200]));
         assert_eq!(places(up(), &by("-1")), None);
         assert_eq!(places((0..200).map(|at| at % 9), &by("1")), None);

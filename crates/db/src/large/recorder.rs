@@ -19,18 +19,18 @@ pub(crate) struct Recorder<'a> {
 #[derive(Default)]
 struct Recorded {
     put: BTreeMap<ChunkHash, Chunk>,
-    /// What came from the store behind: of the document before. The first are kept, since an edit
-    /// asks for each more than once.
+    /// The chunks that were read from the store behind: of the former document. The first are kept,
+    /// since an edit asks for each more than once.
     read: BTreeMap<ChunkHash, Option<Chunk>>,
 }
 
-/// How many of the chunks that were read are kept.
+/// The number of the chunks read that are kept.
 const KEPT_COUNT_MAX: usize = 32;
-/// Bits that tell what wasn't put, by twelve bits of its name.
+/// Bits that show what wasn't put, by twelve bits of its name.
 const BITS: usize = 1 << 12;
 
 impl<'a> Recorder<'a> {
-    /// Nothing is put yet.
+    /// Begins with nothing put.
     pub fn new(store: &'a dyn ChunkStore) -> Layered<Recorder<'a>> {
         Layered(Recorder { store, recorded: Mutex::default() })
     }
@@ -41,7 +41,7 @@ impl<'a> Recorder<'a> {
     pub fn into_reached(self, head: ChunkHash, known: &HashSet<ChunkHash>) -> Vec<Chunk> {
         let recorded = self.recorded.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Recorded { mut put, read } = recorded;
-        // Most of what a chunk refers to wasn't put: mostly a bit of its name tells.
+        // Most of what a chunk refers to wasn't put: mostly a bit of its name shows it.
         let place = |name: &[u8]| usize::from(u16::from_le_bytes([name[0], name[1]])) % BITS;
         let mut bits = [0_u64; BITS / 64];
         put.keys().map(|hash| place(&hash.0)).for_each(|at| bits[at / 64] |= 1 << (at % 64));
@@ -84,7 +84,8 @@ impl StoreLayer for Beside {
 }
 
 impl Recorder<'_> {
-    /// What was put so far, to be read in front of a store that has all that it refers to.
+    /// Returns the chunks put so far, to be read in front of a store that has all chunks they refer
+    /// to.
     pub fn beside(&self, store: &Arc<dyn ChunkStore>) -> Layered<Beside> {
         Layered(Beside { store: store.clone(), put: self.recorded().put.clone() })
     }
@@ -122,7 +123,7 @@ impl StoreLayer for Recorder<'_> {
         if let Some(Some(chunk)) = recorded.read.get(&hash) {
             return Some(chunk.clone());
         }
-        // What can't be read fails when the store behind is asked for it by itself.
+        // A chunk that can't be read fails when the store behind is asked for it by itself.
         let chunk = self.store.get(hash).ok()?;
         let is_kept = recorded.read.len() < KEPT_COUNT_MAX;
         recorded.read.insert(hash, is_kept.then(|| chunk.clone()));

@@ -15,7 +15,7 @@
 //!    of their array one by one ([`every`](super::every)). `$rename` moves an item as it is.
 //!
 //! Anything else is left to the update of the whole document: many paths, `_id`, arrays that would
-//! be padded, `$[x]` in arrays of which one lies in another, and whatever fails or is to stop, so
+//! be padded, `$[x]` in arrays one of which lies in another, and whatever fails or is to stop, so
 //! that it fails with the same words.
 
 mod combined_splices;
@@ -110,7 +110,7 @@ pub(crate) fn apply(
     Ok(together.apply()?.then_some(together.document))
 }
 
-/// What becomes of a step.
+/// The outcome of a step.
 enum Stepped {
     Nothing,
     Splice(Splice),
@@ -127,7 +127,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// What a step makes of the element that its path leads to.
+    /// Returns the change that a step makes to the element that its path leads to.
     fn splice_of(
         &self,
         step: &Step<'_>,

@@ -17,11 +17,11 @@ pub struct Replaced {
     pub old: CommitId,
     /// The one that is.
     pub new: CommitId,
-    /// When: milliseconds since 1970.
+    /// The time: milliseconds since 1970.
     pub time_millis: i64,
 }
 
-/// Which commits took the place of which.
+/// Returns the commits that were replaced, and those in their places.
 ///
 /// # Errors
 /// `Damaged` if a record isn't one; as [`Reader::get`].

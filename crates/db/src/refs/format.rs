@@ -18,19 +18,19 @@ const PARENTS_POSITION: usize = 1;
 /// A version in history, decoded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Commit {
-    /// What the collections were: their catalog.
+    /// The catalog of the collections.
     pub catalog: Tree,
     /// Chunks of the commits that it was made from; the branch's own comes first.
     pub parents: Vec<ChunkHash>,
-    /// Who.
+    /// The author.
     pub author: String,
-    /// Why.
+    /// The message.
     pub message: String,
-    /// Who made the commit, if that is not who made the changes.
+    /// The committer, if it is another than the author.
     pub committer: Option<String>,
     /// Milliseconds since 1970; not before any parent's.
     pub timestamp_millis: i64,
-    /// When the changes were made, if that is another time.
+    /// The time when the changes were made, if that is another one.
     pub authored_millis: Option<i64>,
     /// 1 + the greatest of the parents', so that no ancestor has as much.
     pub generation: u64,
@@ -157,12 +157,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// What `read` makes of a field that each commit has.
+    /// Applies `read` to a field that each commit has.
     fn required<T>(&self, name: &str, read: impl Fn(Value<'a>) -> Option<T>) -> Result<T, Error> {
         self.optional(name, read)?.ok_or_else(|| self.improper(name))
     }
 
-    /// What `read` makes of a field, if it is there.
+    /// Applies `read` to a field, if it is there.
     fn optional<T>(
         &self,
         name: &str,

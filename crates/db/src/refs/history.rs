@@ -95,8 +95,8 @@ pub fn resolve_from(
     walk(reader, start, &revision)
 }
 
-/// What a revision begins at: a branch's commit, a tag's, a remote's branch's, or a commit by its
-/// id.
+/// Finds the commit that a revision begins at: a branch's, a tag's, a remote's branch's, or one by
+/// its id.
 fn find_start(
     reader: &Reader<'_>,
     repository: &str,
@@ -135,7 +135,7 @@ fn ids_begun_by(start: &str) -> Option<(CommitId, CommitId)> {
 /// Whether a text is the beginning of a commit's id, by which the commit can be named.
 ///
 /// # Errors
-/// What reading may meet.
+/// Errors of reading.
 pub fn begins_commit_id(reader: &Reader<'_>, repository: &str, text: &str) -> Result<bool, Error> {
     let Some((first, last)) = ids_begun_by(text) else { return Ok(false) };
     let mut commits = commits_between(reader, repository, (&first, &last))?;

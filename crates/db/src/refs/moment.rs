@@ -54,7 +54,7 @@ const APPLIED_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 struct MomentName<'a> {
     /// The branch; empty for the default one.
     branch: &'a str,
-    /// What stands in the braces.
+    /// The text in the braces.
     time: &'a str,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn find(
     }
     let snapshot = snapshot_of(frond, reader, (&name.name, &text), moment.time, interrupt)?;
     let branch = match branch {
-        // That of now, by which rights are asked for.
+        // The branch of now, by which rights are asked for.
         "" => repository(reader, &name.name)?
             .map_or_else(|| DEFAULT_BRANCH.to_owned(), |repository| repository.default_branch),
         branch => branch.to_owned(),
@@ -100,7 +100,7 @@ pub(crate) fn find(
     Ok(Some((branch, snapshot)))
 }
 
-/// Whether what isn't a branch now is a tag or a commit's id.
+/// Checks whether a name that isn't a branch now is a tag or a commit's id.
 fn names_a_commit(
     frond: &Frond,
     reader: &Reader<'_>,
@@ -114,7 +114,7 @@ fn names_a_commit(
     Ok(history::resolve(reader, database, start, now)?.is_some())
 }
 
-/// What was visible at the moment that `WORKING@{TIME}` names in a database open at `branch`;
+/// Returns a snapshot of the moment that `WORKING@{TIME}` names in a database open at `branch`;
 /// `None` if `revision` isn't one.
 ///
 /// # Errors
@@ -132,7 +132,7 @@ pub fn working_at(
     snapshot_of(frond, &reader, (database, &text), moment.time, interrupt).map(Some)
 }
 
-/// What was visible at a written moment.
+/// Returns a snapshot of a written moment.
 fn snapshot_of(
     frond: &Frond,
     reader: &Reader<'_>,

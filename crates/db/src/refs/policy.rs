@@ -1,8 +1,8 @@
-//! What may be done to a branch: protection, and a time after which it goes.
+//! The policy of a branch: protection, and a time after which it is deleted.
 //!
-//! - A *protected* branch only moves forward: no reset to what isn't ahead, no amending, no rebase,
-//!   no deletion, also with its database, no push by force. Its documents can be written, and
-//!   committed.
+//! - A *protected* branch only moves forward: no reset to a commit that isn't ahead, no amending,
+//!   no rebase, no deletion, also with its database, no push by force. Its documents can be
+//!   written, and committed.
 //! - A *closed* branch takes no direct writes: nothing inserts, updates or removes its documents,
 //!   changes its collections, or makes commits of its own on it (pick, revert, restore). It changes
 //!   by merges, with what resolves their conflicts, and by pulls.
@@ -22,14 +22,14 @@ use crate::reader::Reader;
 use crate::schema::TreeRef;
 use crate::system;
 
-/// What may be done to a branch.
+/// The policy of a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BranchPolicy {
     /// It only moves forward, and isn't deleted.
     pub protected: bool,
     /// It takes no direct writes.
     pub closed: bool,
-    /// When it may be removed: milliseconds since 1970.
+    /// The time when it may be removed: milliseconds since 1970.
     pub expires_millis: Option<i64>,
 }
 

@@ -19,7 +19,7 @@ use frond_query::Code;
 use crate::date::WrittenDate;
 use crate::error::Error;
 
-/// More steps than this are refused: no user means them.
+/// The number of steps above which they are refused: no user means them.
 const STEPS_MAX: usize = 64;
 
 /// A revision, parsed: where to begin, and the steps from there.
@@ -27,7 +27,7 @@ const STEPS_MAX: usize = 64;
 pub(crate) struct Revision {
     /// Empty where a date stands alone.
     pub start: String,
-    /// By when the commit was made: the last millisecond that counts.
+    /// The last millisecond at which a commit that counts was made.
     pub by_millis: Option<i64>,
     pub steps: Vec<Step>,
 }
@@ -41,7 +41,7 @@ pub(crate) enum Step {
     Parent(u32),
 }
 
-/// What begins a date.
+/// The beginning of a date.
 const DATE_BEGINS: &str = "@{";
 
 /// A revision's parts: what it begins with, the date in braces, and the steps.
@@ -58,13 +58,14 @@ fn split(text: &str) -> (&str, Option<&str>, &str) {
     (start, None, steps)
 }
 
-/// What a revision begins with: a branch, a tag, a commit's id, `HEAD`; empty where that is left
-/// out.
+/// Returns the start of a revision: a branch, a tag, a commit's id, `HEAD`; empty where that is
+/// left out.
 pub fn start_of(text: &str) -> &str {
     split(text).0
 }
 
-/// What a text begins with and the date in its braces, if nothing follows them: `main@{yesterday}`.
+/// Returns the start of a text and the date in its braces, if nothing follows them:
+/// `main@{yesterday}`.
 pub(crate) fn lone_date(text: &str) -> Option<(&str, &str)> {
     match split(text) {
         (start, Some(date), "") => Some((start, date)),
@@ -95,8 +96,8 @@ pub(crate) fn timestamp(text: &str) -> Option<(u32, u32)> {
     Some((seconds.trim().parse().ok()?, increment.trim().parse().ok()?))
 }
 
-/// What stands in a database's name after the `@`, as a revision: there a date may stand without
-/// its own `@`, `shop@{yesterday}`.
+/// Returns the part of a database's name after the `@`, as a revision: there a date may stand
+/// without its own `@`, `shop@{yesterday}`.
 pub fn of_version(version: &str) -> Cow<'_, str> {
     let date = version.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     // A branch may be called `{x}`.

@@ -36,7 +36,7 @@ pub fn listed(store: &dyn ChunkStore) -> Result<BTreeSet<ChunkHash>, StoreError>
     Ok(list.payload().chunks_exact(HASH_BYTES).map(hash).collect())
 }
 
-/// Of `parents`, those that are known not to be here.
+/// Returns those of `parents` that are known not to be here.
 ///
 /// # Errors
 /// As [`listed`].

@@ -22,11 +22,11 @@ pub struct TagInfo {
     pub name: String,
     /// The commit that it names.
     pub commit: CommitId,
-    /// Why, if it is an annotated one.
+    /// The message, if it is an annotated one.
     pub message: Option<String>,
-    /// Who, if it is an annotated one.
+    /// The author, if it is an annotated one.
     pub author: Option<String>,
-    /// When it was made: milliseconds since 1970.
+    /// The time when it was made: milliseconds since 1970.
     pub time_millis: i64,
 }
 
@@ -52,7 +52,7 @@ impl TagInfo {
         TagInfo::from_record(name, &system::record(bytes)?)
     }
 
-    /// The tag `name` as its record tells it.
+    /// The tag `name` as its record describes it.
     ///
     /// # Errors
     /// `Damaged` if a field is missing or of another type.
@@ -133,7 +133,7 @@ pub fn of_database(reader: &Reader<'_>, database: &str) -> Result<Vec<TagInfo>, 
     list(reader, &system::tag_key(database, ""))
 }
 
-/// Where the branches of remotes were, by name; of one `remote`, or of all.
+/// Returns where the branches of remotes were, by name; of one `remote`, or of all.
 ///
 /// # Errors
 /// As [`of_database`].

@@ -1,9 +1,9 @@
 //! Sessions' records on their way to another data directory, beside a database that moves there.
 //!
-//! What a session's last write did is remembered where it was done. A client that got no answer
-//! sends the write again to where the database is then: so the record has to be there before it.
-//! A record replaces one of a lower number, which its client can't send again. Of two records of
-//! one write, which the move cut in two, the statements are put together.
+//! The result of a session's last write is remembered where the write was done. A client that got
+//! no answer sends the write again to where the database is then: so the record has to be there
+//! before it. A record replaces one of a lower number, which its client can't send again. Of two
+//! records of one write, which the move cut in two, the statements are put together.
 
 use bytes::Bytes;
 use frond_engine::{Durability, TreeId};
@@ -19,7 +19,7 @@ use crate::schema::TreeRef;
 use crate::system;
 use crate::transact::Outcome;
 
-/// What names a session, in its records' keys.
+/// The bytes of a session's id, in its records' keys.
 const SESSION_BYTES: usize = 16;
 
 /// A session's record: what names it, and its bytes.
@@ -32,7 +32,7 @@ pub struct CarriedRecord {
 }
 
 impl Frond {
-    /// So many records at most, in the order of their names, those after `after`.
+    /// Returns so many records at most, in the order of their names, those after `after`.
     ///
     /// # Errors
     /// As [`Reader::get`].
@@ -58,8 +58,8 @@ impl Frond {
         Ok(records)
     }
 
-    /// Remembers what another directory's sessions did; tells how many records it didn't have. They
-    /// are durable when this returns.
+    /// Remembers what another directory's sessions did; returns how many records it didn't have.
+    /// They are durable when this returns.
     ///
     /// # Errors
     /// `BadValue` for what is no session's record; what a write may meet.

@@ -1,9 +1,9 @@
-//! What is remembered of the statements of one write, in parts.
+//! The record of the statements of one write, in parts.
 //!
 //! The statements whose numbers divided by [`PART_STATEMENTS`] are equal share a part, and each
 //! part is a record of its own: so a write of a hundred thousand statements, which is done in many
 //! transactions, stores each part once or twice instead of all it has done with each transaction.
-//! The part that begins at zero is the session's record itself: it tells the session's last number.
+//! The part that begins at zero is the session's record itself: it has the session's last number.
 //! Another part counts only if its number is that one; one that was left by an earlier number is
 //! written over, or forgotten once it is old, as all records are.
 
@@ -34,7 +34,7 @@ struct Part {
 }
 
 impl RetryableWrite {
-    /// What is remembered of the statements at some positions.
+    /// Returns the record of the statements at some positions.
     ///
     /// # Errors
     /// `TransactionTooOld` if the session has gone on since.
@@ -47,7 +47,7 @@ impl RetryableWrite {
         let reader = Reader::within(frond.engine(), transaction);
         let now_millis = frond.time_millis();
         let stored = self.stored(&reader)?;
-        // The session's record must tell the number of the write, whatever part its statements are
+        // The session's record must hold the number of the write, whatever part its statements are
         // in.
         let changed = stored.is_none();
         let record = stored.unwrap_or_else(|| Record::new(self.key.number, now_millis));
@@ -66,7 +66,7 @@ impl RetryableWrite {
 }
 
 impl Memory<'_> {
-    /// What the statement `id` did, if it was run.
+    /// Returns the result of the statement `id`, if it was run.
     pub fn statement(&self, id: i32) -> Option<&StatementDone> {
         self.parts.get(&id.div_euclid(PART_STATEMENTS))?.record.statement(id)
     }

@@ -117,7 +117,7 @@ fn a_write_of_many_statements_is_remembered_in_parts() {
     let next: Vec<i32> = (10_000..12_500).collect();
     assert_eq!(insert(&frond, 3, &next), (2_500, 0, vec![]));
     assert_eq!(insert(&frond, 3, &next), (2_500, 0, (0..2_500).collect()));
-    // Statements that begin in a later part tell the session's number too.
+    // Statements that begin in a later part record the session's number too.
     let key = RetryKey { session: [3; 16], number: 4 };
     let write = RetryableWrite { key, statements: StatementIds::From(7_999) };
     let shop = frond.database("shop").expect("opens").retryable(write);

@@ -11,7 +11,7 @@ pub(crate) struct Builds {
     running: Mutex<BTreeMap<u64, Arc<Progress>>>,
 }
 
-/// How far a build has come.
+/// The progress of a build.
 #[derive(Debug)]
 pub(crate) struct Progress {
     namespace: String,
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
     total: AtomicU64,
 }
 
-/// An index build that is under way, as `currentOp` tells it.
+/// An index build that is under way, as `currentOp` shows it.
 #[derive(Clone, Debug)]
 pub struct IndexBuild {
     /// `shop.things`.
@@ -37,7 +37,7 @@ pub struct IndexBuild {
 pub(crate) struct Running<'a> {
     builds: &'a Builds,
     number: u64,
-    /// How far it has come.
+    /// Its progress.
     pub progress: Arc<Progress>,
 }
 

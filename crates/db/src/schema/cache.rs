@@ -1,8 +1,9 @@
-//! What names meant when they were read last: databases' versions and their collections.
+//! Remembers the meanings of names when they were read last: databases' versions and their
+//! collections.
 //!
 //! To find a collection is to read and decode three records or more, which is much of what reading
-//! one document costs, and they hardly ever change. So what was found is kept, until any
-//! transaction changes any of these records.
+//! one document costs, and they hardly ever change. So the results are kept, until any transaction
+//! changes any of these records.
 //!
 //! *Moments*: `changes` counts the changes that began and those that ended, and holds how many are
 //! under way. A reader notes it before it takes its snapshot ([`CatalogCache::moment`]) and asks
@@ -13,7 +14,7 @@
 //! *Invariants*
 //! 1. A transaction that changes the catalog is committed between `begin_change` and its end, so a
 //!    reader that sees it noted a later moment, or sees another one afterwards.
-//! 2. What is kept was found by readers of one moment, which is noted with it.
+//! 2. The cache's facts were found by readers of one moment, which is noted with them.
 //! 3. Only what exists is kept, and a bounded number of it.
 
 use std::collections::HashMap;
@@ -32,27 +33,27 @@ const UNDER_WAY: u64 = (1 << COUNT_SHIFT) - 1;
 const DATABASES_MAX: usize = 1_000;
 const COLLECTIONS_MAX: usize = 10_000;
 
-/// Between two changes of the catalog.
+/// The time between two changes of the catalog.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CatalogEpoch(u64);
 
-/// What a database's name meant at a moment.
+/// The meaning of a database's name at a moment.
 pub struct KnownDatabase {
-    /// When.
+    /// The catalog epoch.
     pub moment: CatalogEpoch,
     /// The name, parsed.
     pub name: Arc<DatabaseName>,
-    /// What it named.
+    /// The branch or commit that it named.
     pub target: Target,
     collections: RwLock<HashMap<String, Arc<Collection>, RandomState>>,
 }
 
-/// What names meant when they were read last.
+/// The meanings of names when they were read last.
 ///
 /// *Thread safety*: everything may be called from any number of threads at once.
 pub struct CatalogCache {
     changes: AtomicU64,
-    /// All of the newest moment among them; others are replaced when they are met.
+    /// All of the newest moment among them; others are replaced when they are found.
     databases: RwLock<HashMap<String, Arc<KnownDatabase>, RandomState>>,
 }
 
@@ -76,15 +77,15 @@ impl CatalogCache {
         self.changes.load(Ordering::SeqCst) == moment.0
     }
 
-    /// To be called before a transaction that changes the catalog is committed, and kept until it
-    /// is.
+    /// Begins a change: to be called before a transaction that changes the catalog is committed,
+    /// and kept until it is.
     pub fn begin_change(&self) -> Change<'_> {
         let before = self.changes.fetch_add((1 << COUNT_SHIFT) + 1, Ordering::SeqCst);
         assert!(before & UNDER_WAY < UNDER_WAY, "fewer changes are under way than can be counted");
         Change(self)
     }
 
-    /// What is known of a database's name at `moment`.
+    /// Returns the meaning of a database's name at `moment`, if it is known.
     pub fn database(&self, moment: CatalogEpoch, name: &str) -> Option<Arc<KnownDatabase>> {
         let databases = self.databases.read().unwrap_or_else(PoisonError::into_inner);
         databases.get(name).filter(|known| known.moment == moment).map(Arc::clone)

@@ -23,7 +23,7 @@ pub struct Collection {
     pub uuid: [u8; 16],
     /// As given to `create`.
     pub options: DocumentBuf,
-    /// What it is if it is a time series, whose documents lie by their places.
+    /// The time series, if it is one, whose documents lie by their places.
     pub series: Option<Arc<Series>>,
     /// The documents by `_id`.
     pub documents: TreeRef,
@@ -39,9 +39,9 @@ pub struct Collection {
 pub struct Index {
     /// As it was asked for.
     pub spec: IndexSpec,
-    /// What it files.
+    /// The shape of its keys.
     pub shape: Arc<IndexShape>,
-    /// What its entries hold of documents.
+    /// The parts of documents that its entries hold.
     pub held: Held,
     /// Its entries.
     pub tree: TreeRef,
@@ -49,7 +49,7 @@ pub struct Index {
     pub tells_ids: bool,
 }
 
-/// What an index's entries hold of documents besides their keys.
+/// The parts of documents that an index's entries hold besides their keys.
 #[derive(Clone, Debug)]
 pub enum Held {
     /// Nothing.
@@ -90,8 +90,8 @@ impl Index {
         Ok(())
     }
 
-    /// Whether the key of an entry was cut ([`key::cut`]): it doesn't tell all of its parts then,
-    /// nor the document.
+    /// Whether the key of an entry was cut ([`key::cut`]): it doesn't hold all of its parts then,
+    /// nor name the document.
     pub fn is_cut(&self, entry_key: &[u8]) -> bool {
         let parts = self.shape.parts().iter().copied();
         let id = (!self.spec.unique).then_some(false);
@@ -115,14 +115,14 @@ impl Index {
     /// decides about them has changed.
     pub fn files_alike(&self, before: Document<'_>, after: Document<'_>) -> bool {
         let Some(mut names) = self.outermost_names() else { return false };
-        // Entries tell the type of `_id`, which its key doesn't.
+        // Entries hold the type of `_id`, which its key doesn't.
         names.push(b"_id");
         let decides = |element: &RawElement<'_>| names.contains(&element.name);
         before.elements().filter(decides).eq(after.elements().filter(decides))
     }
 }
 
-/// The projection to what an index with included fields holds: of paths of which one lies below
+/// The projection to what an index with included fields holds: of paths one of which lies below
 /// another, the outer.
 fn included(spec: &IndexSpec, shape: &IndexShape) -> Projection {
     let keys = shape.fields().iter().filter(|field| field.kind != FieldKind::Wildcard);
@@ -190,7 +190,7 @@ impl Collection {
         is_key_of(self.series.as_deref(), key, document)
     }
 
-    /// How strings compare where a request doesn't say.
+    /// Returns how strings compare where a request doesn't say.
     ///
     /// # Errors
     /// `BadValue` (2) if the stored one is none that this build knows.
@@ -217,7 +217,7 @@ impl Collection {
         Ok(IndexSpec::of_collated_id(&self.collation()?))
     }
 
-    /// The index of `_id` as it is told: the tree of documents, or that beside it, which is unique
+    /// The index of `_id` as it is shown: the tree of documents, or that beside it, which is unique
     /// as every index of `_id` is, so that it isn't said.
     pub fn id_index(&self) -> IndexSpec {
         match self.collated_id() {
@@ -226,8 +226,8 @@ impl Collection {
         }
     }
 
-    /// Where the index of `_id` by the collection's collation stands among the indexes. Such a
-    /// collection has one: its documents lie by the bytes of their `_id`s.
+    /// Returns where the index of `_id` by the collection's collation stands among the indexes.
+    /// Such a collection has one: its documents lie by the bytes of their `_id`s.
     pub fn collated_id(&self) -> Option<usize> {
         self.indexes.iter().position(|index| index.spec.is_id())
     }

@@ -36,7 +36,7 @@ impl CatalogEntry {
         CatalogEntry { options, documents, indexes }
     }
 
-    /// What the collection is if it is a time series.
+    /// Returns the time series, if the collection is one.
     pub fn series(&self) -> Option<Series> {
         Series::of(self.options.view())
     }

@@ -1,4 +1,4 @@
-//! Which indexes may be used for queries of a shape, as an operator has said with
+//! The indexes that may be used for queries of a shape, as an operator has set with
 //! `planCacheSetFilter`: kept until the directory is closed, as in MongoDB.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::error::Error;
 /// All that there may be.
 const COUNT_MAX: usize = 10_000;
 
-/// What an operator has said of queries of one shape.
+/// An operator's choice for queries of one shape.
 #[derive(Clone, Debug)]
 pub struct IndexFilter {
     /// A query of that shape.
@@ -47,12 +47,13 @@ impl IndexFilter {
     }
 }
 
-/// What queries have in common that one filter holds for.
+/// The common part of the queries that one filter holds for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct ShapeKey(String);
 
 impl ShapeKey {
-    /// That of a query, whose filter has its collation; `order` tells the order that it asks for.
+    /// That of a query, whose filter has its collation; `order` is the text of the order that it
+    /// asks for.
     pub fn of(filter: &Filter, order: &str, projection: Option<Document<'_>>) -> ShapeKey {
         let mut key = format!("{}|{order}|", filter.shape());
         for (name, value) in projection.iter().flat_map(|projection| projection.iter()) {
@@ -65,7 +66,7 @@ impl ShapeKey {
 /// A collection's UUID, and the shape of a query.
 type Asked = ([u8; 16], ShapeKey);
 
-/// All that were set. Collections are told apart by their UUIDs.
+/// All that were set. Collections are distinguished by their UUIDs.
 ///
 /// *Thread safety*: any number of threads may ask; where there are none, without a lock.
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! How often each index was used, for `$indexStats`: counted since the data directory was opened,
-//! or since the index was used first.
+//! Counts how often each index was used, for `$indexStats`: since the data directory was opened, or
+//! since the index was used first.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock};
 /// Indexes that are counted at most.
 const INDEXES_MAX: usize = 100_000;
 
-/// How often each index was used. Collections are told apart by their UUIDs.
+/// The number of uses of each index. Collections are distinguished by their UUIDs.
 #[derive(Default)]
 pub(crate) struct IndexUsage(RwLock<HashMap<u64, AtomicU64>>);
 
@@ -30,7 +30,7 @@ impl IndexUsage {
         known.entry(key).or_default().fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often a collection's index was used.
+    /// Returns the number of uses of a collection's index.
     pub fn of(&self, collection: [u8; 16], index: &str) -> u64 {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&key(collection, index)).map_or(0, |count| count.load(Ordering::Relaxed))

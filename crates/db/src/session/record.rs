@@ -1,4 +1,4 @@
-//! What is remembered of a session's last write or transaction, as it is stored
+//! The record of a session's last write or transaction, as it is stored
 //! (docs/format/system-tree.md).
 //!
 //! Statements that did the same, one after the other, are one run: an insert of a thousand
@@ -13,7 +13,7 @@ use frond_doc::{DocumentBuf, DocumentBuilder, Value, ValueBuf};
 use crate::error::Error;
 use crate::system::{self, SUBTYPE_GENERIC, append_bytes, field};
 
-/// What one statement of an insert, update or delete did.
+/// The result of one statement of an insert, update or delete.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StatementDone {
     /// Documents that were inserted, matched or deleted; an upserted one isn't counted.
@@ -24,14 +24,14 @@ pub struct StatementDone {
     pub upserted: Option<ValueBuf>,
 }
 
-/// What a `findAndModify` did.
+/// The result of a `findAndModify`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindAndModifyReport {
     /// The document before or after, projected.
     pub value: Option<DocumentBuf>,
     /// Whether one was there.
     pub updated_existing: bool,
-    /// How many were changed, inserted or removed: 0 or 1.
+    /// The number of documents that were changed, inserted or removed: 0 or 1.
     pub count: u64,
     /// `_id` of the upserted document.
     pub upserted: Option<ValueBuf>,
@@ -39,18 +39,18 @@ pub struct FindAndModifyReport {
     pub retried: bool,
 }
 
-/// What is remembered of a session.
+/// The record of a session.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The number of the write or transaction.
     pub number: i64,
-    /// When it was written: milliseconds since 1970.
+    /// The time when it was written: milliseconds since 1970.
     pub used_millis: i64,
-    /// What it did.
+    /// The result of the write or transaction.
     pub what: Remembered,
 }
 
-/// What a write or transaction did.
+/// The result of a write or transaction.
 #[derive(Clone, Debug)]
 pub enum Remembered {
     /// Statements: first of a run to the last of it, and what each of them did.
@@ -80,7 +80,7 @@ impl Record {
         matches!(&self.what, Remembered::Statements(runs) if runs.is_empty())
     }
 
-    /// What the statement `id` did, if it was run.
+    /// Returns the result of the statement `id`, if it was run.
     pub fn statement(&self, id: i32) -> Option<&StatementDone> {
         let Remembered::Statements(runs) = &self.what else { return None };
         let (_, (last, done)) = runs.range(..=id).next_back()?;

@@ -8,21 +8,21 @@ use crate::error::Error;
 
 const SEPARATOR: u8 = 0;
 
-/// What a document of users and roles tells of.
+/// The kind of thing that a document of users and roles describes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AccessKind {
     /// A user.
     User,
     /// A role.
     Role,
-    /// What the server needs to know beside them, and tells no client; it belongs to no database.
+    /// A record that the server needs beside them, and shows no client; it belongs to no database.
     Secret,
-    /// What clients set for all of the server; it belongs to no database.
+    /// A setting of clients for the whole server; it belongs to no database.
     Setting,
 }
 
 fn key(kind: u8, parts: &[&[u8]]) -> Bytes {
-    // Of this size: one that has grown is copied, or counted apart, when it is shared.
+    // The exact size: a key that has grown is copied, or counted apart, when it is shared.
     let bytes = 1 + parts.iter().map(|part| 1 + part.len()).sum::<usize>();
     let mut key = Vec::with_capacity(bytes);
     key.push(kind);
@@ -38,7 +38,7 @@ pub fn repository_key(database: &str) -> Bytes {
     key(b'd', &[database.as_bytes()])
 }
 
-/// What the keys of all repositories begin with.
+/// Returns the prefix of the keys of all repositories.
 pub(crate) fn repositories_prefix() -> Bytes {
     key(b'd', &[b""])
 }
@@ -48,7 +48,7 @@ pub fn branch_key(database: &str, branch: &str) -> Bytes {
     key(b'r', &[database.as_bytes(), branch.as_bytes()])
 }
 
-/// What the keys of a database's branches begin with.
+/// Returns the prefix of the keys of a database's branches.
 pub fn branches_prefix(database: &str) -> Bytes {
     key(b'r', &[database.as_bytes(), b""])
 }
@@ -63,12 +63,12 @@ pub fn working_key(database: &str, branch: &str, collection: &str) -> Bytes {
     key(b'w', &[database.as_bytes(), branch.as_bytes(), collection.as_bytes()])
 }
 
-/// What the keys of a branch's working entries begin with.
+/// Returns the prefix of the keys of a branch's working entries.
 pub fn working_prefix(database: &str, branch: &str) -> Bytes {
     key(b'w', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
-/// What the keys of all working entries of a database, on every branch, begin with.
+/// Returns the prefix of the keys of all working entries of a database, on every branch.
 pub(crate) fn working_of_database_prefix(database: &str) -> Bytes {
     key(b'w', &[database.as_bytes(), b""])
 }
@@ -88,7 +88,7 @@ pub fn conflict_key(database: &str, branch: &str, collection: &str, id: &[u8]) -
     key(b'x', &[database.as_bytes(), branch.as_bytes(), collection.as_bytes(), id])
 }
 
-/// What the keys of a branch's conflicts begin with.
+/// Returns the prefix of the keys of a branch's conflicts.
 pub fn conflicts_prefix(database: &str, branch: &str) -> Bytes {
     key(b'x', &[database.as_bytes(), branch.as_bytes(), b""])
 }
@@ -99,17 +99,17 @@ pub(crate) fn session_key(session: [u8; 16], part: i32) -> Bytes {
     key(b's', &[&[&session[..], if part == [0; 4] { &[] } else { &part }].concat()])
 }
 
-/// What the keys of all sessions' records begin with.
+/// Returns the prefix of the keys of all sessions' records.
 pub(crate) fn sessions_prefix() -> Bytes {
     key(b's', &[b""])
 }
 
-/// What the keys of a branch's reflog begin with.
+/// Returns the prefix of the keys of a branch's reflog.
 pub fn reflog_prefix(database: &str, branch: &str) -> Bytes {
     key(b'l', &[database.as_bytes(), branch.as_bytes(), b""])
 }
 
-/// What the keys of all reflogs of a database begin with.
+/// Returns the prefix of the keys of all reflogs of a database.
 pub fn reflogs_prefix(database: &str) -> Bytes {
     key(b'l', &[database.as_bytes(), b""])
 }
@@ -140,7 +140,7 @@ pub fn fence_key(database: &str) -> Bytes {
     key(b'f', &[database.as_bytes()])
 }
 
-/// What the keys of all fences begin with.
+/// Returns the prefix of the keys of all fences.
 pub(crate) fn fences_prefix() -> Bytes {
     key(b'f', &[b""])
 }
@@ -150,7 +150,7 @@ pub fn policy_key(database: &str, branch: &str) -> Bytes {
     key(b'p', &[database.as_bytes(), branch.as_bytes()])
 }
 
-/// What the keys of the policies of all branches begin with.
+/// Returns the prefix of the keys of the policies of all branches.
 pub fn all_policies_prefix() -> Bytes {
     key(b'p', &[b""])
 }
@@ -171,7 +171,7 @@ pub fn commit_policy_key(database: &str) -> Bytes {
     key(b'q', &[database.as_bytes(), b"commit"])
 }
 
-/// What the keys of all such records begin with.
+/// Returns the prefix of the keys of all such records.
 pub fn all_commit_policies_prefix() -> Bytes {
     key(b'q', &[b""])
 }
@@ -187,12 +187,12 @@ pub fn dropped_key(database: &str, sequence: u64) -> Bytes {
     key(b't', &[database.as_bytes(), &sequence.to_be_bytes()])
 }
 
-/// What the keys of the drops of a database begin with.
+/// Returns the prefix of the keys of the drops of a database.
 pub fn dropped_prefix(database: &str) -> Bytes {
     key(b't', &[database.as_bytes(), b""])
 }
 
-/// What the keys of all drops begin with.
+/// Returns the prefix of the keys of all drops.
 pub fn all_dropped_prefix() -> Bytes {
     key(b't', &[b""])
 }
@@ -207,7 +207,7 @@ pub(crate) fn access_key(kind: AccessKind, database: &str, name: &str) -> Bytes 
     key(access_letter(kind), &[database.as_bytes(), name.as_bytes()])
 }
 
-/// What the keys of all users, or all roles, begin with.
+/// Returns the prefix of the keys of all users, or all roles.
 pub(crate) fn access_prefix(kind: AccessKind) -> Bytes {
     key(access_letter(kind), &[b""])
 }
@@ -267,10 +267,10 @@ pub(crate) fn is_setting(key: &[u8]) -> bool {
     key.starts_with(b"v\0")
 }
 
-/// What the keys of everything else that a database has begin with: refs, commits, working
-/// entries, reflog, merges, conflicts and their ids, tags, remotes and what is known of them,
-/// policies, what became of erased commits. What would bring back a database of that name that was
-/// dropped is not its own.
+/// Returns the prefixes of the keys of everything else that a database has: refs, commits, working
+/// entries, reflog, merges, conflicts and their ids, tags, remotes and the records of them,
+/// policies, the replacements of erased commits. Records that would bring back a dropped database
+/// of that name are not its own.
 pub(crate) fn database_prefixes(database: &str) -> [Bytes; 13] {
     [b'r', b'c', b'w', b'l', b'm', b'x', b'y', b'g', b'n', b'o', b'p', b'q', b'e']
         .map(|kind| key(kind, &[database.as_bytes(), b""]))

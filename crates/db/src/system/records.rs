@@ -36,7 +36,7 @@ pub struct BranchRef {
     pub commit: Option<CommitId>,
 }
 
-/// How a collection on a branch differs from HEAD's.
+/// The difference between a collection on a branch and HEAD's.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WorkingEntry {
     /// It lies in these trees.
@@ -89,7 +89,7 @@ impl LiveCollection {
     }
 }
 
-/// The value of a record that refers to chunks: itself a chunk, so that who follows references
+/// The value of a record that refers to chunks: itself a chunk, so that a walk along references
 /// reaches them. It is taken along by `transaction`.
 pub fn referring_value(
     transaction: &mut frond_engine::Transaction,
@@ -129,7 +129,7 @@ pub fn record(bytes: Bytes) -> Result<DocumentBuf, Error> {
 }
 
 impl RepositoryRecord {
-    /// How the repository's trees are made.
+    /// Returns how the repository's trees are made.
     pub fn format(&self) -> TreeFormat {
         TreeFormat::new(self.salt)
     }
@@ -185,7 +185,7 @@ impl BranchRef {
     }
 }
 
-/// The value that leads from a commit's id to its chunk: a reference to it, so that who follows
+/// The value that leads from a commit's id to its chunk: a reference to it, so that a walk along
 /// references reaches every commit of the directory.
 pub fn commit_value(chunk: &Chunk) -> TreeValue {
     let bytes = chunk.payload().len() as u64;

@@ -1,4 +1,4 @@
-//! What one transaction told, decoded: for all streams that read it.
+//! The record of one transaction's events, decoded: for all streams that read it.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::large;
 pub struct Record {
     /// The transaction's place.
     pub sequence: Sequence,
-    /// What it told, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
     /// The client's transaction that it was.
     pub transaction: Option<DocumentBuf>,
@@ -26,7 +26,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// None of a transaction: for what is read elsewhere.
+    /// The record of no transaction: for what is read elsewhere.
     pub fn empty(sequence: Sequence) -> Record {
         let (events, chunks) = (Vec::new(), HashMap::new());
         Record { sequence, events, transaction: None, chunks, bytes: 0 }

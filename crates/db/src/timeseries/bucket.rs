@@ -5,13 +5,13 @@
 //!    {version, min, max}, meta, data}`. `meta` is the source. `data` has a column for each other
 //!    field: its values, each under its point's number (version 1); or compressed
 //!    ([`frond_doc::column`]; versions 2 and 3, read only).
-//! 2. `fill` makes them (version 1): of neighbours in the tree, which are of one source and
-//!    ascend in time. `extreme` tells `min` and `max`.
+//! 2. `fill` makes them (version 1): of neighbours in the tree, which are of one source and ascend
+//!    in time. `extreme` computes `min` and `max`.
 //! 3. `points` takes them apart.
 //!
-//! A bucket doesn't tell where in a point its source stood, nor the order of its fields where
+//! A bucket doesn't show where in a point its source stood, nor the order of its fields where
 //! points differ in it. So that points come back as they were, a bucket takes only points whose
-//! fields stand in the order of its columns, and its `_id`, in which MongoDB has a counter, tells
+//! fields stand in the order of its columns, and its `_id`, in which MongoDB has a counter, names
 //! the column before which the source stood ([`MARK`]).
 
 mod extreme;
@@ -32,8 +32,8 @@ const PLAIN: i64 = 1;
 /// Versions with compressed columns: of points in the order of time, and in any.
 const COMPRESSED: [i64; 2] = [2, 3];
 
-/// Behind the seconds of an `_id`: these bytes, the column before which the source stands, and a
-/// counter of three bytes.
+/// The mark behind the seconds of an `_id`: these bytes, the column before which the source stands,
+/// and a counter of three bytes.
 const MARK: [u8; 4] = *b"frnd";
 
 /// A bucket's `_id`: MongoDB wants the seconds of its `control.min` in front.
@@ -49,7 +49,7 @@ fn id(seconds: i64, meta_position: usize, counter: u32) -> ObjectId {
     ObjectId(id)
 }
 
-/// The column before which the source stands, if the `_id` tells.
+/// The column before which the source stands, if the `_id` names it.
 fn meta_position(id: ObjectId) -> Option<usize> {
     let is_told = id.0[4..8] == MARK && id.0[8] != u8::MAX;
     is_told.then(|| usize::from(id.0[8]))

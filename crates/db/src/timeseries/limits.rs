@@ -1,5 +1,5 @@
-//! What MongoDB doesn't let be done with points: updates of anything but their source, unique
-//! indexes, transactions of several requests.
+//! The operations on points that MongoDB doesn't allow: updates of anything but their source,
+//! unique indexes, transactions of several requests.
 
 use frond_doc::{Document, Value};
 use frond_query::Code;
@@ -9,17 +9,17 @@ use super::Series;
 use crate::definition::IndexSpec;
 use crate::error::Error;
 
-/// How an update is asked for.
+/// The kind of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateKind {
-    /// Of all that pass.
+    /// Whether all that pass are updated.
     pub is_multi: bool,
     /// Or else one is inserted.
     pub is_upsert: bool,
 }
 
 impl Series {
-    /// Refuses an update of anything but sources, or of points that something else tells.
+    /// Refuses an update of anything but sources, or of points that are selected by something else.
     ///
     /// # Errors
     /// `InvalidOptions` (72).

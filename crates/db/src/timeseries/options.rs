@@ -1,9 +1,9 @@
-//! What `create` and `collMod` say of a time series: `{timeseries: {timeField, metaField,
+//! The options of `create` and `collMod` for a time series: `{timeseries: {timeField, metaField,
 //! granularity, bucketMaxSpanSeconds, bucketRoundingSeconds}}`.
 //!
-//! MongoDB cuts time into buckets as the last three say. Frond stores no buckets: they are checked
-//! and told as MongoDB does, so that applications find what they asked for, and say only where a
-//! bucket that is read begins and ends.
+//! MongoDB cuts time into buckets by the last three. Frond stores no buckets: the options are
+//! checked and shown as MongoDB does, so that applications find what they asked for, and only
+//! decide where a bucket that is read begins and ends.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::Code;
@@ -26,7 +26,7 @@ const SPAN_MAX: i64 = 365 * 24 * 60 * 60;
 /// Each granularity with the greatest span of its buckets, in seconds; the finest first.
 const GRANULARITIES: [(&str, i64); 3] =
     [("seconds", 60 * 60), ("minutes", 24 * 60 * 60), ("hours", 30 * 24 * 60 * 60)];
-/// How far apart the times are at which a bucket may begin, in seconds.
+/// The seconds between the times at which a bucket may begin.
 const ROUNDINGS: [(&str, i64); 3] =
     [("seconds", 60), ("minutes", 60 * 60), ("hours", 24 * 60 * 60)];
 
@@ -75,7 +75,7 @@ pub(crate) fn check(options: Document<'_>) -> Result<(), Error> {
     buckets_of(series, None).map(|_| ())
 }
 
-/// The option as it is stored and told: with how MongoDB would cut time.
+/// The option as it is stored and shown: with how MongoDB would cut time.
 ///
 /// # Errors
 /// As [`check`].
@@ -162,7 +162,7 @@ pub(crate) fn bucket_seconds(series: Document<'_>) -> (i64, i64) {
     (buckets.span, rounding.map_or(buckets.span, |(_, seconds)| *seconds).max(1))
 }
 
-/// How MongoDB would cut time.
+/// The way in which MongoDB would cut time.
 struct Buckets<'a> {
     granularity: Option<&'a str>,
     span: i64,
@@ -213,7 +213,7 @@ fn buckets_of<'a>(
     match (span, rounding) {
         (Some(span), Some(rounding)) if span == rounding => Ok(Buckets { granularity: None, span }),
         (None, None) => Ok(Buckets { granularity: Some("seconds"), span: GRANULARITIES[0].1 }),
-        // As it is told where nothing was asked for.
+        // As it is shown where nothing was asked for.
         (Some(span), None) if before.is_none() && span == GRANULARITIES[0].1 => {
             Ok(Buckets { granularity: Some("seconds"), span })
         }

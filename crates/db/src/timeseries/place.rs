@@ -4,10 +4,10 @@
 //!   indexes, in diffs, in conflicts.
 //! - `_id`s of points needn't differ. Points that agree in all three have a number as a fourth
 //!   item, the second of them 1.
-//! - What an index of source and time has between two keys, the tree has behind the array's first
-//!   byte ([`ranges`]), since no place is so long that it would be cut. But an index files each
-//!   item of an array; a source that is an array lies here once, as a whole. Where there is one
-//!   ([`with_arrays`]) the tree is no index.
+//! - The range that an index of source and time has between two keys, the tree has behind the
+//!   array's first byte ([`ranges`]), since no place is so long that it would be cut. But an index
+//!   files each item of an array; a source that is an array lies here once, as a whole. Where there
+//!   is one ([`with_arrays`]) the tree is no index.
 
 use bytes::Bytes;
 use frond_doc::{Document, DocumentBuilder, Value, key};
@@ -17,7 +17,7 @@ use frond_tree::Bounds;
 use super::Series;
 use crate::error::Error;
 
-/// Longer places would be hard to keep beside a collection's name in one key.
+/// The length at most: longer places would be hard to keep beside a collection's name in one key.
 const PLACE_BYTES_MAX: usize = 4_096;
 
 /// The bytes of a place before its first part.
@@ -58,7 +58,7 @@ impl Series {
         Ok(())
     }
 
-    /// Where a point lies among `number` others that have the same source, time and `_id`.
+    /// Returns where a point lies among `number` others that have the same source, time and `_id`.
     pub fn place(&self, point: Document<'_>, number: i64) -> Bytes {
         let field = |name: &str| point.get(name).unwrap_or(Value::Null);
         let mut place = DocumentBuilder::new();
@@ -75,8 +75,8 @@ impl Series {
         key::of_id(place.get("").unwrap_or(Value::Null))
     }
 
-    /// What a point keeps when it gets another source: its time and its `_id`, as bytes that are
-    /// equal for equal ones.
+    /// Returns the part of a point that stays when it gets another source: its time and its `_id`,
+    /// as bytes that are equal for equal ones.
     pub fn identity(&self, point: Document<'_>) -> Bytes {
         let mut identity = DocumentBuilder::new();
         identity.begin_array("");
@@ -101,7 +101,7 @@ impl Series {
         if !is_taken(&first)? {
             return Ok(first);
         }
-        // Of thousands that agree not all are asked for.
+        // Not all of thousands that agree are asked for.
         let (mut taken, mut free) = (0, 1);
         while is_taken(&self.place(point, free))? {
             (taken, free) = (free, free * 2);
@@ -141,7 +141,7 @@ pub fn is_any_place(key: &[u8]) -> bool {
     key.first() == Some(&head())
 }
 
-/// Where points lie whose source is an array.
+/// Returns where points lie whose source is an array.
 pub(crate) fn with_arrays() -> Bounds {
     Bounds::prefix(&[head(), head()])
 }

@@ -5,9 +5,9 @@
 //! place in the log and left there ([`PendingCommit`]), and the next begins ahead of what is
 //! visible, where it sees those before it.
 //!
-//! *Invariants*: 1. Nothing that such a transaction came to may be told before
-//! [`Deferred::wait`] has said yes; the request that fails in between waits, too. 2. What changes
-//! the catalog is awaited at once, and with it all before it: others look for what it made. 3. What
+//! *Invariants*: 1. No result of such a transaction may be passed on before [`Deferred::wait`] has
+//! succeeded; the request that fails in between waits, too. 2. Changes of the catalog are awaited
+//! at once, and all before with them: others look for the new definitions. 3. A transaction that
 //! replaces whole trees waits for the line before it begins (`Frond::attempt_until_done`): these
 //! transactions hold their latches until they have their place only. 4. If one is refused (a full
 //! disk), none behind it becomes: each requires the one before it. So what a request leaves behind
@@ -15,7 +15,7 @@
 //! of both places.
 //!
 //! *Surprising*: where the disk is full, or a sync fails, the request learns it at its end: what
-//! its earlier transactions became isn't told then, as where one transaction of several fails.
+//! its earlier transactions became isn't reported then, as where one transaction of several fails.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +25,8 @@ use super::outcome;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 
-/// How many are awaited together: until then they keep what others may conflict with.
+/// The number of commits that are awaited together: until then they hold keys with which others may
+/// conflict.
 const UNAWAITED_MAX: usize = 4_096;
 
 /// The transactions of one request that aren't awaited yet.

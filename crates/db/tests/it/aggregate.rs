@@ -54,7 +54,7 @@ fn out_replaces_a_collection() {
     assert_eq!(all(&shop, "sums"), "[{'_id':'a','sum':7},{'_id':'b','sum':3}]");
     assert_eq!(shop.list_indexes("sums").expect("listed").len(), 2);
     assert_eq!(find(&shop, "sums", "{'sum': 3}"), "[{'_id':'b','sum':3}]");
-    // What would break a unique index changes nothing.
+    // Documents that would break a unique index change nothing.
     let wrong = "[{'$project': {'sum': {'$literal': 1}}}, {'$out': 'sums'}]";
     let error = aggregate(&shop, Some("orders"), wrong).unwrap_err();
     assert_eq!(error.code, Code::DuplicateKey);

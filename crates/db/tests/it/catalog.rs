@@ -107,7 +107,7 @@ fn collections_move_between_databases() {
     assert_eq!(report.errors[0].error.code, Code::DuplicateKey);
     let report = try_insert(&archive, "b", &jsons("[{'_id': 3, 'a': 10}]"));
     assert_eq!(report.errors[0].error.code, Code::DocumentValidationFailure);
-    // What is there makes room only if it may, and a view never does.
+    // A collection that is in the way is replaced only if that is allowed, and a view never.
     insert(&shop, "a", "[{'_id': 7}]");
     assert_eq!(code("a", "b", false), Code::NamespaceExists);
     let view = json("{'viewOn': 'b', 'pipeline': []}");
@@ -159,7 +159,7 @@ fn names_of_databases_differ_in_more_than_case() {
     frond.database("Shop").expect("a proper name").drop_database().expect("dropped");
     assert_eq!(insert_into("shop"), None);
     assert_eq!(insert_into("Shop"), Some(Code::DatabaseDifferCase));
-    // Of several that are made at once one is.
+    // One of several that are made at once is made.
     for round in 0..20 {
         let names = [format!("Race{round}"), format!("race{round}"), format!("RACE{round}")];
         let barrier = std::sync::Barrier::new(names.len());

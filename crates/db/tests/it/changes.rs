@@ -23,9 +23,9 @@ fn watch(database: &Database, collection: &str) -> ChangeStream {
     database.frond().watch(watched, &ChangeStreamRequest::default()).expect("it is kept")
 }
 
-/// What happened up to now, and to which `_id`s.
+/// Returns the events up to now, with their `_id`s.
 fn told(frond: &Frond, stream: &mut ChangeStream) -> Vec<String> {
-    // What isn't durable yet isn't told.
+    // Changes that aren't durable yet give no events.
     frond.flush().expect("the disk works");
     let mut told = Vec::new();
     while let Some(event) = stream.next(&Interrupt::default()).expect("it is kept") {
@@ -146,7 +146,7 @@ fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
     assert_eq!(rest, [Some(json(&expected)), Some(json("{'list.3.text': 'z'}")), None]);
 }
 
-/// What `$merge` stores by reference is told as what is inserted, changed and replaced.
+/// Documents that `$merge` stores by reference give events of insertions, changes and replacements.
 #[test]
 fn merged_documents_are_told_whole_or_by_what_changed() {
     let frond = open();

@@ -78,7 +78,7 @@ fn shop(frond: &Frond) -> Repository {
     Repository::open(frond, "shop").expect("a proper name")
 }
 
-/// What a server does from time to time, and a collection.
+/// Runs the periodic work of a server, and a garbage collection.
 fn sweep(frond: &Frond) {
     frond.keep_clock().expect("recorded");
     assert!(frond_vcs::run_policies(frond).failed.is_empty());
@@ -89,7 +89,8 @@ fn sweep(frond: &Frond) {
     frond_vcs::reclaim(frond, UNDO_MILLIS, ReclaimOptions::default()).expect("the disk works");
 }
 
-/// What is still there: the visit, the branch, the retry record, what was dropped.
+/// Returns which things are still there: the visit, the branch, the retry record, the dropped
+/// collection.
 fn left(frond: &Frond) -> [bool; 4] {
     let shop = shop(frond);
     let reflog = shop.reflog(Some("main")).expect("read");
@@ -175,8 +176,8 @@ fn a_year_is_believed_by_the_second_process_an_hour_later() {
     }
 }
 
-/// Whether the steady clock goes on meanwhile, or stands still as with a virtual machine that was
-/// paused.
+/// Tries a steady clock that goes on meanwhile, and one that stands still as with a virtual machine
+/// that was paused.
 #[test]
 fn a_machine_that_slept_for_three_days_expires_what_is_due() {
     for is_steady in [true, false] {
@@ -244,8 +245,8 @@ fn an_operator_accepts_what_the_clock_says_over_restarts() {
     assert_eq!(frond.accept_clock().expect_err("no date").code, Code::BadValue);
 }
 
-/// What a build before this one may have written: Sequences that are ahead of time as far as any
-/// clock brings them.
+/// An earlier build may have written Sequences that are ahead of time as far as any clock brings
+/// them.
 #[test]
 fn sequences_that_a_wrong_clock_pinned_are_no_hindrance() {
     let (disk, clock) = (SimDisk::new(1), SimClock::new());

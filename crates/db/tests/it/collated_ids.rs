@@ -42,7 +42,7 @@ fn two_ids_that_compare_equal_are_duplicates_however_they_are_written() {
     assert_eq!(details.get("keyValue"), Some(Value::from(&json("{'_id': 'A'}"))));
     let collation = details.get("collation").and_then(|it| it.as_document()).expect("it is told");
     assert_eq!(collation.get("strength"), Some(Value::Int32(2)));
-    // The very same bytes are told alike, and so are strings within.
+    // The very same bytes are shown alike, and so are strings within.
     for same in ["[{'_id': 'a'}]", "[{'_id': {'k': 'X'}}]"] {
         let error = refused(&shop, "words", same);
         assert_eq!(error.code, Code::DuplicateKey, "{same}");

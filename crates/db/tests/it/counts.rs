@@ -22,7 +22,7 @@ fn ranges_are_counted_without_being_read() {
     let spec = IndexSpec::parse(json("{'key': {'a': 1}}").view()).expect("an index");
     shop.create_indexes("things", &[spec]).expect("made");
     shop.frond().engine().checkpoint().expect("folded");
-    // What isn't folded yet: new ones, changed ones and removed ones.
+    // Entries that aren't folded yet: new ones, changed ones and removed ones.
     let batch: Vec<DocumentBuf> = (COUNT..COUNT + 100).map(make).collect();
     assert_eq!(try_insert(&shop, "things", &batch).count, 100);
     assert_eq!(delete(&shop, "things", "{'_id': {'$lt': 30}}"), 30);
@@ -163,7 +163,7 @@ fn ranges_without_counts_are_read() {
     let found = aggregate(&shop, Some("things"), sums).expect("right");
     assert_eq!(texts(&found), "[{'_id':1,'n':0.003,'d':{'$numberDecimal':'0.3'}}]");
     assert_eq!(texts(&aggregate(&shop, Some("none"), "[{'$count': 'n'}]").expect("right")), "[]");
-    // What a transaction has written itself counts.
+    // The transaction's own writes count.
     let transaction = shop.frond().begin();
     let inside = transaction.database("shop").expect("opens");
     insert(&inside, "things", "[{'_id': 4, 'a': 7}, {'_id': 5, 'a': 7}]");
@@ -213,7 +213,7 @@ fn a_skip_by_counts_is_right_under_writers() {
             }
         }
     });
-    // What a transaction has written itself counts.
+    // The transaction's own writes count.
     let transaction = shop.frond().begin();
     let inside = transaction.database("shop").expect("opens");
     insert(&inside, "things", "[{'_id': -2, 'a': -1}, {'_id': -1, 'a': 200}]");
@@ -229,7 +229,8 @@ fn a_skip_by_counts_is_right_under_writers() {
     transaction.abort();
 }
 
-/// What an index counts costs a plan nothing: a filter that most documents pass is asked of it.
+/// A plan may use an index's counts at no cost: a filter that most documents pass is counted by the
+/// index.
 #[test]
 fn skipping_by_counts_reads_no_documents() {
     let shop = shop();

@@ -65,7 +65,7 @@ struct Rotten {
     is_committed: bool,
 }
 
-/// Where a bit is turned over.
+/// The place of the flipped bit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Part {
     Outer,
@@ -124,7 +124,8 @@ impl Rotten {
     }
 
     fn reopen(self) -> Rotten {
-        // What couldn't be folded is told; it lies in the log, or in runs.
+        // Damage that kept a tree from being folded is reported; the data lie in the log, or in
+        // runs.
         let closed = self.frond.close();
         assert!(closed.as_ref().is_ok() || is_damaged(closed));
         let Rotten { disk, frond, documents, is_committed } = self;
@@ -133,7 +134,8 @@ impl Rotten {
         Rotten { disk, frond, documents, is_committed }
     }
 
-    /// What is expected of `_id`s is found, whole, and indexes file it and nothing else.
+    /// Checks that the expected documents are found by their `_id`s, whole, and that indexes file
+    /// them and no others.
     fn check(self, expected: &[DocumentBuf]) {
         let mut rotten = self;
         for round in 0..3 {
@@ -261,9 +263,8 @@ fn a_damaged_document_is_replaced() {
     });
 }
 
-/// What needs the old document fails for its statement, not for the request.
-/// A document that is stored twice has its chunks once. Below and above the size from which what
-/// the store has doesn't travel with the transaction.
+/// A document that is stored twice has its chunks once. The sizes lie below and above the one from
+/// which chunks that the store has don't travel with the transaction.
 #[test]
 fn a_document_that_is_inserted_again_heals_what_it_shares() {
     for_seeds(24, |mut random| {
@@ -321,7 +322,7 @@ fn one_damaged_document_fails_one_statement() {
         let done = shop.update("things", &statements, true, Durability::Synced);
         let done = done.expect("a request");
         assert_eq!((done.matched, done.errors.len()), (1, 1));
-        // By what can't be read nothing is found, and nothing is deleted.
+        // Nothing is found, and nothing is deleted, by what can't be read.
         let statements = [deletion("{'inner.text': 'x'}", true), deletion("{'_id': 3}", true)];
         let done = shop.delete("things", &statements, false, Durability::Synced);
         let done = done.expect("a request");
@@ -345,7 +346,7 @@ fn one_damaged_document_fails_one_statement() {
     });
 }
 
-/// A leaf that can't be read may hold anything. What is written lies above it.
+/// A leaf that can't be read may hold anything. Writes lie above it.
 #[test]
 fn small_documents_of_a_damaged_leaf_are_written_by_their_ids() {
     for_seeds(8, |mut random| {

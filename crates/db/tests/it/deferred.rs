@@ -121,7 +121,7 @@ fn a_full_disk_is_told_at_the_end_and_refuses_an_end_of_it() {
     let failed = failed.or(awaited.err()).expect("the disk is full");
     assert_eq!(failed.kind, ErrorKind::Unavailable, "{failed:?}");
     disk.make_room();
-    // Of several, the first ones may be there.
+    // The first ones of several may be there.
     let found = run(&shop, "things", &request("{}")).expect("reads go on");
     let ids = found.iter().map(|one| one.view().get("_id").and_then(|id| id.as_integer()));
     let expected = (0..).map(Some).take(found.len());

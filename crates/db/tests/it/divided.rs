@@ -1,6 +1,6 @@
 //! Goal: several threads, each of which reads a part, give the same answer as one, byte by byte,
 //! errors included. Method: random pipelines, counts, distinct values and sorted finds over random
-//! documents, of which some lie over the trees, some are a transaction's own, and some are a
+//! documents, some of which lie over the trees, some are a transaction's own, and some are a
 //! branch's committed ones; by one thread, and in 2 to 7 parts.
 
 use frond_db::catalog::IndexSpec;
@@ -118,7 +118,7 @@ fn one<'a>(random: &mut Random, choices: &[&'a str]) -> &'a str {
     choices[random.below(choices.len())]
 }
 
-/// What the documents of one run have in common.
+/// The common facts about the documents of one run.
 struct Kind {
     has_wide: bool,
     has_decimals: bool,
@@ -212,7 +212,7 @@ fn pipeline(random: &mut Random) -> String {
     format!("[{}]", stages.join(", "))
 }
 
-/// What is answered, as far as a client sees it.
+/// The answer, as far as a client sees it.
 type Answer = Result<Vec<Vec<u8>>, String>;
 
 fn answer(documents: Result<Vec<DocumentBuf>, Error>) -> Answer {
@@ -313,7 +313,7 @@ fn check(random: &mut Random, frond: &Frond, database: &Database, what: &str, ti
     }
 }
 
-/// Documents of which some are folded, some lie in runs or memtables, some were changed and some
+/// Documents some of which are folded, some lie in runs or memtables, some were changed and some
 /// removed since.
 fn filled(random: &mut Random, frond: &Frond) -> Repository {
     let shop = Repository::open(frond, "shop").expect("a proper name");
@@ -370,7 +370,7 @@ fn parts_answer_what_one_thread_answers() {
     assert_met("queries divided", divided, 300);
 }
 
-/// What reads little, or has no core beside its own, isn't divided.
+/// A scan that reads little, or has no core beside its own, isn't divided.
 #[test]
 fn large_scans_are_divided_while_a_core_is_idle() {
     let options = FrondOptions { query_cores_max: Some(2), ..FrondOptions::default() };
@@ -389,7 +389,7 @@ fn large_scans_are_divided_while_a_core_is_idle() {
     let expected = grouped("{}");
     assert_eq!(frond.cores().divided_count(), 0, "both cores are used");
     drop(others);
-    // What ran lately counts as running.
+    // A query that ran lately counts as running.
     let begun = std::time::Instant::now();
     while frond.cores().divided_count() == 0 {
         assert!(begun.elapsed().as_secs() < 60, "nothing is divided");

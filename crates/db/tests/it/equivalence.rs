@@ -220,7 +220,7 @@ fn by_name(document: Document<'_>) -> BTreeMap<String, String> {
     document.iter().map(|(name, value)| (name.to_owned(), format!("{value:?}"))).collect()
 }
 
-/// What is projected, counted and distinct is what it is without an index.
+/// Checks that projections, counts and distinct values are the same as without an index.
 fn check_parts(
     database: &Database,
     plain: &FindRequest,

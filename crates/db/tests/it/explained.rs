@@ -149,7 +149,7 @@ fn a_skip_that_counts_do_is_told_as_such() {
             5,
         ),
         ("[{'$match': {'a': {'$lt': 50}}}, {'$skip': 490}]", "SKIP FETCH IXSCAN | ", Some(490), 10),
-        // Of these a filter or a sort decides which are passed over.
+        // A filter or a sort decides which of these are passed over.
         ("[{'$match': {'b': null}}, {'$skip': 990}]", "SKIP COLLSCAN | ", None, 1000),
         ("[{'$sort': {'b': 1}}, {'$skip': 990}]", "SKIP SORT COLLSCAN | ", None, 1000),
         ("[{'$skip': 990}, {'$count': 'n'}]", "RECORD_STORE_FAST_COUNT | $skip $count", None, 0),

@@ -8,7 +8,7 @@ use crate::crud::modify;
 use crate::lazy::{document, unkept};
 use crate::support::*;
 
-/// What names a few fields reads a few chunks, in whatever words, of a document of a thousand.
+/// A request that names a few fields, in any words, reads a few chunks of a document of a thousand.
 #[test]
 fn a_request_for_a_few_fields_reads_a_few_chunks() {
     let shop = unkept();

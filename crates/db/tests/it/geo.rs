@@ -104,7 +104,7 @@ fn the_nearest_comes_first() {
     assert_eq!(found(&shop, "{'hit': 1}", None), [2]);
 }
 
-/// Of a `$geoNear`, the point and the distances may come from the request's variables.
+/// The point and the distances of a `$geoNear` may come from the request's variables.
 #[test]
 fn the_point_may_be_an_expression() {
     let shop = shop();
@@ -299,7 +299,7 @@ fn pairs_of_the_plane() {
         {'$project': {'d': {'$round': ['$d', 2]}}}]";
     let made = aggregate(&shop, Some("places"), pipeline).expect("the pipeline is right");
     assert_eq!(texts(&made), "[{'_id':1,'d':0.0},{'_id':4,'d':2.24}]");
-    // What lies on the sphere needs another index.
+    // A query on the sphere needs another index.
     let filter = "{'p': {'$near': {'$geometry': {'type': 'Point', 'coordinates': [1, 1]}}}}";
     let refused = run(&shop, "places", &request(filter)).unwrap_err();
     assert_eq!(refused.code, Code::NoQueryExecutionPlans);

@@ -25,17 +25,17 @@ const NAMES: usize = 40;
 const ACCOUNTS: i64 = 3;
 const TOTAL: i64 = 100 * ACCOUNTS;
 
-/// What clients were told.
+/// The answers that clients got.
 struct ChangeEvent {
     /// The counter was at least this.
     counter: AtomicI64,
     /// There is a user of this name.
     names: Vec<AtomicBool>,
-    /// How often the session's counter was raised, by worker.
+    /// The number of times the session's counter was raised, by worker.
     raised: Vec<AtomicI64>,
-    /// How often it was tried.
+    /// The number of attempts.
     tried: Vec<AtomicI64>,
-    /// How often a statement was refused for a full disk.
+    /// The number of statements that were refused for a full disk.
     refused: AtomicI64,
 }
 
@@ -75,7 +75,7 @@ fn hand_out(shop: &Database) -> Result<i64, Error> {
     Ok(document.get("n").and_then(|n| n.as_integer()).expect("a number"))
 }
 
-/// Raises the counter if it is below a number; tells whether it was.
+/// Raises the counter if it is below a number; returns whether it was.
 fn raise_below(shop: &Database, below: i64) -> Result<bool, Error> {
     let filter = format!("{{'_id': 'counter', 'n': {{'$lt': {below}}}}}");
     let raise = statement(&filter, "{'$inc': {'n': 1}}");
@@ -84,7 +84,7 @@ fn raise_below(shop: &Database, below: i64) -> Result<bool, Error> {
     Ok(report.matched == 1)
 }
 
-/// Inserts a user; the name is taken then. Tells whether by this one.
+/// Inserts a user; the name is taken then. Returns whether by this one.
 fn register(shop: &Database, name: usize) -> Result<bool, Error> {
     let user = json(&format!("{{'name': {name}}}"));
     let report = shop.insert("users", &[user], true, Durability::Synced)?;
@@ -96,7 +96,7 @@ fn register(shop: &Database, name: usize) -> Result<bool, Error> {
     Ok(report.errors.is_empty())
 }
 
-/// Raises a worker's own number, sent twice at once; both are told that it was raised.
+/// Raises a worker's own number, sent twice at once; both answers say that it was raised.
 fn raise_twice_sent(shop: &Database, worker: u64, number: i64) -> Result<(), Error> {
     let key = RetryKey { session: [worker as u8 + 1; 16], number };
     let write = RetryableWrite { key, statements: StatementIds::From(0) };
@@ -110,7 +110,7 @@ fn raise_twice_sent(shop: &Database, worker: u64, number: i64) -> Result<(), Err
         let other = scope.spawn(raise);
         (raise(), other.join().expect("no panic"))
     });
-    // Either answer tells that it was done.
+    // Either answer says that it was done.
     let report = one.or(other)?;
     assert!(report.errors.is_empty() && report.matched == 1, "{:?}", report.errors);
     Ok(())
@@ -133,7 +133,7 @@ fn transfer(frond: &Frond, random: &mut Random) -> Result<(), Error> {
     transaction.commit(Durability::Synced, None)
 }
 
-/// Raises the counter in a transaction, and notes what that tells of it: before the commit, too.
+/// Raises the counter in a transaction, and notes what that shows of it: before the commit, too.
 fn hand_out_within(frond: &Frond, told: &ChangeEvent) -> Result<(), Error> {
     let transaction = frond.begin();
     let n = hand_out(&transaction.database("shop")?)?;
@@ -143,7 +143,7 @@ fn hand_out_within(frond: &Frond, told: &ChangeEvent) -> Result<(), Error> {
     Ok(())
 }
 
-/// Raises the counter in a transaction if it is below a number, and notes what that tells of it.
+/// Raises the counter in a transaction if it is below a number, and notes what that shows of it.
 fn raise_within(frond: &Frond, below: i64, told: &ChangeEvent) -> Result<(), Error> {
     let transaction = frond.begin();
     let shop = transaction.database("shop")?;

@@ -1,5 +1,5 @@
-//! What change streams tell where they are asked for more: what documents were, collections and
-//! indexes that are made, events too large for one document.
+//! Change streams with more detail: former documents, collections and indexes that are made, events
+//! too large for one document.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{
@@ -89,7 +89,7 @@ fn pre_images_are_delivered_where_the_collection_keeps_them() {
     );
 }
 
-/// `changeStreamOptions`: what is older isn't told, and is again once it isn't set any more, as
+/// `changeStreamOptions`: what is older isn't shown, and is again once it isn't set any more, as
 /// long as the log has it.
 #[test]
 fn pre_images_expire() {
@@ -142,7 +142,8 @@ fn pre_images_expire() {
     assert_eq!(of_updates(), [first, second]);
 }
 
-/// Of few documents, which the log has one by one, and of many, which are read when they are told.
+/// Of few documents, which the log has one by one, and of many, which are read when the events are
+/// returned.
 #[test]
 fn pre_images_of_a_merge_are_delivered() {
     for count in [5, 1_200] {

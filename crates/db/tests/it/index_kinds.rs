@@ -72,7 +72,7 @@ fn kinds_are_used_where_they_may_be() {
         ("{'key': {'a': 1}, 'clustering': true}", "{'a': 3}", "IXSCAN", [20, 20, 0]),
         // The second field's bounds are checked in the keys, and ranges of it are sought.
         ("{'key': {'a': 1, 'b': 1}}", "{'a': {'$gte': 5}, 'b': 7}", fetched, [1, 10, 1]),
-        // The key tells that the filter fails.
+        // The key shows that the filter fails.
         ("{'key': {'a': 1, 'b': 1}}", "{'a': 3, 'b': {'$mod': [20, 3]}}", fetched, [10, 20, 10]),
     ] {
         let shop = with_indexes(&[index]);

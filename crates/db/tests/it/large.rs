@@ -134,7 +134,7 @@ fn ordered_push(random: &mut Random) -> String {
     out + "}"
 }
 
-/// What tags and titles begin with, or what is that where case doesn't matter.
+/// Returns the beginnings of tags and titles, or equal ones where case doesn't matter.
 fn words(random: &mut Random) -> (&'static str, &'static str) {
     *random.choose(&[("tag", "section"), ("tag", "section"), ("TAG", "Section")])
 }
@@ -148,14 +148,14 @@ fn both(shop: &Database, plain: &mut DocumentBuf, text: &str) -> bool {
     both_with(shop, plain, "{'_id': 1}", text, Options::default())
 }
 
-/// What an update has besides its filter and its operators.
+/// The options of an update besides its filter and its operators.
 #[derive(Default)]
 struct Options {
     array_filters: Option<ValueBuf>,
     collation: Option<Collation>,
 }
 
-/// What `$[x]` stands for, if it is there.
+/// Returns the array filter of `$[x]`, if it is there.
 fn array_filters(random: &mut Random, text: &str) -> Option<ValueBuf> {
     let (tag, section) = words(random);
     let filter = match random.below(3) {
@@ -278,7 +278,7 @@ fn updates_equal_those_of_plain_documents() {
         let error = shop.commit("again", "test").expect_err("the content is what it was");
         assert!(error.message.contains("nothing"), "{}", error.message);
 
-        // What is only in the log survives a crash.
+        // Writes that are only in the log survive a crash.
         both(&shop, &mut plain, "{'$set': {'sections.3.title': 'last'}}");
         shop.insert("other", &[json("{}")], true, Durability::Synced).expect("synced");
         drop((shop, frond));
@@ -367,7 +367,7 @@ fn updates_log_what_they_change() {
     }
 }
 
-/// What `$` stands for is found by the filter; elements are changed one by one; little is logged.
+/// The filter finds the element for `$`; elements are changed one by one; little is logged.
 #[test]
 fn positional_updates_log_what_they_change() {
     let shop = shop();

@@ -23,8 +23,9 @@ fn integer(number: usize) -> Value<'static> {
     Value::Int32(i32::try_from(number).expect("small"))
 }
 
-/// Of about so many bytes, with whatever may lie in pieces: documents in arrays in documents, long
-/// texts in both, arrays in arrays, an array with other names than positions, and missing values.
+/// Makes a document of about so many bytes, with whatever may lie in pieces: documents in arrays in
+/// documents, long texts in both, arrays in arrays, an array with other names than positions, and
+/// missing values.
 pub(crate) fn document(id: usize, bytes: usize) -> DocumentBuf {
     let mut out = DocumentBuilder::new();
     out.append("_id", integer(id)).append("level", integer(id * 7 % 5));
@@ -92,7 +93,7 @@ impl Whole {
         Whole { _transaction: transaction, inside }
     }
 
-    /// What the pipeline gives over them.
+    /// Returns the pipeline's results over them.
     fn give(&self, stages: &str) -> Result<Vec<DocumentBuf>, Error> {
         aggregate(&self.inside, Some("docs"), stages)
     }
@@ -546,7 +547,7 @@ fn id_of(document: &DocumentBuf) -> DocumentBuf {
     frond_doc::document! { "_id": document.get("_id").expect("has one") }
 }
 
-/// What `$out` stores is what would be stored of the whole documents: the same values.
+/// `$out` stores the same values as it would of whole documents.
 #[test]
 fn stored_documents_are_those_that_whole_ones_make() {
     let shop = filled();
@@ -570,7 +571,7 @@ fn stored_documents_are_those_that_whole_ones_make() {
             assert!(ids.len() < expected.len() || !has_ids, "{stages}: {:?}", copied.err());
             continue;
         }
-        // What was copied may be what was there.
+        // A copy may equal the collection that was there.
         insert(&shop, "marks", "[{}]");
         shop.commit("copied", "test").expect("committed");
         let found = run(&shop, "copies", &request("{}")).expect("found");

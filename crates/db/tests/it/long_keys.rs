@@ -1,4 +1,4 @@
-//! Keys above 8 KB, which trees have cut: what is told of them, and what must stay exact.
+//! Keys above 8 KB, which trees have cut: what is shown of them, and what must stay exact.
 
 use frond_db::catalog::{IndexChange, IndexSpec};
 use frond_db::{FindRequest, UpdateStatement};

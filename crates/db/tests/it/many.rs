@@ -44,13 +44,13 @@ fn index(shop: &Database, unique: bool) {
     shop.create_indexes("things", &[spec]).expect("an index");
 }
 
-/// Text of which no part is like another: equal parts are stored once.
+/// Text no part of which is like another: equal parts are stored once.
 fn text_of(bytes: usize, seed: u64) -> String {
     let mut random = Random::new(seed);
     (0..bytes / 16).map(|_| format!("{:016x}", random.next())).collect()
 }
 
-/// Every entry of the index is right.
+/// Checks that every entry of the index is right.
 fn check(shop: &Database) {
     let checked = shop.check_collection("things", &Interrupt::default()).expect("readable");
     let wrong = checked.indexes.iter().map(|index| index.missing + index.extra).sum::<u64>();
@@ -110,7 +110,7 @@ fn an_update_that_outlives_its_snapshot_visits_each_document_once() {
     };
     for filter in ["{}", "{'n': {'$gte': 0}}", "{'_id': {'$gte': 10, '$lt': 20010}}"] {
         let shop = filled_with(little());
-        // What an index is made from, and what is read below, is a snapshot, too.
+        // The input of an index build, and the data read below, is a snapshot, too.
         let rest = || shop.frond().engine().checkpoint().expect("folded");
         rest();
         index(&shop, false);
@@ -271,7 +271,7 @@ fn writes_of_a_transaction_are_charged() {
     assert_eq!(frond.stages_memory_bytes(), 0);
 }
 
-/// A thousand ranges of an index of which none is long.
+/// A thousand ranges of an index none of which is long.
 #[test]
 fn a_search_along_many_short_ranges_is_told_to_stop() {
     let shop = filled();
@@ -289,8 +289,8 @@ fn a_search_along_many_short_ranges_is_told_to_stop() {
     assert!(3 <= asked.load(Ordering::Relaxed), "{asked:?}");
 }
 
-/// How often `run` asks whether to go on. ChangeNote to stop at the last of them, it must fail with
-/// what it is told.
+/// Returns how often `run` asks whether to go on. Interrupted at the last of them, it must fail
+/// with the interrupt's error.
 fn asked<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) -> usize {
     let stopped_at = |last: usize| {
         let count = Arc::new(AtomicUsize::new(0));
@@ -346,7 +346,7 @@ fn counts_and_distinct_values_are_told_to_stop() {
         let executed = explained(search, Purpose::Find, Effort::Run);
         assert!(planned + COUNT as usize / 256 <= executed, "{planned} {executed}");
     }
-    // What is passed over passes, so that each is found by a step of its own.
+    // Skipped documents pass the filter, so that each is found by a step of its own.
     let passed = asked(|interrupt| {
         let request = FindRequest { skip: COUNT as u64, ..of("{'x': null}", interrupt) };
         Ok(run(&shop, "things", &request)?.len())

@@ -19,8 +19,8 @@ fn databases() -> (Repository, Repository) {
     (open("shop"), open("other"))
 }
 
-/// Of about so many bytes: short and long texts, containers in containers, arrays with and without
-/// long elements.
+/// Makes a document of about so many bytes: short and long texts, containers in containers, arrays
+/// with and without long elements.
 fn document(id: i32, level: i32, bytes: usize) -> DocumentBuf {
     let mut out = DocumentBuilder::new();
     out.append("_id", Value::Int32(id)).append("level", Value::Int32(level));
@@ -59,8 +59,8 @@ fn put(database: &Database, collection: &str, documents: &[DocumentBuf]) {
     }
 }
 
-/// What may be in the target: an equal document, one that differs, small ones for large ones and
-/// the other way about, one that no other is about.
+/// Returns the documents of the target: an equal document, one that differs, small ones for large
+/// ones and the other way about, one without a partner.
 fn targets() -> Vec<DocumentBuf> {
     let small = frond_doc::document! { "_id": 3_i32, "level": 9_i32, "own": 1_i32 };
     vec![
@@ -140,7 +140,7 @@ const MATCHED: &[(&str, Model)] = &[
     }),
 ];
 
-/// What `$merge` makes of the target, by the model.
+/// Returns the model's result of `$merge` into the target.
 fn expected(matched: Model, inserts: bool) -> Vec<DocumentBuf> {
     let mut all = targets();
     for new in sources() {
@@ -196,7 +196,7 @@ fn copies_in_another_database_are_what_whole_documents_would_be() {
     shop.frond().engine().check().expect("every invariant holds");
 }
 
-/// What is merged stays when its source is gone, and was never in packs before.
+/// Merged documents stay when their source is gone, and were never in packs before.
 #[test]
 fn merged_documents_outlive_their_source() {
     let (shop, other) = databases();
@@ -236,7 +236,7 @@ fn merges_by_another_key_keep_indexes() {
     assert_eq!(shop.count("copies", &request("{'level': 5}")).expect("counted"), 0);
     let found = run(&shop, "copies", &request("{'last': 3}")).expect("found").pop();
     assert!(found.expect("there") == merged(&document(3, 5, 40_000), &sources()[3]));
-    // Of two with one key the second is refused, and what came before it stays.
+    // The second of two with one key is refused, and what came before it stays.
     let stages =
         "[{'$set': {'name': 'the same', 'level': 3}}, {'$unset': '_id'}, {'$merge': 'copies'}]";
     let error = aggregate(&shop, Some("docs"), stages).expect_err("refused");

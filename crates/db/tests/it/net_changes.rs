@@ -1,6 +1,6 @@
 //! Goal: a stream that starts after a commit delivers the net changes since, then new ones, and
-//! nothing twice; it resumes after each of its tokens. Method: what is told is compared with what
-//! was written, and a stream is begun anew behind every token.
+//! nothing twice; it resumes after each of its tokens. Method: what is returned is compared with
+//! what was written, and a stream is begun anew behind every token.
 
 use frond_db::{
     ChangeStream, ChangeStreamRequest, Error, Frond, Image, Interrupt, StreamStart, Watched,
@@ -114,14 +114,14 @@ fn each_token_of_what_differs_leads_on() {
     );
     assert_eq!(shorts(&events), CHANGED);
     insert(&shop, "things", "[{'_id': 9}]");
-    // What the branch has is no more what it had, and each end is a commit still.
+    // The branch differs from its former state, and each end is a commit still.
     for (position, token) in tokens.into_iter().enumerate() {
         let mut again = watch(&shop, StreamStart::Resume(token)).expect("both are in history");
         let events = told(&shop, &mut again).expect("all is kept");
         let live = ["insert things {'_id':9}"];
         assert_eq!(shorts(&events), [&CHANGED[position..], &live[..]].concat(), "{position}");
     }
-    // Nothing differed then: all is told as it was written.
+    // Nothing differed then: events are as it was written.
     let mut again = watch(&shop, StreamStart::Resume(first)).expect("both are in history");
     let events = told(&shop, &mut again).expect("all is kept");
     assert!(events.iter().all(|event| event.get("frond").is_none()));

@@ -343,7 +343,7 @@ fn keys_in_the_place_of_documents() {
         let told = keys(collection, find.clone());
         assert_eq!(told.as_deref(), Ok(expected), "{find:?}");
     };
-    // What no index found has no key, and a projection isn't asked.
+    // A document that no index found has no key, and a projection isn't applied.
     check("things", request("{}"), "[{},{},{},{},{}]");
     check("things", request("{'a': 2}"), "[{'a':2},{'a':2}]");
     let shown = FindRequest { projection: Some(json("{'b': 1}")), ..request("{'a': 3}") };

@@ -122,7 +122,7 @@ pub fn open_gated() -> (Frond, Keeper) {
     (frond, Keeper(gate))
 }
 
-/// What the first transaction does, too: its document is the second one's.
+/// Updates documents and returns the outcome, in words.
 fn update(shop: &Database, filter: &str, change: &str) -> String {
     let report = shop.update("things", &[statement(filter, change)], true, Durability::Synced);
     report.map_or_else(|error| error.message, |report| format!("{} changed", report.modified))

@@ -10,7 +10,7 @@ use frond_vcs::Repository;
 use crate::lazy::{SIZES, Whole, document, unkept};
 use crate::support::*;
 
-/// What may be asked for below an outermost field.
+/// Conditions below an outermost field.
 const CONDITIONS: &[&str] = &[
     "'rows.n': 3",
     "'rows.n': 77",
@@ -284,7 +284,7 @@ fn filters_read_no_further_than_decides() {
     }
 }
 
-/// Where a statement's update filter or its array filters find an element.
+/// The elements that a statement's update filter or its array filters find.
 #[test]
 fn updates_read_no_more_of_elements_than_their_paths() {
     let shop = unkept();

@@ -20,7 +20,7 @@ fn code(result: Result<impl Sized, Error>) -> i32 {
     result.err().map_or(0, |error| error.code.number())
 }
 
-/// What a find by an index gives, and one that reads all documents.
+/// Returns the documents that a find by an index gives, and those of one that reads all documents.
 fn both_ways(database: &Database, filter: &str, hint: &str) -> [String; 2] {
     [hint, "{'$natural': 1}"].map(|hint| {
         let request = FindRequest {
@@ -107,7 +107,7 @@ fn a_key_that_several_indexes_have_names_none() {
     assert_eq!(hinted("{'a': -1}"), 2);
     assert_eq!(change("{'a': 1}", &hide), 181);
     assert_eq!(change("'other'", &hide), 0);
-    // What is hidden isn't hinted at.
+    // An index that is hidden can't be named by a hint.
     assert_eq!(hinted("{'a': 1}"), 0);
 }
 
@@ -225,7 +225,7 @@ fn an_interrupted_conversion_to_capped_changes_nothing() {
     }
 }
 
-/// Whatever a command of versions loses to, it ends when it is told to.
+/// Whatever a command of versions loses to, it ends when it is interrupted.
 #[test]
 fn repeated_conflicts_can_be_interrupted() {
     let shop = shop();
@@ -382,8 +382,8 @@ fn the_nearest_are_found_in_pipelines_within_others() {
     }
 }
 
-/// What must come first in a pipeline may stand first in a view, and over a view that changes
-/// nothing: MongoDB puts a view's stages before the request's.
+/// A stage that must come first in a pipeline may stand first in a view, and over a view that
+/// changes nothing: MongoDB puts a view's stages before the request's.
 #[test]
 fn the_nearest_and_texts_are_found_in_views() {
     let shop = shop();
@@ -422,7 +422,7 @@ fn the_nearest_and_texts_are_found_in_views() {
     assert_eq!(code(ids("some", &format!("{text}, "))), 17313);
 }
 
-/// What a `$lookup`'s stages draw by chance is drawn for each document, however deep it stands.
+/// Random values in a `$lookup`'s stages are drawn for each document, at any depth.
 #[test]
 fn random_values_are_drawn_for_each_document() {
     let shop = shop();

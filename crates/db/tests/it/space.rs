@@ -163,7 +163,7 @@ fn refused_inserts_take_nothing_from_what_gives_space_back() {
         }
         frond.engine().hold_reserve();
         fill_by_others(&disk, &frond);
-        // What was free is taken as known for 20 ms.
+        // The free space is cached for 20 ms.
         assert_eq!(frond.engine().disk_status().expect("told").free, 0, "{case}");
         for first in 100..103 {
             assert!(insert(&base, &batch(&mut random, first * 16)).is_err(), "{case}: full");
@@ -217,8 +217,8 @@ fn growth_is_refused_and_reads_go_on() {
     assert!(count < more, "{count} and {more}");
 }
 
-/// What sorts put on the disk is growth, too: they are refused while what is held back isn't free,
-/// though it would take them, and go on when there is room again.
+/// Temporary files of sorts are growth, too: sorts are refused while the reserve isn't free, though
+/// there would be room for them, and go on when there is room again.
 #[test]
 fn temporary_files_leave_what_is_held_back() {
     let mut random = Random::new(3);
@@ -246,7 +246,8 @@ fn temporary_files_leave_what_is_held_back() {
     assert_eq!(sorted().expect("there is room").len(), expected);
 }
 
-/// What is kept is told: how much, why and until when; and it goes when it needn't be kept.
+/// The space kept for undo is reported: how much, why and until when; and it is given back when it
+/// needn't be kept.
 #[test]
 fn space_kept_for_undo_is_reported() {
     let frond = open(&SimDisk::new(1), 0);

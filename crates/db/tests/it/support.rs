@@ -1,4 +1,4 @@
-//! What the tests share: a database on a simulated disk, documents written as JSON.
+//! The common parts of the tests: a database on a simulated disk, documents written as JSON.
 
 use frond_db::{
     AggregateRequest, ChangeRetention, Database, DeleteStatement, Durability, Error, FindRequest,
@@ -161,7 +161,7 @@ pub fn collect(frond: &Frond) {
     frond_vcs::reclaim(frond, 0, ReclaimOptions::default()).expect("collected");
 }
 
-/// How many chunks `ask` reads.
+/// Returns how many chunks `ask` reads.
 pub fn chunks(shop: &Database, ask: impl FnOnce()) -> u64 {
     let (_, before) = shop.frond().counters();
     ask();

@@ -79,7 +79,7 @@ fn its_own_tree_is_an_index_of_source_and_time() {
     ] {
         assert_eq!(plan(&shop, &sorted(&filter, sort)), (stages.to_owned(), examined), "{filter}");
     }
-    // Of a stretch of time of all sources no more is read than a few on each side of it.
+    // For a stretch of time of all sources, no more is read than a few on each side of it.
     let (stages, [found, read]) = plan(&shop, &request(&format!("{{'t': {hour}}}")));
     assert_eq!((&*stages, found), (fetched, 50));
     assert!(read < 200, "{read}");

@@ -132,7 +132,7 @@ fn names_lead_to_what_is_there_now() {
 fn a_document_that_only_moved_is_no_conflict() {
     let frond = open();
     let shop = Repository::open(&frond, "shop").expect("opens");
-    // Of these sizes values lie inline, out of line once they are folded, and in pieces.
+    // Values of these sizes lie inline, out of line once they are folded, and in pieces.
     for (id, bytes) in [(1, 100), (2, 20_000), (3, 200_000)] {
         let text = "x".repeat(bytes);
         insert(&shop, "things", &format!("[{{'_id': {id}, 'n': 0, 'text': '{text}'}}]"));

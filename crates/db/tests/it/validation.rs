@@ -49,7 +49,8 @@ fn validators_hold_for_writes() {
     assert_eq!(update(&shop, "things", upsert).errors.len(), 1);
     let unchecked = shop.without_validation();
     insert(&unchecked, "things", "[{'_id': 3}]");
-    // What fails already is refused by a strict validator, and left alone by a moderate one.
+    // A document that fails already is refused by a strict validator, and left alone by a moderate
+    // one.
     let change = || statement("{'_id': 3}", "{'$set': {'a': 1}}");
     assert_eq!(update(&shop, "things", change()).errors.len(), 1);
     shop.change_collection("things", json("{'validationLevel': 'moderate'}").view())
@@ -100,8 +101,8 @@ fn validators_hold_for_large_documents() {
     }
 }
 
-/// What a validator says of a large document is what it says of it when all of it is read, as it
-/// is to insert one. No more is read than it asks for.
+/// A validator's verdict on a large document is the same as when the whole document is read, as on
+/// insertion. No more is read than it needs.
 #[test]
 fn validators_of_large_documents_read_what_they_ask_for() {
     let row = |row: u32| format!("{{'at': {row}, 'text': '{}'}}", format!("{row} ").repeat(60));

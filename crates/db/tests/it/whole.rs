@@ -148,7 +148,8 @@ fn finds() {
     }
 }
 
-/// What a projection leaves is what it leaves of a whole document; what scores is computed of one.
+/// A projection of a large document gives the same as of a whole one; scores are computed of whole
+/// ones.
 #[test]
 fn projections() {
     let mut unread = Unread::new();

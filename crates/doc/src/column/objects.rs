@@ -19,15 +19,15 @@ const WITHOUT_ARRAYS: u8 = 0xf0;
 /// The control byte of arrays.
 const ARRAYS: u8 = 0xf2;
 
-/// What an object is made of, in its order.
+/// A part of an object, in the object's order.
 enum Part<'a> {
     Begin(Head<'a>),
-    /// The next field of which there is a stream.
+    /// The next field that has a stream.
     Field(&'a [u8]),
     End,
 }
 
-/// How an object or array begins.
+/// The beginning of an object or array.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     kind: ElementType,
@@ -36,7 +36,7 @@ struct Head<'a> {
     may_be_empty: bool,
 }
 
-/// Objects of which some were read.
+/// Objects, some of which were read.
 struct Objects<'a> {
     parts: Vec<Part<'a>>,
     streams: Vec<Stream>,

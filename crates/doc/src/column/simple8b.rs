@@ -1,9 +1,10 @@
 //! Words of 64 bits that hold up to sixty numbers each: Simple-8b, as MongoDB extends it.
 //!
-//! 1. The low four bits are a *selector*: it tells how many numbers follow and of how many bits.
-//!    A number of ones alone stands for none: a value is missing there.
-//! 2. Selectors 7 and 8 have four more bits. If these aren't zero, they tell numbers that end in
-//!    zeros: each has the count of these in its low bits, by 1 (selector 7) or by 4 (selector 8).
+//! 1. The low four bits are a *selector*: it says how many numbers follow and of how many bits. A
+//!    number of ones alone stands for none: a value is missing there.
+//! 2. Selectors 7 and 8 have four more bits. If these aren't zero, they announce numbers that end
+//!    in zeros: each has the count of these in its low bits, by 1 (selector 7) or by 4 (selector
+//!    8).
 //! 3. Selector 15 repeats the number before it, 120 times for each of its four more bits' count.
 
 use crate::error::DocError;
@@ -16,15 +17,15 @@ const REPEATED_COUNT: usize = 120;
 const SELECTOR_BITS: u32 = 4;
 const REPEAT: u64 = 15;
 
-/// How the numbers of a word lie.
+/// The layout of the numbers of a word.
 struct Layout {
-    /// Where the first begins.
+    /// The position of the first bit.
     start: u32,
-    /// How many bits each has, those of its zeros included.
+    /// The number of bits each has, those of its zeros included.
     bits: u32,
-    /// How many of them count zeros.
+    /// The number of them that count zeros.
     zero_bits: u32,
-    /// How many zeros one stands for.
+    /// The number of zeros one stands for.
     zeros: u32,
 }
 

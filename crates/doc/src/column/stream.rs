@@ -5,8 +5,8 @@
 //!    the one before, its sign in the lowest bit. Of dates, timestamps and ObjectIds it is the
 //!    difference of differences. 0 repeats a value of any type.
 //! 3. Values of 16 bytes (texts, binaries, decimals) are numbers of 128 bits, others of 64.
-//! 4. Doubles are whole numbers once they are multiplied by the scale that the words' control
-//!    byte tells, or their bits are.
+//! 4. Doubles are whole numbers once they are multiplied by the scale in the words' control byte,
+//!    or their bits are.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// The scales of control bytes from `0x90` on.
 const SCALES: [f64; 5] = [1.0, 10.0, 100.0, 10_000.0, 100_000_000.0];
 
-/// What words hold, as their control byte tells.
+/// The meaning of the numbers in words, by their control byte.
 #[derive(Clone, Copy)]
 enum Scale {
     /// Numbers as they are.
@@ -35,7 +35,7 @@ enum Scale {
     Times(f64),
 }
 
-/// What has been read of a field's values.
+/// The state of reading one field's values.
 #[derive(Default)]
 pub struct Stream {
     last: Option<ColumnValue>,
@@ -87,7 +87,7 @@ impl Stream {
         Ok(Some(Some(value)))
     }
 
-    /// Reads what begins with a control byte, and tells of how many bytes it is.
+    /// Reads what begins with a control byte, and returns its length.
     ///
     /// # Errors
     /// [`DocError::Invalid`] for what no column has there.
@@ -163,7 +163,7 @@ impl Stream {
     }
 }
 
-/// Reads a literal, if one begins here, and tells of how many bytes it is.
+/// Reads a literal, if one begins here, and returns its length.
 ///
 /// # Errors
 /// [`DocError::Invalid`] if it is cut.
@@ -214,7 +214,7 @@ fn number_of(literal: &ColumnValue) -> u128 {
     }
 }
 
-/// Up to 16 bytes as a number; 0 for more.
+/// Returns up to 16 bytes as a number; 0 for more.
 fn wide(bytes: &[u8]) -> u128 {
     let mut whole = [0; WIDE_BYTES_MAX];
     match whole.get_mut(..bytes.len()) {
@@ -233,7 +233,7 @@ fn i32_of(value: &[u8]) -> i32 {
 }
 
 /// The bytes of an ObjectId from the one that changes most to the one that changes least: of its
-/// counter and its seconds by turns. What lies between is that of the literal.
+/// counter and its seconds by turns. The bytes between are those of the literal.
 const ID_ORDER: [usize; 7] = [11, 3, 10, 2, 9, 1, 0];
 
 fn number_of_id(id: &[u8]) -> u64 {

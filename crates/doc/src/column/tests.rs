@@ -62,7 +62,7 @@ fn columns_that_mongodb_made() {
     check("02000b000000707265557067726164650000", &[Some(Value::String("preUpgrade"))]);
 }
 
-/// A bucket of 577 points, whose `control` tells the least and the greatest time.
+/// A bucket of 577 points, whose `control` has the least and the greatest time.
 #[test]
 fn a_column_of_many_times() {
     let column = "0900482bdc4181010000870a7d0000000000001f0000000000000004000000000000000a00000000d0f7\

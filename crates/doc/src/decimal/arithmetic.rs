@@ -10,7 +10,7 @@ use super::{
 };
 use crate::document::value::Decimal128;
 
-/// Which way what is cut off goes.
+/// The direction in which digits are rounded off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
     /// To the nearer one, from the middle to the even one.
@@ -116,7 +116,7 @@ pub fn divide(left: Decimal128, right: Decimal128) -> Decimal128 {
     rounded(negative, quotient, exponent, !is_exact)
 }
 
-/// What is left of `left` after taking away `right` a whole number of times; it has `left`'s sign.
+/// Returns the remainder of dividing `left` by `right`, with the sign of `left`.
 pub fn remainder(left: Decimal128, right: Decimal128) -> Decimal128 {
     let (original, left, right) = match (parts(left), parts(right)) {
         (Parts::NaN | Parts::Infinity { .. }, _) | (_, Parts::NaN) => return NAN,
@@ -155,7 +155,7 @@ pub fn round_to_places(number: Decimal128, places: i32, rounding: Rounding) -> D
 }
 
 /// Rounds half to even to 34 digits and to the least exponent. `is_cut` says that the number is
-/// greater than the coefficient tells, by less than one unit; then there are 35 digits or more.
+/// greater than the coefficient, by less than one unit; then there are 35 digits or more.
 pub(super) fn rounded(
     negative: bool,
     coefficient: BigUint,

@@ -166,7 +166,7 @@ pub(super) fn sine_and_cosine(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
         sum >> GUARD
     };
     let (sine, cosine) = (series(rest.clone(), 2), series(one(inner), 1));
-    // What is left has the sign of the count.
+    // The remainder has the sign of the count.
     let quadrant: BigInt = count % 4;
     match i8::try_from(&quadrant).unwrap_or(0) {
         0 => (sine, cosine),
@@ -176,7 +176,8 @@ pub(super) fn sine_and_cosine(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
     }
 }
 
-/// How many quarter turns are nearest to an angle, and what is left, with [`GUARD`] bits more.
+/// Returns how many quarter turns are nearest to an angle, and what is left, with [`GUARD`] bits
+/// more.
 fn quarters(x: &BigInt, bits: u64) -> (BigInt, BigInt) {
     // A great x takes as many more bits of pi away.
     let more = x.bits().saturating_sub(bits);

@@ -94,8 +94,8 @@ fn decimal(number: &BigInt, bits: i64) -> Decimal128 {
     if is_exact { stripped(number, 0) } else { number }
 }
 
-/// What is exact, with the exponent that is nearest to the preferred one. What was rounded has all
-/// 34 digits, zeros too.
+/// Returns an exact result with the exponent that is nearest to the preferred one. A rounded result
+/// has all 34 digits, trailing zeros included.
 fn stripped(number: Decimal128, preferred: i32) -> Decimal128 {
     let Parts::Finite { negative, mut coefficient, mut exponent } = parts(number) else {
         return number;
@@ -110,7 +110,7 @@ fn of_fixed(number: &BigInt) -> Decimal128 {
     decimal(number, BITS as i64)
 }
 
-/// What a function gives: of infinities (of this sign), and of finite numbers.
+/// Applies a function by cases: to an infinity of this sign, or to a finite number.
 fn of(
     number: Decimal128,
     of_infinity: impl Fn(bool) -> Decimal128,
@@ -293,7 +293,7 @@ enum Parity {
     Odd,
 }
 
-/// Whether a number is whole, and then whether it is even.
+/// The parity of a number that is whole; `None` for others.
 fn whole(number: Finite) -> Option<Parity> {
     let parity = |units: u128| if units.is_multiple_of(2) { Parity::Even } else { Parity::Odd };
     if number.exponent > 0 {

@@ -5,7 +5,7 @@ use super::{NAN, Parts, infinity, parts};
 use crate::document::value::Decimal128;
 use bigdecimal::num_bigint::BigUint;
 
-/// Longest text taken, so that no client makes us multiply a megabyte of digits.
+/// The longest text taken, so that no client makes us multiply a megabyte of digits.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Reads a decimal: `-1.50E+3`, `Infinity`, `nan`. More than 34 digits are rounded half to even;

@@ -6,8 +6,8 @@ use crate::field_index::shape::ShapeRegistry;
 use crate::field_index::{Attached, FieldIndex, INDEXED_BYTES_MIN};
 
 impl DocumentBuf {
-    /// Indexes the fields of a document that will be asked for many; `shapes` will be told of its
-    /// names. A document that can't have an index stays without.
+    /// Indexes the fields of a document that will be asked for many; `shapes` will learn its names.
+    /// A document that can't have an index stays without.
     pub fn indexed(self, shapes: &ShapeRegistry) -> DocumentBuf {
         match FieldIndex::of(&self.bytes, shapes) {
             Some(index) => self.with_index(Attached::Ready(index)),

@@ -33,7 +33,7 @@ pub struct Timestamp(pub u64);
 /// Bytes and their subtype. For the old subtype 2 the inner length is part of `bytes`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Binary<'a> {
-    /// What the bytes are.
+    /// The kind of data, as BSON numbers it.
     pub subtype: u8,
     /// The bytes.
     pub bytes: &'a [u8],
@@ -157,8 +157,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How MongoDB reads a value where it wants a boolean: false, zero, null and undefined are
-    /// false, everything else is true.
+    /// Returns how MongoDB reads a value where it wants a boolean: false, zero, null and undefined
+    /// are false, everything else is true.
     pub fn is_truthy(&self) -> bool {
         match self {
             Value::Boolean(boolean) => *boolean,
@@ -203,7 +203,7 @@ impl ValueBuf {
         ValueBuf(document)
     }
 
-    /// How many bytes it takes, with what is around it.
+    /// Returns how many bytes it takes, with what is around it.
     pub fn bytes(&self) -> usize {
         self.0.as_bytes().len()
     }

@@ -1,6 +1,6 @@
 //! Base64: with the standard alphabet and padding, as most have it, or with that of addresses.
 //!
-//! What is decoded may leave its padding out, and the bits that its last letter has too many may be
+//! Text to be decoded may leave its padding out, and the surplus bits of its last letter may be
 //! anything: MongoDB and its tools take both.
 
 use std::sync::LazyLock;
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// The last letter of `Zh` has four bits too many, of which one is set.
+    /// The last letter of `Zh` has four surplus bits, one of which is set.
     #[test]
     fn bits_that_count_for_nothing_may_be_set() {
         assert_eq!(decode("Zh==").as_deref(), Some(&b"f"[..]));

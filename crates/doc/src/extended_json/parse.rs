@@ -1,6 +1,6 @@
 //! JSON text into a document.
 //!
-//! What is right is read by [`straight`](super::straight), in one pass. It gives up on the rest
+//! Valid text is read by [`straight`](super::straight), in one pass. It gives up on the rest
 //! without a word: that is read again as serde has it ([`visit`](super::visit)), which says what is
 //! wrong and where, and is the judge.
 
@@ -29,8 +29,8 @@ pub fn parse(text: &str) -> Result<DocumentBuf, DocError> {
     }
 }
 
-/// Reads the JSON object that `text` begins with, as [`parse`] does; tells how many bytes it took.
-/// `None` where none ends in these bytes, or it isn't right: [`parse`] tells why. `scratch` is
+/// Reads the JSON object that `text` begins with, as [`parse`] does; returns how many bytes it
+/// took. `None` where none ends in these bytes, or it isn't right: [`parse`] says why. `scratch` is
 /// memory to use again.
 pub fn parse_first(text: &[u8], scratch: &mut Vec<u8>) -> Option<(DocumentBuf, usize)> {
     scratch.clear();

@@ -195,8 +195,8 @@ fn errors_name_the_field() {
     );
 }
 
-/// What is written of a document that is as deep as one may be is read again, wrappers in its
-/// innermost too.
+/// A document of the greatest depth is read back from its JSON, with wrappers in the innermost
+/// level too.
 #[test]
 fn as_deep_as_documents_may_be() {
     use crate::document::DEPTH_MAX;
@@ -309,8 +309,8 @@ fn any_text(random: &mut Random, out: &mut String) {
     out.push('"');
 }
 
-/// What is read in one pass is what serde reads, of texts that are right and of texts that are
-/// broken at a byte; and of those that are right nearly all are read so.
+/// The one-pass reader agrees with serde on valid texts and on texts that are broken at one byte;
+/// of the valid ones it reads nearly all.
 #[test]
 fn one_pass_reads_what_serde_reads() {
     let (mut right, mut straight_away) = (0, 0);

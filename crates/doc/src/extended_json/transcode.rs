@@ -15,8 +15,8 @@ use crate::builder::{append_value, position_name};
 use crate::document::{DEPTH_MAX, Document};
 use crate::element_type::ElementType;
 
-/// Appends the object that `text` begins with, behind white space, to `out`, which is empty; tells
-/// where it ends.
+/// Appends the object that `text` begins with, behind white space, to `out`, which is empty;
+/// returns where it ends.
 pub(super) fn read(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut reader = Reader { text, at: 0, out };
     reader.skip_white();
@@ -54,7 +54,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind an opening brace: reads to the closing one. Tells whether the first name is a
+    /// Behind an opening brace: reads to the closing one. Returns whether the first name is a
     /// wrapper's.
     fn fields(&mut self, depth: usize) -> Option<bool> {
         let start = self.begin()?;
@@ -122,7 +122,7 @@ impl Reader<'_> {
         self.end(start)
     }
 
-    /// Leaves a length open; tells where.
+    /// Leaves a length open; returns where.
     fn begin(&mut self) -> Option<usize> {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);
@@ -207,7 +207,7 @@ impl Reader<'_> {
         Some(value.as_value().type_byte())
     }
 
-    /// Behind a quote: appends what comes before the next one. Tells whether there were escapes.
+    /// Behind a quote: appends what comes before the next one. Returns whether there were escapes.
     #[inline(always)]
     fn text_to_quote(&mut self) -> Option<bool> {
         let start = self.out.len();

@@ -1,8 +1,8 @@
-//! What serde's JSON parser reads, into a document, field by field as the text comes: order and
+//! Reads JSON into a document through serde's parser, field by field as the text comes: order and
 //! duplicates are kept.
 //!
-//! Recursion is bounded here, by the documents' own limit and what wrappers add to it: what was
-//! written can be read.
+//! Recursion is bounded here, by the documents' own limit and the levels that wrappers add to it,
+//! so that every written document can be read.
 
 use std::fmt;
 

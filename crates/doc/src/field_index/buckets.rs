@@ -2,7 +2,7 @@
 //!
 //! A bucket holds ten fields: sixteen bits of the name's hash, and the element's offset. A field
 //! goes into the first bucket with room from its own on, so that of two fields with one name the
-//! first is met first. The name itself is compared in the document, which the value needs anyway.
+//! first is found first. The name itself is compared in the document, which the value needs anyway.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Buckets {
         size_of_val(&*self.buckets)
     }
 
-    /// Where the first field lies that has this name.
+    /// Returns where the first field lies that has this name.
     pub(super) fn find(&self, document: &[u8], name: &[u8]) -> Option<ElementSpot> {
         let hash = shape::hash(name);
         let mut position = first_bucket(hash, self.buckets.len());

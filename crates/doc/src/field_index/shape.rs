@@ -3,11 +3,11 @@
 //! Documents of a collection mostly have the same names in the same order. A [`ShapeRegistry`]
 //! knows each such list of names once, nested documents included (arrays not).
 //!
-//! 1. A document is walked beside the shapes that were met last for documents that begin with the
+//! 1. A document is walked beside the shapes that were seen last for documents that begin with the
 //!    same names. A name that is expected is compared, not looked for, so this costs no more than
 //!    any walk over the document.
 //! 2. If its names differ from theirs, they are collected (the *signature*) and looked up.
-//! 3. A signature becomes a shape when it is met the second time. Names that are data never are.
+//! 3. A signature becomes a shape when it is seen the second time. Names that are data never are.
 //!
 //! *Invariants*: 1. A registry never holds more than [`SHAPES_BYTES_MAX`], however documents look;
 //! beyond that nothing is added. 2. A shape's table has each path once: with the first field of
@@ -26,9 +26,9 @@ use crate::element_type::{ElementType, kind_of};
 use crate::raw::{array_at, length_at, split_name, value_bytes};
 use crate::validate::DEPTH_MAX;
 
-/// Most fields of a document with a shape, nested ones counted.
+/// The greatest number of fields of a document with a shape, nested ones counted.
 pub const FIELD_COUNT_MAX: usize = 4096;
-/// Most bytes of names of a document with a shape, the path to each counted.
+/// The greatest number of bytes of names of a document with a shape, the path to each counted.
 pub const NAME_BYTES_MAX: usize = 64 << 10;
 /// Most memory of all shapes of a registry.
 pub const SHAPES_BYTES_MAX: usize = 16 << 20;
@@ -80,14 +80,15 @@ fn fold(low: u64, high: u64) -> u64 {
     product as u64 ^ (product >> u64::BITS) as u64
 }
 
-/// What eight bytes behind `front` hash to nothing, whatever follows, in names of so many bytes.
+/// Returns the eight bytes that, behind `front`, make the hash zero whatever follows, for names of
+/// so many bytes.
 #[cfg(test)]
 pub(super) fn zero_behind(front: &[u8; 16], name_bytes: u64) -> u64 {
     let front = u128::from_le_bytes(*front);
     ODD[0] ^ fold(front as u64 ^ name_bytes, (front >> u64::BITS) as u64)
 }
 
-/// Less than sixteen bytes as two numbers, which together have each of them.
+/// Returns a name of less than sixteen bytes as two numbers, which together have each byte.
 #[inline(always)]
 fn ends(name: &[u8]) -> (u64, u64) {
     let wide = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
@@ -104,7 +105,7 @@ fn ends(name: &[u8]) -> (u64, u64) {
 #[derive(Debug)]
 pub struct Shape {
     number: u32,
-    /// What a walk over a document of this shape meets, step by step.
+    /// The steps of a walk over a document of this shape.
     steps: Box<[Step]>,
     field_count: usize,
     /// Paths, one after the other.
@@ -120,9 +121,9 @@ struct Step {
     name_bytes: u16,
     /// The name and its zero, as far as they fit, and zeros: compared as one number.
     front: u128,
-    /// Which bits of a document count for that.
+    /// The bits of the document to compare with `front`.
     mask: u128,
-    /// What of the name and its zero is longer.
+    /// The part of the name and its zero that does not fit into `front`.
     rest: Box<[u8]>,
 }
 
@@ -130,11 +131,12 @@ struct Step {
 enum StepKind {
     Field,
     Document,
-    /// Of the nested document that the field of that ordinal is; the step's name is the field's.
+    /// The end of the nested document that the field of that ordinal is; the step's name is the
+    /// field's.
     End(u16),
 }
 
-/// Where an element of a document begins: two bytes in documents that are that short.
+/// The offset of an element in a document: two bytes in documents that are that short.
 pub(super) trait Offset: Copy + Default + Into<u32> {
     /// Narrows what is known to fit.
     fn of(offset: usize) -> Self;
@@ -154,20 +156,20 @@ impl Offset for u32 {
     }
 }
 
-/// How much of a name is compared as one number.
+/// The bytes of a name that are compared as one number.
 const FRONT_BYTES: usize = size_of::<u128>();
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     /// Bits of the hash that don't choose the slot.
     tag: u32,
-    /// Where the path begins in `names`, and how long it is.
+    /// The place of the path in `names`, and its length.
     path_offset: u32,
     path_bytes: u16,
     ordinal: u16,
-    /// Of the path's last name.
+    /// The length of the path's last name.
     name_bytes: u16,
-    /// How many names the path has; 0 if the slot is empty.
+    /// The number of names the path has; 0 if the slot is empty.
     depth: u8,
     /// Whether no name of the path has a separator in it.
     is_plain: bool,
@@ -179,17 +181,17 @@ const _: () = assert!(size_of::<Slot>() == 16 && DEPTH_MAX <= u8::MAX as usize);
 pub struct FieldSlot {
     /// Its position among all fields, a nested document's after it.
     pub(crate) ordinal: u16,
-    /// How long its name is.
+    /// The length of its name.
     pub(crate) name_bytes: u16,
 }
 
 impl FieldSlot {
-    /// Behind the last field of any shape.
+    /// The slot behind the last field of any shape.
     pub(crate) const ABSENT: FieldSlot = FieldSlot { ordinal: u16::MAX, name_bytes: 0 };
 }
 const _: () = assert!(FIELD_COUNT_MAX < u16::MAX as usize);
 
-/// Where a path leads in the shape of that number.
+/// The field that a path leads to in the shape of that number.
 #[derive(Clone, Copy)]
 pub(crate) struct Remembered {
     pub(crate) number: u32,
@@ -202,7 +204,7 @@ impl Shape {
         self.number
     }
 
-    /// How many fields it has.
+    /// Returns how many fields it has.
     pub fn field_count(&self) -> usize {
         self.field_count
     }
@@ -352,7 +354,7 @@ impl Step {
         bytes.get(offset..).unwrap_or(&[]).starts_with(&self.rest)
     }
 
-    /// At the very end of the document.
+    /// Whether the name stands at the very end of the document.
     #[cold]
     fn is_named_at_end(&self, bytes: &[u8], offset: usize) -> bool {
         let front = self.front.to_le_bytes();
@@ -365,10 +367,10 @@ impl Step {
     }
 }
 
-/// The steps that a signature tells, without the outermost document's end.
+/// The steps of a signature, without the outermost document's end.
 fn steps_of(signature: &[u8]) -> Option<Box<[Step]>> {
     let mut steps = Vec::new();
-    // Of each open document but the outermost the ordinal and the length of its name.
+    // The ordinal, and the length of the name, of each open document but the outermost.
     let (mut open, mut ordinal) = (Vec::new(), 0_u16);
     let mut rest = signature;
     while let Some((first, after)) = rest.split_first() {

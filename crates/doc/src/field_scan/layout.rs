@@ -1,11 +1,11 @@
-//! What a walk may expect: names, types and lengths of a document's elements, in their order.
+//! The layout that a walk may expect: names, types and lengths of a document's elements, in their
+//! order.
 //!
 //! Documents of a collection mostly have the same outermost fields in the same order. A name that
-//! is expected is compared, not looked for. What costs then is the chain from one element to the
+//! is expected is compared, not looked for. The remaining cost is the chain from one element to the
 //! next: where an element begins is known when the length of the one before has come from memory.
-//! So lengths are expected too, where those that were met were all the same: the next element is
-//! looked for where it should be, and the length that has come meanwhile says whether that was
-//! right.
+//! So lengths are expected too, if those seen before were all the same: the next element is looked
+//! for where it should be, and the length that has come meanwhile says whether that was right.
 //!
 //! 1. Learnt is from a few documents, not from the first one that is asked for some names: it may
 //!    be the only one.
@@ -32,7 +32,7 @@ const FRONT_BYTES: usize = size_of::<u128>();
 const AROUND_NAME_BYTES: usize = 2;
 /// The documents that are learnt from, behind the first one.
 const LEARNT_COUNT: usize = 4;
-/// Where the first element of a document begins.
+/// The offset of the first element of a document.
 const FIRST_OFFSET: usize = size_of::<u32>();
 
 /// The layout of some documents, once it is known. Derived, so that clones begin anew.
@@ -68,11 +68,11 @@ pub(super) struct Layout {
 struct Field {
     /// The type, the name and its zero.
     front: u128,
-    /// Which bits of a document count for that.
+    /// The bits of the document to compare with the expected front.
     mask: u128,
-    /// Where it begins, from the base.
+    /// Its offset from the base.
     begin: u32,
-    /// Where the next one does, if this is as long as expected.
+    /// The offset of the next one, if this is as long as expected.
     next: u32,
     front_bytes: u8,
     kind: ElementType,
@@ -81,7 +81,7 @@ struct Field {
     length: Length,
 }
 
-/// How its value tells where it ends.
+/// The length of an element's value, or how it is found.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     /// By its type.
@@ -94,7 +94,7 @@ enum Length {
     Other,
 }
 
-/// How far a document follows a layout.
+/// The progress of following a layout through a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     passed: usize,
@@ -109,16 +109,16 @@ pub(super) struct ScannedField<'a> {
     pub(super) value: &'a [u8],
 }
 
-/// Why a layout isn't followed further.
+/// The reason why a layout isn't followed further.
 pub(super) enum LayoutExit {
     /// The caller that was shown a field said so.
     Stopped,
-    /// What begins there isn't expected.
+    /// The element that begins at this offset isn't the expected one.
     Unexpected(usize),
 }
 
 impl Progress {
-    /// Before the first field.
+    /// The state before the first field.
     pub(super) const START: Progress = Progress { passed: 0, base: FIRST_OFFSET };
 }
 
@@ -129,7 +129,7 @@ impl Clone for LearntLayout {
 }
 
 impl LearntLayout {
-    /// What to expect of a document.
+    /// The layout to expect of a document; learns from the document while there is none.
     #[inline]
     pub(super) fn layout(&self, document: &[u8], names: &ScannedNames) -> Option<&Layout> {
         self.layout.get().or_else(|| self.learn(document, names))
@@ -212,7 +212,7 @@ impl Layout {
                 return LayoutExit::Unexpected(offset);
             };
             let differs = (front ^ field.front) & field.mask;
-            // Of the lowest byte, the type, more is known than that it is another.
+            // More is known of the lowest byte, the type, than that it is another.
             if differs > u128::from(u8::MAX) {
                 return LayoutExit::Unexpected(offset);
             }
@@ -241,7 +241,7 @@ impl Layout {
         LayoutExit::Unexpected(base.wrapping_add(next))
     }
 
-    /// Where its last field ends, from the base.
+    /// Returns where its last field ends, from the base.
     fn end(&self) -> usize {
         self.fields.last().map_or(0, |field| field.next as usize)
     }
@@ -286,7 +286,7 @@ impl Field {
         }
     }
 
-    /// Where a value ends that isn't as long as expected.
+    /// Returns where a value ends that isn't as long as expected.
     #[inline(always)]
     fn end(
         &self,
@@ -317,7 +317,7 @@ fn stated_at(document: &[u8], offset: usize) -> Option<u32> {
     array_at(document, offset).map(u32::from_le_bytes)
 }
 
-/// What begins there, and zeros behind the document's end.
+/// Returns the bytes that begin at `offset`, filled with zeros behind the document's end.
 #[inline(always)]
 fn front_at(document: &[u8], offset: usize) -> Option<u128> {
     match array_at(document, offset) {

@@ -7,9 +7,9 @@
 //! 1. Equal keys are cut to equal bytes, and different ones to different bytes.
 //! 2. Cut or not, keys order as they did where their first [`CUT_PREFIX_BYTES`] differ. Among those
 //!    that share them the hash decides, so a caller that wants the values' order sorts these.
-//! 3. No value ends within the hash: a cut key never reads as whole values. What is open where it
-//!    was cut ends by a `00` (inverted: `ff`), which hexadecimal hasn't, or by a length that
-//!    reaches beyond, since more than the hash's bytes were cut off.
+//! 3. No value ends within the hash: a cut key never reads as whole values. Values that are open
+//!    where the key was cut end by a `00` (inverted: `ff`), which hexadecimal hasn't, or by a
+//!    length that reaches beyond, since more than the hash's bytes were cut off.
 
 use bytes::Bytes;
 use frond_tree::format::KEY_BYTES_MAX;
@@ -20,7 +20,7 @@ use crate::document::value::Value;
 
 /// The hash's digits.
 const DIGITS: usize = 2 * blake3::OUT_LEN;
-/// What is left of a key that is cut.
+/// The length of the prefix that is left of a cut key.
 pub const CUT_PREFIX_BYTES: usize = KEY_BYTES_MAX - DIGITS;
 
 /// The key under which a tree has `key`: itself, unless it is too long.
@@ -50,12 +50,13 @@ pub fn is_cut(key: &[u8], descending: impl IntoIterator<Item = bool>) -> bool {
     !are_whole || !rest.is_empty()
 }
 
-/// Whether the key of an `_id` was cut, so that it doesn't tell the `_id`.
+/// Whether the key of an `_id` was cut, so that it doesn't determine the `_id`.
 pub fn is_id_cut(id_key: &[u8]) -> bool {
     is_cut(id_key, [false])
 }
 
-/// How many of the first bytes are the key of an `_id`, cut or not; `None` if they aren't one.
+/// Returns how many of the first bytes are the key of an `_id`, cut or not; `None` if they aren't
+/// one.
 pub fn id_bytes(bytes: &[u8]) -> Option<usize> {
     let most = &bytes[..bytes.len().min(KEY_BYTES_MAX)];
     let mut rest = most;
@@ -65,7 +66,7 @@ pub fn id_bytes(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What of `key` says what it said before it may have been cut.
+/// Returns the part of `key` that cutting cannot have changed.
 pub fn known(key: &[u8], is_cut: bool) -> &[u8] {
     if is_cut { &key[..CUT_PREFIX_BYTES.min(key.len())] } else { key }
 }

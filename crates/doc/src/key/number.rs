@@ -1,7 +1,7 @@
 //! Numbers of all four types as bytes that order by mathematical value, exactly.
 //!
-//! 1. The tag tells the class: NaN, -Infinity, huge negatives, negatives, zero, positives, huge
-//!    positives, Infinity. Huge means 2^1024 and above, where only decimals are.
+//! 1. The tag stands for the class: NaN, -Infinity, huge negatives, negatives, zero, positives,
+//!    huge positives, Infinity. Huge means 2^1024 and above, where only decimals are.
 //! 2. A positive number is cut towards zero to the 77 bits of a double with 14 more bits of
 //!    mantissa: 11 of exponent, 66 of fraction, subnormals included. Every double, int32 and int64
 //!    is exact there.
@@ -46,7 +46,7 @@ const SUBNORMAL_SHIFT: u32 = 1022 + FRACTION_BITS;
 const TAIL_BIAS: i32 = 6176 + 33;
 const TAIL_PAIRS: u32 = 17;
 
-/// A number as its key tells it.
+/// A number as it is in its key.
 pub(super) enum Number {
     NaN,
     Infinity {

@@ -1,4 +1,5 @@
-//! What keys don't tell: which number type, string or symbol, what an array's elements are called.
+//! The facts that keys leave out: which number type, string or symbol, what an array's elements are
+//! called.
 //!
 //! One code byte per number, text and array, in the order in which the key has them, nested ones
 //! included; some are followed by more. `00` is what is usual, and a reader past the end reads
@@ -32,9 +33,9 @@ pub(super) const NAMED_BY_POSITION: u8 = 0;
 /// The names follow, each with its final zero, before the type bits of the elements.
 pub(super) const NAMED: u8 = 1;
 
-/// What of a value its key doesn't tell (number types, symbols, ...), so that `decode` can give the
-/// value back exactly. Nothing for most types; one zero byte for most of the others, which
-/// [`trim_type_bits`] cuts at the end.
+/// Appends the facts about a value that its key leaves out (number types, symbols, ...), so that
+/// `decode` can give the value back exactly. Nothing for most types; one zero byte for most of the
+/// others, which [`trim_type_bits`] cuts at the end.
 pub fn append_type_bits(bits: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Int32(_) => bits.push(INT32),

@@ -1,4 +1,4 @@
-//! What paths reach, case by case.
+//! The values that paths reach, case by case.
 
 use super::*;
 use crate::document::DocumentBuf;
@@ -8,7 +8,7 @@ fn parse(json: &str) -> DocumentBuf {
     extended_json::parse(json).expect("test data is extended JSON")
 }
 
-/// What `visit_leaves` reaches, in its order, as JSON's values with `absent` for `None`.
+/// Checks the values that `visit_leaves` reaches, in its order, as JSON with `absent` for `None`.
 fn check(path: &str, json: &str, expected: &str) {
     let document = parse(json);
     let mut reached = Vec::new();

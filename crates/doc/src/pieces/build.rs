@@ -91,7 +91,7 @@ pub(super) fn has_long_name(element: &RawElement<'_>) -> bool {
 /// Puts containers and slices.
 pub(super) struct Builder<'a> {
     pub(super) store: &'a dyn ChunkStore,
-    /// Of containers.
+    /// The format of containers.
     pub(super) format: TreeFormat,
     /// Whether references stand among the values.
     pub(super) refers: bool,
@@ -169,8 +169,8 @@ impl Builder<'_> {
         Ok((layout, root))
     }
 
-    /// Makes the item of a value that is there already. What lay by itself in an array may be short
-    /// enough to lie in a document.
+    /// Makes the item of a value that is there already. A value that lay by itself in an array may
+    /// be short enough to lie in a document.
     fn referred(
         &self,
         around: Layout,

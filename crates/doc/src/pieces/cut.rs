@@ -1,4 +1,4 @@
-//! Where a long item is cut: by its content, so that an insertion moves only the cuts near it.
+//! Cuts a long item by its content, so that an insertion moves only the cuts near it.
 //!
 //! A gear hash (Xia et al., FastCDC, 2016, section 4.1) of the last 64 bytes; a piece ends where
 //! its ten highest bits are zero. Integer arithmetic only: the rule is part of the format.
@@ -26,7 +26,7 @@ const fn gear() -> [u64; 256] {
     table
 }
 
-/// How many bytes at the front of `bytes` are the first piece: at most `bytes_max`.
+/// Returns how many bytes at the front of `bytes` are the first piece: at most `bytes_max`.
 pub(super) fn first_piece(bytes: &[u8], bytes_max: usize) -> usize {
     if bytes.len() <= bytes_max {
         return bytes.len(); // Only what is too long is cut at all.

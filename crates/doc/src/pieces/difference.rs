@@ -1,5 +1,5 @@
-//! Which elements two versions of a large document, or of a container in it, have otherwise: what
-//! both share isn't read.
+//! Finds the elements in which two versions of a large document, or of a container in it, differ,
+//! without reading shared parts.
 
 use frond_store::ChunkStore;
 use frond_tree::Sequence;
@@ -20,22 +20,22 @@ pub struct Versions {
 pub struct Hunk {
     /// The position of the first element before.
     pub before_at: u64,
-    /// What stood there.
+    /// The replaced elements.
     pub before: Vec<Item>,
     /// The position of the first element after.
     pub after_at: u64,
-    /// What stands there.
+    /// The elements in their place.
     pub after: Vec<Item>,
 }
 
-/// What differs between two versions.
+/// The differences between two versions.
 #[derive(Clone, Debug)]
 pub struct Differing {
     /// The runs, ascending.
     pub hunks: Vec<Hunk>,
-    /// How many elements there were.
+    /// The number of elements there were.
     pub before_count: u64,
-    /// How many elements there are.
+    /// The number of elements there are.
     pub after_count: u64,
 }
 
@@ -67,7 +67,7 @@ impl Versions {
         self.after.layout == Layout::Array
     }
 
-    /// What differs.
+    /// Returns the differences between the two versions.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -144,7 +144,7 @@ impl Item {
         }
     }
 
-    /// How long its value is.
+    /// Returns how long its value is.
     pub fn value_len(&self) -> u64 {
         match &self.body {
             Body::Here(value) => value.len() as u64,

@@ -29,7 +29,7 @@ use crate::raw::RawElement;
 /// An element that is put in: name (not used in arrays), type, and value as in BSON.
 pub type Element<'a> = RawElement<'a>;
 
-/// What an edit makes.
+/// The result of an edit.
 #[derive(Clone, Debug)]
 pub enum Edited {
     /// A document that is still large; its chunks were put.
@@ -94,7 +94,7 @@ impl OpenContainers {
     fn change(&mut self, way: &[u64], change: Change) {
         let open = self.0.get_mut(&(Reverse(way.len()), way.to_vec()));
         let changes = &mut open.expect("what lies around it was opened with it").changes;
-        // What goes in at one place stays in its order.
+        // Changes at one position stay in their order.
         let place = changes.partition_point(|known| known.position <= change.position);
         changes.insert(place, change);
     }
@@ -269,7 +269,7 @@ impl LargeDocument {
     }
 }
 
-/// How long so many items are as elements, see [`ItemRef::element_bytes`].
+/// Returns how long so many items are as elements, see [`ItemRef::element_bytes`].
 fn bytes_of_items(
     store: &dyn ChunkStore,
     container: &Container,

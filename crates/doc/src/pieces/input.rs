@@ -1,7 +1,7 @@
 //! BSON from a reader into a [`Writer`], checked on the way as [`validate`](crate::validate) does.
 //!
 //! Only one value that is neither a document nor an array is in memory at a time, and nothing is
-//! reserved by a length that the input tells. Extended JSON is read likewise (`json`).
+//! reserved by a length that the input gives. Extended JSON is read likewise (`json`).
 
 mod json;
 
@@ -24,7 +24,7 @@ use crate::validate;
 pub fn read_bson(input: &mut dyn Read, writer: &mut Writer<'_>) -> Result<(), PiecesError> {
     let mut input = Input { reader: input, offset: 0 };
     let outermost = input.length()?;
-    // Where the open documents and arrays end.
+    // The ends of the open documents and arrays.
     let mut ends = vec![outermost];
     let (mut name, mut value) = (Vec::new(), Vec::new());
     while let Some(&end) = ends.last() {
@@ -62,7 +62,7 @@ pub fn read_bson(input: &mut dyn Read, writer: &mut Writer<'_>) -> Result<(), Pi
 
 struct Input<'a> {
     reader: &'a mut dyn Read,
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     offset: u64,
 }
 

@@ -29,7 +29,7 @@ pub(super) fn has_name(item: &[u8], name: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.first() == Some(&0))
 }
 
-/// How a container's items are laid out.
+/// The layout of a container's items.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Layout {
     /// With names.
@@ -74,7 +74,7 @@ pub(super) struct ItemRef<'a> {
     pub(super) body: BodyRef<'a>,
 }
 
-/// Where a borrowed item's value is.
+/// The place of a borrowed item's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BodyRef<'a> {
     /// Here, as in BSON.
@@ -83,7 +83,7 @@ pub(super) enum BodyRef<'a> {
     Elsewhere { layout: Option<Layout>, bytes: u64, root: ChunkHash },
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Body {
     /// Here, as in BSON.
@@ -140,8 +140,8 @@ impl<'a> ItemRef<'a> {
         Item { kind: self.kind, name: Bytes::copy_from_slice(self.name), body }
     }
 
-    /// How long the element is in the BSON of its container, without the digits that an array names
-    /// it by.
+    /// Returns how long the element is in the BSON of its container, without the digits that an
+    /// array names it by.
     pub(super) fn element_bytes(&self) -> u64 {
         let value = match self.body {
             BodyRef::Here(value) => value.len() as u64,
@@ -205,7 +205,7 @@ impl Item {
     }
 }
 
-/// How many digits the names of so many elements have, all together.
+/// Returns how many digits the names of so many elements have, all together.
 pub(super) fn digits_of_names(count: u64) -> u64 {
     let (mut digits, mut from, mut width) = (0_u64, 0_u64, 1_u64);
     let mut end = 10_u64;

@@ -1,4 +1,4 @@
-//! A long value where it lies: what is asked of it reads no more than tells the answer.
+//! A long value where it lies: a question about it reads no more than the answer needs.
 
 use std::cell::RefCell;
 
@@ -19,7 +19,7 @@ use crate::reference::Reference;
 /// The error of reading first: where answers are given, none of them counts then.
 pub(super) type Failure = RefCell<Option<PiecesError>>;
 
-/// A value that lies elsewhere. Its answers are `None` where they can't be told without putting it
+/// A value that lies elsewhere. Its answers are `None` where they can't be given without putting it
 /// together, or where reading fails.
 #[derive(Clone, Copy)]
 pub struct Long<'a> {
@@ -87,7 +87,7 @@ impl Long<'_> {
         self.kind
     }
 
-    /// How many elements an array has.
+    /// Returns how many elements an array has.
     pub fn element_count(&self) -> Option<u64> {
         let container = self.container()?;
         self.read(container.sequence.count(self.store))
@@ -104,7 +104,7 @@ impl Long<'_> {
         self.read(value).map(ask)
     }
 
-    /// Shows the elements of an array until one is enough, or one of them can't tell.
+    /// Shows the elements of an array until one is enough, or one of them can't say.
     pub fn elements(&self, visit: &mut dyn FnMut(u64, Lying<'_>) -> Option<bool>) -> Option<bool> {
         let Container { sequence, layout, .. } = self.container()?;
         let mut told = Some(false);
@@ -144,7 +144,7 @@ impl Long<'_> {
         self.layout.map(|layout| Container { sequence, layout, bytes: self.bytes })
     }
 
-    /// What was read; keeps what that failed with.
+    /// Returns the value that was read; keeps the error otherwise.
     fn read<T>(&self, read: Result<T, impl Into<PiecesError>>) -> Option<T> {
         match read {
             Ok(read) => Some(read),

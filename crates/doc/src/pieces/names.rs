@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-/// So few are compared one after the other.
+/// The number of names that are compared one after the other.
 const LINEAR_COUNT_MAX: usize = 16;
 
 /// Names, each once.

@@ -1,7 +1,7 @@
 //! A large document to a writer, as BSON or as JSON ([`json`]), a piece at a time.
 //!
 //! Lengths stand in the pieces, so that BSON, which has them in front, is written as it is read.
-//! What is written is checked against them: a document that isn't what its pieces say ends in an
+//! The written bytes are checked against them: a document that isn't as its pieces say ends in an
 //! error.
 
 pub(super) mod json;
@@ -16,7 +16,7 @@ use super::{Container, LargeDocument, PiecesError};
 use crate::builder::position_name;
 use crate::document::DEPTH_MAX;
 
-/// What is gathered before the writer is called.
+/// The number of bytes that are gathered before the writer is called.
 const BUFFER_BYTES: usize = 64 << 10;
 
 impl LargeDocument {

@@ -1,6 +1,6 @@
-//! What a query's path reaches in a large document, or in one whose long values are references.
-//! Arrays are read element by element where they lie: nothing is put together, and nothing behind
-//! what decides is read.
+//! Visits the values that a query's path reaches in a large document, or in one whose long values
+//! are references. Arrays are read element by element where they lie: nothing is put together, and
+//! nothing behind what decides is read.
 
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::Sequence;
@@ -16,7 +16,7 @@ use crate::element_type::ElementType;
 use crate::path::{Path, Reached};
 use crate::reference::Reference;
 
-/// What a path reached.
+/// A value that a path reached.
 #[derive(Clone, Copy)]
 pub enum ReachedPart<'a> {
     /// A value in memory, or nothing.
@@ -32,13 +32,13 @@ pub enum ReachedPart<'a> {
     },
 }
 
-/// Is shown what a path reaches; answers whether that is enough, if it can tell. Of values in
-/// memory it always can.
+/// A callback for a value that a path reaches; answers whether that is enough, if it can say. Of
+/// values in memory it always can.
 pub type VisitPart<'v> = dyn FnMut(ReachedPart<'_>) -> Option<bool> + 'v;
 
 impl LargeDocument {
-    /// Calls `visit` as [`Path::visit_reached`] does, and tells whether it said `true`; `None` if
-    /// it couldn't tell.
+    /// Calls `visit` as [`Path::visit_reached`] does, and returns whether it said `true`; `None` if
+    /// it couldn't say.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].
@@ -69,8 +69,8 @@ pub fn visit_reached(
     failure.into_inner().map_or(Ok(told), Err)
 }
 
-/// How many of a path's parts are done, and the position in the outermost array that was walked
-/// through.
+/// The number of a path's parts that are done, and the position in the outermost array that was
+/// walked through.
 type Done = (usize, Option<usize>);
 
 /// A path through the pieces of a document.
@@ -261,7 +261,7 @@ impl Walk<'_> {
     }
 }
 
-/// Which element of an array a part of a path names.
+/// The element of an array that a part of a path names.
 enum Named<'p> {
     None,
     At(u64),

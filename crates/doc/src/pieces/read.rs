@@ -1,5 +1,5 @@
 //! Pieces back into BSON: whole, some outermost fields, one path. They come from disk: every step
-//! is checked, and nothing is reserved by a length that they tell.
+//! is checked, and nothing is reserved by a length that they give.
 
 use frond_store::{ChunkHash, ChunkStore};
 use frond_tree::{Sequence, TreeFormat};
@@ -13,18 +13,18 @@ use crate::document::{DEPTH_MAX, DocumentBuf};
 use crate::element_type::ElementType;
 use crate::error::DocError;
 
-/// How far a path leads through containers.
+/// An element that a path leads to through containers.
 #[derive(Clone, Debug)]
 pub struct LocatedElement {
-    /// From the outermost container on.
+    /// The levels from the outermost container on.
     pub(super) levels: Vec<Level>,
-    /// How many parts of the path were used up to come to the last container.
+    /// The number of the path's parts that led to the last container.
     pub part_count: usize,
     /// The item that the next part names there; `None` if there is none.
     pub item: Option<(u64, Item)>,
 }
 
-/// Which elements of a container a caller wants, and how much of them.
+/// The elements of a container that a caller wants, and how much of them.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// All of all of them.
@@ -80,7 +80,7 @@ impl LocatedElement {
         self.container().sequence.root
     }
 
-    /// How many elements the last container has.
+    /// Returns how many elements the last container has.
     ///
     /// # Errors
     /// As the store.
@@ -191,7 +191,7 @@ impl LargeDocument {
     }
 
     /// Calls `visit` with the position and value of each element of the container that `found` ends
-    /// in, until it says `true`; `part` says of which, and how much of it.
+    /// in, until it says `true`; `part` selects the elements, and how much of them.
     ///
     /// # Errors
     /// As [`LargeDocument::read`].

@@ -17,25 +17,26 @@ use crate::element_type::ElementType;
 use crate::raw::RawElements;
 use crate::reference::{OFFSET_ROOT, Reference};
 
-/// So many containers that were made are remembered: documents that are much alike share them.
+/// The number of containers that were made and are remembered: documents that are much alike share
+/// them.
 const KNOWN_COUNT_MAX: usize = 1 << 16;
 
 /// Makes the pieces of another repository.
 #[derive(Debug)]
 pub struct Recut {
     format: TreeFormat,
-    /// What was made of what.
+    /// The new chunk for each old one.
     known: HashMap<ChunkHash, ChunkHash>,
 }
 
 impl Recut {
-    /// For trees of `format`.
+    /// Makes one for trees of `format`.
     pub fn new(format: TreeFormat) -> Recut {
         Recut { format: piece_format(format), known: HashMap::new() }
     }
 
     /// The document with references to pieces of the other repository, which are put into `store`,
-    /// not synced. What they are made of lies there too.
+    /// not synced. The pieces below them lie there, too.
     ///
     /// # Errors
     /// As [`LargeDocument::read`](super::LargeDocument::read); if the store takes no chunks.

@@ -22,7 +22,7 @@ use crate::element_type::ElementType;
 use crate::raw::{RawElement, RawElements};
 use crate::reference::{REFERENCE_BYTES, Reference};
 
-/// What a document with a reference has at least: its length, a type byte, a name's end, the
+/// The least bytes of a document with a reference: its length, a type byte, a name's end, the
 /// reference, a final zero.
 const HOLDER_BYTES: usize = 4 + 1 + 1 + REFERENCE_BYTES + 1;
 
@@ -42,7 +42,7 @@ impl LargeDocument {
         Ok(DocumentBuf::from_validated(bytes.into()))
     }
 
-    /// How many outermost fields it has.
+    /// Returns how many outermost fields it has.
     ///
     /// # Errors
     /// As the store.
@@ -51,7 +51,8 @@ impl LargeDocument {
     }
 }
 
-/// What a reference stands for, with references for what lies elsewhere in turn.
+/// Reads the value that a reference stands for, with references in turn for values that lie
+/// elsewhere.
 ///
 /// # Errors
 /// As [`LargeDocument::read`].
@@ -69,7 +70,7 @@ pub fn open(store: &dyn ChunkStore, reference: Reference<'_>) -> Result<ValueBuf
     Ok(ValueBuf::from_only_field(DocumentBuf::from_validated(bytes.into())))
 }
 
-/// How many elements an array has that a reference stands for: O(1).
+/// Returns how many elements an array has that a reference stands for: O(1).
 ///
 /// # Errors
 /// As [`LargeDocument::read`].
@@ -154,7 +155,7 @@ pub fn has_deepened(document: Document<'_>) -> bool {
     any_reference_at(document.as_bytes(), 1, &|reference, depth| reference.depth() <= depth)
 }
 
-/// How long the document is without references.
+/// Returns how long the document is without references.
 pub fn whole_bytes(document: Document<'_>) -> u64 {
     bytes_of(document.as_bytes())
 }
@@ -201,7 +202,7 @@ fn bytes_of(bytes: &[u8]) -> u64 {
     inner.saturating_add(bytes.len() as u64)
 }
 
-/// How long a value is without references.
+/// Returns how long a value is without references.
 pub(super) fn value_bytes(element: &RawElement<'_>) -> u64 {
     match element.kind {
         ElementType::Reference => Reference::decode(element.value).map_or(0, |it| it.bytes()),

@@ -8,8 +8,8 @@
 //! 4. At the end `_id` is brought to the front, or made; a document that turned out short is read
 //!    back.
 //!
-//! So the result is what [`build`](super::build) makes of the same document after normalisation.
-//! What can't be stored as pieces is refused, since there is nowhere else to put it.
+//! So the result is what [`build`](super::build) makes of the same document after normalisation. A
+//! document that can't be stored as pieces is refused, since there is nowhere else to put it.
 
 use std::collections::HashSet;
 
@@ -33,13 +33,13 @@ use crate::raw::{RawElement, RawElements};
 /// Writes one document. Chunks are put into the store as they are full, not synced.
 pub struct Writer<'a> {
     builder: Builder<'a>,
-    /// What an empty timestamp among the outermost fields becomes.
+    /// The value given to empty timestamps among the outermost fields.
     now: u64,
     /// The outermost document first.
     open: Vec<Open<'a>>,
-    /// Of the outermost fields.
+    /// The names of the outermost fields.
     names: HashSet<Box<[u8]>>,
-    /// Where `_id` stands among them.
+    /// The position of `_id` among them.
     id_position: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ struct Open<'a> {
     name: Vec<u8>,
     kind: ElementType,
     layout: Layout,
-    /// How long its BSON is so far, the length in front counted and the zero at its end too.
+    /// The length of its BSON so far, the length in front and the zero at its end included.
     bytes: u64,
     count: u64,
     /// Its BSON so far, while it is short.
@@ -128,7 +128,7 @@ impl<'a> Open<'a> {
         Ok(self.sequence.as_mut().expect("it was just made where it was absent"))
     }
 
-    /// From here on the array's elements have names; those before are named by their positions.
+    /// Begins to name the array's elements; those before are named by their positions.
     fn begin_to_name(&mut self, builder: &Builder<'a>) -> Result<(), PiecesError> {
         self.layout = Layout::NamedArray;
         let Some(unnamed) = self.sequence.take() else { return Ok(()) };
@@ -219,7 +219,7 @@ impl<'a> Writer<'a> {
         self.push(element.name, item)
     }
 
-    /// How many documents and arrays are open, the outermost counted.
+    /// Returns how many documents and arrays are open, the outermost counted.
     pub fn depth(&self) -> usize {
         self.open.len()
     }

@@ -33,7 +33,7 @@ fn large(random: &mut Random, depth: usize) -> DocumentBuf {
     builder.build()
 }
 
-/// By their text, so that NaN equals itself.
+/// Returns what is reached as text, so that NaN equals itself.
 fn reached(path: &Path, document: &DocumentBuf) -> String {
     let mut text = format!("{:?}", path.get(document.view()));
     path.visit_reached(document.view(), &mut |reached| {
@@ -85,9 +85,9 @@ fn indexed_documents_equal_scanned_ones() {
     assert_met("indexes with buckets", bucketed, 1);
 }
 
-/// Names of all lengths around eight and sixteen bytes, which end differently, in documents of
-/// which most have the names, the types and the lengths that the walk has learnt to expect, and
-/// some have others in between.
+/// Names of all lengths around eight and sixteen bytes, which end differently, in documents most of
+/// which have the names, the types and the lengths that the walk has learnt to expect, while some
+/// have others in between.
 #[test]
 fn one_walk_finds_what_a_walk_a_field_finds() {
     for_seeds(200, |mut random| {

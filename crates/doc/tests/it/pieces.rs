@@ -170,7 +170,8 @@ fn splice(
                 out.append(&name, value.as_value());
             }
             None => {
-                // What is gone into keeps its type: arrays begin with the name 0, or are empty.
+                // A container that the edit descends into keeps its type: arrays begin with the
+                // name 0, or are empty.
                 let inner_is_array = bytes.get(5..7) == Some(b"0\0");
                 if inner_is_array {
                     out.begin_array(&name)

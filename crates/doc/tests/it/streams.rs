@@ -181,7 +181,7 @@ fn damaged_input_is_told() {
                 check(store, format, edited.expect("a document"), &document);
                 taken += 1;
             }
-            // What lies behind the document isn't read.
+            // Bytes behind the document aren't read.
             Err(_) => refused += usize::from(edited.is_err()),
         }
     });

@@ -6,8 +6,8 @@
 //! against that share. A commit is to take a time in proportion to its bytes, to the pressure, and
 //! to the time that a flush takes for a byte, so that at some pressure below the limit writing is
 //! exactly as fast as the work behind it. There the pressure stays, however many threads write:
-//! their times stand in one line. What the commit takes by itself counts: it waits at its end, for
-//! what is left, so that no writer waits for both a slow sync and a delay.
+//! their times stand in one line. The commit's own time counts: the delay comes at its end, for the
+//! time that is left, so that no writer waits for both a slow sync and a delay.
 //!
 //! Writers stop only while [`SEALED_COUNT_MAX`] (three) memtables are sealed and unflushed.
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use frond_store::io::steady_now;
 
-/// With so many sealed memtables writers stop until one is flushed.
+/// The number of sealed memtables with which writers stop until one is flushed.
 pub(crate) const SEALED_COUNT_MAX: usize = 3;
 /// The share of the allowance from which commits are delayed, in thousandths: a memtable that fills
 /// while another is flushed is as it should be.
@@ -33,9 +33,9 @@ const FLUSH_TIMES_MAX: u64 = 5_000;
 /// The same for runs: folding a byte takes several times as long as flushing it, since it rewrites
 /// what lies around it.
 const FOLD_TIMES_MAX: u64 = 10_000;
-/// No commit is delayed longer than this by pressure.
+/// The longest delay of a commit by pressure.
 const DELAY_MAX: Duration = Duration::from_millis(40);
-/// Before the first flush was measured: 100 MB a second.
+/// The time that is assumed before the first flush was measured: 100 MB a second.
 const FLUSH_NANOS_A_MEGABYTE: u64 = 10_000_000;
 
 /// Computes the delays of writers.
@@ -44,7 +44,7 @@ pub(crate) struct Backpressure {
     flush_nanos: AtomicU64,
     /// Bytes of runs beyond their share, in thousandths of that share.
     fold_pressure: AtomicU64,
-    /// Until when the delays of commits so far last.
+    /// The time until which the delays of commits so far last.
     line: Mutex<Option<Instant>>,
 }
 
@@ -79,7 +79,8 @@ impl Backpressure {
         self.fold_pressure.load(Ordering::Relaxed)
     }
 
-    /// How long a commit of `bytes` is to be delayed, `waiting` being the pressure by memtables.
+    /// Returns how long a commit of `bytes` is to be delayed, `waiting` being the pressure by
+    /// memtables.
     pub fn delay(&self, bytes: u64, waiting: u64) -> Duration {
         let folding = self.fold_pressure();
         let above = waiting.min(1000).saturating_sub(PRESSURE_FREE);

@@ -27,7 +27,7 @@ struct Known {
     in_hand: BTreeSet<TreeId>,
     /// Whether a tree has more runs than it may have once it is read much.
     has_many: bool,
-    /// What failed when it was last tried, and until when that is put off.
+    /// The work that failed when it was last tried, and until when it is put off.
     failed: BTreeMap<(TreeId, Kind), Backoff>,
 }
 
@@ -103,8 +103,8 @@ impl CompactionScheduler {
         !self.known().failed.is_empty()
     }
 
-    /// In how long the first of what was put off is due, or it may be that a tree is read more than
-    /// it was.
+    /// Returns the time until the first of what was put off is due, or it may be that a tree is
+    /// read more than it was.
     pub fn next_try(&self) -> Option<Duration> {
         let known = self.known();
         let next = known.failed.values().filter_map(Backoff::left).min();
@@ -127,7 +127,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As failures are told.
+    /// As failures are reported.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Look | Kind::Fold => "fold",

@@ -1,12 +1,12 @@
 //! Errors of background work, where no caller waits for an answer.
 //!
 //! 1. A failure is counted, and the last one is kept for callers that ask.
-//! 2. It is told to the sink, if there is one: once, until that work succeeds again.
-//! 3. What failed is tried again after a [`Backoff`], which doubles each time: the disk may have
-//!    room by then, and a damaged chunk is found anew only after all that lies before it was read
-//!    and written.
+//! 2. It is reported to the sink, if there is one: once, until that work succeeds again.
+//! 3. Failed work is repeated after a [`Backoff`], which doubles each time: the disk may have room
+//!    by then, and a damaged chunk is found anew only after all that lies before it was read and
+//!    written.
 //!
-//! *Locks*: its own is held for a few operations on strings, never while the sink is told.
+//! *Locks*: its own is held for a few operations on strings, never while the sink is called.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ use frond_store::io::steady_now;
 
 use crate::error::EngineError;
 
-/// After its first failure work is tried again so soon.
+/// The pause after which work is tried again after its first failure.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// So many different lines are told; with more of them some are told again.
+/// The number of different lines that are reported; with more of them some are reported again.
 const TOLD_COUNT_MAX: usize = 100;
 
 /// Takes a line for the log.
@@ -28,11 +28,11 @@ type Sink = Box<dyn Fn(&str) + Send + Sync>;
 /// Something that failed in the background.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// What was done: a flush, a fold, a merge, a sync or a collection.
+    /// The work that failed: a flush, a fold, a merge, a sync or a collection.
     pub work: &'static str,
-    /// What went wrong.
+    /// The error's message.
     pub message: String,
-    /// When, by the machine's clock: microseconds since 1970.
+    /// The time, by the machine's clock: microseconds since 1970.
     pub at_micros: i64,
 }
 
@@ -51,7 +51,7 @@ struct Known {
 }
 
 impl BackgroundErrors {
-    /// Has `sink` told from now on, unless another is told already.
+    /// Calls `sink` from now on, unless there is another already.
     pub fn report_to(&self, sink: impl Fn(&str) + Send + Sync + 'static) {
         drop(self.sink.set(Box::new(sink)));
     }
@@ -61,14 +61,14 @@ impl BackgroundErrors {
         self.sink.get().is_some()
     }
 
-    /// Tells a line that is no failure of work.
+    /// Reports a line that is no failure of work.
     pub fn report_line(&self, line: &str) {
         if let Some(sink) = self.sink.get() {
             sink(line);
         }
     }
 
-    /// How many failures there were.
+    /// Returns how many failures there were.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -97,7 +97,7 @@ impl BackgroundErrors {
         }
     }
 
-    /// Counts a failure that is told to the sink otherwise.
+    /// Counts a failure that is reported to the sink otherwise.
     pub fn count_failure(&self, work: &'static str, message: String, at_micros: i64) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.known().last = Some(Failure { work, message, at_micros });
@@ -129,19 +129,20 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// After a failure, `before` being the pause before it: twice as long, `at_most` though.
+    /// Returns the pause after a failure, where `before` is the pause before it: twice as long,
+    /// `at_most` though.
     pub fn after(before: Option<Backoff>, at_most: Duration) -> Backoff {
         let length = before.map_or(PAUSE_MIN, |before| (before.length * 2).min(at_most));
         Backoff { length, end: steady_now() + length }
     }
 
-    /// What is left of it; nothing once it is over.
+    /// Returns the time that is left; nothing once it is over.
     pub fn left(&self) -> Option<Duration> {
         let left = self.end.saturating_duration_since(steady_now());
         (!left.is_zero()).then_some(left)
     }
 
-    /// How long it is.
+    /// Returns how long it is.
     pub fn length(&self) -> Duration {
         self.length
     }

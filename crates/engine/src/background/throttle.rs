@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use frond_store::io::steady_now;
 
-/// A processor is kept for so long. Less costs throughput, more costs those who wait.
+/// A processor is kept for so long. Less costs throughput, more costs the threads that wait.
 const KEPT_FOR: Duration = Duration::from_micros(250);
-/// After so many entries a thread looks how late it is: some 50 µs where they are simply copied.
+/// The number of entries after which a thread looks how late it is: some 50 µs where they are
+/// simply copied.
 const ENTRIES_A_LOOK: usize = 256;
 
 /// Says whether an engine's background work is urgent.
@@ -32,7 +33,7 @@ pub(crate) struct Throttle {
 /// A background thread's own state.
 struct Own {
     throttle: Arc<Throttle>,
-    /// When it gave its processor up the last time.
+    /// The time when it gave its processor up the last time.
     last: Instant,
 }
 
@@ -43,7 +44,7 @@ thread_local! {
 impl Throttle {
     /// Notes whether the work is urgent.
     pub fn set_urgent(&self, is_urgent: bool) {
-        // Hardly ever does that change: processors needn't write what all of them read.
+        // That hardly ever changes: processors needn't write what all of them read.
         if self.is_urgent.load(Ordering::Relaxed) != is_urgent {
             self.is_urgent.store(is_urgent, Ordering::Relaxed);
         }
@@ -88,7 +89,7 @@ pub(crate) fn yielding<T>(entries: impl Iterator<Item = T>) -> impl Iterator<Ite
 mod tests {
     use super::*;
 
-    /// When this thread gave its processor up the last time.
+    /// Returns when this thread gave its processor up the last time.
     fn last() -> Option<Instant> {
         OWN.with_borrow(|own| own.as_ref().map(|own| own.last))
     }

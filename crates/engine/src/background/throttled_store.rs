@@ -13,7 +13,7 @@ use frond_store::{
 use crate::background::throttle::{self, yield_now};
 
 /// Uncompressed bytes put between two syncs: about a hundredth of a second of a disk's time.
-/// Several threads may put at once, and a commit waits for them all.
+/// Several threads may put at once, and a commit waits for all of them.
 const UNSYNCED_BYTES_MAX: u64 = 2 << 20;
 /// Chunks that a background thread puts together: compressing them is a bit of work.
 const PUT_TOGETHER: usize = 4;

@@ -32,15 +32,15 @@ impl Shared {
         let _essential = Headroom::Essential.enter();
         self.admit_giving_back(bytes)?;
         match self.stall(bytes, watch, keep_going) {
-            // What waits in memory can't be flushed before something has given space back.
+            // Writes that wait in memory can't be flushed before space has been given back.
             Err(error) if error.is_full() => Ok(Delay::default()),
             admitted => admitted,
         }
     }
 
-    /// Lets growth by about so many bytes begin. What waits in memtables will be written once more
-    /// before the log gives its space back, so where that comes near the reserve it is written
-    /// first.
+    /// Lets growth by about so many bytes begin. Entries that wait in memtables will be written
+    /// once more before the log gives its space back, so where that comes near the reserve they are
+    /// written first.
     ///
     /// # Errors
     /// The disk is as full as it may be.

@@ -12,8 +12,8 @@ impl Shared {
         self.end(reason);
     }
 
-    /// Closes the queue for a fault; to be told when the lock is let go. Once the owner has closed
-    /// it, it is none.
+    /// Closes the queue for a fault; to be reported when the lock is let go. Once the owner has
+    /// closed it, it is none.
     pub(crate) fn fail(&self, queue: &mut Queue, reason: &str) {
         if queue.closed.is_none() {
             self.fault.set(reason, self.machine.clock.now_micros());

@@ -22,7 +22,7 @@ use crate::transaction::Durability;
 /// those are the slowest hundredth, with 1 some hundredths fewer are led in a second.
 const GROUPS_LED_MAX: u32 = 4;
 
-/// What agreement is called while it fails.
+/// The name of agreement when it fails.
 const AGREEING: &str = "log";
 
 impl Shared {
@@ -62,7 +62,7 @@ impl Shared {
     }
 
     /// Writes what is pending and, if asked, syncs; with no lock held meanwhile. Returns the group,
-    /// and what became of it: to be told. Unless the engine is closed.
+    /// and what became of it: to be passed on to it. Unless the engine is closed.
     pub(super) fn lead_one<'a>(
         &'a self,
         mut queue: MutexGuard<'a, Queue>,
@@ -77,7 +77,8 @@ impl Shared {
         let wrote = watch.lap(Stage::Write);
         let (is_synced, synced) = match written {
             Err(WriteError::Unknown(_)) => (false, Ok(())),
-            // What is refused was cut off: a crash must not bring it back once that was told.
+            // A refused group was cut off: a crash must not bring it back once the refusal was
+            // reported.
             Err(WriteError::Refused { .. }) => (true, writer.sync()),
             Ok(()) if self.order.is_some() => (true, Ok(())),
             Ok(()) if durability == Durability::Synced => (true, writer.sync()),
@@ -107,15 +108,15 @@ impl Shared {
             queue.durable = queue.written;
             queue.visible = queue.visible.max(queue.written);
             self.make_visible(queue.visible);
-            // A caller that is told of it looks for what it made.
+            // A caller that learns of it looks for what it made.
             let (segment, offset) = writer.end();
             self.horizon.move_to(DurableEnd { sequence: queue.durable, segment, offset });
         }
         is_durable
     }
 
-    /// What became of records of which the last has the sequence `up_to`: their write and their
-    /// sync ended so.
+    /// Settles the records up to the one with the sequence `up_to`: their write and their sync
+    /// ended so.
     pub(super) fn judge(
         &self,
         queue: &mut Queue,
@@ -130,8 +131,8 @@ impl Shared {
             (_, Err(WriteError::Refused { error, .. } | WriteError::Unknown(error))) => {
                 self.fail(queue, &format!("the log could not be synced: {error}"));
             }
-            // Another thread has closed it: what is told of this must not differ from what the next
-            // opening finds.
+            // Another thread has closed it: what is reported of this must not differ from what the
+            // next opening finds.
             _ if queue.closed.is_some() => {}
             (Ok(()), Ok(())) => {
                 queue.written = up_to;
@@ -175,7 +176,7 @@ impl Shared {
         Ok(agreed)
     }
 
-    /// Finds the next group a leader, and tells the one that was led what became of it.
+    /// Finds the next group a leader, and notifies the one that was led of what became of it.
     pub(crate) fn hand_over(
         &self,
         mut queue: MutexGuard<'_, Queue>,
@@ -195,7 +196,7 @@ impl Shared {
         self.notify(queue, next, group, outcome);
     }
 
-    /// Tells the group that was led what became of it, and calls a leader for the `next`.
+    /// Notifies the group that was led of what became of it, and calls a leader for the `next`.
     fn notify(
         &self,
         queue: MutexGuard<'_, Queue>,
@@ -211,7 +212,7 @@ impl Shared {
             next.want_leader();
         }
         if is_closed {
-            // Before the members are told: they may be the last that this process tells.
+            // Before the members are notified: that may be the last that this process does.
             self.fault.report();
         }
         group.notify(outcome);

@@ -1,6 +1,6 @@
 //! Group commit where the log lies in a bucket: several groups are on their way at once.
 //!
-//! Threads of the engine's own lead, so that a client that is told to end can leave while the
+//! Threads of the engine's own lead, so that a client that is interrupted can leave while the
 //! bucket is silent.
 //!
 //! 1. One thread at a time gathers. While others are on their way it lingers a moment, so that the
@@ -38,8 +38,8 @@ const CLOSE_WAIT_MAX: Duration = Duration::from_secs(3);
 const CLOSE_STEP: Duration = Duration::from_millis(100);
 
 impl Shared {
-    /// Where groups are led beside each other by threads for that, calls one if one may lead.
-    /// Whether that is so.
+    /// Calls a leader if one may lead, where groups are led beside each other by threads for that.
+    /// Returns whether they are.
     pub(super) fn call_leader(&self, queue: &Queue) -> bool {
         if queue.closed.is_some() || queue.beside_max.is_none() {
             return false;
@@ -84,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// While the engine is being closed: hangs up once a group is on its way for long.
+    /// Hangs up while the engine is being closed, once a group is on its way for long.
     pub(crate) fn give_up_when_silent(&self) {
         let Some(slots) = self.order.as_ref().and_then(|order| order.slots()) else { return };
         let mut queue = self.queue();
@@ -148,7 +148,7 @@ impl Shared {
         self.reporting_delays(|report_delay| order.put(placed, report_delay))
     }
 
-    /// Writes a group once all before it are written, and tells it what became of it.
+    /// Writes a group once all before it are written, and notifies it of what became of it.
     fn end_beside(&self, taken: Taken, agreed: Result<(), StoreError>) {
         let Taken { records, up_to, wanted, group, .. } = taken;
         if let Err(error) = &agreed {

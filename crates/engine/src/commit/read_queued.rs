@@ -36,7 +36,7 @@ impl Shared {
     }
 
     /// Waits until all that `snapshot` shows is visible, if it was taken ahead: what was read there
-    /// may be told then.
+    /// may be passed on then.
     ///
     /// # Errors
     /// [`EngineError::Withdrawn`] if some of it was refused; [`EngineError::Closed`] if it never

@@ -9,7 +9,8 @@ use crate::shared::Shared;
 
 impl Shared {
     /// Takes back what could not be written because the disk is full, and what was queued behind
-    /// it. What is visible already stays pending: it is written when there is room again.
+    /// it. Transactions that are visible already stay pending: they are written when there is room
+    /// again.
     pub(super) fn refuse(
         &self,
         queue: &mut Queue,

@@ -31,7 +31,8 @@ impl Shared {
         drop(queue);
         self.make_durable(floor)?;
         if begins {
-            // Something must lie in the new segment: a restart looks there for whether it tells.
+            // Something must lie in the new segment: a restart looks there for whether it has
+            // events.
             self.commit_nothing()?;
         }
         Ok(true)

@@ -124,10 +124,10 @@ impl Shared {
         self.commit_own(own, false)
     }
 
-    /// Has the members keep no longer what was staged. What fails stays until another process
-    /// leads.
+    /// Has the members keep no longer what was staged. If this fails, the chunks stay until another
+    /// process leads.
     pub(super) fn unstage(&self, staged: Staged) {
-        // What this is called behind has its own outcome.
+        // The operation before this has its own outcome.
         let _ = self.delete_keys(staged.keys);
     }
 

@@ -10,18 +10,18 @@ use crate::error::EngineError;
 use crate::shared::Shared;
 use crate::slow_commits::{Stage, Stopwatch};
 
-/// Less is not slept: the next commit's turn begins where this one's ends.
+/// The shortest delay: less is not slept, and the next commit's turn begins where this one's ends.
 const DELAY_MIN: Duration = Duration::from_micros(300);
-/// How often a writer that was stopped looks again.
+/// The interval at which a writer that was stopped looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Until when a commit is to last, if it is to be delayed.
+/// The time until which a commit is to last, if it is to be delayed.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Delay(Option<Instant>);
 
 impl Shared {
-    /// Lets a commit of `bytes` begin as soon as there is room for it; tells how long it is to
+    /// Lets a commit of `bytes` begin as soon as there is room for it; returns how long it is to
     /// take, as the pressure demands.
     ///
     /// # Errors

@@ -168,7 +168,7 @@ fn a_refused_relaxed_leader_shows_nothing_that_a_crash_takes() {
     }
 }
 
-/// What it wrote of theirs is there, not synced: they are told once it is.
+/// Their records that it wrote are there, not synced: the members get their answers once they are.
 #[test]
 fn a_relaxed_leader_ends_no_wait_for_a_sync() {
     let disk = SimDisk::new(1);
@@ -214,7 +214,7 @@ fn late_inserts_are_taken_back_too() {
     let (done, is_done) = channel();
     thread::scope(|scope| {
         scope.spawn(move || {
-            // Nothing tells that the refusal waits: it has had the time to.
+            // Nothing shows that the refusal waits: it has had the time to.
             let _ = is_done.recv_timeout(Duration::from_millis(200));
             shared.insert(group, insertion);
         });
@@ -260,8 +260,8 @@ fn a_base_that_was_refused_leaves_the_one_before() {
     check(&restarted);
 }
 
-/// What requires a transaction that a full disk refused is refused with it, though there is room by
-/// then; what requires one that became is not.
+/// A transaction that requires one which a full disk refused is refused with it, though there is
+/// room by then; a transaction that requires one which became durable is not.
 #[test]
 fn a_commit_that_requires_a_refused_one_is_refused() {
     let disk = SimDisk::new(1);

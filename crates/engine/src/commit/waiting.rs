@@ -25,7 +25,8 @@ impl Shared {
     /// As `look`; where the log lies in a bucket, as long as `keep_going` says so.
     ///
     /// # Errors
-    /// What became of it; [`EngineError::Unawaited`] if `keep_going` says no before that is known.
+    /// The commit's outcome; [`EngineError::Unawaited`] if `keep_going` says no before that is
+    /// known.
     pub(crate) fn recheck_while(
         &self,
         sequence: Sequence,

@@ -32,8 +32,8 @@ use crate::statistics::counters::Counters;
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the
 /// edits: 2 MB of 32, a hundredth of a second or two.
 const DIRECT_SHARE: u64 = 16;
-/// So many memtables at once are flushed by two threads: writers may soon have to wait for this.
-/// One alone isn't worth a second processor, which those who commit want too.
+/// The number of memtables at once that are flushed by two threads: writers may soon have to wait
+/// for this. One alone isn't worth a second processor, which committing threads want too.
 const SHARED_COUNT_MIN: usize = 2;
 
 impl Shared {
@@ -65,9 +65,9 @@ impl Shared {
         let sealed_count = state.sealed.len();
         self.make_durable(last)?;
 
-        // What was refused for want of room is gone from the State after settling. The list of
-        // unpublished trees is taken before the State, so that an generation is in the State if its
-        // tree is in the list.
+        // Writes that were refused for want of room are gone from the State after settling. The
+        // list of unpublished trees is taken before the State, so that an generation is in the
+        // State if its tree is in the list.
         let mut trees = self.published.unpublished.take();
         let (state, visible) = self.current();
         let horizon = last.min(visible);
@@ -190,8 +190,8 @@ impl Shared {
     ) -> Result<Option<VersionEdit>, EngineError> {
         let up_to = snapshot.sequence();
         match self.fold_directly(snapshot, tree, base) {
-            // What is written goes to a run: the log can be given back, and the tree is folded when
-            // it is healed.
+            // The overlay is written as a run: the log can be given back, and the tree is folded
+            // when it is healed.
             Err(error) if error.is_damage() => self.note_failure("fold", &error),
             Ok(Some(folded)) => {
                 return Ok(folded.map(|tree| VersionEdit::Folded { tree, up_to }));
@@ -225,7 +225,7 @@ impl Shared {
         Ok(Some(snapshot.fold(tree, base, Lifetime::Working)?))
     }
 
-    /// Whether folding the overlay into the tree now rewrites little.
+    /// Checks whether folding the overlay into the tree now rewrites little.
     fn folds_directly(
         &self,
         snapshot: &Snapshot,
@@ -245,7 +245,7 @@ impl Shared {
         let memtables = snapshot.state().memtables();
         let edited: u64 = memtables.map(|memtable| memtable.written_bytes(tree)).sum();
         // Half of what steps rewrite at most for so many edits: by a run and steps it would cost a
-        // third more; rewriting more here would hold up those who wait for the flush.
+        // third more; rewriting more here would hold up the threads that wait for the flush.
         let share = self.options.overlay_percent_max.max(1);
         let limit = small.max(edited.saturating_mul(50) / share);
         let Some((start, end)) = snapshot.overlay_ends(tree, base)? else { return Ok(true) };

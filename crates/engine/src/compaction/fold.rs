@@ -1,12 +1,12 @@
 //! Folds whole trees, as a snapshot shows them, for a version commit.
 //!
 //! It applies all that lies over each tree at the snapshot, memtables and runs, syncs the results,
-//! and lays them over the bases of then (`state::base` tells why that is right whatever happened
+//! and lays them over the bases of then (`state::base` says why that is right whatever happened
 //! meanwhile), but publishes nothing: the log still has the entries, and the next flush publishes.
-//! What steps have done of the runs already (`compaction_progress`) isn't done again. A base so
-//! folded may reach beyond the horizon of the published state; it is then published with its own
-//! Sequence, after the log was synced that far, so that a recovery, which replays everything above
-//! the horizon, always reaches it and never shows half a transaction.
+//! Parts of the runs that steps have folded already (`compaction_progress`) aren't folded again. A
+//! base so folded may reach beyond the horizon of the published state; it is then published with
+//! its own Sequence, after the log was synced that far, so that a recovery, which replays
+//! everything above the horizon, always reaches it and never shows half a transaction.
 
 use std::sync::Arc;
 
@@ -93,9 +93,9 @@ impl Shared {
         Ok((folded, outcomes))
     }
 
-    /// After a version commit most of the memtable is folded already, so closing it costs little
-    /// and gives the log's bytes back: a history of many small commits doesn't lie on the disk
-    /// twice.
+    /// Seals the memtable after a version commit: most of it is folded already, so closing it costs
+    /// little and gives the log's bytes back: a history of many small commits doesn't lie on the
+    /// disk twice.
     fn seal_folded(&self) {
         let mut queue = self.queue();
         let (state, _) = self.current();

@@ -3,17 +3,16 @@
 //! 1. Lay each result over the base of now; put the base chunks, the base map and an engine-state
 //!    chunk that names it; sync the log as far as any of these bases reaches, and have the segment
 //!    that a restart begins with on the disk.
-//! 2. Swap the root `engine`, which syncs everything first. Then give what all else is found by
-//!    second copies.
-//!    Where the store's packs live beyond this disk, a flush has a state that is whole without the
-//!    log sent there ([`crate::compaction::self_contained`]).
+//! 2. Swap the root `engine`, which syncs everything first. Then give second copies to the chunks
+//!    by which all else is found. Where the store's packs live beyond this disk, a flush has a
+//!    state that is whole without the log sent there ([`crate::compaction::self_contained`]).
 //! 3. Lay the results over the State (again: a version commit may have come between) and, for a
 //!    flush, take the flushed memtables out. Their log segments go last: that can fail, and be
 //!    tried again.
 //!
-//! One publication at a time; the work before it needs no lock. What a restart finds and what
-//! readers use need not be the same: both are bases that obey `state::base`, and the log has
-//! everything above the published horizon.
+//! One publication at a time; the work before it needs no lock. The state that a restart finds and
+//! the one that readers use need not be the same: both are bases that obey `state::base`, and the
+//! log has everything above the published horizon.
 
 use bytes::Bytes;
 use frond_store::{Chunk, ChunkHash, ChunkStore, Headroom, StoreError};
@@ -32,22 +31,22 @@ use crate::state::{Base, State, VersionEdit};
 /// The root that names the engine-state chunk.
 pub(crate) const ROOT_NAME: &str = "engine";
 
-/// What is kept of the log takes this part of the disk at most.
+/// The part of the disk that the retained log may take.
 const KEPT_SHARE: u64 = 10;
 
 /// The result of background work on one tree.
 pub(crate) struct Outcome {
     /// The tree.
     pub tree: TreeId,
-    /// When the generation began whose base it improves.
+    /// The time when the generation began whose base it improves.
     pub from: Sequence,
-    /// What it made.
+    /// The edit that it made.
     pub edit: VersionEdit,
 }
 
-/// How far a flush advances the published state.
+/// The advance of the published state by a flush.
 pub(crate) struct Advance {
-    /// Every entry up to this Sequence is in the bases then.
+    /// The Sequence up to which every entry is in the bases then.
     pub horizon: Sequence,
     /// Log segments below this one are not needed then.
     pub segment: SegmentNumber,
@@ -219,7 +218,8 @@ impl Shared {
     }
 
     /// Gives each chunk by which the others of the state `root` are found a second copy, unless it
-    /// has one; of all of them anew if `anew`, or if it is time. What can't be read has none.
+    /// has one; of all of them anew if `anew`, or if it is time. A chunk that can't be read has
+    /// none.
     pub fn copy_metadata(&self, root: ChunkHash, anew: bool) {
         let Some(copies) = self.store.maintenance().copies() else { return };
         let anew = anew || copies.is_due();

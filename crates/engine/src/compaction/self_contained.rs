@@ -19,9 +19,10 @@ use crate::log::format::SegmentNumber;
 use crate::shared::Shared;
 use crate::state::format::EngineState;
 
-/// More segments than a log begins while the same state is the newest that is whole.
+/// A number above that of segments that a log begins while the same state is the newest that is
+/// whole.
 const SEGMENTS_APART: u64 = 1 << 20;
-/// What this is called where it fails.
+/// The name of this work when it fails.
 const WORK: &str = "store";
 
 impl Shared {
@@ -42,7 +43,7 @@ impl Shared {
         }
     }
 
-    /// Notes that packs could not be sent, and tells the first of several failures in a row: each
+    /// Notes that packs could not be sent, and reports the first of several failures in a row: each
     /// names another object. Where another directory leads, the engine is closed.
     pub(crate) fn note_failed_send(&self, error: &StoreError, is_first: bool) {
         let now = self.machine.clock.now_micros();
@@ -58,8 +59,8 @@ impl Shared {
         }
     }
 
-    /// Flushes all, and has that sent to the store's tier, or tells why it can't be: what is
-    /// committed from now on may count on it.
+    /// Flushes all, and has that sent to the store's tier, or fails with the reason why it can't
+    /// be: what is committed from now on may count on it.
     ///
     /// # Errors
     /// As a flush; [`EngineError::Store`] if it can't be sent.

@@ -26,7 +26,8 @@ pub struct EngineCounters {
     pub log_syncs: u64,
     /// Bytes written to the log.
     pub log_bytes: u64,
-    /// Of these, bytes of records: a file of the log grows ahead of them, or is used again.
+    /// The number of these bytes that are of records: a file of the log grows ahead of them, or is
+    /// used again.
     pub log_record_bytes: u64,
     /// Bits at the log's end that had turned over, and were turned back at the opening.
     pub log_bits_turned_back: u64,
@@ -44,8 +45,9 @@ pub struct EngineCounters {
     pub runs: u64,
     /// Their bytes, uncompressed.
     pub run_bytes: u64,
-    /// What committed transactions gave: keys, values and chunks, with some bytes for each entry.
-    /// Compared with what log and store have written it tells the write amplification.
+    /// The bytes that committed transactions gave: keys, values and chunks, with some bytes for
+    /// each entry. Compared with the bytes that log and store have written it gives the write
+    /// amplification.
     pub bytes_given: u64,
     /// Uncompressed bytes of runs that flushes wrote.
     pub bytes_flushed: u64,
@@ -75,7 +77,7 @@ pub struct EngineCounters {
     pub damages: u64,
 }
 
-/// What the engine has counted by now.
+/// Returns the engine's counts by now.
 pub(super) fn read(shared: &Shared) -> EngineCounters {
     let counters = &shared.counters;
     let (state, _) = shared.current();

@@ -6,10 +6,10 @@
 //! 2. If enough was written since all was packed the last time, memtables are flushed, the runs
 //!    folded step by step, and a collection packs history, at the rate of other background
 //!    collections. All of that lets other threads go first.
-//! 3. When commits come again, it ends behind its step. What is done stays done, and what is left
+//! 3. When commits come again, it ends behind its step. Work that was done stays done, and the rest
 //!    is done in the next quiet time.
 //!
-//! What goes is what any collection lets go: nothing that a snapshot, the reflog or a remote still
+//! It removes the same as any collection: nothing that a snapshot, the reflog or a remote still
 //! needs. While it isn't quiet, collections that growth makes due bound what waits: see
 //! [`super::reclaim`].
 //!
@@ -24,11 +24,12 @@ use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::shared::Shared;
 
-/// So many looks in a row that find nothing make it quiet.
+/// The number of looks in a row, finding nothing, after which it is quiet.
 const QUIET_LOOKS: u32 = 15;
 /// A look that finds something makes up for so many that don't.
 const BUSY_LOOKS: u32 = 5;
-/// What was packed is packed once more when so much was written since, and a part of all.
+/// Packed chunks are packed once more when so many bytes, and such a part of all, were written
+/// since.
 const WRITTEN_BYTES_MIN: u64 = 1 << 20;
 const WRITTEN_SHARE: u64 = 16;
 /// The interval of checks without a result.
@@ -39,10 +40,10 @@ pub(crate) struct IdleCollection {
     check_interval: Duration,
     looked: Instant,
     visible: Sequence,
-    /// How many looks it takes until it is quiet, if none finds anything.
+    /// The number of looks it takes until it is quiet, if none finds anything.
     left: u32,
-    /// How much was written when all was packed, or that failed. What was before the opening isn't
-    /// known.
+    /// The bytes written when all was packed, or that failed. The bytes from before the opening
+    /// aren't known.
     written: Option<u64>,
 }
 

@@ -1,17 +1,17 @@
 //! Gives back the disk space of what is no longer needed, while writers and readers go on.
 //!
-//! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine tells it what must
+//! The store marks and sweeps ([`frond_store::ChunkStore::collect`]); the engine names what must
 //! stay:
 //!
-//! 1. What is published. That is the store's named root: its base map refers to each tree's base,
+//! 1. Published chunks. That is the store's named root: its base map refers to each tree's base,
 //!    the system tree among them, whose values refer to the commits of all databases.
-//! 2. What a State holds that a reader may still use: bases that are not published yet, or not any
+//! 2. Chunks of a State that a reader may still use: bases that are not published yet, or not any
 //!    more, the bases that the log names, and the values in its memtables that lie out of line. Of
 //!    chunks that aren't in packs yet, what they refer to there (`overlay::pending`), and what the
 //!    log makes them of. A snapshot keeps its State, and so a cursor isn't disturbed before it is
 //!    too old (`expiry`).
-//! 3. What is being made. A writer that puts chunks holds a session of the store meanwhile: a
-//!    transaction from its beginning to its end, folds and flushes until what they made is in a
+//! 3. Chunks that are being made. A writer that puts chunks holds a session of the store meanwhile:
+//!    a transaction from its beginning to its end, folds and flushes until what they made is in a
 //!    State.
 //!
 //! *In the background*: garbage isn't counted while it is made, so a collection runs when the packs
@@ -20,7 +20,7 @@
 //! keeps to a rate, so that it doesn't take the disk from others, unless the packs grow a quarter
 //! beyond that meanwhile: writers that make garbage so fast take the disk anyway. Such a collection
 //! leaves at most a third more than is needed, so that never more waits than as much as is needed,
-//! and that. What it leaves goes when it is quiet ([`super::idle`]).
+//! and that. The garbage that it leaves goes when it is quiet ([`super::idle`]).
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -38,11 +38,11 @@ use crate::shared::Shared;
 use crate::snapshot::KeepGoing;
 use crate::state::{Base, State};
 
-/// How often the background looks whether a collection is due: a fast ingest makes 100 MB of
-/// garbage meanwhile.
+/// The interval at which the background checks whether a collection is due: a fast ingest makes 100
+/// MB of garbage meanwhile.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Where there was no room for what is read, its holder gives it up after so many looks. To make it
-/// all again takes milliseconds.
+/// The number of looks after which the holder gives up the values that are read, if there was no
+/// room for them. To make it all again takes milliseconds.
 const LOOKS_A_RENEWAL: u64 = 10;
 /// A collection is due when the packs have grown by half of what the last one left, and by so much.
 /// Growth that never makes a collection due would cost more to find than it wins.
@@ -50,7 +50,7 @@ const GROWTH_BYTES_MIN: u64 = 64 << 20;
 /// A pause shorter than this isn't worth making: it is made up for later.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// More than all of a pack: none stays as it is.
+/// A share above all of a pack: none stays as it is.
 const PURGE_PERCENT: u8 = 101;
 
 /// Options of a collection.
@@ -59,7 +59,7 @@ pub struct ReclaimOptions {
     /// Whether everything is folded first and history is packed in groups of related chunks: the
     /// smallest disk, for the time that it takes to read and write it once.
     pub thorough: bool,
-    /// Most bytes read and written a second; `None`: as fast as it goes.
+    /// The most bytes read and written a second; `None`: as fast as it goes.
     pub bytes_a_second: Option<u64>,
     /// Whether nothing dead may stay on the disk, not even beside what lives: every pack is written
     /// again, and the log begins anew. For bytes that must be gone; as dear as it sounds.
@@ -88,7 +88,7 @@ impl Shared {
             false => None,
         };
         if options.purge {
-            // What leases keep would stay on the disk.
+            // States that leases keep would stay on the disk.
             self.current.forget_past();
         }
         self.space.release_reserve();
@@ -191,10 +191,10 @@ impl Shared {
         })?)
     }
 
-    /// What is needed beside the store's named roots.
+    /// Returns the chunks that are needed besides the store's named roots.
     ///
     /// # Errors
-    /// As `PendingView::keep`: what is pending can't be packed.
+    /// As `PendingView::keep`: the pending chunks can't be packed.
     pub fn held_roots(&self) -> Result<Vec<ChunkHash>, StoreError> {
         let logged = self.published.unpublished.logged_roots();
         let mut roots: HashSet<ChunkHash> = logged.into_iter().collect();
@@ -237,7 +237,7 @@ pub(crate) struct GcThrottle<'a> {
     bytes_a_second: Option<u64>,
     begun: Instant,
     bytes: u64,
-    /// With so many bytes stored there is no rate.
+    /// The number of bytes stored with which there is no rate.
     urgent_from: u64,
 }
 
@@ -280,8 +280,8 @@ pub(crate) fn reclaim_until_stopped(shared: &Shared) {
     let options = ReclaimOptions { bytes_a_second, ..ReclaimOptions::default() };
     let age = shared.options.snapshot_seconds_max.map(Duration::from_secs);
     let stored = || shared.store.counters().bytes_stored;
-    // What was garbage when the directory was opened is not known: growth alone makes the first
-    // due.
+    // The garbage at the opening of the directory is not known: growth alone makes the first
+    // collection due.
     let mut due = stored().saturating_add(GROWTH_BYTES_MIN);
     let mut quiet = IdleCollection::new(shared);
     for look in 1u64.. {

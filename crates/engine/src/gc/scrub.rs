@@ -4,9 +4,9 @@
 //! 1. A pass takes three weeks, or as long as the rate allows at most; little data takes less, and
 //!    then nothing is read until three weeks are over. Each pass begins at a random pack, so
 //!    that a server that restarts often still covers all of them.
-//! 2. Damage that a scrub, a reader, a put or a move finds is logged once. What is
-//!    damaged counts as absent from then on: the store heals it from its cache, and from the next
-//!    put of the same content.
+//! 2. Damage that a scrub, a reader, a put or a move finds is logged once. Damaged chunks count as
+//!    absent from then on: the store heals them from its cache, and from the next put of the same
+//!    content.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use frond_store::io::steady_now;
 use crate::gc::reclaim::GcThrottle;
 use crate::shared::Shared;
 
-/// How often the log is told what was found.
+/// The interval at which findings are written to the log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A pass takes about so long.
 const PASS: Duration = Duration::from_secs(21 * 24 * 3600);
@@ -57,7 +57,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
 }
 
 impl Shared {
-    /// Tells the log what was found damaged since the last call, if there is one.
+    /// Reports to the log what was found damaged since the last call, if there is one.
     pub fn tell_findings(&self) {
         if !self.background.errors.has_sink() {
             return;

@@ -4,10 +4,10 @@
 //! isn't whole, a crash may have torn it. But if one bit makes it whole, it was written as it is
 //! then: that its checksum holds by chance happens once in 2⁴⁷ records.
 
-/// Longer bodies aren't tried: the work grows with the square of the length.
+/// The longest body that is tried: the work grows with the square of the length.
 pub(super) const TRIED_BYTES_MAX: u64 = 16 << 10;
 
-/// Where a byte with one bit turned over makes `bytes` whole, and that byte.
+/// Returns where a byte with one bit turned over makes `bytes` whole, and that byte.
 pub(super) fn flipped_byte<B>(bytes: &mut B, is_whole: impl Fn(&B) -> bool) -> Option<(usize, u8)>
 where
     B: AsMut<[u8]> + ?Sized,

@@ -27,7 +27,7 @@ pub(crate) trait PriorValues {
     /// [`DecodeError::Before`] if it can't be read.
     fn value(&mut self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>, DecodeError>;
 
-    /// The chunk `old`, of which another is made.
+    /// The chunk `old`, from which another is made.
     ///
     /// # Errors
     /// [`DecodeError::Before`] if it can't be read.
@@ -39,7 +39,7 @@ pub(crate) trait PriorValues {
 pub(crate) enum DecodeError {
     /// A description of the fault.
     Wrong(&'static str),
-    /// What was there before can't be read.
+    /// The value before it can't be read.
     Before(EngineError),
 }
 
@@ -118,8 +118,8 @@ impl Decoded {
     }
 }
 
-/// Tells `take` of each key whose new value a payload has as a patch, in their order. What is wrong
-/// with a payload is found again by reading it.
+/// Calls `take` with each key whose new value a payload has as a patch, in their order. A fault of
+/// the payload is found again by reading it.
 pub(crate) fn patched_keys(
     payload: &Bytes,
     take: &mut dyn FnMut(TreeId, Bytes),
@@ -131,8 +131,8 @@ pub(crate) fn patched_keys(
     })
 }
 
-/// Tells `take` of each key that a payload writes, in their order, and whether it has the new value
-/// as a patch.
+/// Calls `take` with each key that a payload writes, in their order, and whether it has the new
+/// value as a patch.
 ///
 /// # Errors
 /// Says what of the bytes is no record.
@@ -170,11 +170,11 @@ pub(crate) fn has_bases(payload: &Bytes) -> bool {
     count.is_ok_and(|count| count > 0)
 }
 
-/// What a payload tells ([`crate::change_event`]), and the whole chunks that it has if that leads
-/// to some.
+/// Returns the events in a payload ([`crate::change_event`]), and the whole chunks that it has if
+/// events lead to some.
 ///
 /// # Errors
-/// Says what of the bytes is no record.
+/// Says which part of the bytes is no record.
 pub(crate) fn events(payload: &Bytes) -> Result<(Vec<LoggedEvent>, Vec<Chunk>), &'static str> {
     let mut reader = Reader::new(payload.clone());
     reader.u64()?;
@@ -386,7 +386,7 @@ mod tests {
         Chunk::new(ChunkKind::Blob, &[], &OLD)
     }
 
-    /// Every key had `OLD`, and there is one chunk.
+    /// A store where every key had `OLD`, and there is one chunk.
     #[derive(Default)]
     struct Known {
         /// The key whose old value isn't needed any more.
@@ -427,7 +427,7 @@ mod tests {
         }
     }
 
-    /// As `sample`, with a value and a chunk more, of which the log gets patches.
+    /// As `sample`, with a value and a chunk more, for which the log gets patches.
     fn patched_sample() -> Record {
         let mut record = sample();
         let mut new = OLD.to_vec();
@@ -458,7 +458,7 @@ mod tests {
         record
     }
 
-    /// What the memtable would find in a payload.
+    /// Returns the entries that the memtable would get from a payload.
     fn entries_of(payload: &Bytes) -> Vec<(TreeId, Vec<OverlayEntry>)> {
         let writes = writes_of(payload).into_iter();
         writes.map(|it| (it.tree, it.iter().map(|stored| stored.entry()).collect())).collect()
@@ -483,8 +483,8 @@ mod tests {
         assert!(more < 400, "three values of 200 bytes more, and one of 70: {more}");
     }
 
-    /// As the log has it, by patches and repetitions, or whole: what is told names a value that
-    /// comes behind these.
+    /// As the log has it, by patches and repetitions, or whole: an event names a value that comes
+    /// behind these.
     #[test]
     fn events_are_found_after_any_other_part_of_a_record() {
         for mut record in [sample(), patched_sample(), repeating_sample()] {

@@ -18,7 +18,7 @@ use crate::ids::Sequence;
 
 /// A place between two records.
 pub(crate) struct Follower {
-    /// What was read last, or will be next.
+    /// The segment that was read last, or will be next.
     segment: Segment,
 }
 
@@ -66,7 +66,7 @@ impl Follower {
     fn at(disk: &dyn Disk, number: SegmentNumber) -> Result<Follower, StoreError> {
         let mut segment = Segment::open(disk, number)?;
         segment.read_header()?;
-        // What lies behind may be written since.
+        // Records behind the window may be written since.
         segment.forget_window();
         Ok(Follower { segment })
     }

@@ -6,7 +6,7 @@
 //!    the segment's nonce: a record of another segment or of a recycled file never verifies.
 //! 2. `previous` is the checksum of what stands before: a record after a hole never verifies as the
 //!    next one.
-//! 3. `synced` tells how much of the segment was known to be durable when the record was made. A
+//! 3. `synced` says how much of the segment was known to be durable when the record was made. A
 //!    broken record below the `synced` of a later one is damage, not a torn tail.
 //! 4. A segment's header says where the segment before it ended; it is written only once that one
 //!    is durable.
@@ -46,7 +46,7 @@ const OFFSET_RECORD_ZERO: usize = OFFSET_RECORD_VERSION + size_of::<u16>();
 pub(crate) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16>();
 const _: () = assert!(RECORD_HEADER_BYTES == 48); // Stored: change only with a new version.
 
-/// Stored: a flag of a segment whose transactions tell what they change.
+/// Stored: a flag of a segment whose transactions record what they change.
 const FLAG_EVENTS: u32 = 1;
 
 /// Records begin at multiples of this; the gap is filled with zeros.
@@ -95,11 +95,11 @@ pub(crate) struct SegmentHeader {
     pub number: SegmentNumber,
     /// Random: seeds the checksums of the segment's records.
     pub nonce: u64,
-    /// Where the segment before this one ended.
+    /// The end of the segment before this one.
     pub previous_end: LogOffset,
     /// The chain at its end.
     pub previous_chain: Chain,
-    /// Whether its transactions tell what they change (`crate::told`).
+    /// Whether its transactions record what they change (`crate::change_event`).
     pub records_events: bool,
 }
 
@@ -154,7 +154,7 @@ impl SegmentHeader {
     }
 }
 
-/// What a mark has in the place of a chain once another segment follows. Stored.
+/// The chain of a mark once another segment follows. Stored.
 const FOLLOWED: Chain = Chain(1);
 
 /// The header of a record.
@@ -217,14 +217,14 @@ impl RecordHeader {
 /// Sectors of disks have so many bytes at most: damage of one leaves the others as they are.
 const SECTOR_BYTES: u64 = 4 << 10;
 
-/// Where the second of two marks stands: in another sector than what ends at `end` and than the
-/// mark there, so that it tells of their damage.
+/// Returns where the second of two marks stands: in another sector than what ends at `end` and than
+/// the mark there, so that it shows their damage.
 pub(crate) fn second_mark_offset(end: LogOffset) -> LogOffset {
     LogOffset((end.0 / SECTOR_BYTES + 2) * SECTOR_BYTES)
 }
 
-/// What stands behind the last record once everything up to `end` is durable: a record's header
-/// that continues no chain.
+/// Returns the mark behind the last record once everything up to `end` is durable: a record's
+/// header that continues no chain.
 pub(crate) fn encode_mark(end: LogOffset, nonce: u64) -> [u8; RECORD_HEADER_BYTES] {
     mark(end, Chain::default()).encode(nonce).0
 }

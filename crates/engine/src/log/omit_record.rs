@@ -1,7 +1,7 @@
 //! Removes an unreadable record from a damaged log, in the copy that a salvage works on.
 //!
-//! What stands behind it is often whole, and each record tells by its checksums that it is. Where a
-//! record changes a value that the lost one brought, the patch's mark tells that too, and the
+//! The records behind it are often whole, and each shows by its checksums that it is. Where a
+//! record changes a value that the lost one brought, the patch's mark shows that too, and the
 //! opening names it as the next that can't be read. So no record is applied to what it wasn't made
 //! for.
 //!

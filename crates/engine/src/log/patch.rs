@@ -1,17 +1,17 @@
 //! A patch: turns old bytes into new ones that have most of them in common.
 //!
-//! A document of which one field changes differs in few places: the field's bytes, and the lengths
+//! A document in which one field changes differs in few places: the field's bytes, and the lengths
 //! before it if the field got longer or shorter. So the bytes are compared from the front and from
 //! the back:
 //! 1. Where they differ in a *cut* of a few bytes and agree again behind it, one goes on behind it.
-//! 2. Where they don't agree soon, one stops. What lies between the two ends is one cut more.
+//! 2. Where they don't agree soon, one stops. The part between the two ends is one cut more.
 //!
-//! That finds any number of changes that leave the length, and one that doesn't. What it doesn't
-//! find costs bytes, never correctness.
+//! That finds any number of changes that leave the length, and one that doesn't. A change that it
+//! doesn't find costs bytes, never correctness.
 //!
 //! *Form*, little-endian: length of the old bytes (4), their mark (8), count of cuts (1), then each
 //! cut: where it begins in the old bytes (4), how many it removes (4), how many it inserts (4),
-//! these. Cuts ascend and don't overlap. The mark tells that the old bytes are those that the patch
+//! these. Cuts ascend and don't overlap. The mark shows that the old bytes are those that the patch
 //! was made for: it is their XXH3-64, or of a chunk the front of its name, for which nothing need
 //! be hashed.
 
@@ -22,13 +22,13 @@ use frond_store::chunk::Origin;
 use frond_store::{Chunk, ChunkHash};
 use twox_hash::XxHash3_64;
 
-/// So many bytes must agree behind a cut.
+/// The number of bytes that must agree behind a cut.
 const AGREE_BYTES: usize = 16;
-/// How many are compared at once.
+/// The number of bytes that are compared at once.
 const COMPARED_BYTES: usize = 128;
 /// A cut that one goes on behind is no longer than this: two names of chunks.
 const CUT_BYTES_MAX: usize = 64;
-/// So many cuts on each way at most, and one between.
+/// The number of cuts on each way at most, with one between.
 const CUT_COUNT_MAX: usize = 64;
 const _: () = assert!(2 * CUT_COUNT_MAX < u8::MAX as usize);
 const MARK_BYTES: usize = 8;
@@ -49,7 +49,8 @@ struct Cut {
 }
 
 impl Patch {
-    /// What turns `old` into `new`, if that takes at most half as many bytes as `new`.
+    /// Returns the patch that turns `old` into `new`, if it takes at most half as many bytes as
+    /// `new`.
     pub fn between(old: &[u8], new: &[u8]) -> Option<Patch> {
         Patch::checked(old, || XxHash3_64::oneshot(old).to_le_bytes(), new)
     }
@@ -59,7 +60,8 @@ impl Patch {
         Patch::checked(old.encoded(), || mark_of(old.hash()), new.encoded())
     }
 
-    /// What turns the chunk that `new` was made of into it: nothing is compared.
+    /// Returns the patch that turns the chunk that `new` was made of into `new`: nothing is
+    /// compared.
     pub fn of_origin(origin: &Origin, new: &Chunk) -> Option<Patch> {
         let cuts = origin.places().map(|place| Cut { old: place.clone(), new: place });
         let mark = || mark_of(origin.old);
@@ -99,7 +101,7 @@ impl Patch {
         Some(Patch(form.into()))
     }
 
-    /// How many bytes what turns `old` into `new` takes, about.
+    /// Returns how many bytes what turns `old` into `new` takes, about.
     pub fn bytes_between(old: &[u8], new: &[u8]) -> usize {
         cuts(old, new).iter().map(|cut| CUT_HEAD_BYTES + cut.new.len()).sum()
     }
@@ -191,7 +193,7 @@ fn mark_of(name: ChunkHash) -> [u8; MARK_BYTES] {
 
 const OUTSIDE: &str = "a cut of a patch lies outside of the old bytes, or in another";
 
-/// Where old and new bytes differ.
+/// Returns where old and new bytes differ.
 fn cuts(old: &[u8], new: &[u8]) -> Vec<Cut> {
     let mut cuts = Vec::new();
     let front = walk_forth(old, new, &mut cuts);
@@ -249,7 +251,7 @@ fn walk_back(old: &[u8], new: &[u8], cuts: &mut Vec<Range<usize>>) -> usize {
     }
 }
 
-/// How many bytes agree at the front of two slices of one length.
+/// Returns how many bytes agree at the front of two slices of one length.
 fn common_front(left: &[u8], right: &[u8]) -> usize {
     let chunks = left.chunks_exact(COMPARED_BYTES).zip(right.chunks_exact(COMPARED_BYTES));
     let whole = COMPARED_BYTES * chunks.take_while(|(left, right)| left == right).count();
@@ -257,7 +259,7 @@ fn common_front(left: &[u8], right: &[u8]) -> usize {
     whole + rest.take_while(|(left, right)| left == right).count()
 }
 
-/// How many bytes agree at the back of two slices of one length.
+/// Returns how many bytes agree at the back of two slices of one length.
 fn common_back(left: &[u8], right: &[u8]) -> usize {
     let chunks = left.rchunks_exact(COMPARED_BYTES).zip(right.rchunks_exact(COMPARED_BYTES));
     let whole = COMPARED_BYTES * chunks.take_while(|(left, right)| left == right).count();
@@ -288,7 +290,7 @@ impl<'a> Reader<'a> {
         usize::try_from(u32::from_le_bytes(self.array()?)).map_err(|_| OUTSIDE)
     }
 
-    /// Where a cut begins, how many bytes it removes, and what it inserts.
+    /// Returns where a cut begins, how many bytes it removes, and what it inserts.
     fn cut(&mut self) -> Result<(usize, usize, &'a [u8]), &'static str> {
         let (start, removed, inserted) = (self.u32()?, self.u32()?, self.u32()?);
         Ok((start, removed, self.take(inserted)?))

@@ -55,7 +55,7 @@ const HEAD_BYTES_MAX: usize = size_of::<u64>() + 3 * COUNT_BYTES + 1 + COUNT_BYT
 /// Everything that a transaction does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Record {
-    /// Every tree's id so far is less than this.
+    /// The id that every tree's id so far is less than.
     pub next_tree_id: u64,
     /// Trees that get a new base, or go; they come before the writes.
     pub bases: Vec<(TreeId, Option<Tree>)>,
@@ -63,21 +63,21 @@ pub(crate) struct Record {
     pub writes: Vec<(TreeId, Vec<OverlayEntry>)>,
     /// Chunks born in the transaction, by their names.
     pub chunks: Vec<Chunk>,
-    /// For the layer above.
+    /// The event for the layer above.
     pub event: Option<Bytes>,
-    /// How the log gets some of the values and chunks.
+    /// The patches from which the log gets some of the values and chunks.
     pub patches: Patches,
 }
 
 /// The patches that the log gets in place of whole values and chunks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Patches {
-    /// Of what the key had before the transaction: by the entry's position among all that are
-    /// written.
+    /// The patches of the values that keys had before the transaction, by the entry's position
+    /// among all that are written.
     pub values: BTreeMap<usize, Patch>,
-    /// Of another chunk, by the new one's name.
+    /// The patches of other chunks, by the new one's name.
     pub chunks: BTreeMap<ChunkHash, ChunkPatch>,
-    /// What repeats earlier values of the record, by ascending position. Neither has a patch.
+    /// The repeats of earlier values of the record, by ascending position. Neither has a patch.
     pub repeats: Vec<Repeat>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Patches {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkPatch {
     pub old: ChunkHash,
-    /// Of the encoded chunk.
+    /// The patch of the encoded chunk.
     pub patch: Patch,
 }
 
@@ -180,7 +180,7 @@ impl Record {
     fn put_writes(&self, out: &mut Vec<u8>, patches: &Patches) {
         let mut position = 0;
         let mut repeats = patches.repeats.iter().peekable();
-        // Where the values of entries end, as long as a later entry may repeat one.
+        // The ends of the values of entries, as long as a later entry may repeat one.
         let mut ends: Vec<usize> = Vec::new();
         put_count(out, self.writes.len());
         for (tree, entries) in &self.writes {
@@ -337,12 +337,12 @@ impl<'a> Walker<'a> {
         Walker { bytes, position: 0 }
     }
 
-    /// Where it stands.
+    /// Returns where it stands.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Goes to the first tree that is written; tells how many there are.
+    /// Goes to the first tree that is written; returns how many there are.
     pub fn find_writes(&mut self) -> Option<u32> {
         self.skip(size_of::<u64>())?;
         for _ in 0..self.u32()? {

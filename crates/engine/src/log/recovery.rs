@@ -8,12 +8,13 @@
 //! 3. Every record is checked (checksums, chain, order) and its payload handed to the caller; some
 //!    are announced together before.
 //! 4. A segment ends at the first record that isn't its next one; behind it lies nothing, zeros, or
-//!    what an older segment left in its file. Of an earlier segment the next one's header tells
+//!    what an older segment left in its file. For an earlier segment the next one's header says
 //!    where that was: to end before is damage. The last one may end in a torn write, and is cut; a
 //!    broken record that a later one's header, or the mark behind the last, calls synced is damage,
 //!    and one that a single bit makes whole wasn't torn ([`super::bit_flip`]).
-//! 5. What is not known to be durable is written once more and synced: the process may have ended
-//!    without the machine, and after a failed sync a page can be clean in memory and old on disk.
+//! 5. Records that are not known to be durable are written once more and synced: the process may
+//!    have ended without the machine, and after a failed sync a page can be clean in memory and old
+//!    on disk.
 
 use bytes::Bytes;
 use frond_store::StoreError;
@@ -29,7 +30,7 @@ use crate::log::recycled::remove_spares;
 
 /// Takes the records of a log.
 pub(crate) trait Replay {
-    /// Is told of a record that will be applied soon.
+    /// Is called with a record that will be applied soon.
     fn expect(&mut self, sequence: Sequence, payload: &Bytes);
 
     /// Takes the next record.
@@ -39,7 +40,7 @@ pub(crate) trait Replay {
     /// can't be read.
     fn apply(&mut self, sequence: Sequence, payload: &Bytes) -> Result<(), DecodeError>;
 
-    /// Is told that segment `number` is missing, behind all that are there. Whether to go on
+    /// Is called where segment `number` is missing, behind all that are there. Whether to go on
     /// without.
     fn skip_unreadable(&mut self, number: SegmentNumber) -> bool;
 }
@@ -58,7 +59,7 @@ pub(crate) struct ExpectedSegments {
 pub(crate) struct LogEnd {
     /// The segment to be begun next.
     pub next: SegmentNumber,
-    /// Where the one before it ended.
+    /// The end of the segment before it.
     pub previous: SegmentEnd,
     /// Segments read.
     pub segment_count: u64,

@@ -1,8 +1,8 @@
 //! Recycles the files of old segments: they become new ones.
 //!
 //! A file that was written before has its blocks: a sync of it writes data and nothing else, where
-//! one of a growing file also writes its length and the places of its new blocks. What an old
-//! segment left in the file never reads as a record of the new one (see [`super::format`]).
+//! one of a growing file also writes its length and the places of its new blocks. The bytes that an
+//! old segment left in the file never read as a record of the new one (see [`super::format`]).
 //!
 //! A segment's file gets its name when its header is durable: so no crash leaves a segment without
 //! one. Until then, and between two segments, the file is called a spare; spares that an opening
@@ -33,7 +33,7 @@ struct Kept {
     count_max: usize,
 }
 
-/// While it lives old segments are removed, and new ones get new files.
+/// A guard: while it lives old segments are removed, and new ones get new files.
 pub(crate) struct RecyclingPaused<'a>(&'a RecycledSegments);
 
 impl Drop for RecyclingPaused<'_> {
@@ -105,7 +105,7 @@ impl RecycledSegments {
     ///
     /// # Errors
     /// [`Failed::Unchanged`] if nothing of it is left on the disk; [`Failed::Unknown`] if that
-    /// can't be told.
+    /// isn't known.
     pub fn make(&self, number: SegmentNumber, header: &[u8]) -> Result<Arc<dyn DiskFile>, Failed> {
         let spare = self.kept().names.pop();
         let (name, created) = match spare {
@@ -129,7 +129,7 @@ impl RecycledSegments {
 pub(crate) enum Failed {
     /// All is as before.
     Unchanged(io::Error),
-    /// What is on the disk is unknown.
+    /// The content of the disk is unknown.
     Unknown(io::Error),
 }
 

@@ -8,8 +8,8 @@
 //! 2. Those of a later tree are looked up from each of their first places on, and compared where
 //!    the hash is known.
 //!
-//! What that doesn't find costs bytes, never correctness. A tree's values aren't compared with one
-//! another, so a transaction pays only where it writes long values into several trees.
+//! A repeat that this doesn't find costs bytes, never correctness. A tree's values aren't compared
+//! with one another, so a transaction pays only where it writes long values into several trees.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -31,16 +31,16 @@ const OWN_BYTES_MAX: usize = 32;
 pub(crate) struct Repeat {
     /// Its entry's position among all that are written.
     pub position: usize,
-    /// That of the earlier one.
+    /// The position of the earlier one.
     pub of: usize,
-    /// How many bytes it has before those.
+    /// The number of bytes it has before those.
     pub own_bytes: usize,
 }
 
 /// Values by their names: where the first such stands, and itself.
 type Earlier<'a> = HashMap<u64, (usize, &'a [u8]), BuildHasherDefault<IdentityHasher>>;
 
-/// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` tells
+/// Finds the values of `writes` that end with an earlier one, by ascending position; `may_be` says
 /// by its position whether an entry may be the earlier or the later one.
 pub(crate) fn find_repeats(
     writes: &[(TreeId, Vec<OverlayEntry>)],
@@ -72,7 +72,7 @@ pub(crate) fn find_repeats(
     repeats
 }
 
-/// Which of the `earlier` values `value` ends with, and behind how many bytes.
+/// Returns which of the `earlier` values `value` ends with, and behind how many bytes.
 fn repeat_in(earlier: &Earlier<'_>, value: &[u8]) -> Option<(usize, usize)> {
     let own_bytes_max = OWN_BYTES_MAX.min(value.len() - REPEATED_BYTES_MIN);
     (0..=own_bytes_max).find_map(|own_bytes| {

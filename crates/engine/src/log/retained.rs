@@ -1,12 +1,12 @@
 //! Log segments that are retained for change streams after their contents are published.
 //!
 //! *Invariants*
-//! 1. The segments from `first` on are on the disk, and their transactions told what they changed.
-//!    A number without a file is that of a segment that never took a record.
+//! 1. The segments from `first` on are on the disk, and their transactions recorded what they
+//!    changed. A number without a file is that of a segment that never took a record.
 //! 2. Everything above the *floor* is in them. The floor rises before a file goes: a reader that
 //!    meets a file that isn't the segment's any more finds the floor above itself.
-//! 3. A *term* of keeping begins and ends between two segments, under the queue's lock. What
-//!    commits in a term was begun in it, so that all it did is told.
+//! 3. A *term* of keeping begins and ends between two segments, under the queue's lock. A
+//!    transaction that commits in a term was begun in it, so that all its writes have events.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) struct RetainedSegments {
     retention: ChangeRetention,
     /// The term of keeping; [`RetentionTerm::NONE`] while nothing is kept.
     term: AtomicU64,
-    /// When the log was last read, in seconds since 1970.
+    /// The time when the log was last read, in seconds since 1970.
     followed: AtomicU64,
     state: Mutex<State>,
 }
@@ -49,18 +49,18 @@ struct State {
     first: SegmentNumber,
     /// Everything above is readable.
     floor: Sequence,
-    /// How many terms have begun.
+    /// The number of terms that have begun.
     terms: u64,
 }
 
 struct Kept {
     number: SegmentNumber,
     bytes: u64,
-    /// When its last transaction was at the latest, in seconds since 1970.
+    /// The latest possible time of its last transaction, in seconds since 1970.
     ended: u64,
 }
 
-/// The first of the segments below `first` that can be kept: all from it on tell.
+/// The first of the segments below `first` that can be kept: all from it on have events.
 ///
 /// # Errors
 /// An error of the disk when it is listed.
@@ -80,7 +80,7 @@ pub(crate) fn first_kept(
     Ok(telling.last().unwrap_or(first))
 }
 
-/// Whether a segment is readable as one that tells.
+/// Whether a segment is readable as one that has events.
 fn records_events(disk: &dyn Disk, number: SegmentNumber) -> bool {
     let header = Segment::open(disk, number).and_then(|mut segment| segment.read_header());
     header.is_ok_and(|header| header.records_events)
@@ -94,9 +94,9 @@ fn first_sequence(disk: &dyn Disk, number: SegmentNumber) -> Option<Sequence> {
 }
 
 impl RetainedSegments {
-    /// What an opening at this second found: published segments from `first_kept` on, those that a
-    /// restart needs from `first_live` to before `next`, which comes. The last Sequence found is
-    /// `last`.
+    /// Makes the list from the findings of an opening at this second: published segments from
+    /// `first_kept` on, those that a restart needs from `first_live` to before `next`, which comes.
+    /// The last Sequence found is `last`.
     pub fn open(
         disk: &Arc<dyn Disk>,
         retention: ChangeRetention,
@@ -152,7 +152,7 @@ impl RetainedSegments {
         }
     }
 
-    /// Whether anything is kept, and transactions tell what they change.
+    /// Whether anything is kept, and transactions record what they change.
     pub fn is_on(&self) -> bool {
         self.term() != RetentionTerm::NONE
     }
@@ -167,12 +167,12 @@ impl RetainedSegments {
         RetentionTerm(self.term.load(Ordering::SeqCst))
     }
 
-    /// Whether the transactions of a segment that is written from now on tell.
+    /// Whether the transactions of a segment that is written from now on record events.
     pub fn records_events(&self, number: SegmentNumber) -> bool {
         self.is_on() && self.state().first <= number
     }
 
-    /// Begins a term with the segment `first`, of which nothing has a Sequence up to `floor`. The
+    /// Begins a term with the segment `first`, in which nothing has a Sequence up to `floor`. The
     /// caller holds the queue.
     pub fn begin_term(&self, first: SegmentNumber, floor: Sequence, now_seconds: u64) {
         let mut state = self.state();
@@ -182,7 +182,7 @@ impl RetainedSegments {
         self.term.store(state.terms, Ordering::SeqCst);
     }
 
-    /// Ends the term: the segment that comes next doesn't tell. The caller holds the queue.
+    /// Ends the term: the segment that comes next has no events. The caller holds the queue.
     pub fn end_term(&self) {
         self.term.store(RetentionTerm::NONE.0, Ordering::SeqCst);
     }
@@ -307,8 +307,8 @@ fn newest(disk: &dyn Disk, next: SegmentNumber) -> Option<SegmentNumber> {
     numbers.filter(|number| *number < next).max()
 }
 
-/// What comes before the first record of the segments from `number` to before `next`; `last` where
-/// they have none.
+/// Returns the Sequence before the first record of the segments from `number` to before `next`;
+/// `last` where they have none.
 fn floor_of(
     disk: &dyn Disk,
     mut number: SegmentNumber,
@@ -343,7 +343,7 @@ mod tests {
     const ALL: ChangeRetention =
         ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 100, bytes: 1 << 30 };
 
-    /// What is kept is as old as the segment behind it, also over a restart.
+    /// A retained segment is as old as the segment behind it, also over a restart.
     #[test]
     fn retained_segments_expire() {
         let machine = SimDisk::new(1).machine();

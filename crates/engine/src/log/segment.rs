@@ -30,10 +30,10 @@ pub(super) struct Segment {
     /// The end of what was read and is right.
     pub end: u64,
     pub chain: Chain,
-    /// Where its header says that the segment before it ended.
+    /// The end of the segment before it, according to its header.
     pub previous: (LogOffset, Chain),
     nonce: u64,
-    /// What a record said to be durable.
+    /// The offset up to which a record declared the segment durable.
     synced: u64,
     window: Bytes,
     window_offset: u64,
@@ -168,7 +168,7 @@ impl Segment {
     }
 
     /// Turns back the bit that turned over in the record at `end`, if it is one: the record may be
-    /// the newest, and then nothing else tells it from a torn one.
+    /// the newest, and then nothing else distinguishes it from a torn one.
     ///
     /// # Errors
     /// If it can't be read or written; as [`Segment::check_torn`].
@@ -201,7 +201,7 @@ impl Segment {
         Ok(true)
     }
 
-    /// Whether another segment followed this one, of which all was read.
+    /// Whether another segment followed this one, all of which was read.
     ///
     /// # Errors
     /// If it can't be read.
@@ -211,7 +211,7 @@ impl Segment {
         Ok(header.is_some_and(|(header, _)| is_last_mark(&header, LogOffset(self.end))))
     }
 
-    /// Where it ends, for the writer that goes on behind it.
+    /// Returns where it ends, for the writer that goes on behind it.
     pub fn into_end(self) -> SegmentEnd {
         let Segment { file, end, chain, nonce, .. } = self;
         SegmentEnd { offset: LogOffset(end), chain, file: Some((file, nonce)) }
@@ -308,7 +308,7 @@ mod tests {
 
     use super::*;
 
-    /// A later record tells wherever it stands, on both sides of what is read at once too.
+    /// A later record shows it wherever it stands, on both sides of what is read at once too.
     #[test]
     fn durable_records_are_not_taken_for_torn_ones() {
         const END: u64 = 104;

@@ -35,7 +35,7 @@ use crate::log::retained::RetainedSegments;
 /// A file grows by a quarter, but by so much at least and at most.
 const STEP_BYTES_MIN: u64 = 4 << 10;
 const STEP_BYTES_MAX: u64 = 1 << 20;
-/// What a write was put together in is kept for the next, if it isn't larger.
+/// The size up to which the buffer of a write is kept for the next.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 /// A payload that is larger is written by itself: to copy it first would take as much memory again.
 const COPIED_BYTES_MAX: usize = 1 << 20;
@@ -50,7 +50,7 @@ pub(crate) struct PendingRecord {
     pub payload: Bytes,
     /// Computed where no lock is held.
     pub payload_checksum: u64,
-    /// In a set, the chunks that it names and doesn't bring: see [`crate::order`].
+    /// The chunks that it names and doesn't bring, in a set: see [`crate::order`].
     pub referenced_chunks: Vec<Chunk>,
 }
 
@@ -66,7 +66,7 @@ impl PendingRecord {
         }
     }
 
-    /// How much an entry of a set's log carries for it.
+    /// Returns how much an entry of a set's log carries for it.
     pub fn carried_bytes(&self) -> usize {
         let chunks = self.referenced_chunks.iter().map(|chunk| chunk.encoded().len());
         self.payload.len() + chunks.sum::<usize>()
@@ -78,12 +78,12 @@ pub(crate) enum WriteError {
     /// The first `written` records are, the others are not, and nothing of them remains: the disk
     /// is full.
     Refused {
-        /// How many records were written.
+        /// The number of records that were written.
         written: usize,
         /// The error of the disk.
         error: StoreError,
     },
-    /// What is on the disk is unknown.
+    /// The content of the disk is unknown.
     Unknown(StoreError),
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct WriterCounters {
     pub syncs: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Of these, bytes of records: not what a file grew by ahead of them.
+    /// The number of these bytes that are of records: not what a file grew by ahead of them.
     pub record_bytes: u64,
 }
 
@@ -106,12 +106,12 @@ pub(crate) struct Writer {
     open: Option<OpenSegment>,
     /// The segment after the open one, or after the last one if none is open.
     next: SegmentNumber,
-    /// Where the segment before the open one ended, or the last segment if none is open.
+    /// The end of the segment before the open one, or of the last segment if none is open.
     previous: SegmentEnd,
-    /// Says of which segments the transactions tell what they change.
+    /// Says in which segments the transactions record what they change.
     kept: Arc<RetainedSegments>,
     counters: WriterCounters,
-    /// For the next write.
+    /// The buffer for the next write.
     buffer: Vec<u8>,
 }
 
@@ -144,9 +144,9 @@ struct OpenSegment {
     /// The file was cut back to `end`, and was not synced since: a crash may bring back what was
     /// behind it.
     cut: bool,
-    /// Where marks were written that all is durable.
+    /// The offset up to which marks say that all is durable.
     marked: LogOffset,
-    /// What a mark ahead of the records says.
+    /// The offset in a mark ahead of the records.
     ahead: LogOffset,
     chain: Chain,
 }
@@ -172,12 +172,12 @@ impl Writer {
         }
     }
 
-    /// What the writer has done.
+    /// Returns the writer's counters.
     pub fn counters(&self) -> WriterCounters {
         self.counters
     }
 
-    /// Where the log ends: the segment, and the place in it.
+    /// Returns where the log ends: the segment, and the place in it.
     pub fn end(&self) -> (SegmentNumber, LogOffset) {
         match &self.open {
             Some(open) => (open.header.number, open.end),
@@ -194,7 +194,7 @@ impl Writer {
     /// those before must have been written.
     ///
     /// # Errors
-    /// [`WriteError::Unknown`] if what is on the disk can't be told.
+    /// [`WriteError::Unknown`] if it isn't known what is on the disk.
     pub fn begin(&mut self, number: SegmentNumber) -> Result<(), WriteError> {
         if number < self.next {
             return Ok(());
@@ -209,7 +209,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`WriteError::Refused`] with the count of records written before it, if the disk took
-    /// nothing of the rest; [`WriteError::Unknown`] if what the segment holds now can't be told.
+    /// nothing of the rest; [`WriteError::Unknown`] if it isn't known what the segment holds now.
     pub fn write(&mut self, records: &[PendingRecord]) -> Result<(), WriteError> {
         let mut written = 0;
         for group in records.chunk_by(|left, right| left.segment == right.segment) {
@@ -315,7 +315,7 @@ impl Writer {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.reserve(bytes);
         let mut chain = open.chain;
-        // Where the buffer goes; what lies before was written.
+        // The place where the buffer goes; what lies before was written.
         let mut at = open.end.0;
         for record in group {
             let header = RecordHeader {
@@ -349,7 +349,7 @@ impl Writer {
         }
         let bytes = buffer.len();
         let end = at + bytes as u64;
-        // What is cut off after a failure is all of the group: only one write is tried again.
+        // After a failure all of the group is cut off: only one write is tried again.
         if open.bytes < end && at == open.end.0 {
             let grown = end + (end / 4).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
             buffer.resize((grown - at) as usize, 0);
@@ -374,7 +374,7 @@ impl Writer {
 }
 
 impl OpenSegment {
-    /// Writes a mark of how far all is durable; tells whether it worked.
+    /// Writes a mark of how far all is durable; returns whether it worked.
     fn mark_at(&mut self, at: LogOffset) -> bool {
         let mark = encode_mark(self.synced, self.header.nonce);
         let is_written = self.file.write_all_at(at.0, &mark).is_ok();

@@ -88,7 +88,7 @@ impl SetEntry {
     pub fn writes(&self, tree: TreeId, is_meant: impl Fn(&[u8]) -> bool) -> bool {
         let mut found = false;
         for (_, payload) in &self.records {
-            // What is no record is found when it is applied.
+            // A payload that is no record is reported when it is applied.
             let _ = each_key(payload, &mut |written, key, _| {
                 found |= written == tree && is_meant(&key);
             });

@@ -5,10 +5,10 @@
 //! all that it leads to, and a chunk that the transaction brings is among them too, where one of
 //! the others leads to it.
 //!
-//! What all members have doesn't travel again. A transaction's maker tells it ([`SharedChunks`]):
-//! the engine doesn't know that an old version's chunks are kept by all who know the version. Of a
-//! new tree that is much like one that they have only what differs travels: both are walked level
-//! by level, and what lies in both is passed over.
+//! Chunks that all members have don't travel again. A transaction's maker names them
+//! ([`SharedChunks`]): the engine doesn't know that an old version's chunks are kept by all members
+//! that know the version. Of a new tree that is much like one that they have only what differs
+//! travels: both are walked level by level, and what lies in both is passed over.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use frond_tree::Content;
 
 use crate::log::record::Record;
 
-/// How many are read at once.
+/// The number of chunks that are read at once.
 const BATCH: usize = 256;
 
 /// The chunks that the other members of a set are known to have.
@@ -33,9 +33,9 @@ pub(crate) struct SharedChunks {
 pub(crate) struct ReferencedChunks<'a> {
     record: &'a Record,
     store: &'a dyn ChunkStore,
-    /// What needn't travel, or was gathered.
+    /// The chunks that needn't travel, or were gathered.
     known: HashSet<ChunkHash>,
-    /// What is yet to be walked from, and what of it was read.
+    /// The chunks that are yet to be walked from, and the chunks read below them.
     roots: Vec<ChunkHash>,
     read_roots: Vec<Chunk>,
     path: Vec<Node>,
@@ -53,19 +53,19 @@ pub(crate) struct ChunkBatch {
     pub tops: Vec<(ChunkHash, u64)>,
 }
 
-/// A chunk of which some of what it leads to is yet to be gathered.
+/// A chunk that leads to others, some of which are yet to be gathered.
 struct Node {
     chunk: Chunk,
     below: std::vec::IntoIter<Chunk>,
-    /// How many tops there were before.
+    /// The number of tops there were before.
     top_count: usize,
 }
 
 impl<'a> ReferencedChunks<'a> {
-    /// From all that a record names and doesn't bring.
+    /// Begins with all that a record names and doesn't bring.
     ///
     /// # Errors
-    /// What a read fails with.
+    /// An error of reading.
     pub fn new(
         record: &'a Record,
         store: &'a dyn ChunkStore,
@@ -97,7 +97,7 @@ impl<'a> ReferencedChunks<'a> {
     /// Gathers more until there are so many bytes; whether there are.
     ///
     /// # Errors
-    /// What a read fails with.
+    /// An error of reading.
     pub fn gather(&mut self, bytes_max: usize) -> Result<bool, StoreError> {
         loop {
             let Some(node) = self.path.last_mut() else {
@@ -181,7 +181,7 @@ impl<'a> ReferencedChunks<'a> {
         Ok(())
     }
 
-    /// What chunks refer to.
+    /// Returns the references of chunks.
     fn below(&self, hashes: &[ChunkHash]) -> Result<HashSet<ChunkHash>, StoreError> {
         let mut below = HashSet::new();
         for batch in hashes.chunks(BATCH) {
@@ -193,7 +193,7 @@ impl<'a> ReferencedChunks<'a> {
     }
 }
 
-/// What a record names and doesn't bring.
+/// Returns the chunks that a record names and doesn't bring.
 fn roots(record: &Record) -> Vec<ChunkHash> {
     let mut roots: Vec<ChunkHash> = record.chunks.iter().flat_map(Chunk::references).collect();
     let values = record.writes.iter().flat_map(|(_, entries)| entries);

@@ -12,7 +12,7 @@ use super::Order;
 use super::format::last_sequence;
 use crate::ids::Sequence;
 
-/// So many groups are on their way at once.
+/// The number of groups that are on their way at once.
 const GROUPS_MAX: usize = 4;
 
 /// The order that the slots of a bucket give.

@@ -1,4 +1,4 @@
-//! Bloom filters: tell from one cache line whether a run may hold a key.
+//! Bloom filters: find from one cache line whether a run may hold a key.
 //!
 //! A filter is an array of blocks of 64 bytes. A key's hash chooses a block, and within it six
 //! bits. With ten bits a key about one absent key in a hundred is taken for present; a present one
@@ -47,7 +47,7 @@ impl KeyHash {
     }
 }
 
-/// Tells which keys a run may hold.
+/// Says which keys a run may hold.
 pub(crate) struct Filter {
     /// A multiple of [`BLOCK_BYTES`], at least one block.
     blocks: Bytes,

@@ -45,7 +45,7 @@ impl Source {
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     tree: TreeId,
-    /// What remains beyond `batch`.
+    /// The bounds that remain beyond `batch`.
     bounds: Bounds,
     direction: Direction,
     window: Window,
@@ -116,7 +116,7 @@ pub(crate) struct Interleave {
     unread: Vec<Source>,
     /// The newest first.
     heads: Vec<Head>,
-    /// For each node but the leaves the position in `heads` of its winner; the root is node 1.
+    /// The position in `heads` of its winner for each node but the leaves; the root is node 1.
     winners: Vec<usize>,
     direction: Direction,
 }

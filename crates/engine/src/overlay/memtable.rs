@@ -83,7 +83,7 @@ impl Memtable {
         self.bytes.fetch_add(self.pending.add(new_chunks), Atomic::Relaxed);
     }
 
-    /// What was born here.
+    /// Returns the pending chunks of this memtable.
     pub fn pending(&self) -> &MemtableChunks {
         &self.pending
     }
@@ -115,7 +115,7 @@ impl Memtable {
         self.bytes.fetch_sub(bytes, Atomic::Relaxed);
     }
 
-    /// Tells `take` of every value, of whatever Sequence.
+    /// Calls `take` with every value, of whatever Sequence.
     pub fn for_each_value(&self, mut take: impl FnMut(&Value)) {
         for (_, table) in self.tables(&pin()) {
             table.blocks.ascend(None, |entry| {
@@ -125,8 +125,8 @@ impl Memtable {
         }
     }
 
-    /// Gives the memory back; for when no reader may use it any more. What is taken out of the skip
-    /// list is freed when its collector comes to it, which can be long after: so the entries are
+    /// Gives the memory back; for when no reader may use it any more. Entries taken out of the skip
+    /// list are freed when its collector comes to them, which can be long after: so the entries are
     /// freed first, by themselves.
     pub fn clear(&self) {
         let mut guard = pin();
@@ -177,12 +177,12 @@ impl Memtable {
         flags
     }
 
-    /// How many writes of `tree` there are at most, several to one key counted.
+    /// Returns how many writes of `tree` there are at most, several to one key counted.
     pub fn writes_max(&self, tree: TreeId) -> u64 {
         self.table(tree, &pin()).map_or(0, |table| table.writes.load(Atomic::Relaxed))
     }
 
-    /// How many bytes of keys and inline values were written to `tree` at most.
+    /// Returns how many bytes of keys and inline values were written to `tree` at most.
     pub fn written_bytes(&self, tree: TreeId) -> u64 {
         self.table(tree, &pin()).map_or(0, |table| table.bytes.load(Atomic::Relaxed))
     }

@@ -6,14 +6,14 @@
 //! itself, which is when the value is flushed or folded.
 //!
 //! *Invariants*
-//! 1. What is in packs refers to nothing but what is in packs: a writer that puts a chunk first has
+//! 1. Chunks in packs refer to nothing but chunks in packs: a writer that puts a chunk first has
 //!    everything packed that the chunk reaches here. So a reader that begins at a root, a tree or a
 //!    commit needn't know of this.
 //! 2. A chunk stays here as long as a memtable that has it: what a snapshot shows can be read.
-//! 3. What a chunk here refers to is here or in packs, and so is what a record of a memtable needs
-//!    besides. Collections keep that ([`PendingView`]); before the log's segments of a memtable go,
-//!    `flush` has packed what the memtables after it need of it.
-//! 4. What is *packed* is in packs, with all that it reaches. It is kept there as long as it is
+//! 3. The references of a chunk here are here or in packs, and so are the chunks that a record of a
+//!    memtable needs besides. Collections keep that ([`PendingView`]); before the log's segments of
+//!    a memtable go, `flush` has packed what the memtables after it need of it.
+//! 4. A *packed* chunk is in packs, with all that it reaches. It is kept there as long as it is
 //!    here.
 
 use std::collections::{HashMap, HashSet};
@@ -61,7 +61,7 @@ type Shard = HashMap<ChunkHash, Entry, NameHasherBuilder>;
 
 struct Entry {
     chunk: Chunk,
-    /// How often memtables have it.
+    /// The number of memtables that have it.
     holders: usize,
     is_packed: AtomicBool,
 }
@@ -129,8 +129,8 @@ impl PendingChunks {
         }
     }
 
-    /// What is here at this time. What `store` has too is packed: something may have been told of
-    /// it there.
+    /// Returns the chunks that are here at this time. Chunks that `store` has, too, are packed:
+    /// they may have been reported there to a caller.
     ///
     /// # Errors
     /// As the store: it can't be asked what it has, or takes no chunks.
@@ -197,7 +197,7 @@ impl PendingChunks {
 pub(crate) struct PendingView<'a> {
     pending: &'a PendingChunks,
     store: &'a dyn ChunkStore,
-    /// What goes meanwhile is still known.
+    /// Chunks that go meanwhile are still known.
     unpacked: HashMap<ChunkHash, Chunk>,
     kept: HashSet<ChunkHash>,
 }
@@ -215,7 +215,7 @@ impl PendingView<'_> {
         Ok(())
     }
 
-    /// What must be kept.
+    /// Returns the names of the chunks that must be kept.
     pub fn into_kept(self) -> HashSet<ChunkHash> {
         self.kept
     }
@@ -227,9 +227,10 @@ impl PendingView<'_> {
     }
 }
 
-/// What `roots` reach as far as `get` has it, in the order in which a value is read, and each chunk
-/// behind what it refers to. So what is read together lies together: a put of the same value reads
-/// it again ([`ChunkStore::has_intact`]) by one call instead of one a chunk.
+/// Returns the chunks that `roots` reach as far as `get` has them, in the order in which a value is
+/// read, and each chunk behind those it refers to. So chunks that are read together lie together: a
+/// put of the same value reads it again ([`ChunkStore::has_intact`]) by one call instead of one a
+/// chunk.
 fn reached(
     roots: impl IntoIterator<Item = ChunkHash>,
     get: impl Fn(ChunkHash) -> Option<Chunk>,
@@ -272,14 +273,14 @@ fn batches(chunks: &[Chunk]) -> impl Iterator<Item = &[Chunk]> {
 pub(crate) struct NewChunks {
     /// Chunks that its values reach.
     pub chunks: Vec<Chunk>,
-    /// What it needs besides what these refer to: chunks from which the log makes its own, and
-    /// values' chunks that it didn't bring.
+    /// The chunks it needs besides those that these refer to: chunks from which the log makes its
+    /// own, and values' chunks that it didn't bring.
     pub needs: Vec<ChunkHash>,
 }
 
 impl NewChunks {
-    /// What the memtable gets of a record, of which the log makes some chunks from `origins`. Many
-    /// chunks are packed at once instead.
+    /// Returns the chunks of a record for the memtable, some of which the log makes from `origins`.
+    /// Many chunks are packed at once instead.
     ///
     /// # Errors
     /// As the store's `put_many`, where there are many chunks.
@@ -317,7 +318,7 @@ struct Names {
 }
 
 impl MemtableChunks {
-    /// Nothing yet.
+    /// Begins with nothing.
     pub fn new(pending: &Arc<PendingChunks>) -> MemtableChunks {
         MemtableChunks { pending: Arc::clone(pending), names: Mutex::default() }
     }
@@ -343,12 +344,12 @@ impl MemtableChunks {
         self.names().chunks.clone()
     }
 
-    /// What its transactions need besides what their chunks refer to.
+    /// Returns the chunks that its transactions need besides those that their chunks refer to.
     pub fn needs(&self) -> Vec<ChunkHash> {
         self.names().needs.clone()
     }
 
-    /// What its transactions need, and may not have brought.
+    /// Returns the chunks that its transactions need, and may not have brought.
     pub fn all_needs(&self) -> HashSet<ChunkHash> {
         let mut needs: HashSet<ChunkHash> = self.needs().into_iter().collect();
         for chunk in self.chunks().into_iter().filter_map(|hash| self.pending.get(hash)) {
@@ -383,17 +384,17 @@ pub(crate) struct StoreWithPending {
 }
 
 impl StoreWithPending {
-    /// Nothing is born yet.
+    /// Begins with nothing born.
     pub fn new(store: Arc<dyn ChunkStore>) -> Arc<Layered<StoreWithPending>> {
         Arc::new(Layered(StoreWithPending { store, pending: Arc::default() }))
     }
 
-    /// What is born.
+    /// Returns the pending chunks.
     pub fn all(&self) -> &Arc<PendingChunks> {
         &self.pending
     }
 
-    /// What is born at this time, and packs that have the rest.
+    /// Returns a view of the chunks that are pending at this time; packs have the others.
     ///
     /// # Errors
     /// As the store: it can't be asked what it has, or takes no chunks.
@@ -419,7 +420,7 @@ impl StoreLayer for StoreWithPending {
         self.pending.get(hash)
     }
 
-    /// A caller that is told that a chunk is there may refer to it later, when no memtable has it
+    /// A caller that learns that a chunk is there may refer to it later, when no memtable has it
     /// any more.
     fn has(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         self.pack(hashes.iter().copied())?;
@@ -436,7 +437,7 @@ impl StoreLayer for StoreWithPending {
         if self.pending.is_empty() {
             return put(&*self.store, hint, chunks);
         }
-        // What a run refers to its tree needs later.
+        // The tree will need the chunks that a run refers to.
         let lifetime = hint.filter(|hint| *hint == Lifetime::Lasting).unwrap_or(Lifetime::Working);
         self.pending.pack(&*self.store, lifetime, chunks.iter().flat_map(Chunk::references))?;
         put(&*self.store, hint, chunks)?;

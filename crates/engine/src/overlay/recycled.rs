@@ -7,8 +7,7 @@
 //! memtables that were flushed to those that are filled.
 //!
 //! *Invariants*
-//! 1. What is kept takes at most `bytes_max`, which is what a memtable takes: the oldest goes
-//!    first.
+//! 1. The kept memory is at most `bytes_max`, the size of a memtable: the oldest goes first.
 //! 2. A payload that is lent has no bytes, a block no entries.
 
 use std::collections::VecDeque;
@@ -34,7 +33,7 @@ pub(crate) struct Recycler {
 struct Kept {
     payloads: VecDeque<Vec<u8>>,
     blocks: Vec<Block>,
-    /// Of both.
+    /// The bytes of both.
     bytes: usize,
 }
 

@@ -31,10 +31,10 @@ use crate::ids::Sequence;
 /// The one flag of a value that is the engine's: in a run, it marks a deletion.
 pub(crate) const DELETION_FLAG: u8 = 0x80;
 
-/// So many reads of a tree are counted while a run is its newest: then it is read much.
+/// The number of reads of a tree that are counted while a run is its newest: then it is read much.
 pub(crate) const READS_COUNTED: u32 = 64;
 
-/// What an entry is counted beside its key and value: its share of a node.
+/// The bytes that count for an entry besides its key and value: its share of a node.
 pub(crate) const RUN_ENTRY_OVERHEAD_BYTES: u64 = 8;
 
 /// The newest edits of one tree's keys in a stretch of time.
@@ -45,14 +45,15 @@ pub(crate) struct Run {
     pub filter: ChunkHash,
     /// The edits are younger than this.
     pub after: Sequence,
-    /// And not younger than this.
+    /// The Sequence that it is not younger than.
     pub up_to: Sequence,
-    /// How many keys.
+    /// The number of keys.
     pub count: u64,
     /// Bytes of keys and values, those out of line too, and something for each entry.
     pub bytes: u64,
     loaded: OnceLock<Filter>,
-    /// How often the tree was read while this was its newest run, as far as that is counted.
+    /// The number of times the tree was read while this was its newest run, as far as that is
+    /// counted.
     reads: AtomicU32,
 }
 
@@ -128,7 +129,7 @@ impl Run {
         Ok(Some(run))
     }
 
-    /// What the run says of `key`: nothing, a value, or that it was deleted.
+    /// Returns the run's entry of `key`: nothing, a value, or a deletion.
     ///
     /// # Errors
     /// [`TreeError::Store`] or [`TreeError::Damaged`] if the filter or a node can't be read.
@@ -144,7 +145,7 @@ impl Run {
         Ok(self.tree.get(store, key)?.map(unmarked))
     }
 
-    /// Notes a read of the tree, of which this is the newest run.
+    /// Notes a read of the tree whose newest run this is.
     pub fn note_read(&self) {
         // Processors needn't write what all of them read.
         if self.read_count() < READS_COUNTED {
@@ -152,8 +153,8 @@ impl Run {
         }
     }
 
-    /// How often the tree was read while this was its newest run; [`READS_COUNTED`] or a few more
-    /// if that was more often.
+    /// Returns how often the tree was read while this was its newest run; [`READS_COUNTED`] or a
+    /// few more if that was more often.
     pub fn read_count(&self) -> u32 {
         self.reads.load(Ordering::Relaxed)
     }

@@ -21,7 +21,7 @@ const RIGHT: &str = "a payload that was encoded here, or decoded before, is righ
 pub(crate) struct TreeWrites {
     /// The tree.
     pub tree: TreeId,
-    /// How many entries.
+    /// The number of entries.
     pub count: u32,
     entries: Bytes,
 }

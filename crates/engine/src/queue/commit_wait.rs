@@ -1,11 +1,12 @@
-//! How long a commit waits for memory, and for durability.
+//! The time that a commit waits for memory, and for durability.
 
-/// How long a commit waits: while these closures, which are called now and then, say so.
+/// The conditions under which a commit waits: while these closures, which are called now and then,
+/// say so.
 #[derive(Clone, Copy)]
 pub(crate) struct CommitWait<'a> {
     /// For room in memory: nothing is written else.
     pub for_room: &'a dyn Fn() -> bool,
-    /// Until it is as durable as asked.
+    /// The wait until it is as durable as asked.
     pub for_log: DurabilityWait<'a>,
 }
 

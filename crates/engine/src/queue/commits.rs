@@ -28,7 +28,7 @@ impl CommitQueue {
         self.queue.lock().expect(NO_PANIC)
     }
 
-    /// Wakes those who wait for a change, and those who lead.
+    /// Wakes the threads that wait for a change, and those that lead.
     pub fn wake(&self) {
         self.changed.notify_all();
         self.leadable.notify_all();

@@ -22,7 +22,7 @@ use crate::queue::queued_reads::QueuedReads;
 const GENERATION_COUNT_MIN: usize = 4096;
 /// A table that once was so many times larger than it must be gives its memory back.
 const SPARE_TIMES_MAX: usize = 8;
-/// With more trees than this, those that no transaction can conflict over are forgotten.
+/// The number of trees above which those that no transaction can conflict over are forgotten.
 const TREE_COUNT_MIN: usize = 1024;
 
 /// The state at which a transaction began.
@@ -33,14 +33,14 @@ pub(crate) struct TransactionStart<'a> {
     /// Whether its writes may depend on what it saw there. One that saw nothing loses no update,
     /// whatever was put since.
     pub has_read: bool,
-    /// Who it is, if it hasn't locked all that it writes: it must not write what others have
-    /// locked.
+    /// The transaction, if it hasn't locked all keys that it writes: it must not write those that
+    /// others have locked.
     pub without_claims: Option<Owner>,
     /// Whether it gives space back, so that it may use what is held back for that.
     pub gives_back: bool,
-    /// If its snapshot shows what was queued.
+    /// The queued reads, if its snapshot shows what was queued.
     pub ahead: Option<&'a QueuedReads>,
-    /// In which term of keeping the log it told what it changed.
+    /// The term of keeping the log in which it recorded what it changed.
     pub term: RetentionTerm,
     /// An earlier transaction without which it isn't to be: if that is refused, this one is, too.
     pub requires: Option<Sequence>,
@@ -48,11 +48,11 @@ pub(crate) struct TransactionStart<'a> {
 
 /// The fingerprints of what a transaction wrote and of what it wants unchanged.
 pub(crate) struct ConflictSet {
-    /// Of the record's keys, in its order.
+    /// The hashes of the record's keys, in its order.
     written: Vec<u64>,
-    /// What it wants unchanged.
+    /// The keys that it wants unchanged.
     validated: Vec<(TreeId, Vec<u8>, u64)>,
-    /// Trees of which it wants every key unchanged.
+    /// Trees that must have every key unchanged.
     validated_trees: Vec<TreeId>,
 }
 
@@ -95,7 +95,7 @@ type Writers = HashMap<u64, Sequence, BuildHasherDefault<IdentityHasher>>;
 /// The last changes of a tree.
 #[derive(Clone, Copy, Default)]
 struct TreeChanges {
-    /// Any key of it was written.
+    /// The last Sequence at which any key of it was written.
     any_key: Sequence,
     /// It got another base, or was dropped.
     whole: Sequence,
@@ -106,7 +106,7 @@ struct TreeChanges {
 pub(crate) struct ConflictTable {
     younger: Writers,
     older: Writers,
-    /// Nothing in `older` was written after this.
+    /// The Sequence after which nothing in `older` was written.
     older_upto: Sequence,
     trees: HashMap<TreeId, TreeChanges>,
     /// The last Sequence noted.
@@ -114,8 +114,8 @@ pub(crate) struct ConflictTable {
 }
 
 impl ConflictTable {
-    /// What was changed that the transaction should have seen, if anything: the first key, or a
-    /// tree with an empty key. Where a tree got another base, or was dropped, the transaction may
+    /// Returns the change that the transaction should have seen, if there is one: the first key, or
+    /// a tree with an empty key. Where a tree got another base, or was dropped, the transaction may
     /// have meant the one before: even one that has read nothing conflicts with that.
     pub fn conflict<'a>(
         &self,

@@ -25,7 +25,7 @@ pub(crate) const ASKED_EVERY: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(crate) struct Group {
     state: Mutex<GroupState>,
-    /// The group was told something, or wants a leader.
+    /// The group was notified, or wants a leader.
     notified: Condvar,
     /// The last member that the leader waits for has arrived.
     complete: Condvar,
@@ -33,13 +33,13 @@ pub(crate) struct Group {
 
 #[derive(Default)]
 struct GroupState {
-    /// How many members have put their entries into the memtable.
+    /// The number of members that have put their entries into the memtable.
     arrived: u64,
-    /// How many arrivals the leader waits for.
+    /// The number of arrivals the leader waits for.
     awaited: Option<u64>,
-    /// How many threads wait for the entries of one member.
+    /// The number of threads that wait for the entries of one member.
     watching: u64,
-    /// How many members wait to be called: where none does, none need be woken.
+    /// The number of members that wait to be called: where none does, none need be woken.
     waiting: u64,
     leader_wanted: bool,
     outcome: Option<Outcome>,
@@ -94,7 +94,7 @@ impl Insertion {
         self.memtable.insert(self.sequence, &self.payload);
     }
 
-    /// Says that `insert` has ended; before its group is told that a member has arrived.
+    /// Notes that `insert` has ended; before its group is notified that a member has arrived.
     pub fn end(&self) {
         self.done.store(true, Ordering::Release);
     }
@@ -183,7 +183,7 @@ impl Group {
         }
     }
 
-    /// Tells all members what became of the group; what it was told first counts.
+    /// Notifies all members of what became of the group; the first outcome counts.
     pub fn notify(&self, outcome: Outcome) {
         let mut state = self.state();
         state.outcome.get_or_insert(outcome);

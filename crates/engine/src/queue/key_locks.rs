@@ -75,7 +75,7 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// Where it stands, after a while at most.
+    /// Returns where it stands, after a while at most.
     pub fn wait(&self, at_most: Duration) -> WaitState {
         let state = self.state.lock().expect(NO_PANIC);
         let waits = |state: &mut WaitState| *state == WaitState::Waiting;
@@ -216,7 +216,7 @@ impl KeyLocks {
         true
     }
 
-    /// Waits no more; tells where it stood.
+    /// Waits no more; returns where it stood.
     pub fn leave(&self, waiter: &Waiter) -> WaitState {
         self.dismiss(&mut self.waiting(), waiter.owner, WaitState::Ended);
         *waiter.state.lock().expect(NO_PANIC)
@@ -253,7 +253,7 @@ impl KeyLocks {
         self.bucket(fingerprint).fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// How many transactions wait now.
+    /// Returns how many transactions wait now.
     pub fn waiting_count(&self) -> u64 {
         self.waiting().len() as u64
     }

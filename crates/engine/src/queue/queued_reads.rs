@@ -2,13 +2,14 @@
 //!
 //! A key lock is let go when its holder's commit is queued, so the next holder must see a value
 //! that no sync has made durable yet. It begins *ahead*: its snapshot shows everything that has a
-//! Sequence, visible or not. What it reads there is to be told to no client before that is visible.
+//! Sequence, visible or not. Data that it reads there must not reach a client before they are
+//! visible.
 //!
-//! 1. What it commits lies behind all that it read, in the same log. So it is durable only if that
-//!    is, a crash that takes that takes it too, and a full disk, which refuses the end of the
-//!    queue, refuses it with what it read.
-//! 2. What ends without a commit of its own (nothing matched, a duplicate key, what a retry is
-//!    answered) waits until what it could read is visible.
+//! 1. Its commit lies behind all that it read, in the same log. So it is durable only if that is, a
+//!    crash that takes that takes it too, and a full disk, which refuses the end of the queue,
+//!    refuses it with what it read.
+//! 2. A transaction that ends without a commit of its own (nothing matched, a duplicate key, the
+//!    answer to a retry) waits until the data it could read are visible.
 //! 3. Where a full disk refuses queued commits, those that read ahead and weren't queued behind it
 //!    are left with something that will never be. That is marked here *before* the first of these
 //!    entries is taken out of the memtables, and each read ahead looks for the mark *after* it has
@@ -25,7 +26,7 @@ use crate::ids::Sequence;
 
 /// The queued commits, from one refusal to the next.
 pub(crate) struct QueuedCommits {
-    /// What has a greater Sequence was refused.
+    /// Commits with a greater Sequence were refused.
     refused_above: AtomicU64,
 }
 
@@ -42,12 +43,12 @@ impl QueuedCommits {
     }
 }
 
-/// How far a snapshot shows queued commits.
+/// The part of the queued commits that a snapshot shows.
 #[derive(Clone)]
 pub(crate) struct QueuedReads {
     /// The last Sequence that it shows.
     pub sequence: Sequence,
-    /// What that was in.
+    /// The queue that these commits were in.
     pub queued: Arc<QueuedCommits>,
 }
 

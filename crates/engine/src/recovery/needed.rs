@@ -1,6 +1,6 @@
-//! The chunks of packs that a replayed log needs, for a store that can't tell damage from a crash
-//! ([`frond_store::Maintenance::has_doubts`]): the bases that the log gave to trees, and the chunks
-//! of the newest values in the memtable. Older values aren't read any more.
+//! The chunks of packs that a replayed log needs, for a store that can't distinguish damage from a
+//! crash ([`frond_store::Maintenance::has_doubts`]): the bases that the log gave to trees, and the
+//! chunks of the newest values in the memtable. Older values aren't read any more.
 //!
 //! Chunks that the log brought are followed here; packs needn't have these.
 
@@ -15,8 +15,8 @@ use crate::overlay::memtable::Window;
 use crate::overlay::pending::PendingChunks;
 use crate::state::State;
 
-/// What `state`, of which the log goes up to `last`, needs of the packs beside what is published.
-/// The log gave bases to the trees in `logged`.
+/// Returns the chunks that `state`, for which the log goes up to `last`, needs of the packs besides
+/// those that are published. The log gave bases to the trees in `logged`.
 pub(super) fn needed(
     state: &State,
     pending: &PendingChunks,

@@ -19,11 +19,12 @@ use crate::ids::{Sequence, TreeId};
 use crate::log::decode::patched_keys;
 use crate::state::State;
 
-/// How many are read together: enough to keep a disk busy, and few enough to lie in memory.
+/// The number of values that are read together: enough to keep a disk busy, and few enough to lie
+/// in memory.
 const TOGETHER: usize = 1024;
 /// Threads that read them. They wait for the disk, mostly.
 const THREADS: usize = 8;
-/// Fewer than this aren't worth a thread.
+/// The least number that is worth a thread.
 const A_THREAD_MIN: usize = 16;
 /// A thread reads no more than this ahead.
 const A_THREAD_BYTES_MAX: usize = 2 << 20;
@@ -33,7 +34,7 @@ type Wanted = (Sequence, TreeId, Bytes);
 
 /// A value of a base.
 pub(super) struct Old {
-    /// When the base's generation began.
+    /// The time when the base's generation began.
     pub generation: Sequence,
     /// Empty also if there was none.
     pub bytes: Bytes,
@@ -50,7 +51,7 @@ impl OldValues {
     /// Notes what a record will ask for.
     pub fn expect(&mut self, sequence: Sequence, payload: &Bytes) {
         let wanted = &mut self.wanted;
-        // A record that can't be read is told of when it is its turn.
+        // A record that can't be read is reported when it is its turn.
         let _ = patched_keys(payload, &mut |tree, key| wanted.push_back((sequence, tree, key)));
     }
 
@@ -102,7 +103,7 @@ impl OldValues {
     }
 }
 
-/// What the base says of a key, if that will be asked for.
+/// Returns the base's value of a key, if that will be asked for.
 fn old_value(store: &dyn ChunkStore, state: &State, (sequence, tree, key): &Wanted) -> Option<Old> {
     let before = sequence.preceding();
     let generation = state.generation(*tree, before)?;

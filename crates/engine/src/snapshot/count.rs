@@ -1,7 +1,7 @@
 //! Counts the entries of a tree, or of a range of it, without reading them.
 //!
-//! What a tree holds in a snapshot is its base's tree, under the runs, under what the memtables
-//! have of it. Each of these is counted by itself, and the three are added:
+//! A tree in a snapshot is its base's tree, under the runs, under the memtables' entries of it.
+//! Each of these is counted by itself, and the three are added:
 //!
 //! 1. The tree's nodes know how many entries lie below them: two ranks are subtracted.
 //! 2. A run changes that by keys that it gives a value or takes one from ([`Base::run_change`]).
@@ -23,12 +23,12 @@ use crate::overlay::memtable::{Memtable, Unknown, Window};
 use crate::overlay::stored::Stored;
 use crate::state::Base;
 
-/// How many keys are looked up at once.
+/// The number of keys that are looked up at once.
 const LOOK_UP_COUNT: usize = 1024;
 
 impl Snapshot {
-    /// How many entries: O(log n), and a look at what memtables hold of this tree. What was written
-    /// or flushed since the last count is looked up.
+    /// Returns the number of entries: O(log n), and a look at what memtables hold of this tree.
+    /// Keys that were written or flushed since the last count are looked up.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -36,7 +36,7 @@ impl Snapshot {
         self.count_range(tree, &Bounds::all())
     }
 
-    /// How many entries lie in `bounds`; costs as [`Snapshot::count`] of what lies in them.
+    /// Returns how many entries lie in `bounds`; costs as [`Snapshot::count`] of what lies in them.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -64,8 +64,8 @@ impl Snapshot {
         })
     }
 
-    /// `bounds` without entries that are met first in `direction`, and how many these are: `count`,
-    /// or fewer by what the overlay alone has in one place. O(log n) counts at most, as a rule few.
+    /// `bounds` without entries that come first in `direction`, and how many these are: `count`, or
+    /// fewer by what the overlay alone has in one place. O(log n) counts at most, as a rule few.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -79,7 +79,7 @@ impl Snapshot {
         let (base, store) = (self.base(tree)?, &*self.view.store);
         let ranks = base.tree.ranks(store, bounds)?;
         let mut best = (bounds.clone(), 0);
-        // Of the tree's keys within the bounds, in the direction, those that may be the first that
+        // Those of the tree's keys within the bounds, in the direction, that may be the first that
         // is left.
         let (mut low, mut high) = (0, ranks.end.saturating_sub(ranks.start));
         let (mut guess, mut is_by_halves) = (count, false);
@@ -108,8 +108,8 @@ impl Snapshot {
         self.unless_expired(Ok(best))
     }
 
-    /// By how much the entries of the first memtable, the others being older, change how many keys
-    /// have a value.
+    /// Returns by how much the entries of the first memtable, the others being older, change how
+    /// many keys have a value.
     fn memtable_change(
         &self,
         memtables: &[&Arc<Memtable>],
@@ -150,7 +150,7 @@ impl Snapshot {
             let mut others = memtables[usize::from(*is_oldest)..].iter();
             match others.find_map(|memtable| memtable.get(tree, key, window)) {
                 Some(written) => entry.stored.note_replaces(written.is_some()),
-                // Of a key's entries only the oldest comes here: these ascend strictly.
+                // Only the oldest of a key's entries comes here: these ascend strictly.
                 None => below.push(&mut entry.stored),
             }
         }
@@ -163,8 +163,8 @@ impl Snapshot {
     }
 }
 
-/// What of `bounds` is passed before `key` is met in `direction`, and what is left. Descending, the
-/// key itself is passed.
+/// Divides `bounds` into the part that is passed before `key` is reached in `direction`, and the
+/// rest. Descending, the key itself is passed.
 fn divide(bounds: &Bounds, direction: Direction, key: Bytes) -> (Bounds, Bounds) {
     let below = Bounds { start: bounds.start.clone(), end: Some(key.clone()) };
     let above = Bounds { start: Some(key), end: bounds.end.clone() };

@@ -31,7 +31,7 @@ const NO_PANIC: &str = "no panic while the lock is held";
 pub(crate) struct View {
     pub store: Arc<dyn ChunkStore>,
     pub state: Arc<State>,
-    /// If it shows more than what was visible.
+    /// The queued reads, if it shows more than what was visible.
     pub ahead: Option<QueuedReads>,
 }
 
@@ -84,7 +84,7 @@ impl Current {
         Current { store, latest: Mutex::new(Latest { state, held }), visible, stripes }
     }
 
-    /// What a snapshot of this moment holds, and its Sequence.
+    /// Returns the view of a snapshot of this moment, and its Sequence.
     pub fn view(&self) -> (Arc<View>, Sequence) {
         let view = self.stripes[stripe()].0.lock().expect(NO_PANIC);
         (Arc::clone(&view), self.visible())
@@ -107,7 +107,7 @@ impl Current {
         self.visible.fetch_max(sequence.0, Ordering::AcqRel);
     }
 
-    /// Replaces the State by a changed copy. `change` is told the visible Sequence.
+    /// Replaces the State by a changed copy. `change` is given the visible Sequence.
     pub fn change(&self, change: impl FnOnce(&mut State, Sequence)) {
         // Dropped after the locks are released: it may be the last to hold what takes long to free.
         let mut before = Vec::with_capacity(STRIPE_COUNT + 1);
@@ -125,7 +125,8 @@ impl Current {
         latest.state = state;
     }
 
-    /// Every State that a reader may still use, the latest last; those that expired aren't read.
+    /// Returns every State that a reader may still use, the latest last; those that expired aren't
+    /// read.
     pub fn readable_states(&self) -> Vec<Arc<State>> {
         // The stripes have the latest while this is locked: no snapshot begins with another.
         self.latest().held.readable()
@@ -138,7 +139,7 @@ impl Current {
         expired
     }
 
-    /// What is visible now, which can be read again for `time`.
+    /// Returns the visible state, which can be read again for `time`.
     pub fn lease(&self, time: Duration) -> (Arc<View>, Sequence) {
         let (state, visible, ended) = {
             let mut latest = self.latest();
@@ -150,13 +151,13 @@ impl Current {
         (self.view_of(state), visible)
     }
 
-    /// What was visible at `moment`, which was visible once; `None` if nothing shows it any more.
+    /// Returns the view of `moment`, which was visible once; `None` if nothing shows it any more.
     pub fn view_at(&self, moment: Sequence) -> Option<Arc<View>> {
         let state = self.latest().held.at(moment);
         state.map(|state| self.view_of(state))
     }
 
-    /// Every moment from this one on is shown by the State of now.
+    /// Returns the moment from which on every one is shown by the State of now.
     pub fn shown_from(&self) -> Sequence {
         self.latest().held.latest_from()
     }
@@ -181,7 +182,7 @@ impl Current {
         drop(ended);
     }
 
-    /// How many States are leased.
+    /// Returns how many States are leased.
     pub fn leased_count(&self) -> usize {
         self.latest().held.leased_count()
     }
@@ -204,7 +205,7 @@ mod tests {
 
     const TREE: TreeId = TreeId(2);
 
-    /// In a State made for `sequence` this is the last generation's beginning.
+    /// Returns the last generation's beginning in a State made for `sequence`.
     fn last_era(state: &State) -> Sequence {
         state.trees.get(TREE).last().map_or(Sequence::ZERO, |generation| generation.from)
     }

@@ -24,9 +24,9 @@ pub struct EntryCursor {
     base: Option<Cursor>,
     at: At,
     direction: Direction,
-    /// What is read, so that it stays as long as it may.
+    /// The view that is read, so that it stays as long as it may.
     view: Option<Arc<View>>,
-    /// Where it is noted how far it has come.
+    /// The progress of the cursor, noted for others.
     reach: Option<Arc<CursorProgress>>,
 }
 

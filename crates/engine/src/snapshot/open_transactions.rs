@@ -1,6 +1,6 @@
 //! The open transactions: the oldest of their snapshots limits what may be forgotten.
 //!
-//! Each stripe of threads has a list of its own, so that those who begin and end transactions on
+//! Each stripe of threads has a list of its own, so that threads that begin and end transactions on
 //! several processors don't wait for one another.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) struct OpenTransactions {
 
 /// A transaction in the list.
 pub(crate) struct OpenTransaction {
-    /// What it was begun at.
+    /// The snapshot at which it was begun.
     pub snapshot: Snapshot,
     stripe: usize,
 }
@@ -56,7 +56,8 @@ impl OpenTransactions {
         }
     }
 
-    /// No transaction that is open now, or begins later, has an older snapshot.
+    /// Returns the oldest Sequence of a snapshot of a transaction that is open now, or begins
+    /// later.
     pub fn oldest(&self, current: &Current) -> Sequence {
         // First: one that begins in a stripe after this has looked there begins at this or later.
         let visible = current.visible();

@@ -1,7 +1,7 @@
 //! The read set of a transaction: while it is unchanged, the snapshot may move.
 //!
 //! A transaction that writes what another has changed since its snapshot would lose. Instead it may
-//! go on at a newer snapshot, if everything that it was told so far would be told there too: then
+//! go on at a newer snapshot, if everything that it has read so far would be read there too: then
 //! it is as if it had begun later. (CockroachDB calls it a read refresh.) So an interactive
 //! transaction keeps a list of what it reads, and before it moves asks the memtables whether
 //! anything of that was written since.
@@ -11,8 +11,8 @@
 //!    it began.
 //! 2. The list is bounded, and what was read from the snapshot directly isn't in it: then the
 //!    snapshot stays where it is.
-//! 3. What was flushed since the snapshot isn't in memtables any more, and the transaction doesn't
-//!    look for it elsewhere: the snapshot stays where it is.
+//! 3. Entries that were flushed since the snapshot aren't in memtables any more, and the
+//!    transaction doesn't look for them elsewhere: the snapshot stays where it is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::ids::TreeId;
 use crate::snapshot::Snapshot;
 use crate::snapshot::since::TreeState;
 
-/// So many reads are remembered: some 100 bytes each.
+/// The number of reads that are remembered: some 100 bytes each.
 const READS_MAX: usize = 4096;
 
 /// Something that was read.
@@ -35,7 +35,7 @@ enum Read {
     Range(Arc<CursorProgress>),
     /// The flags of all entries, and what they were.
     Flags(u8),
-    /// Whether there is such a tree.
+    /// Whether the tree exists.
     Tree,
 }
 
@@ -60,7 +60,7 @@ impl ReadSet {
         ReadSetMark { count: self.list.len(), is_incomplete: self.is_incomplete }
     }
 
-    /// Forgets what was read since `mark`, of which no client was told.
+    /// Forgets what was read since `mark`, which no client was shown.
     pub fn forget_since(&mut self, mark: ReadSetMark) {
         self.list.truncate(mark.count);
         self.is_incomplete = mark.is_incomplete;
@@ -121,7 +121,7 @@ impl ReadSet {
     /// Whether everything in the list is at `after` what it was at `before`, which is older.
     ///
     /// # Errors
-    /// As a read of `after`, where flags or a range must be read again to tell.
+    /// As a read of `after`, where flags or a range must be read again to decide.
     pub fn are_unchanged(&self, before: &Snapshot, after: &Snapshot) -> Result<bool, EngineError> {
         if self.is_incomplete {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! What was written between two snapshots, as far as memtables show it.
+//! Finds the writes between two snapshots, as far as memtables show them.
 
 use bytes::Bytes;
 use frond_tree::{Bounds, Direction};
@@ -9,7 +9,7 @@ use crate::ids::TreeId;
 use crate::overlay::interleave::Interleave;
 use crate::overlay::memtable::Window;
 
-/// How a tree changed between two snapshots.
+/// The change of a tree between two snapshots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TreeState {
     /// Nothing, or it isn't there in either.
@@ -71,7 +71,7 @@ impl Snapshot {
         self.view.state.memtables().any(|memtable| memtable.get(tree, key, window).is_some())
     }
 
-    /// Whether the memtables have an entry within `bounds` and `window`.
+    /// Checks whether the memtables have an entry within `bounds` and `window`.
     pub(crate) fn is_range_written(
         &self,
         tree: TreeId,

@@ -37,10 +37,10 @@
 //!
 //! *What of the runs is in the tree* (`compaction_progress`) is a fact about one tree, so it goes
 //! with it, and only `Stepped`, which knows of the tree that it makes, brings it along. Other runs
-//! than those of then may lie over the tree, merged or newer ones: the fact is told in Sequences.
+//! than those of then may lie over the tree, merged or newer ones: the fact is stated in Sequences.
 //!
-//! What may be surprising: a run may lie over a tree that has its edits already (a version commit
-//! folded further than the run began); by 2 that is harmless, and its end drops it.
+//! A surprise: a run may lie over a tree that has its edits already (a version commit folded
+//! further than the run began); by 2 that is harmless, and its end drops it.
 
 mod run_counts;
 
@@ -64,12 +64,11 @@ pub(crate) struct Base {
     pub runs: Vec<Arc<Run>>,
     /// Entries up to this Sequence are in these, or were replaced with them.
     pub folded_to: Sequence,
-    /// What of the runs is in the tree; memory of this process only.
+    /// The part of the runs that is in the tree; memory of this process only.
     pub progress: Arc<CompactionProgress>,
     /// The tree has of no key what it was after this; memory of this process only.
     tree_upto: Sequence,
-    /// What each of the runs changes in the count of what lies below it; memory of this process
-    /// only.
+    /// The changes of each run to the count of keys below it; memory of this process only.
     counts: Vec<RunCounts>,
 }
 
@@ -83,7 +82,7 @@ pub(crate) enum VersionEdit {
         /// The moment.
         up_to: Sequence,
     },
-    /// What memtables had is in this run.
+    /// The entries of memtables are in this run.
     Flushed(Arc<Run>),
     /// A part of the runs is in this tree.
     Stepped {
@@ -93,9 +92,9 @@ pub(crate) enum VersionEdit {
         tree: Tree,
         /// The edits in it are the newest up to this Sequence.
         up_to: Sequence,
-        /// Of all keys the tree has the content of this Sequence or a later one.
+        /// The Sequence whose content, or a later one's, the tree has of all keys.
         whole_to: Sequence,
-        /// What of the runs is in it.
+        /// The part of the runs that is in it.
         progress: CompactionProgress,
     },
     /// Neighbouring runs are in one.
@@ -126,7 +125,7 @@ impl Base {
         std::iter::once(self.tree.root).chain(runs)
     }
 
-    /// What the runs and the tree say of `key`.
+    /// Returns the value of `key` in the runs and the tree.
     ///
     /// # Errors
     /// [`TreeError::Store`] and [`TreeError::Damaged`] if a node or a run's filter can't be read.
@@ -137,7 +136,7 @@ impl Base {
         }
     }
 
-    /// What the runs say of `key`.
+    /// Returns the entry of `key` in the runs.
     ///
     /// # Errors
     /// As [`Base::get`].
@@ -167,18 +166,18 @@ impl Base {
         }
     }
 
-    /// How often it was read while one of the runs of now was the newest: of the run for which that
-    /// is most.
+    /// Returns how often it was read while one of the runs of now was the newest: of the run for
+    /// which that is most.
     pub fn read_count(&self) -> u32 {
         self.runs.iter().map(|run| run.read_count()).max().unwrap_or(0)
     }
 
-    /// Up to this Sequence no run is needed.
+    /// Returns the Sequence up to which no run is needed.
     pub fn whole_to(&self) -> Sequence {
         self.runs.last().map_or(self.folded_to, |oldest| oldest.after)
     }
 
-    /// What the base becomes by `edit`; `None` if nothing is won by it (any more).
+    /// Returns the base after `edit`; `None` if nothing is won by it (any more).
     pub fn improved(&self, edit: &VersionEdit) -> Option<Base> {
         match edit {
             VersionEdit::Folded { tree, up_to } => {

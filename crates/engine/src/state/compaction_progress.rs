@@ -1,4 +1,4 @@
-//! How far the folding of a tree by key range has come.
+//! The progress of folding a tree by key range.
 //!
 //! Folding goes round and round: each step brings all runs of its moment into the tree, from the
 //! key where the step before ended up to another, and behind the last key it begins again at the
@@ -26,15 +26,15 @@ use frond_tree::Bounds;
 
 use crate::ids::Sequence;
 
-/// How far a round is, is told in so many parts of the tree's entries.
+/// The parts of a tree's entries in which the progress of a round is counted.
 pub(crate) const PARTS: u64 = 1 << 16;
 
 /// A place on the way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct RoundPosition {
-    /// How many rounds are done.
+    /// The number of rounds that are done.
     round: u64,
-    /// In this one, keys less than this are done.
+    /// The key below which keys are done in this one.
     key: Option<Bytes>,
     /// About so many parts of it.
     parts: u64,
@@ -61,14 +61,14 @@ impl CompactionProgress {
         !self.marks.is_empty()
     }
 
-    /// Where the next step begins.
+    /// Returns where the next step begins.
     pub fn cursor(&self) -> Option<&Bytes> {
         self.at.key.as_ref()
     }
 
-    /// What becomes of it by a step that folded all runs, which reach up to `horizon`, from the
-    /// cursor to `end` (`None`: behind the last key), where so many parts of a round are done; and
-    /// up to which Sequence no run is needed then (zero: all are).
+    /// Returns the progress after a step that folded all runs, which reach up to `horizon`, from
+    /// the cursor to `end` (`None`: behind the last key), where so many parts of a round are done;
+    /// and up to which Sequence no run is needed then (zero: all are).
     pub fn stepped(
         &self,
         horizon: Sequence,
@@ -111,7 +111,8 @@ impl CompactionProgress {
         at.saturating_sub(place.round * PARTS + place.parts).min(PARTS)
     }
 
-    /// Up to which Sequence the tree has what runs say of `key`; zero if that isn't known of any.
+    /// Returns the Sequence up to which the tree has what runs say of `key`; zero if that isn't
+    /// known of any.
     pub fn done_to(&self, key: &[u8]) -> Sequence {
         let is_ahead = self.at.key.as_ref().is_none_or(|at| at <= key);
         let was_passed = |mark: &&Mark| {
@@ -122,8 +123,8 @@ impl CompactionProgress {
         self.marks.iter().rev().find(was_passed).map_or(Sequence::ZERO, |mark| mark.horizon)
     }
 
-    /// Where within `bounds` a run that ends at `up_to` may have edits that aren't in the tree. An
-    /// older run's places lie in those of a newer one.
+    /// Returns where within `bounds` a run that ends at `up_to` may have edits that aren't in the
+    /// tree. An older run's places lie in those of a newer one.
     pub fn left(&self, up_to: Sequence, bounds: &Bounds) -> impl Iterator<Item = Bounds> + use<> {
         let parts = match self.mark_of(up_to).map(|mark| &mark.place) {
             None => [Some(bounds.clone()), None],
@@ -141,7 +142,7 @@ impl CompactionProgress {
     }
 }
 
-/// What of `bounds` lies between two keys, if it isn't empty.
+/// Returns the part of `bounds` that lies between two keys, if it isn't empty.
 fn between(bounds: &Bounds, start: Option<&Bytes>, end: Option<&Bytes>) -> Option<Bounds> {
     let start = bounds.start.as_ref().max(start).cloned();
     let end = match (&bounds.end, end) {

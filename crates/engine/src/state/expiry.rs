@@ -13,7 +13,7 @@ impl Clone for Expiry {
 }
 
 impl Expiry {
-    /// Sets the mark. What goes afterwards is found missing only by those who see the mark.
+    /// Sets the mark. Data that go afterwards are found missing only by readers that see the mark.
     pub fn expire(&self) {
         self.0.store(true, Ordering::SeqCst);
     }

@@ -53,14 +53,14 @@ const _: () = assert!(STATE_BYTES == 48); // Stored: change only with a new vers
 pub(crate) struct EngineState {
     /// The base map. Its format is that of all local trees.
     pub bases: Tree,
-    /// Every entry up to this Sequence is in the bases.
+    /// The Sequence up to which every entry is in the bases.
     pub horizon: Sequence,
     /// The first log segment whose records may not be in the bases.
     pub segment: SegmentNumber,
     /// Whether that segment was on the disk when this was published: it isn't given up before
     /// another state is.
     pub has_segment: bool,
-    /// No tree has this id or a greater one, unless a later log record says so.
+    /// The id from which on no tree has one, unless a later log record says so.
     pub next_tree_id: TreeId,
 }
 
@@ -159,7 +159,8 @@ pub(crate) fn decode_base_value(value: &Value) -> Result<ChunkHash, StoreError> 
     }
 }
 
-/// What both chunks begin with: version, tag, a tree's format, a count of runs and a Sequence.
+/// Returns the beginning of both chunks: version, tag, a tree's format, a count of runs and a
+/// Sequence.
 fn prefix(tag: u8, format: &TreeFormat, run_count: u32, sequence: Sequence) -> Vec<u8> {
     let mut payload = Vec::with_capacity(STATE_BYTES);
     payload.extend_from_slice(&VERSION.to_le_bytes());

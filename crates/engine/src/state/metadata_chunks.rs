@@ -24,13 +24,13 @@ enum Part {
     BaseMap,
     Base,
     Tree,
-    /// Of a run: nothing is found by it but what the run has.
+    /// The filter of a run: nothing is found by it but what the run has.
     Filter,
 }
 
-/// Tells `take` of the chunks by which the others of the state `root` are found, each before those
-/// below it. `get` returns what it is asked for, or nothing for what is to be passed over with all
-/// below it. The cost is that of these chunks.
+/// Calls `take` with the chunks by which the others of the state `root` are found, each before
+/// those below it. `get` returns what it is asked for, or nothing for what is to be passed over
+/// with all below it. The cost is that of these chunks.
 ///
 /// # Errors
 /// `Damaged` if a chunk isn't what it should be; as `get`.
@@ -62,7 +62,7 @@ pub(crate) fn walk<E: From<EngineError>>(
     Ok(())
 }
 
-/// What is directly below a chunk.
+/// Returns the chunks directly below a chunk.
 fn below(chunk: &Chunk, part: Part) -> Result<Vec<(ChunkHash, Part)>, TreeError> {
     let all = |hashes: Vec<ChunkHash>, part| hashes.into_iter().map(|it| (it, part)).collect();
     Ok(match part {

@@ -1,4 +1,4 @@
-//! What the store's root names of the engine, and what waits to be published.
+//! The engine's state that the store's root names, and the bases that wait to be published.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -37,7 +37,7 @@ pub(crate) struct Published {
 const NO_PANIC: &str = "no panic while the lock is held";
 
 impl Published {
-    /// What an opening found.
+    /// Takes the findings of an opening.
     pub fn new(publisher: Publisher, unpublished: UnpublishedBases) -> Published {
         let publisher = Mutex::new(publisher);
         Published { flusher: Mutex::default(), publisher, unpublished }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::TreeGeneration;
 use crate::ids::TreeId;
 
-/// With 100,000 trees, a change then copies 400 pointers and 256 short lists.
+/// The number of trees of a block: with 100,000 trees, a change then copies 400 pointers and 256
+/// short lists.
 const BLOCK_TREES: u64 = 256;
 
 type Block = BTreeMap<TreeId, Vec<TreeGeneration>>;

@@ -11,20 +11,20 @@
 //!    which stands for the tree at one moment F ([`crate::state::base`]). The log has everything
 //!    above F, and is replayed in order. If F is below S, the replay finds the key as it was just
 //!    before S. If it isn't, no reader ever asks for what the key had at S.
-//! 3. What is refused for a full disk was never visible. A transaction that read it ahead of that
-//!    is behind it in the log, and so refused with it, or finds out when it is queued
+//! 3. A transaction that is refused for a full disk was never visible. A transaction that read it
+//!    ahead of that is behind it in the log, and so refused with it, or finds out when it is queued
 //!    ([`crate::queue::queued_reads`]): so nothing differs from that.
 //!
 //! *Chunks*, of large values, are made of chunks of the old value, and these must be there whatever
 //! became of the key since: the record's memtable names them, collections keep them, and a flush
-//! packs those that only the log's earlier segments had (`overlay::pending`). What a new value
-//! refers to and the transaction didn't bring must be reached from the key's old value; of any
-//! other value it is packed when the transaction commits.
+//! packs those that only the log's earlier segments had (`overlay::pending`). Chunks that a new
+//! value refers to and the transaction didn't bring must be reached from the key's old value; those
+//! of any other value are packed when the transaction commits.
 //!
 //! A chunk that was made of an old one by putting bytes in the place of others knows which
 //! ([`Origin`](frond_store::chunk::Origin)): nothing is compared then.
 //!
-//! A patch tells what it is a patch of by a hash, and a chunk that comes of one is compared with
+//! A patch names what it is a patch of by a hash, and a chunk that comes of one is compared with
 //! its name: if there were a defect in all this, an opening would fail, not guess.
 
 use std::collections::HashSet;
@@ -37,9 +37,9 @@ use crate::error::EngineError;
 use crate::log::patch::Patch;
 use crate::log::record::ChunkPatch;
 
-/// Of shorter values a patch saves little.
+/// The least length of values: of shorter ones a patch saves little.
 const VALUE_BYTES_MIN: usize = 192;
-/// Longer old values aren't read for this.
+/// The greatest length of old values: longer ones aren't read for this.
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 /// A new chunk is compared with so many old ones at most.
 const CANDIDATE_COUNT_MAX: usize = 8;
@@ -47,9 +47,9 @@ const CANDIDATE_COUNT_MAX: usize = 8;
 /// The differences between two values.
 #[derive(Clone, Default)]
 pub(crate) struct Difference {
-    /// If the new value is inline.
+    /// The patch, if the new value is inline.
     pub value: Option<Patch>,
-    /// By the new chunks' names.
+    /// The patches by the new chunks' names.
     pub chunks: Vec<(ChunkHash, ChunkPatch)>,
 }
 
@@ -63,7 +63,7 @@ impl Difference {
         }
     }
 
-    /// Finds what differs; `own` tells of the chunks that the transaction brought, `store` has all
+    /// Finds what differs; `own` returns the chunks that the transaction brought, `store` has all
     /// others.
     ///
     /// # Errors
@@ -106,8 +106,8 @@ impl Pairs<'_> {
     fn descend(&mut self, old: ChunkHash, new: ChunkHash) -> Result<(), EngineError> {
         let mut open = vec![(old, new)];
         while let Some((old, new)) = open.pop() {
-            // What the transaction brought itself may be in no base and no log: nothing can be made
-            // of it.
+            // A chunk that the transaction brought itself may be in no base and no log: no patch
+            // can be made from it.
             if (self.own)(old).is_some() || !self.found.insert(new) {
                 continue;
             }
@@ -164,8 +164,9 @@ impl Pairs<'_> {
     }
 }
 
-/// What only `before` refers to, and what only `after` does, in their order. Most changes are in
-/// one place: what agrees on both sides of it is left out without being looked up.
+/// Returns the references of `before` alone, and those of `after` alone, in their order. Most
+/// changes are in one place: equal references on both sides of it are left out without being looked
+/// up.
 fn differing(before: &Chunk, after: &Chunk) -> (Vec<ChunkHash>, Vec<ChunkHash>) {
     let (before_count, after_count) = (before.reference_count(), after.reference_count());
     fn names(chunk: &Chunk) -> std::slice::ChunksExact<'_, u8> {

@@ -9,7 +9,7 @@ use crate::queue::key_locks::{Acquired, Owner, WaitState, Waiter};
 use crate::shared::Shared;
 use crate::statistics::counters::Counters;
 
-/// How a transaction deals with others that write the same keys.
+/// The way a transaction deals with others that write the same keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LockMode {
     /// It finds out when it commits that another was first; only for a key that another holds it
@@ -19,7 +19,7 @@ pub enum LockMode {
     /// It locks each key that it writes. For those that have lost once.
     Locking,
     /// It locks each key that it writes, and remembers what it reads, so that its snapshot may
-    /// move. For those of several statements, each of which is answered before the next.
+    /// move. For transactions of several statements, each of which is answered before the next.
     Interactive,
 }
 
@@ -30,7 +30,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Waits for the key's holders to end, no longer than `at_most`; tells whether the wait is
+    /// Waits for the key's holders to end, no longer than `at_most`; returns whether the wait is
     /// over.
     pub fn wait(&self, at_most: Duration) -> bool {
         self.waiter.wait(at_most) != WaitState::Waiting
@@ -52,7 +52,7 @@ pub(crate) struct HeldLocks {
 }
 
 impl HeldLocks {
-    /// None yet.
+    /// Begins with none.
     pub fn new(lock_mode: LockMode, owner: Owner) -> HeldLocks {
         HeldLocks {
             lock_mode,
@@ -100,7 +100,7 @@ impl HeldLocks {
                 return Err(conflict());
             }
         }
-        // What is held can't change any more: it is enough to look once.
+        // A key that is held can't change any more: it is enough to look once.
         self.stale =
             since.and_then(|since| shared.queue().conflicts.changed_at(fingerprint, since));
         if self.stale.is_some() { Err(conflict()) } else { Ok(()) }
@@ -135,7 +135,7 @@ impl HeldLocks {
         self.blocked.as_ref().map(|waiter| Wait { waiter: Arc::clone(waiter) })
     }
 
-    /// Which transaction's writes a snapshot must show before this one can go on.
+    /// Returns the transaction whose writes a snapshot must show before this one can go on.
     pub fn stale(&self) -> Option<Sequence> {
         self.stale
     }
@@ -151,12 +151,12 @@ impl HeldLocks {
         self.stale.take()
     }
 
-    /// Which transaction's writes a snapshot must show, beside what is known already.
+    /// Adds a transaction whose writes a snapshot must show, besides those that are known already.
     pub fn require_visible(&mut self, stale: Option<Sequence>) {
         self.stale = self.stale.max(stale);
     }
 
-    /// Waits no more for the key that another holds; tells whether this one holds it now.
+    /// Waits no more for the key that another holds; returns whether this one holds it now.
     pub fn unblock(&mut self, shared: &Shared, since: Option<Sequence>) -> bool {
         let Some(waiter) = self.blocked.take() else { return !self.is_deadlocked };
         let fingerprint = waiter.fingerprint();

@@ -78,7 +78,7 @@ impl Transaction {
         self.own.bytes()
     }
 
-    /// How many keys the transaction itself has written.
+    /// Returns how many keys the transaction itself has written.
     pub fn written_count(&self) -> usize {
         self.own.written_count()
     }
@@ -136,7 +136,7 @@ impl Transaction {
         }
     }
 
-    /// How many entries a tree has, own writes included as they are now.
+    /// Returns how many entries a tree has, own writes included as they are now.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -144,8 +144,8 @@ impl Transaction {
         self.count_range(tree, &Bounds::all())
     }
 
-    /// How many entries lie within `bounds`, own writes included as they are now: each of these is
-    /// looked up below.
+    /// Returns how many entries lie within `bounds`, own writes included as they are now: each of
+    /// these is looked up below.
     ///
     /// # Errors
     /// As [`Transaction::get`].

@@ -26,7 +26,7 @@ impl Transaction {
 
     /// Undoes every write since `savepoint`, which stays valid.
     pub fn rollback_to(&mut self, savepoint: Savepoint) {
-        // That what is undone now was possible told that its tree existed.
+        // That what is undone now was possible showed that its tree existed.
         self.note_read();
         self.own.rollback_to(savepoint.0);
     }
@@ -41,7 +41,7 @@ impl Transaction {
     }
 
     /// Undoes what a statement wrote, and forgets what it read or asked to be unchanged: the client
-    /// was told nothing of it. The transaction keeps what it locked, and its place in a queue.
+    /// was shown nothing of it. The transaction keeps what it locked, and its place in a queue.
     pub fn undo_statement(&mut self, statement: Statement) {
         self.own.rollback_to(statement.savepoint.0);
         self.own.forget_validated_since(statement.validated);
@@ -56,9 +56,9 @@ impl Transaction {
         self.held_locks.blocked()
     }
 
-    /// Ends the wait. Tells whether this transaction has the key now; if not, it waited too short,
-    /// or it was the youngest of those that waited for one another: it should end then, and so let
-    /// the others go on.
+    /// Ends the wait. Returns whether this transaction has the key now; if not, it waited too
+    /// short, or it was the youngest of those that waited for one another: it should end then, and
+    /// so let the others go on.
     pub fn unblock(&mut self) -> bool {
         let since = self.since();
         self.held_locks.unblock(&self.shared, since)
@@ -70,8 +70,8 @@ impl Transaction {
         self.held_locks.stale().is_some()
     }
 
-    /// Goes on at what is visible now, with all that was written and locked, if everything that
-    /// was read is unchanged; tells whether that is so. An interactive transaction sees the same as
+    /// Goes on at what is visible now, with all that was written and locked, if everything that was
+    /// read is unchanged; returns whether that is so. An interactive transaction sees the same as
     /// if it had begun now; any other can't do it.
     ///
     /// # Errors
@@ -85,9 +85,9 @@ impl Transaction {
     }
 
     /// As [`Transaction::refresh_snapshot`], with no wait: it sees queued commits too
-    /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)), until it moves again. What it finds
-    /// there may be told once [`Transaction::await_shown`] returns, or if the same would be told
-    /// without it ([`Transaction::dry_run`]).
+    /// ([`Engine::begin_ahead`](crate::Engine::begin_ahead)), until it moves again. Data that it
+    /// finds there may reach a client once [`Transaction::await_shown`] returns, or if the answer
+    /// would be the same without them ([`Transaction::dry_run`]).
     ///
     /// # Errors
     /// [`EngineError::Withdrawn`] if what it saw queued until now was refused.
@@ -119,7 +119,7 @@ impl Transaction {
     }
 
     /// Runs a statement as if nothing had been written since the snapshot, and undoes it: to learn
-    /// what it would have been answered. What it locks stays locked.
+    /// what it would have been answered. Keys that it locks stay locked.
     pub fn dry_run<T>(&mut self, run: impl FnOnce(&mut Transaction) -> T) -> T {
         let stale = self.held_locks.ignore_stale();
         let statement = self.begin_statement();
@@ -134,8 +134,8 @@ impl Transaction {
     }
 
     fn move_to(&mut self, newer: OpenTransaction) -> Result<bool, EngineError> {
-        // After the newer snapshot was taken, so that this one's own mark tells of every refusal
-        // that the newer one doesn't know of.
+        // After the newer snapshot was taken, so that this one's own mark shows every refusal that
+        // the newer one doesn't know of.
         let moves = match self.open.snapshot.as_ahead() {
             Some(ahead) if ahead.is_refused() => Err(EngineError::Withdrawn),
             _ => self.may_move_to(&newer.snapshot),
@@ -174,8 +174,8 @@ impl Transaction {
             TreeState::Written(window) => after.is_key_written(tree, key, window),
             TreeState::Unknown => true,
         };
-        // What it wrote itself is locked, so no other transaction wrote that; but trees may have
-        // been replaced.
+        // Keys that it wrote itself are locked, so no other transaction wrote them; but trees may
+        // have been replaced.
         Ok(!self.own.written_trees().any(is_other)
             && !self.own.based_trees().chain(self.own.validated_trees()).any(is_touched)
             && !self.own.validated().any(is_changed)

@@ -24,7 +24,7 @@ type TreeWrites = BTreeMap<Bytes, StagedWrite>;
 pub(crate) struct StagedWrite {
     /// Its value; `None`: it was deleted.
     pub value: Option<Value>,
-    /// What differs from what it was before the transaction, if that is little. Most have none: a
+    /// The difference from the value before the transaction, if it is small. Most have none: a
     /// pointer is all that it takes then.
     pub difference: Option<Box<Difference>>,
 }
@@ -38,20 +38,20 @@ pub(crate) struct WriteSet {
     validated: BTreeSet<(TreeId, Bytes)>,
     /// The same, in the order in which it was asked.
     validated_order: Vec<(TreeId, Bytes)>,
-    /// Trees of which no key must change.
+    /// Trees in which no key must change.
     validated_trees: BTreeSet<TreeId>,
     /// Whether a tree got a base whose chunks may not be durable.
     has_unsynced_base: bool,
     chunks: BTreeMap<ChunkHash, Chunk>,
-    /// What it tells, in order.
+    /// The events it records, in order.
     events: Vec<ChangeEvent>,
     /// Whether a value was written that refers to chunks.
     has_references: bool,
-    /// How to undo each change since the first savepoint, which begins the list.
+    /// The way to undo each change since the first savepoint, which begins the list.
     undo: Vec<Undo>,
     has_savepoint: bool,
     bytes: u64,
-    /// What the members of a set have of what it names.
+    /// The chunks that it names and that the members of a set have.
     pub members_have: SharedChunks,
     /// Chunks that were gathered for the members of a set, where that is known already.
     pub carried: Option<Vec<Chunk>>,
@@ -71,7 +71,7 @@ impl WriteSet {
         self.bytes
     }
 
-    /// How many keys it writes.
+    /// Returns how many keys it writes.
     pub fn written_count(&self) -> usize {
         self.writes.values().map(TreeWrites::len).sum()
     }
@@ -89,7 +89,7 @@ impl WriteSet {
         self.bases.get(&tree).copied()
     }
 
-    /// What the transaction did to `key`; `Some(None)` if it deleted it.
+    /// Returns the transaction's write of `key`; `Some(None)` if it deleted it.
     pub fn get(&self, tree: TreeId, key: &[u8]) -> Option<Option<Value>> {
         Some(self.writes.get(&tree)?.get(key)?.value.clone())
     }
@@ -115,8 +115,8 @@ impl WriteSet {
         Some(writes.range::<[u8], _>((start, end)))
     }
 
-    /// By how much the writes within `bounds` change how many keys have a value; `had` tells
-    /// whether one had a value before them.
+    /// Returns by how much the writes within `bounds` change how many keys have a value; `had`
+    /// returns whether one had a value before them.
     ///
     /// # Errors
     /// The error of `had`.
@@ -198,17 +198,17 @@ impl WriteSet {
         self.validated_trees.insert(tree);
     }
 
-    /// How much was asked to be unchanged so far.
+    /// Returns how much was asked to be unchanged so far.
     pub fn validated_count(&self) -> usize {
         self.validated_order.len()
     }
 
-    /// What was asked to be unchanged after the first `count`.
+    /// Returns the keys that must be unchanged, after the first `count`.
     pub fn validated_since(&self, count: usize) -> &[(TreeId, Bytes)] {
         &self.validated_order[count..]
     }
 
-    /// Asks only what the first `count` asked: the client wasn't told what came of the others.
+    /// Asks only what the first `count` asked: the client wasn't shown what came of the others.
     pub fn forget_validated_since(&mut self, count: usize) {
         for asked in self.validated_order.drain(count..) {
             self.validated.remove(&asked);
@@ -223,7 +223,7 @@ impl WriteSet {
         }
     }
 
-    /// Tells something.
+    /// Records an event.
     pub fn record_event(&mut self, event: ChangeEvent) {
         self.bytes += event.bytes();
         self.events.push(event);
@@ -292,7 +292,7 @@ impl WriteSet {
         }
     }
 
-    /// Without a savepoint nothing can be undone, and nothing is remembered.
+    /// Notes what to undo: without a savepoint nothing can be undone, and nothing is remembered.
     fn note(&mut self, undo: Undo) {
         if self.has_savepoint {
             self.undo.push(undo);
@@ -332,7 +332,7 @@ impl WriteSet {
         foreign
     }
 
-    /// What was asked to be unchanged.
+    /// Returns the keys that must be unchanged.
     pub fn validated(&self) -> impl Iterator<Item = (TreeId, &[u8])> {
         self.validated.iter().map(|(tree, key)| (*tree, &key[..]))
     }
@@ -368,7 +368,7 @@ impl WriteSet {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
             for (key, StagedWrite { value, difference }) in writes {
                 let is_told = !wanted.is_empty() && wanted.place(tree, &key, position);
-                // What is told is read by followers, which don't have what was there before.
+                // Events are read by followers, which don't have the former value.
                 if let Some(difference) = difference.filter(|_| !is_told) {
                     let Difference { value, chunks } = *difference;
                     record.patches.values.extend(value.map(|patch| (position, patch)));
@@ -387,7 +387,7 @@ impl WriteSet {
         record
     }
 
-    /// The values that are told and that the record has, as they were told.
+    /// The values of events that the record has, too, as the events have them.
     fn event_values(&self, events: &[ChangeEvent]) -> ChangeValues {
         let mut wanted = ChangeValues::default();
         for (number, one) in events.iter().enumerate() {
@@ -404,7 +404,7 @@ impl WriteSet {
     }
 }
 
-/// Has the log get all chunks whole to which what is told leads.
+/// Has the log get whole all chunks to which events lead.
 fn keep_whole_where_in_event(record: &mut Record, events: &[ChangeEvent]) {
     if record.patches.chunks.is_empty() {
         return;
@@ -427,9 +427,9 @@ fn keep_whole_where_in_event(record: &mut Record, events: &[ChangeEvent]) {
 /// The positions in a record of the values that events refer to.
 #[derive(Default)]
 struct ChangeValues {
-    /// By the entry: which of what is told names it.
+    /// By the entry: the numbers of the events that name it.
     numbers: HashMap<(TreeId, Bytes), Vec<usize>>,
-    /// By the number of what is told: the entry's position.
+    /// By the number of the event: the entry's position.
     positions: HashMap<usize, u32>,
 }
 
@@ -438,7 +438,7 @@ impl ChangeValues {
         self.numbers.is_empty()
     }
 
-    /// Notes where an entry stands; tells whether it is wanted.
+    /// Notes where an entry stands; returns whether it is wanted.
     fn place(&mut self, tree: TreeId, key: &Bytes, position: usize) -> bool {
         let Some(numbers) = self.numbers.get(&(tree, key.clone())) else { return false };
         let position = u32::try_from(position).expect("a transaction's limit is below 4 GiB");

@@ -78,7 +78,7 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
     disk.flip_bit(&pack, bit);
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&lines);
-    // What was found damaged is told in lines of its own.
+    // Damage is reported in lines of its own.
     let is_finding = |line: &str| line.starts_with("stored data are damaged");
     engine.on_failure(move |line| {
         if !is_finding(line) {
@@ -178,7 +178,7 @@ fn a_sync_that_a_full_disk_refuses_is_told_and_made_up_for() {
     assert_eq!(restarted.snapshot().get(tree, &key(1)).unwrap(), Some(value));
 }
 
-/// Whether or not anything is written meanwhile.
+/// It is retried whether or not anything is written meanwhile.
 #[test]
 fn a_flush_that_a_full_disk_refuses_is_tried_until_there_is_room() {
     let disk = SimDisk::new(6);

@@ -1,8 +1,8 @@
-//! What transactions tell is read back, each once and in order, or is said to be gone.
+//! Events of transactions are read back, each once and in order, or are said to be gone.
 //!
 //! *Method*: numbered transactions, under options that flush often; readers that begin anywhere and
-//! stop anywhere; power cuts at random operations. ChangeNote must be every acknowledged number
-//! behind a reader's place, at most the one that was tried besides, and nothing twice.
+//! stop anywhere; power cuts at random operations. A reader must get every acknowledged number
+//! behind its place, at most the one that was tried besides, and nothing twice.
 
 use std::thread;
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn write(engine: &Engine, tree: TreeId, first: u64, count: u64) -> u64 {
     first + count - 1
 }
 
-/// The numbers that are told up to the end.
+/// The numbers of the events up to the end.
 fn numbers(changes: &mut Changes, most: usize) -> Result<Vec<u64>, ChangesError> {
     let mut numbers = Vec::new();
     while numbers.len() < most
@@ -172,7 +172,7 @@ fn chunked_values_are_read_from_their_own_record() {
                 engine.flush().unwrap();
             }
         }
-        // What isn't the value any more is nowhere but in the log.
+        // The event of a replaced value is nowhere but in the log.
         let mut gone = engine.begin();
         gone.delete(tree, Bytes::from("key")).unwrap();
         gone.commit(Durability::Synced).unwrap();

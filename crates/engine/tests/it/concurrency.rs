@@ -314,7 +314,8 @@ fn relaxed_commits_are_synced_at_the_interval() {
     assert_eq!(get(&engine.snapshot(), TreeId::SYSTEM, "round"), Some(last.to_string()));
 }
 
-/// Who finds that nothing is to be changed is told so once what it found is on the disk.
+/// A transaction that finds that nothing is to be changed gets its answer once the data it read are
+/// on the disk.
 #[test]
 fn a_synced_commit_without_writes_syncs_what_it_could_read() {
     let disk = SimDisk::new(6);
@@ -468,7 +469,7 @@ impl Crowd {
     }
 }
 
-/// How long a sync takes, by how many were begun before it.
+/// The time that a sync takes, by the number of those begun before it.
 type Micros = fn(u64) -> u64;
 
 struct SlowFile {

@@ -52,7 +52,7 @@ fn check(snapshot: &Snapshot, tree: TreeId, random: &mut Random) {
     }
 }
 
-/// What is left begins where so many were passed, and few are left to be passed.
+/// Checks a cursor that begins where so many keys were passed, with few left to be passed.
 fn check_without_first(
     snapshot: &Snapshot,
     tree: TreeId,

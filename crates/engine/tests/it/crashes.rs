@@ -21,18 +21,18 @@ use crate::rig::{
 const TREE_COUNT: usize = 3;
 const NUMBER_KEY: &str = "number";
 
-/// What a run knows about itself.
+/// The knowledge of a run about itself.
 #[derive(Default)]
 struct Notes {
     trees: Vec<TreeId>,
-    /// What each tree held after each transaction.
+    /// The content of each tree after each transaction.
     versions: Vec<Vec<Content>>,
     acknowledged: usize,
     last_sequence: Sequence,
     /// Runs written, steps of passes, merges.
     work: [u64; 3],
-    /// The file where the power had failed when all steps were done, and nothing told. The engine
-    /// is dropped later: that writes, too, and tells no caller what fails.
+    /// The file where the power had failed when all steps were done, without an error. The engine
+    /// is dropped later: that writes, too, and reports no failure to a caller.
     lost_power_at: Option<String>,
 }
 
@@ -72,8 +72,8 @@ fn run(
     }
     notes.work = add_work(notes.work, &engine);
     if disk.is_dead() {
-        // What failed in the background (an opening of many segments has them flushed there) is
-        // told by the next flush.
+        // Failures in the background (an opening of many segments has them flushed there) are
+        // reported by the next flush.
         engine.flush()?;
         // One that ends well says that all is durable, the relaxed, too.
         notes.acknowledged = notes.versions.len() - 1;
@@ -182,7 +182,7 @@ fn check_restart(disk: &SimDisk, options: EngineOptions, notes: &mut Notes, rand
         return;
     }
 
-    // What was found stays, also if the power fails again at once.
+    // The state that was found stays, also if the power fails again at once.
     notes.acknowledged = number;
     notes.versions.truncate(number + 1);
     let disk = disk.crash();
@@ -251,7 +251,7 @@ fn check_crash(mut random: Random, steps: usize, options: EngineOptions, operati
     disk.crash_after(operation);
     let mut notes = Notes::default();
     let result = run(&mut disk, options, &mut random, steps, &mut notes);
-    // Second copies are a precaution: a run doesn't tell whether one could be made.
+    // Second copies are a precaution: a run doesn't report whether one could be made.
     let is_untold = |name: &str| !name.starts_with("COPIES");
     let untold = notes.lost_power_at.as_deref().filter(|name| is_untold(name));
     assert!(result.is_err() || untold.is_none(), "operation {operation}: {untold:?}");
@@ -355,7 +355,8 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
             disk.make_room();
             let count = notes.versions.len();
             if let Err(error) = transact(&engine, &mut random, &mut notes) {
-                // A writer that waits is told of a flush that met the full disk just before.
+                // A writer that waits gets the error of a flush that ran into the full disk just
+                // before.
                 assert!(is_full(&error), "{error}");
                 notes.versions.truncate(count);
                 transact(&engine, &mut random, &mut notes).unwrap();
@@ -413,8 +414,8 @@ fn disk_with_segments() -> (SimDisk, Notes) {
     (disk.kill(), notes)
 }
 
-/// Where the records of a segment end that an opening has read: the marks say so, of which one is
-/// the last of the file.
+/// Returns where the records of a segment end that an opening has read: the marks say so, one of
+/// which is the last of the file.
 fn end_of_records(bytes: &[u8]) -> usize {
     const MARK_BYTES: usize = 48;
     const OFFSET_SYNCED: usize = 32;

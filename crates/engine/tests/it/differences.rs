@@ -1,4 +1,4 @@
-//! What differs is logged instead of whole values, and gives the same values again, whatever
+//! Differences are logged instead of whole values, and give the same values again, whatever
 //! happened meanwhile.
 //!
 //! *Method*: transactions change plain values by little, and *large* ones (`large`); they also
@@ -28,7 +28,7 @@ enum Item {
 
 type Items = BTreeMap<Bytes, Item>;
 
-/// What each tree holds; `None` once it was dropped.
+/// The content of each tree; `None` once it was dropped.
 type World = Vec<Option<Items>>;
 
 impl Item {
@@ -97,7 +97,7 @@ fn world(engine: &Engine, trees: &[TreeId]) -> World {
 #[derive(Default)]
 struct Notes {
     trees: Vec<TreeId>,
-    /// After each transaction.
+    /// The worlds after each transaction.
     worlds: Vec<World>,
     acknowledged: usize,
 }

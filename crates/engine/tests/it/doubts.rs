@@ -21,15 +21,15 @@ use crate::rig::{make_trees, open, quiet, small_nodes};
 struct Met {
     /// Openings that found what a crash leaves, without a bit that turned over.
     torn: u64,
-    /// What couldn't be read, and was told.
+    /// Values that couldn't be read, and were reported.
     told: u64,
-    /// What could be read though a bit had turned over.
+    /// Values that could be read though a bit was flipped.
     right: u64,
     /// Directories that didn't open, for damage.
     closed: u64,
 }
 
-/// What was acknowledged.
+/// The acknowledged writes.
 #[derive(Default)]
 struct Acknowledged {
     values: Vec<(Bytes, Parts)>,

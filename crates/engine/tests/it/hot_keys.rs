@@ -21,16 +21,16 @@ const MOVES: usize = 40;
 /// Numbers have leading zeros, so that the log grows.
 const DIGITS: usize = 100;
 
-/// What clients were told.
+/// The answers that clients got.
 struct ChangeEvent {
-    /// Of each worker how many moves it has made: these are durable.
+    /// The number of moves that each worker has made: these are durable.
     moves: Vec<AtomicU64>,
-    /// How often the disk was full.
+    /// The number of times the disk was full.
     refused: AtomicU64,
 }
 
-/// How many of a worker's commits wait for no sync: one in so many. What was seen of them may be
-/// lost, so where there are some, only what a synced commit answers counts as told.
+/// The share of a worker's commits that wait for no sync: one in so many. Data that were seen of
+/// them may be lost, so where there are some, only the answers of a synced commit count.
 type RelaxedOneIn = Option<usize>;
 
 fn account(position: usize) -> String {
@@ -149,7 +149,7 @@ fn sum(engine: &Engine, trees: &[TreeId]) -> i64 {
     (0..ACCOUNTS).map(|position| amount(position).unwrap().parse::<i64>().unwrap()).sum()
 }
 
-/// What fails at the end.
+/// The failure at the end.
 #[derive(Clone, Copy, Debug)]
 enum Failure {
     Write,

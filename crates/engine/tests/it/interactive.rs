@@ -1,4 +1,4 @@
-//! Transactions that wait for one another and whose snapshots move: what each was told is of one
+//! Transactions that wait for one another and whose snapshots move: what each has read is of one
 //! moment, and no update is lost.
 //!
 //! *Method*: random transactions over few keys, all driven from one thread, so that a seed repeats:
@@ -26,7 +26,7 @@ use crate::rig::{churning, make_trees, open, quiet};
 
 const KEYS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// What a tree holds, or what was done to its keys.
+/// The content of a tree, or the writes of its keys.
 type Content = BTreeMap<(TreeId, &'static str), u64>;
 type Writes = BTreeMap<(TreeId, &'static str), Option<u64>>;
 
@@ -48,7 +48,7 @@ enum Step {
     Add(TreeId, usize),
 }
 
-/// What a step of reading was answered, beside what was written by then.
+/// The answer to a step of reading, besides the writes by then.
 #[derive(Clone, Debug)]
 struct Answer {
     step: Step,
@@ -65,7 +65,7 @@ struct Running {
     parked: Option<(Vec<Step>, Wait)>,
 }
 
-/// What happened over all seeds: each must be seen.
+/// The counts of events over all seeds: each must occur.
 #[derive(Default, Debug)]
 struct Seen {
     waits: u64,
@@ -78,7 +78,7 @@ struct Seen {
 struct World {
     engine: Engine,
     trees: Vec<TreeId>,
-    /// What there was after each commit, and what it wrote.
+    /// The content after each commit, and the commit's writes.
     versions: Vec<Content>,
     commits: Vec<Writes>,
     running: Vec<Running>,

@@ -6,7 +6,7 @@ use frond_engine::Transaction;
 use frond_store::{Chunk, ChunkKind, ChunkStore};
 use frond_tree::{Content, Value};
 
-/// What the parts hold.
+/// The parts' content.
 pub type Parts = Vec<Bytes>;
 
 /// Bytes of the head's payload.

@@ -16,11 +16,12 @@ use frond_testkit::{Random, SimDisk};
 use crate::rig::{get, make_trees, open, put, quiet};
 
 const LAST: &[u8] = b"the value of the last transaction";
-/// Of a record's header, and what a transaction's payload has before the value, at least.
+/// The bytes of a record's header, and those that a transaction's payload has before the value, at
+/// least.
 const BYTES_BEFORE: usize = 48 + 40;
 
 fn write(engine: &Engine, tree: TreeId, random: &mut Random) {
-    // What comes then lies in no sector of the segment's head.
+    // Later records lie in no sector of the segment's head.
     let mut transaction = engine.begin();
     put(&mut transaction, tree, "first", &"x".repeat(6_000));
     transaction.commit(Durability::Synced).unwrap();
@@ -88,7 +89,7 @@ fn a_bit_of_the_last_record_that_turned_over_after_closing_is_told() {
         drop(engine);
         assert_no_bit_is_passed_over(&disk, &mut random);
         assert_no_sector_is_passed_over(&disk, &mut random);
-        // What was opened and not written to is marked, too.
+        // A segment that was opened and not written to is marked, too.
         drop(open(&disk, quiet()).unwrap());
         assert_no_bit_is_passed_over(&disk, &mut random);
         assert_no_sector_is_passed_over(&disk, &mut random);

@@ -23,7 +23,7 @@ use crate::rig::{Content, add_work, changed, churning, content, new_bytes, open,
 
 type Trees = BTreeMap<TreeId, Content>;
 
-/// What a transaction touched: `None` for the tree as a whole.
+/// The keys that a transaction touched: `None` for the tree as a whole.
 type Touched = BTreeSet<(TreeId, Option<Bytes>)>;
 
 struct OpenTransaction {
@@ -31,7 +31,7 @@ struct OpenTransaction {
     trees: Trees,
     touched: Touched,
     has_read: bool,
-    /// How many transactions were committed when it began.
+    /// The number of transactions that were committed when it began.
     began: usize,
     savepoints: Vec<(Savepoint, Trees, Touched)>,
 }

@@ -21,7 +21,7 @@ use crate::rig::{QUICK, THOROUGH, changed, churning, collect, make_trees, open, 
 
 const KEY_COUNT: usize = 5;
 
-/// By tree and key.
+/// The values by tree and key.
 type World = BTreeMap<(usize, Bytes), Parts>;
 
 fn read(engine: &Engine, value: &Value) -> Parts {
@@ -39,18 +39,18 @@ fn world(engine: &Engine, trees: &[TreeId], snapshot: &Snapshot) -> World {
     world
 }
 
-/// What a run knows of itself.
+/// The knowledge of a run about itself.
 #[derive(Default)]
 struct Notes {
     trees: Vec<TreeId>,
-    /// After the last step that was acknowledged, and after the one that was tried.
+    /// The worlds after the last step that was acknowledged, and after the one that was tried.
     acknowledged: World,
     tried: World,
-    /// What any key had.
+    /// The former values of any key.
     earlier: Vec<Parts>,
 }
 
-/// What is open in a process.
+/// The things that are open in a process.
 #[derive(Default)]
 struct Held {
     snapshots: Vec<(Snapshot, World)>,

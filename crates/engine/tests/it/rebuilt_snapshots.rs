@@ -27,7 +27,7 @@ use crate::rig::{
 
 const LARGE_COUNT: usize = 4;
 
-/// What a snapshot shows: ordinary trees, and large values of the last.
+/// The content of a snapshot: ordinary trees, and large values of the last.
 type World = (BTreeMap<TreeId, Content>, BTreeMap<Bytes, Parts>);
 
 struct Run {
@@ -43,7 +43,7 @@ struct Run {
     refused: u64,
 }
 
-/// Each opening has other dice, as segments of the log that are used again need them.
+/// Opens it; each opening has other dice, as segments of the log that are used again need them.
 fn open(disk: &SimDisk, clock: &SimClock, seed: u64, options: EngineOptions) -> Engine {
     Engine::open(&machine(disk, clock, seed), options).unwrap()
 }
@@ -150,7 +150,7 @@ impl Run {
     }
 
     fn reopen(&mut self, random: &mut Random) {
-        // What was relaxed is synced with it: a power cut takes nothing.
+        // Relaxed writes are synced with it: a power cut takes nothing.
         self.write(random, Durability::Synced);
         self.note();
         if random.one_in(2) {
@@ -302,7 +302,7 @@ fn a_segment_that_is_gone_makes_no_moment_older() {
         let mut segments = disk.list().unwrap();
         segments.retain(|name| name.starts_with("log-"));
         segments.sort();
-        // That in which the log ends is missed by the opening.
+        // The opening misses the one in which the log ends.
         segments.pop();
         if segments.is_empty() {
             return;

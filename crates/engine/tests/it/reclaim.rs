@@ -180,8 +180,8 @@ fn a_disk_without_room_for_a_second_tree_is_folded_in_steps() {
     engine.check().unwrap();
 }
 
-/// What waits goes while nothing is written, as far as a collection that was asked for would have
-/// it; a snapshot that is read meanwhile stays, and so does all of it over a restart.
+/// Garbage goes while nothing is written, as far as a requested collection would remove it; a
+/// snapshot that is read meanwhile stays, and so does all of it over a restart.
 #[test]
 fn garbage_goes_by_itself_when_the_engine_is_idle() {
     let mut random = Random::new(11);

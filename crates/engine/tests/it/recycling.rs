@@ -68,7 +68,7 @@ fn leftovers_in_a_recycled_file_are_not_read() {
     });
 }
 
-/// What fails behind a publication is told, and is done by the next flush.
+/// A failure behind a publication is reported, and the work is done by the next flush.
 #[test]
 fn a_segment_that_could_not_be_given_up_is_given_up_later() {
     let mut went_on = 0;

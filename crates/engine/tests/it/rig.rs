@@ -1,4 +1,5 @@
-//! What the tests share: opening engines, short names for keys and values, reading a tree whole.
+//! The shared parts of the tests: opening engines, short names for keys and values, reading a tree
+//! whole.
 
 use std::collections::BTreeMap;
 

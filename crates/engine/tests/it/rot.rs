@@ -3,8 +3,8 @@
 //! *Method*: random steps on a simulated disk: transactions, flushes, folds, collections, restarts,
 //! power cuts at any operation, and bits of packs that turn over. A model knows what every key
 //! holds. After each restart, and now and then:
-//! 1. what is read of a key is what the model says, or an error that tells of damage: never
-//!    anything else;
+//! 1. what is read of a key is what the model says, or an error that names damage: never anything
+//!    else;
 //! 2. a key that was written after the last bit turned over can be read;
 //! 3. a transaction that a power cut ended is there, or not, as a whole;
 //! 4. a directory that doesn't open, since a chunk of the engine's own state is damaged or one that
@@ -28,12 +28,12 @@ use crate::rig::{
 const KEY_COUNT: usize = 60;
 const STEP_COUNT: usize = 70;
 
-/// What steps were met, of all seeds.
+/// The counts of steps, of all seeds.
 #[derive(Default, Debug)]
 struct Met {
     crashes: u64,
     flips: u64,
-    /// Reads that told of damage, and that were right after the first bit had turned over.
+    /// Reads that reported damage, and that were right after the first bit had turned over.
     damaged: u64,
     right: u64,
     /// Directories that opened only without the damage.
@@ -51,11 +51,11 @@ struct Rotting {
     options: EngineOptions,
     tree: TreeId,
     now: Content,
-    /// What a transaction wrote whose caller wasn't told whether it is there.
+    /// The content that a transaction wrote whose caller didn't learn whether it is there.
     pending: Option<Content>,
     /// Keys that were written since the last bit turned over.
     fresh: BTreeSet<Bytes>,
-    /// Keys that a transaction wrote of which that never became known.
+    /// Keys that a transaction wrote for which that never became known.
     unknown: BTreeSet<Bytes>,
     flips: Vec<Flip>,
     logs_differences: bool,
@@ -254,7 +254,7 @@ fn run(mut random: Random, met: &mut Met) {
         Rotting { disk, options, tree, now, pending, fresh, unknown, flips, logs_differences };
     let mut engine = rotting.open(met);
     for _ in 0..STEP_COUNT {
-        // What meets damage, or the end of power, fails and changes nothing.
+        // A step that meets damage, or the end of power, fails and changes nothing.
         match random.below(20) {
             0 => drop(engine.checkpoint()),
             1 => drop(engine.fold(&engine.snapshot(), &[tree])),

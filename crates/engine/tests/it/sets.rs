@@ -2,12 +2,12 @@
 //!
 //! *Method*: a stand-in for a majority ([`Agreed`]) keeps what was proposed, in its order, or fails
 //! with or without having kept it. Random steps write on the leader (small values, changed ones,
-//! large ones of which some chunks are only in its own packs, trees that are made, replaced and
-//! dropped), apply entries on followers, flush, fold and collect on any of them, kill processes
-//! and cut the power, move the lead, and give a follower a copy of what the leader has. A follower
-//! must show exactly what some prefix of the entries makes, in whole transactions; at the end all
-//! have the same, and nothing acknowledged is missing. Each transaction tells its number: each
-//! member has kept what was told since the first entry, or since its copy.
+//! large ones some of whose chunks are only in its own packs, trees that are made, replaced and
+//! dropped), apply entries on followers, flush, fold and collect on any of them, kill processes and
+//! cut the power, move the lead, and give a follower a copy of what the leader has. A follower must
+//! show exactly what some prefix of the entries makes, in whole transactions; at the end all have
+//! the same, and nothing acknowledged is missing. Each transaction records its number: each member
+//! has kept what was recorded since the first entry, or since its copy.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ const MEMBERS: usize = 3;
 const TELLING: ChangeRetention =
     ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 3600, bytes: 1 << 30 };
 
-/// What a majority would keep.
+/// The entries that a majority would keep.
 #[derive(Default)]
 struct Agreed {
     entries: Mutex<Vec<Bytes>>,
@@ -62,7 +62,7 @@ impl Order for Agreed {
 /// Trees, and what they hold: of large values the parts.
 pub type World = BTreeMap<(TreeId, Bytes), Parts>;
 
-/// What they hold now.
+/// Returns the present content.
 pub fn world(engine: &Engine, snapshot: &Snapshot, trees: &[TreeId]) -> World {
     let mut world = World::new();
     for tree in trees.iter().filter(|tree| snapshot.has_tree(**tree)) {
@@ -101,7 +101,7 @@ struct Set {
     agreed: Arc<Agreed>,
     options: EngineOptions,
     trees: Vec<TreeId>,
-    /// What is visible before all entries, and after each.
+    /// The visible state before all entries, and after each.
     worlds: Vec<World>,
     now: World,
 }
@@ -226,7 +226,7 @@ impl Set {
         self.note(self.now.clone());
     }
 
-    /// How many transactions were agreed on that tell something.
+    /// Returns how many transactions with events were agreed on.
     fn told_count(&self) -> usize {
         let entries = self.agreed.entries.lock().unwrap();
         entries.iter().filter(|entry| !is_staging(entry)).count()
@@ -315,7 +315,7 @@ impl Set {
         assert!(found == self.worlds[applied] || Some(&found) == next, "member {position}");
     }
 
-    /// A member has kept what the entries' transactions told, from where it says on.
+    /// A member has kept what the entries' transactions recorded, from where it says on.
     fn check_told(&self, position: usize) {
         let engine = self.engine(position);
         let mut changes = engine.changes(Sequence(0));
@@ -427,7 +427,7 @@ fn a_transaction_from_before_the_lead_is_run_again() {
     new.commit(Durability::Synced).unwrap();
 }
 
-/// It would be told only when its patience ends, half a minute later.
+/// It would be reported only when its patience ends, half a minute later.
 #[test]
 fn waiting_for_an_entry_ends_when_it_is_applied() {
     let mut set = Set::new(&mut Random::new(6), quiet());
@@ -496,7 +496,7 @@ fn durable_entries_of_a_member_survive_a_power_cut() {
     }
 }
 
-/// What a transaction names goes before it in pieces; what it brings itself doesn't.
+/// Chunks that a transaction names go before it in pieces; those it brings itself don't.
 #[test]
 fn a_transaction_names_more_than_an_entry_carries() {
     let mut random = Random::new(5);

@@ -1,8 +1,8 @@
 //! Goal: a cache that keeps single entries of leaves never answers with another entry, an old one
 //! or none. Method: caches that hold a small part of the data, every read of a chunk taken for one
 //! from a disk, and point reads of a few keys again and again, so that most are answered by single
-//! entries; compared with maps, and beside them by what readers can tell by themselves while others
-//! write.
+//! entries; compared with maps, and beside them by what readers can check by themselves while
+//! others write.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ use crate::rig::{
     Content, QUICK, THOROUGH, churning, content, make_trees, open, quiet, small_nodes,
 };
 
-/// What xxh3 takes from keys of 16 bytes before it mixes their halves: with one half zero, the sum
-/// tells all.
+/// The number that xxh3 takes from keys of 16 bytes before it mixes their halves: with one half
+/// zero, the sum is known.
 const FIRST_HALF: [u8; 8] = [0xb9, 0x39, 0x42, 0xea, 0x7b, 0x73, 0x82, 0x67];
 const SECOND_HALF: [u8; 8] = [0x3a, 0x52, 0x96, 0x09, 0x3b, 0xbc, 0x56, 0xaf];
 
@@ -202,7 +202,7 @@ fn entries_fit_where_their_leaves_do_not() {
     assert!(with_entries * 2 < with_leaves, "{with_entries} and {with_leaves} of 500");
 }
 
-/// A value tells its key and a number that only grows.
+/// A value holds its key and a number that only grows.
 fn told_by(key: &[u8], value: &[u8]) -> u64 {
     let (told, number) = value.split_at(key.len());
     assert_eq!(told, key);

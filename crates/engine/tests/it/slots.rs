@@ -1,7 +1,7 @@
 //! Goal: where the log lies in a bucket, every acknowledged transaction survives the loss of the
 //! directory, and no other by half; a deposed leader acknowledges nothing.
 //!
-//! *Method*: a script writes (small values, changed ones, large ones of which chunks lie in packs
+//! *Method*: a script writes (small values, changed ones, large ones with chunks that lie in packs
 //! only, trees that are made and dropped), flushes, folds and collects, on a simulated disk and a
 //! simulated bucket. It is cut off at each call to the bucket, or loses its power at each operation
 //! of the disk, or the bucket answers badly. Then the directory goes on, or is deleted and an empty
@@ -92,12 +92,12 @@ impl Node {
     }
 }
 
-/// What is known of what a script wrote.
+/// The known outcome of a script's writes.
 #[derive(Default)]
 struct Seen {
     trees: Vec<TreeId>,
     acknowledged: World,
-    /// What there is too if the last transaction was committed, of which that isn't known.
+    /// The content if the last transaction was committed, for which that isn't known.
     unknown: Option<World>,
 }
 
@@ -165,7 +165,7 @@ impl Seen {
         Ok(())
     }
 
-    /// What an opening finds, which all later ones find too.
+    /// Checks the state that an opening finds, which all later ones find, too.
     fn check(&mut self, engine: &Engine) {
         engine.check().expect("it is whole");
         let found = world(engine, &engine.snapshot(), &self.trees);

@@ -1,8 +1,8 @@
-//! What says what a directory has isn't believed where it is older than the directory, or where
-//! what it names is gone.
+//! A directory's records of its own content aren't believed where they are older than the
+//! directory, or where the things they name are gone.
 //!
 //! *Method*: one copy of the manifest is put back as it was a while ago, as no crash leaves it, and
-//! the other is damaged. What was acknowledged since is there if the log has it; where the log was
+//! the other is damaged. Writes acknowledged since are there if the log has them; where the log was
 //! given back meanwhile, opening fails. And of the log files are taken away.
 
 use frond_engine::{Durability, Engine, EngineError};

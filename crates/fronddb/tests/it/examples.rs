@@ -60,7 +60,7 @@ const EXAMPLES: &[(&str, Run)] = &[
     ("update", update::main),
 ];
 
-/// What goes in comes out.
+/// Documents come out as they went in.
 fn load_and_compare() -> fronddb::Result<()> {
     let data = tempfile::tempdir()?;
     let document = |id: i32| fronddb::doc! { "_id": id, "text": "x".repeat(40_000) };

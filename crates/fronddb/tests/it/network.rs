@@ -1,4 +1,4 @@
-//! With the feature `network` a running server is a place like any other, for those who have its
+//! With the feature `network` a running server is a place like any other, for clients that have its
 //! token.
 
 use frond_remote::{RemoteServer, ServeOptions, Tokens};

@@ -1,5 +1,5 @@
-//! What the examples leave out: values of all types go in and out as they are, errors keep what
-//! they know, and what is half done says so.
+//! Goes beyond the examples: values of all types go in and out unchanged, errors keep their facts,
+//! and half-finished work says so.
 
 use bson::spec::BinarySubtype;
 use fronddb::{
@@ -107,7 +107,7 @@ fn a_transaction_that_loses_runs_again_on_what_it_finds() {
     assert_eq!((read.expect("the second run wins"), runs), (10, 2));
     let after = things(&frond).get(1).expect("read");
     assert_eq!(after, Some(doc! { "_id": 1, "n": 11 }));
-    // What is kept of a transaction is of no use behind it.
+    // A handle kept from a transaction is of no use after it.
     let late = kept.expect("it ran").count(doc! {}).expect_err("it has ended");
     assert_eq!(late.code(), Code::NoSuchTransaction);
 
@@ -179,7 +179,7 @@ fn a_stream_that_ends_too_early_leaves_nothing() {
     );
     assert_eq!(things.count(doc! {}).expect("counted"), 0);
     assert!(!things.write_bson(1, Vec::new()).expect("nothing to write"));
-    // What lies behind a document is the next one.
+    // The bytes behind a document are the next one.
     let mut two = [&whole[..], &doc! { "_id": 2 }.to_vec().expect("a document")].concat();
     let mut reader = &two[..];
     assert_eq!(things.insert_bson(&mut reader).expect("the first"), Bson::from(1));

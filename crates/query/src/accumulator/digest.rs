@@ -7,9 +7,9 @@
 
 use std::f64::consts::PI;
 
-/// How many clusters there are at most, about: a rank is off by at most a thousandth in the middle.
+/// The number of clusters at most, about: a rank is off by at most a thousandth in the middle.
 const COMPRESSION: f64 = 2_000.0;
-/// So many numbers wait before they are merged into the clusters.
+/// The number of numbers that wait before they are merged into the clusters.
 const WAITING_COUNT_MAX: usize = 8_192;
 
 /// A cluster of numbers that are near each other.
@@ -22,12 +22,12 @@ struct Cluster {
 /// The numbers, in clusters.
 #[derive(Debug, Default)]
 pub(super) struct Digest {
-    /// By their means.
+    /// The clusters in the order of their means.
     clusters: Vec<Cluster>,
     waiting: Vec<f64>,
     lowest_count: u64,
     highest_count: u64,
-    /// Of those that are finite.
+    /// The number of those that are finite.
     finite_count: u64,
     least: f64,
     greatest: f64,

@@ -110,7 +110,7 @@ impl State for Several {
     }
 
     fn append(&mut self, next: Box<dyn State>) -> Result<(), QueryError> {
-        // Of equal values the one that came first is kept: only so does it not matter where the
+        // The one of equal values that came first is kept: only so does it not matter where the
         // parts end. Of the greatest it is the one that came last.
         debug_assert_eq!(self.extreme, Extreme::Min);
         let mut values: Vec<_> = of_same_kind::<Self>(next).values.into_iter().collect();

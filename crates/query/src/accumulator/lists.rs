@@ -214,8 +214,9 @@ impl State for Merged {
     }
 }
 
-/// `$mergeObjects` of a window. What enters is merged as it comes. Once a document has left, each
-/// result is merged anew, since a field's earlier value can't be told from the merged document.
+/// `$mergeObjects` of a window. Documents that enter are merged as they come. Once a document has
+/// left, each result is merged anew, since a field's earlier value can't be recovered from the
+/// merged document.
 #[derive(Default)]
 pub(super) struct WindowMerged {
     documents: VecDeque<DocumentBuf>,

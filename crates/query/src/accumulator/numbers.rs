@@ -11,11 +11,11 @@ fn number(value: &Evaluated<'_>) -> Option<Number> {
     value.value().and_then(Number::of)
 }
 
-/// A sum of which others may be added up apart.
+/// A sum, parts of which may be added up apart.
 #[derive(Default)]
 struct Summed {
     sum: Sum,
-    /// Of a part: whether the order of its numbers matters.
+    /// Whether the order of a part's numbers matters.
     exactness: Option<Exactness>,
 }
 
@@ -49,7 +49,7 @@ impl Summed {
 pub(super) struct Total(Summed);
 
 impl Total {
-    /// Of a part of a group.
+    /// The total of a part of a group.
     pub(super) fn of_part() -> Total {
         Total(Summed::of_part())
     }
@@ -97,7 +97,7 @@ impl Window for Total {
 pub(super) struct Avg(Summed);
 
 impl Avg {
-    /// Of a part of a group.
+    /// The average of a part of a group.
     pub(super) fn of_part() -> Avg {
         Avg(Summed::of_part())
     }

@@ -9,14 +9,14 @@ use crate::error::QueryError;
 use crate::expression::Evaluated;
 use crate::expression::percentile::{Sorted, answer, number};
 
-/// How many numbers of a group are kept.
+/// The number of numbers of a group that are kept.
 const EXACT_COUNT_MAX: usize = 65_536;
 
 /// `$percentile` or `$median` of a group.
 pub(super) struct Numbers {
     /// `None` for `$median`.
     percentiles: Option<Vec<f64>>,
-    /// Until there are too many.
+    /// The numbers, until there are too many.
     numbers: Vec<f64>,
     digest: Option<Box<Digest>>,
 }
@@ -65,7 +65,7 @@ impl WindowNumbers {
         WindowNumbers { percentiles, numbers: Sorted(Vec::new()) }
     }
 
-    /// Where a number is, or would be.
+    /// Returns where a number is, or would be.
     fn position(&self, number: f64) -> Result<usize, usize> {
         self.numbers.0.binary_search_by(|other| other.total_cmp(&number))
     }

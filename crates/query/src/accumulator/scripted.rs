@@ -17,10 +17,10 @@ use crate::expression::{Elements, Evaluated, Expression, Parser, Scope, Variable
 use crate::memory::RequestMemory;
 use crate::script::Script;
 
-/// So many documents' arguments, or so many bytes of them, are kept for one call.
+/// The number of documents whose arguments are kept for one call, unless their bytes are too many.
 const WAITING_COUNT_MAX: usize = 1000;
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// What is handed to one call of `reduce`.
+/// The bytes of the values that one call of `reduce` gets.
 const REDUCED_BYTES_MAX: usize = 16 << 20;
 
 /// Calls a function for each of a list of arguments, the state before them.
@@ -54,7 +54,7 @@ pub(super) struct CustomState {
     memory: RequestMemory,
     /// The array of the arguments of `init`.
     init_arguments: ValueBuf,
-    /// None before the first calls.
+    /// The state; none before the first calls.
     state: Option<ValueBuf>,
     /// The arguments of calls that are to be made.
     waiting: Vec<ValueBuf>,
@@ -248,7 +248,7 @@ impl ReduceState {
     }
 }
 
-/// Told to no client: the parser takes it where there are groups only.
+/// Shown to no client: the parser takes it where there are groups only.
 pub(super) fn misplaced() -> QueryError {
     QueryError::new(Code::InternalError, "an accumulator of scripts has no window")
 }

@@ -1,6 +1,6 @@
 //! `$top`, `$topN`, `$bottom`, `$bottomN`: by a sort pattern of their own.
 //!
-//! What goes in is an array of a sort key's bytes and the value, made by [`entry`]. Of entries with
+//! The input is an array of a sort key's bytes and the value, made by [`entry`]. Of entries with
 //! equal keys a group keeps those that came first.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::state::{State, Window, array_of, cost, of_same_kind};
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated};
 
-/// What goes in: the key and the value.
+/// Makes an entry of the key and the value.
 pub(super) fn entry(key: &[u8], value: Value<'_>) -> Result<Evaluated<'static>, QueryError> {
     let mut elements = Elements::uncounted();
     elements.push(Value::Binary(Binary { subtype: 0, bytes: key }))?;
@@ -63,7 +63,7 @@ fn at_end(
     array_of(values.values().skip(skipped).take(count_max))
 }
 
-/// Of a group; without a count, one value that stands by itself.
+/// The best values of a group; without a count, one value that stands by itself.
 pub(super) struct Best {
     end: End,
     count_max: Option<usize>,
@@ -121,7 +121,7 @@ impl State for Best {
     }
 }
 
-/// Of a window: all its values.
+/// The best values of a window: all its values.
 pub(super) struct WindowBest {
     end: End,
     count_max: Option<usize>,

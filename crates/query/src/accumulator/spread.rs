@@ -23,20 +23,20 @@ pub(super) enum Measure {
     Covariance,
 }
 
-/// Of a group or a window.
+/// The spread of a group or a window.
 pub(super) struct Spreading {
     measure: Measure,
     is_sample: bool,
-    /// Of the pairs that came since the last turn.
+    /// The spread of the pairs that came since the last turn.
     young: Spread,
     young_pairs: Vec<(f64, f64)>,
-    /// Of each older pair and all younger ones before the turn, the oldest last.
+    /// The spreads of each older pair and all younger ones before the turn, the oldest last.
     old: Vec<Spread>,
     keeps_pairs: bool,
 }
 
 impl Spreading {
-    /// Of a group, which keeps no pairs.
+    /// The spread of a group, which keeps no pairs.
     pub(super) fn of_group(measure: Measure, is_sample: bool) -> Spreading {
         Spreading {
             measure,
@@ -48,12 +48,12 @@ impl Spreading {
         }
     }
 
-    /// Of a window.
+    /// The spread of a window.
     pub(super) fn of_window(measure: Measure, is_sample: bool) -> Spreading {
         Spreading { keeps_pairs: true, ..Spreading::of_group(measure, is_sample) }
     }
 
-    /// What counts of a value: a number twice, or the two numbers of an array.
+    /// Returns the numbers that count of a value: a number twice, or the two numbers of an array.
     fn pair(&self, value: &Evaluated<'_>) -> Option<(f64, f64)> {
         let double = |value: Value<'_>| Number::of(value).map(Number::double);
         match (self.measure, value.value()?) {

@@ -1,4 +1,4 @@
-//! What a group's and a window's values become: the two traits, and what their states share.
+//! The states of accumulators, for groups and windows: the two traits, and their common parts.
 
 use std::any::Any;
 
@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::expression::{Elements, Evaluated};
 
-/// What an entry of a list or a set costs besides its value.
+/// The memory of an entry of a list or a set besides its value.
 const ENTRY_BYTES: usize = 64;
 
 /// The state of an accumulator over a group, to which one document's value after the other is
@@ -20,8 +20,8 @@ pub(crate) trait State: Any + Send {
     /// MongoDB's codes for values of the wrong type and results that are too large.
     fn add(&mut self, value: Evaluated<'_>) -> Result<usize, QueryError>;
 
-    /// Takes what another state was given of the values behind: both are of one accumulator, of
-    /// which parts may be gathered apart ([`Accumulator::divides`](super::Accumulator::divides)).
+    /// Takes what another state was given of the values behind: both are of one accumulator, whose
+    /// values may be gathered in parts ([`Accumulator::divides`](super::Accumulator::divides)).
     ///
     /// # Errors
     /// If that may be something else than to be given the values one after the other.
@@ -35,8 +35,8 @@ pub(crate) trait State: Any + Send {
     /// `BSONObjectTooLarge`.
     fn finish(self: Box<Self>) -> Result<Evaluated<'static>, QueryError>;
 
-    /// What [`finish`](Self::finish) would give, if scripts make it: they are asked for several
-    /// groups together, and so more than once.
+    /// Returns the result of [`finish`](Self::finish), if scripts make it: they are asked for
+    /// several groups together, and so more than once.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
@@ -64,7 +64,7 @@ pub(super) fn of_same_kind<S: State>(next: Box<dyn State>) -> Box<S> {
     next.downcast().expect("both are of one accumulator")
 }
 
-/// Told to no client: the values are then gathered once more, one after the other.
+/// Shown to no client: the values are then gathered once more, one after the other.
 pub(super) fn not_divided() -> QueryError {
     QueryError::new(Code::InternalError, "the parts of a group can't be put together")
 }
@@ -82,7 +82,7 @@ pub(crate) fn cost(value: Value<'_>) -> usize {
         }
 }
 
-/// What a value takes more than the one that it replaces.
+/// Returns the memory that a value takes beyond that of the one it replaces.
 pub(super) fn replaced(old: Option<Value<'_>>, new: Value<'_>) -> usize {
     cost(new).saturating_sub(old.map_or(0, cost))
 }

@@ -80,7 +80,7 @@ pub(super) fn find(name: &str, place: Place) -> Option<&'static Row> {
     ACCUMULATORS.get(position).filter(|row| row.stands_in(place))
 }
 
-/// Every accumulator that may stand in a place, for the list of what works.
+/// Returns every accumulator that may stand in a place, for the list of what works.
 pub(crate) fn features(place: Place) -> impl Iterator<Item = Feature> {
     let standing = ACCUMULATORS.iter().filter(move |row| row.stands_in(place));
     standing.filter(|row| !row.name.starts_with("$_")).map(|row| Feature::works(row.name))

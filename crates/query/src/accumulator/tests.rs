@@ -158,7 +158,7 @@ fn one_end_of_an_order_is_kept() {
             SCORES,
             r#"["eve", "cem"]"#,
         ),
-        // Of equal keys the first stays.
+        // The first of equal keys stays.
         (r#"{"$topN": {"n": 1, "sortBy": {"x": 1}, "output": "$p"}}"#, SCORES, r#"["ann"]"#),
         (r#"{"$topN": {"n": 2, "sortBy": {"p": 1}, "output": "$v"}}"#, "[]", "[]"),
         (r#"{"$bottomN": {"n": 1, "sortBy": {"p": 1}, "output": "$absent"}}"#, SCORES, "[null]"),
@@ -295,8 +295,8 @@ fn a_window_is_a_group_of_what_is_in_it() {
     });
 }
 
-/// What rounding may leave of the products of which a covariance is the sum, however small that is:
-/// 12 of 5e9 and 4.
+/// The rounding error that may be left of the products that a covariance sums up, however small
+/// that is: 12 of 5e9 and 4.
 const LEFT_OF_PRODUCTS: f64 = 12.0 * 5e9 * 4.0 * 4.0 * f64::EPSILON;
 
 /// Compares a window's result with a fresh window's; numbers may differ by what rounding leaves.

@@ -4,7 +4,7 @@
 //! which there are rules: the list is the manual's. A keyword asks for another of a language's
 //! orders: `de@collation=phonebook`.
 
-/// Without variants; sorted.
+/// The locales without variants; sorted.
 const LOCALES: &[&str] = &[
     "af",
     "am",
@@ -170,7 +170,7 @@ pub(super) fn tag(locale: &str) -> Option<String> {
     Some(tag)
 }
 
-/// The locale that a wrong one may have meant, as MongoDB tells it.
+/// The locale that a wrong one may have meant, as MongoDB suggests it.
 pub(super) fn nearest(locale: &str) -> Option<String> {
     let base = locale.split('@').next().unwrap_or(locale);
     let mut parts: Vec<String> = Vec::new();

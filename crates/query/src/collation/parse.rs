@@ -82,7 +82,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// What can be wrong with options that are each right.
+    /// Checks combinations of options that are each right.
     fn check(&self, locale: &str, given: Document<'_>) -> Result<(), QueryError> {
         let shown = || text::value(Value::Document(given));
         let refuse = |message: String| Err(QueryError::new(Code::BadValue, message));
@@ -187,7 +187,7 @@ fn not_valid(name: &str, value: &str) -> QueryError {
     QueryError::new(Code::BadValue, message)
 }
 
-/// Any number counts, cut to its whole part.
+/// Reads the strength: any number counts, cut to its whole part.
 fn strength(value: Value<'_>) -> Result<i32, QueryError> {
     if !value.is_number() {
         return Err(wrong_type("strength", value, "types '[int, decimal, double, long']"));

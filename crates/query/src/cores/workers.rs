@@ -1,9 +1,9 @@
 //! The threads that work for one request, each on a part of what it reads.
 //!
-//! *Who may work*: one thread always, on the request's own core, and as many more as cores are lent
-//! to it. A thread whose core is wanted back waits in the middle of its part, until the request's
-//! own core is free or one is lent again. So a request goes on in any case, and parts needn't be
-//! handed over.
+//! *Threads that may work*: one always, on the request's own core, and as many more as cores are
+//! lent to it. A thread whose core is wanted back waits in the middle of its part, until the
+//! request's own core is free or one is lent again. So a request goes on in any case, and parts
+//! needn't be handed over.
 //!
 //! *Invariant*: what comes of the parts is what would come of one thread, or nothing. Where
 //! anything fails in a part, the others stop and nothing is answered; the caller then does all the
@@ -20,7 +20,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 use crate::examined::{self, Examined};
 
-/// How often a thread that waits for a core asks for one.
+/// The interval at which a thread that waits for a core asks for one.
 const ASK_EVERY: Duration = Duration::from_millis(2);
 /// As a client's thread has it, at least: expressions and documents are nested.
 const STACK_BYTES: usize = 4 << 20;
@@ -28,7 +28,7 @@ const STACK_BYTES: usize = 4 << 20;
 /// The threads of one request.
 pub struct Workers {
     cores: Arc<Cores>,
-    /// How many, the request's own thread included.
+    /// The number of workers, the request's own thread included.
     count: usize,
     /// For each part that is worked on, its thread's core.
     slots: Vec<Mutex<Slot>>,
@@ -41,7 +41,7 @@ pub struct Workers {
 /// The state of a thread that works on a part.
 struct Slot {
     core: Option<Core>,
-    /// When it asked the last time whether it may go on.
+    /// The time when it asked the last time whether it may go on.
     asked: Instant,
 }
 
@@ -70,8 +70,8 @@ impl Workers {
         }))
     }
 
-    /// How many parts something that has about so many entries is to have; 1 where parts aren't
-    /// worth it.
+    /// Returns how many parts something that has about so many entries is to have; 1 where parts
+    /// aren't worth it.
     pub fn part_count(&self, entries: u64) -> usize {
         let worth = match self.cores.parts() {
             Some(_) => entries,
@@ -80,11 +80,11 @@ impl Workers {
         usize::try_from(worth).unwrap_or(usize::MAX).clamp(1, self.slots.len())
     }
 
-    /// Whether the thread that works on the part at `position` may go on. May wait for a core.
-    /// Asked often: most calls do nothing.
+    /// Waits until the thread that works on the part at `position` may go on. It may wait for a
+    /// core. It is called often: most calls do nothing.
     ///
     /// # Errors
-    /// If it is to stop, since another part has failed.
+    /// An error if the thread must stop, since another part has failed.
     pub fn go_on(&self, position: usize) -> Result<(), QueryError> {
         if self.has_failed.load(Ordering::Relaxed) {
             return Err(stopped());
@@ -102,7 +102,8 @@ impl Workers {
         if slot.core.is_some() { Ok(()) } else { Err(stopped()) }
     }
 
-    /// What `work` makes of each of the parts, in their order; `None` if it failed for one of them.
+    /// Runs `work` on each of the parts and returns the results, in their order; `None` if it
+    /// failed for one of them.
     ///
     /// # Panics
     /// If `work` does.
@@ -210,7 +211,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Told to no client: the work is done once more by one thread.
+/// Shown to no client: the work is done once more by one thread.
 fn stopped() -> QueryError {
     QueryError::new(Code::Interrupted, "another part of the request has failed")
 }

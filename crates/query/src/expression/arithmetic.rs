@@ -49,7 +49,7 @@ pub(super) fn add(arguments: Vec<Evaluated<'_>>) -> Answer<'_> {
     })
 }
 
-/// What came of ints alone as an int again, where it fits.
+/// Returns a result of ints alone as an int again, where it fits.
 fn narrowed(number: Number, is_int: bool) -> Number {
     match number {
         Number::Long(number) if is_int => {

@@ -1,4 +1,5 @@
-//! Arrays: sizes, positions, parts. What runs an expression for each element is in `iterate`.
+//! Arrays: sizes, positions, parts. Operators that run an expression for each element are in
+//! `iterate`.
 
 use frond_doc::{Array, ElementType, Reference, Value};
 

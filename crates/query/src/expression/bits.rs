@@ -34,7 +34,7 @@ fn combine(
             return Ok(Evaluated::NULL);
         }
     }
-    // Of ints alone the upper half repeats the sign, so that nothing is lost.
+    // The upper half of ints alone repeats the sign, so that nothing is lost.
     Ok(if is_long { bits.into() } else { (bits as i32).into() })
 }
 

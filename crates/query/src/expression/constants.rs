@@ -8,7 +8,7 @@
 //!    fails the request even if there is no document. Only `$switch` hides what is behind a
 //!    constant case ([`Guard`]).
 //! 3. Where nothing was computed ahead (validators, updates, the pipelines of `$lookup`, whose
-//!    variables change from document to document), a constant is evaluated whenever it is met.
+//!    variables change from document to document), a constant is evaluated whenever it is reached.
 //!
 //! Some operators are never folded by MongoDB, whatever they are given ([`is_never`]).
 
@@ -26,7 +26,7 @@ use crate::error::QueryError;
 #[derive(Debug)]
 pub(crate) struct Constant {
     node: Node,
-    /// What it gives where strings compare so, once that is computed, for one request.
+    /// The value under this collation, once it is computed, for one request.
     value: OnceLock<(Collation, Evaluated<'static>)>,
 }
 
@@ -42,7 +42,7 @@ impl Constant {
         Arc::new(Constant { node: Node::of_constant(Value::Null), value })
     }
 
-    /// What it gives.
+    /// Returns the value.
     #[inline]
     pub(super) fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         match self.value.get() {
@@ -155,7 +155,7 @@ pub(super) fn is_never(operator: &str) -> bool {
     NEVER.contains(&operator)
 }
 
-/// Which neighbouring arguments MongoDB computes ahead though others aren't constant.
+/// The arguments that MongoDB computes ahead though others aren't constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Together {
     /// Those before the first that isn't.
@@ -172,7 +172,7 @@ fn together(operator: &str) -> Option<Together> {
     }
 }
 
-/// The arguments of an operator, of which neighbouring constants are made one by `make`.
+/// The arguments of an operator, with neighbouring constants joined into one by `make`.
 pub(super) fn gathered(
     operator: &str,
     arguments: Vec<Node>,

@@ -154,7 +154,7 @@ fn double(value: Value<'_>) -> Answer<'static> {
         Value::Decimal128(number) => {
             let double = decimal::to_f64(number);
             let is_infinite = matches!(decimal::parts(number), decimal::Parts::Infinity { .. });
-            // What is too small for all digits of a double is refused, too.
+            // A value too small for all digits of a double is refused, too.
             let is_lost = !number.is_zero() && double.abs() < f64::MIN_POSITIVE;
             if (double.is_infinite() && !is_infinite) || is_lost {
                 Err(overflow(value))

@@ -34,7 +34,8 @@ pub(super) use timestamp::{increment, second};
 pub(super) use truncate::truncate;
 pub(super) use zone::Zone;
 
-/// When an ObjectId was made: its seconds have a sign, so that half of them lie before 1970.
+/// Returns when an ObjectId was made: its seconds have a sign, so that half of them lie before
+/// 1970.
 pub(super) fn millis_of(id: ObjectId) -> i64 {
     let [a, b, c, d, ..] = id.0;
     i64::from(i32::from_be_bytes([a, b, c, d])) * 1000

@@ -1,5 +1,5 @@
-//! What an expression evaluates to: borrowed where a value lies in the document already, owned
-//! where it was made, or missing.
+//! The value of an expression: borrowed where it lies in the document already, owned where it was
+//! made, or missing.
 //!
 //! Scalars are never owned: a number fits into `Value` itself, so arithmetic allocates nothing.
 
@@ -17,7 +17,7 @@ use crate::number::any_type::Number;
 /// times over.
 const VALUE_BYTES_MAX: usize = 64 << 20;
 
-/// What each level of nesting costs at least: a length, a type, a name's end and a final zero.
+/// The least bytes of each level of nesting: a length, a type, a name's end and a final zero.
 const LEVEL_BYTES: usize = 7;
 
 /// A value that was made, and what it is charged with while it lives.

@@ -16,7 +16,7 @@ pub(crate) enum Extreme {
 }
 
 impl Extreme {
-    /// How a better value compares with a worse one.
+    /// Returns how a better value compares with a worse one.
     pub(crate) fn better(self) -> Ordering {
         match self {
             Extreme::Min => Ordering::Less,

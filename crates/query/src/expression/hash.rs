@@ -114,7 +114,7 @@ fn whole(number: Number) -> i64 {
 mod tests {
     use super::*;
 
-    /// What MongoDB's `convertShardKeyToHashed` answers.
+    /// The hashes that MongoDB's `convertShardKeyToHashed` returns.
     #[test]
     fn keys_are_those_of_hashed_indexes() {
         for (value, key) in [

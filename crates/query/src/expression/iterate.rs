@@ -258,7 +258,7 @@ impl Operation for SortArray {
     }
 }
 
-/// What an element has at a path, an array as a whole: null where there is nothing, as in an
+/// Returns an element's value at a path, an array as a whole: null where there is none, as in an
 /// element that is no document. In an array on the way a number is a position.
 fn at_path<'v>(element: Value<'v>, path: &str) -> Value<'v> {
     let mut value = element;

@@ -19,7 +19,7 @@ impl Operation for Meta {
     }
 }
 
-/// `$meta`: the caller that parsed the expression is told what it needs, and refuses what it can't
+/// `$meta`: the caller that parsed the expression learns what it needs, and refuses what it can't
 /// give.
 pub(super) fn parse(_: &str, argument: Value<'_>, parser: &mut Parser) -> Result<Node, QueryError> {
     let kind = MetadataKind::parse(argument)?;

@@ -84,7 +84,7 @@ pub(crate) enum Node {
     Computed(Arc<Constant>),
 }
 
-/// How much of its arguments an operator looks at that hands on what it is given.
+/// The part of its arguments that an operator looks at, if it hands on what it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
     /// At their type; they may be references.
@@ -253,7 +253,7 @@ impl Node {
         }
     }
 
-    /// What is at the path of a field or variable: it may be a reference, or hold some.
+    /// Returns the value at the path of a field or variable: it may be a reference, or hold some.
     #[inline]
     fn found<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         match self {

@@ -21,12 +21,12 @@ pub(super) struct Merged<'v, 'm> {
     charge: Charge,
 }
 
-/// What a field takes in the list and in the table, half of which may be empty.
+/// The memory of a field in the list and in the table, half of which may be empty.
 const FIELD_BYTES: usize =
     2 * (size_of::<(&str, Value<'_>)>() + size_of::<(&str, usize)>() + size_of::<u8>());
 
 impl<'v, 'm> Merged<'v, 'm> {
-    /// No fields.
+    /// Begins with no fields.
     pub(super) fn new(memory: &'m RequestMemory) -> Merged<'v, 'm> {
         let (fields, positions) = (Vec::new(), HashMap::new());
         Merged { fields, positions, memory, charge: memory.charge() }
@@ -142,7 +142,7 @@ impl Operation for GetField {
         if matches!(input.value(), Some(Value::Null | Value::Undefined)) {
             return Ok(Evaluated::NULL);
         }
-        // Of what is no document there are no fields.
+        // There are no fields in what is no document.
         input.part(|value| value.as_document()?.get(name))
     }
 }

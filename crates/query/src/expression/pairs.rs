@@ -139,7 +139,7 @@ impl Operation for Zip {
         let most = arrays().map(|array| array.elements().count()).max().unwrap_or(0);
         let mut columns: Vec<_> = arrays().map(|array| array.iter()).collect();
         let mut defaults = Vec::with_capacity(self.defaults.len());
-        // What fills no gap isn't evaluated.
+        // A default that fills no gap isn't evaluated.
         for default in self.defaults.iter().filter(|_| least < most) {
             defaults.push(default.evaluate(scope)?);
         }

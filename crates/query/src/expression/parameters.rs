@@ -1,4 +1,5 @@
-//! What operators want that are accumulators and expressions both: `n`, `input`, `p`, `method`.
+//! The parameters of operators that are accumulators and expressions both: `n`, `input`, `p`,
+//! `method`.
 
 use frond_doc::{Document, Value};
 

@@ -69,24 +69,25 @@ pub(crate) struct Parser {
     /// The first parts of fields' paths, numbered.
     names: ScannedNames,
     depth: usize,
-    /// What of the search is asked for.
+    /// The metadata of the search that is read.
     metadata: Metadata,
     /// Whether a client's script is run.
     runs_scripts: bool,
     /// Whether one is asked otherwise: by a filter, or to accumulate.
     asks_scripts: bool,
-    /// What was noted as constant.
+    /// The constant parts that were found.
     constants: Vec<NotedConstant>,
-    /// What the current place stands behind.
+    /// The guards around the current place.
     guards: Vec<Guard>,
-    /// Of what was parsed of the current operator: [`DOCUMENT`] if it reads the document, else one
-    /// more than the place of the outermost name in `bound` that it reads; [`NOTHING`] if none.
+    /// The mark of what the current operator has read so far: [`DOCUMENT`] if it reads the
+    /// document, else one more than the place of the outermost name in `bound` that it reads;
+    /// [`NOTHING`] if none.
     reads: usize,
 }
 
-/// That a document is read.
+/// The mark that a document is read.
 const DOCUMENT: usize = 0;
-/// That nothing is read that differs between documents.
+/// The mark that nothing is read that differs between documents.
 const NOTHING: usize = usize::MAX;
 
 /// The variables that need no binding, for the list of what works.
@@ -143,7 +144,7 @@ impl Parser {
         self.metadata.insert(kind);
     }
 
-    /// What of the search is read.
+    /// Returns the metadata of the search that is read.
     pub(crate) fn metadata(&self) -> Metadata {
         self.metadata
     }
@@ -163,7 +164,7 @@ impl Parser {
         self.runs_scripts
     }
 
-    /// What was noted as constant, in the order in which MongoDB evaluates it.
+    /// Returns the constant parts, in the order in which MongoDB evaluates them.
     pub(crate) fn constants(&self) -> &[NotedConstant] {
         &self.constants
     }
@@ -185,7 +186,7 @@ impl Parser {
         self.runs_scripts || self.asks_scripts
     }
 
-    /// How many guards the current place stands behind.
+    /// Returns how many guards the current place stands behind.
     pub(super) fn guard_count(&self) -> usize {
         self.guards.len()
     }
@@ -211,7 +212,7 @@ impl Parser {
         self.reads = self.reads.min(place);
     }
 
-    /// Parses an expression; tells whether it reads the document.
+    /// Parses an expression; returns whether it reads the document.
     pub(crate) fn told(&mut self, value: Value<'_>) -> Result<(Expression, bool), QueryError> {
         let before = std::mem::take(&mut self.reads_document);
         let parsed = Expression::parse_with(value, self);
@@ -376,7 +377,7 @@ impl Parser {
         if constants::is_never(name) {
             self.reads = DOCUMENT;
         }
-        // What it binds itself to constants is constant.
+        // A variable that the operator itself binds to a constant is constant.
         let is_constant = self.bound.len() < self.reads;
         self.reads = if is_constant { around } else { around.min(self.reads) };
         Ok(if is_constant { self.note_constant(node) } else { node })
@@ -392,7 +393,7 @@ impl Parser {
         Node::Computed(constant)
     }
 
-    /// A list of arguments, of which constants that stand together are noted as one.
+    /// A list of arguments, in which constants that stand together are noted as one.
     fn gathered(
         &mut self,
         operator: &str,

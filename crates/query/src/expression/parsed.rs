@@ -32,7 +32,7 @@ impl Operation for OrNull {
 }
 
 impl Expression {
-    /// Parses any value as an expression, and tells `parser` of the variables that are used and not
+    /// Parses any value as an expression, and notes in `parser` the variables that are used and not
     /// bound.
     pub(crate) fn parse_with(
         value: Value<'_>,
@@ -86,7 +86,7 @@ impl Expression {
         self.1
     }
 
-    /// What of it gives the same for all documents.
+    /// Returns the parts that give the same value for all documents.
     pub(crate) fn constants(&self) -> &[NotedConstant] {
         &self.2
     }

@@ -2,8 +2,8 @@
 //!
 //! Other than a filter's, they give one value: through an array on the way, the array of what the
 //! elements that are documents have there (arrays directly in arrays are not entered). A number is
-//! a field's name, never a position. What they give may be a reference, or hold some: only what
-//! lies on the way is opened.
+//! a field's name, never a position. Their results may be a reference, or hold some: only values on
+//! the way are opened.
 
 use frond_doc::{Document, ElementType, Reference, Value};
 
@@ -100,7 +100,7 @@ fn in_array<'a>(value: Option<Value<'_>>, parts: &[String], variables: &Variable
     elements.finish()
 }
 
-/// Of what is neither document nor array nothing is on a path.
+/// Whether there may be something on a path: not in what is neither document nor array.
 fn has_parts(reference: Reference<'_>) -> bool {
     matches!(reference.kind(), ElementType::Document | ElementType::Array)
 }

@@ -9,7 +9,7 @@ use super::evaluated::{Elements, Evaluated};
 use crate::error::QueryError;
 use crate::number::any_type::Number;
 
-/// Numbers of which percentiles are asked.
+/// Numbers whose percentiles are asked for.
 pub(crate) struct Sorted(pub(crate) Vec<f64>);
 
 impl Sorted {

@@ -72,7 +72,7 @@ fn at_places<'a>(operator: &str, arguments: Vec<Evaluated<'a>>, rounding: Roundi
         integer if places >= 0 => integer.into(),
         Number::Int(number) => {
             let rounded = round_integer(i128::from(number), places, rounding);
-            // What is too large for an int is a long; what is too small is cut to one.
+            // A result too large for an int is a long; one too large for a long is an error.
             match i64::try_from(rounded) {
                 Ok(rounded) if i64::from(i32::MAX) < rounded => rounded.into(),
                 Ok(rounded) => (rounded as i32).into(),

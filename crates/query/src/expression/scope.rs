@@ -1,4 +1,4 @@
-//! What an expression sees: the document, and variables.
+//! The scope of an expression: the document, and variables.
 //!
 //! Variables that operators bind (`$let`, `$map`, ...) are a chain of [`Binding`]s on the stack,
 //! innermost first. Those that hold for a whole command or sub-pipeline are [`Variables`].
@@ -32,7 +32,7 @@ pub struct Variables {
     values: Arc<Vec<(String, Option<ValueBuf>)>>,
     collation: Collation,
     memory: RequestMemory,
-    /// What reads what documents have references for.
+    /// Reads the values that documents have references for.
     large: Large,
     /// Whether documents carry metadata, which no variable shows.
     carries_metadata: bool,
@@ -65,7 +65,7 @@ impl Variables {
         Variables { memory, ..self }
     }
 
-    /// What the values that are made may take.
+    /// Returns the memory of the values that are made.
     pub fn memory(&self) -> &RequestMemory {
         &self.memory
     }
@@ -75,7 +75,7 @@ impl Variables {
         Variables { large, ..self }
     }
 
-    /// What reads what documents have references for.
+    /// Returns the reader of values that documents have references for.
     pub fn large(&self) -> &Large {
         &self.large
     }
@@ -130,7 +130,7 @@ impl Variables {
         Ok(Evaluated::charged(value, charge))
     }
 
-    /// How strings compare.
+    /// Returns how strings compare.
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
@@ -211,7 +211,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) root: Document<'a>,
     pub(crate) variables: &'a Variables,
     pub(crate) bindings: Option<&'a Binding<'a>>,
-    /// Where the fields lie that the parser of the expressions noted, if that was looked up.
+    /// The places of the fields that the parser of the expressions noted, if they were looked up.
     pub(crate) fields: Option<&'a FieldPlaces<'a>>,
 }
 
@@ -231,7 +231,7 @@ impl<'a> Scope<'a> {
         Scope { bindings: Some(binding), ..*self }
     }
 
-    /// How strings compare.
+    /// Returns how strings compare.
     pub(crate) fn collation(&self) -> &'a Collation {
         &self.variables.collation
     }
@@ -242,7 +242,7 @@ impl<'a> Scope<'a> {
         self.variables.whole(value)
     }
 
-    /// What the values that are made may take.
+    /// Returns the memory of the values that are made.
     pub(crate) fn memory(&self) -> &'a RequestMemory {
         &self.variables.memory
     }

@@ -17,7 +17,7 @@ use crate::error::QueryError;
 use crate::memory::{RequestMemory, bytes_of};
 use crate::regex::{Compiled, Failure, Groups};
 
-/// What `$regexFindAll` may find in all.
+/// The bytes that `$regexFindAll` may find in all.
 const FOUND_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +144,7 @@ fn failure_in(operator: &str, reason: &str) -> QueryError {
     failure(51156, message)
 }
 
-/// Where the search goes on: behind what was found, and a letter on where that was empty.
+/// Returns where the search goes on: behind what was found, and a letter on where that was empty.
 fn after(text: &str, groups: &Groups) -> usize {
     let (from, to) = groups.first().copied().flatten().unwrap_or((text.len(), text.len()));
     let letter = text.get(from..).and_then(|rest| rest.chars().next());

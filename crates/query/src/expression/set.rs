@@ -19,8 +19,8 @@ use super::scope::Variables;
 use crate::error::QueryError;
 use crate::memory::Charge;
 
-/// What an element of a set takes besides its key's bytes: its entry, and a share of nodes that are
-/// half full.
+/// The memory of an element of a set besides its key's bytes: its entry, and a share of nodes that
+/// are half full.
 const ENTRY_BYTES: usize = 2 * size_of::<(Bytes, Value<'_>)>();
 
 /// Elements by their keys, charged to the request.
@@ -62,7 +62,7 @@ impl<'v, 'm> Set<'v, 'm> {
         Ok(self.elements.contains_key(&key))
     }
 
-    /// In ascending order.
+    /// Returns the elements in ascending order.
     fn into_array(self) -> Answer<'static> {
         Elements::collect(self.elements.into_values(), self.variables.memory())
     }

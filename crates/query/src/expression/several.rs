@@ -14,7 +14,7 @@ use super::scope::Scope;
 use crate::error::QueryError;
 use crate::number::any_type::Number;
 
-/// What an element takes in a list that is sorted, and in the one that it is merged into.
+/// The memory of an element in a list that is sorted, and in the one that it is merged into.
 const VALUE_BYTES: usize = 2 * size_of::<Value<'_>>();
 
 #[derive(Clone, Copy, Debug)]

@@ -232,7 +232,7 @@ impl Trim {
     }
 }
 
-/// What MongoDB trims where the expression doesn't say what to trim.
+/// Checks whether MongoDB trims the character where the expression doesn't say what to trim.
 fn is_space(letter: char) -> bool {
     matches!(
         letter,

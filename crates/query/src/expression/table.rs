@@ -15,8 +15,8 @@ pub(super) fn find(name: &str) -> Option<(&'static Operator, Option<Look>)> {
     Some((OPERATORS.get(position)?, look(name)))
 }
 
-/// How much of its arguments an operator looks at that but hands on what it is given; `None` of one
-/// that reads them. (Operators with rules of their own know it themselves.)
+/// Returns how much of its arguments an operator looks at that but hands on what it is given;
+/// `None` of one that reads them. (Operators with rules of their own know it themselves.)
 fn look(name: &str) -> Option<Look> {
     Some(match name {
         "$isArray" | "$isNumber" | "$type" => Look::Type,
@@ -204,7 +204,7 @@ pub(crate) fn is_operator(name: &str) -> bool {
     find(name).is_some()
 }
 
-/// Every operator of expressions, for the list of what works.
+/// Returns every operator of expressions, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     let documented = OPERATORS.iter().filter(|row| !row.name.starts_with("$_"));
     documented.map(|row| Feature::works(row.name))

@@ -38,7 +38,7 @@ fn evaluate(expression: &str, document: &DocumentBuf) -> Result<Option<ValueBuf>
     let memory = RequestMemory::new(Reservation::new(usize::MAX, None), None);
     let variables = variables.with_memory(memory);
     let found = parsed.evaluate(document.view(), &variables);
-    // What was computed ahead gives the same.
+    // A value that was computed ahead is the same.
     if compute(parsed.constants(), &variables).is_ok() && !is_random(expression) {
         assert_eq!(parsed.evaluate(document.view(), &variables), found, "{expression}");
     }

@@ -2,7 +2,7 @@
 //! value is looked up among the others instead of being compared with each. 2,000 branches over
 //! 20,000 documents with eight values each took 3.7 s of comparisons.
 //!
-//! Only in what is searched by: a validator tells its branches one by one. Only values that a
+//! Only in filters that search: a validator reports its branches one by one. Only values that a
 //! lookup finds wherever a comparison does, so that nothing else passes.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,8 @@ use super::compare::Relation;
 use super::membership::Membership;
 use super::tree::{Condition, Node, Test};
 
-/// Fewer are compared one by one, where they lie in a document: a lookup decodes its value.
+/// The number of alternatives below which they are compared one by one, where they lie in a
+/// document: a lookup decodes its value.
 const JOINED_COUNT_MIN: usize = 16;
 
 /// Joins the equalities on one path among the branches of each `$or` and `$nor`. The recursion is

@@ -83,7 +83,7 @@ impl Comparison {
         self.collation = collation.clone();
     }
 
-    /// How strings compare.
+    /// Returns how strings compare.
     pub(crate) fn collation(&self) -> &Collation {
         &self.collation
     }
@@ -93,12 +93,13 @@ impl Comparison {
         self.relation
     }
 
-    /// What is compared with.
+    /// Returns the operand.
     pub(crate) fn operand(&self) -> Value<'_> {
         self.operand.as_value()
     }
 
-    /// Whether a value fulfils the comparison, where its bytes tell; `None` if it must be decoded.
+    /// Whether a value fulfils the comparison, where its bytes decide; `None` if it must be
+    /// decoded.
     #[inline]
     pub(crate) fn matches_bytes(&self, kind: ElementType, value: &[u8]) -> Option<bool> {
         let ordering = match (&self.plain, kind) {

@@ -1,9 +1,9 @@
 //! Conditions that must all hold, asked in the order in which a document has their fields.
 //!
 //! A filter is mostly some conditions on outermost fields. The walk over a document shows them one
-//! by one, each is compared where it lies, and the first that doesn't hold ends the walk. What
-//! can't be answered so (an absent field, an array, a path with dots, a pattern, an expression) is
-//! asked afterwards, in the filter's order.
+//! by one, each is compared where it lies, and the first that doesn't hold ends the walk.
+//! Conditions that can't be answered so (an absent field, an array, a path with dots, a pattern, an
+//! expression) are asked afterwards, in the filter's order.
 
 use frond_doc::field_scan::{FieldScan, SCANNED_NAMES_MAX, ScannedNames};
 use frond_doc::{Document, ElementType};
@@ -16,12 +16,12 @@ use crate::expression::Variables;
 /// Nodes beyond are asked afterwards: the answers are bits of a number.
 const NODES_MAX: usize = u64::BITS as usize;
 
-/// Which nodes of a conjunction ask for an outermost field itself.
+/// The nodes of a conjunction that test an outermost field itself.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Conjunction {
     /// Their positions, those that ask for the same field together.
     positions: Vec<u8>,
-    /// Where those begin that ask for the field of that number; then the end.
+    /// The beginning of the nodes that ask for the field of that number; then the end.
     starts: [u8; SCANNED_NAMES_MAX + 1],
     /// A bit for each node, if there are no more than that.
     all: Option<u64>,
@@ -47,10 +47,11 @@ impl Conjunction {
         made
     }
 
-    /// Whether `document` passes `root`, of which this is made, and whose names are `names`.
+    /// Checks whether `document` passes `root`, the filter that this was made of, and whose names
+    /// are `names`.
     ///
     /// # Errors
-    /// What an expression or a pattern failed with.
+    /// An error of an expression or a pattern.
     pub(super) fn passes(
         &self,
         root: &Node,

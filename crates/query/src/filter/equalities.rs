@@ -1,4 +1,5 @@
-//! What a filter demands with one certain value: an upsert puts it into the new document.
+//! The equalities of a filter, each with one certain value: an upsert puts them into the new
+//! document.
 
 use frond_doc::Value;
 

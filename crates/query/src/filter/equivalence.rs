@@ -1,9 +1,9 @@
-//! Whether two filters are equivalent, perhaps in other words: `{a: 5}` and `{$and: [{a: {$eq:
-//! 5}}]}`.
+//! Checks whether two filters are equivalent, perhaps in other words: `{a: 5}` and `{$and: [{a:
+//! {$eq: 5}}]}`.
 //!
-//! Each is brought into one form: what must hold together is one flat list, in one order and
-//! without repetition, and so is that of which one must hold; lists of one are their only part.
-//! Filters of one form are the same; that of two forms neither is the other's equal isn't said.
+//! Each is brought into one form: conditions that must hold together are one flat list, in one
+//! order and without repetition, and so are alternatives; a list of one is replaced by its only
+//! part. Filters of the same form are equivalent; of filters of different forms nothing is known.
 
 use super::Filter;
 use super::tree::{Condition, Field, Node, Test};

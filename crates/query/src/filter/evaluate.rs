@@ -1,4 +1,4 @@
-//! Whether a document passes.
+//! Evaluates a filter for a document.
 //!
 //! 1. A logical node asks its branches, and stops when the answer is known.
 //! 2. A path fans out (`Path::visit_reached`); a test is asked for each value that it reaches, for
@@ -23,7 +23,8 @@ use crate::error::QueryError;
 use crate::expression::{Evaluated, Expression, Variables, random_share};
 use crate::script::Script;
 
-/// Fewer branches aren't counted as work, and each is so many units.
+/// The number of branches below which they aren't counted as work, and of those that are a unit
+/// each.
 const COUNTED_NODES: usize = 16;
 const NODE_UNITS: usize = 4;
 
@@ -56,7 +57,7 @@ impl<'a> Run<'a> {
         Run { variables, scan: Some(scan.into()), failure: RefCell::new(None) }
     }
 
-    /// Where the field's path begins in `document`.
+    /// Returns where the field's path begins in `document`.
     fn start<'d>(&self, field: &Field, document: Document<'d>) -> Start<'d>
     where
         'a: 'd,
@@ -106,7 +107,7 @@ impl<'a> Run<'a> {
         pattern.matches(value, self.variables.memory()).unwrap_or_else(|error| self.fail(error))
     }
 
-    /// What `test` says of one level of what a reference stands for.
+    /// Applies `test` to one level of the value that a reference stands for.
     pub(super) fn on_opened(
         &self,
         reference: Reference<'_>,
@@ -118,7 +119,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What `test` says of a value without references.
+    /// Applies `test` to a value without references.
     pub(super) fn on_whole(&self, value: Value<'_>, test: &dyn Fn(Value<'_>) -> bool) -> bool {
         match self.variables.large().whole_value(value) {
             Ok(whole) => test(whole.as_ref().map_or(value, ValueBuf::as_value)),
@@ -126,7 +127,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How many elements an array has; `None` if it can't be read.
+    /// Returns how many elements an array has; `None` if it can't be read.
     pub(super) fn element_count(&self, array: Reference<'_>) -> Option<i64> {
         match self.variables.large().element_count(array) {
             Ok(count) => i64::try_from(count).ok(),
@@ -220,7 +221,7 @@ pub(super) fn node(node: &Node, document: Document<'_>, run: &Run<'_>) -> bool {
     }
 }
 
-/// Whether a value fulfils `condition`, where its bytes tell; `None` if it must be decoded.
+/// Whether a value fulfils `condition`, where its bytes decide; `None` if it must be decoded.
 pub(super) fn on_value(condition: &Condition, kind: ElementType, value: &[u8]) -> Option<bool> {
     if kind == ElementType::Reference {
         return None;

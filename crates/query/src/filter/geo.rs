@@ -30,7 +30,7 @@ impl GeoTest {
         parse::stored(value).is_ok_and(|stored| self.region.answers(self.question, stored))
     }
 
-    /// Where all answers lie, or touch.
+    /// Returns where all answers lie, or touch.
     pub(crate) fn region(&self) -> &Region {
         &self.region
     }

@@ -1,7 +1,7 @@
 //! Questions to long values where they lie: an array is asked element by element, up to the one
 //! that decides, and an element that is a document by what the paths of its filter reach.
 //!
-//! An answer is `None` where only the value itself tells, put together.
+//! An answer is `None` where only the value itself decides, put together.
 
 use std::convert::Infallible;
 

@@ -17,7 +17,7 @@ impl Filter {
         pieces::asks_below(&self.root)
     }
 
-    /// Whether a document passes of which `reach` shows what paths reach, if that tells.
+    /// Whether a document passes, by what `reach` shows of its paths, if that decides.
     ///
     /// # Errors
     /// The error of `reach`.
@@ -27,8 +27,8 @@ impl Filter {
         Ok(told.filter(|_| !run.has_failed()))
     }
 
-    /// As [`Filter::matches_position`] of a document that passes, of which `reach` shows what paths
-    /// reach; `None` if that doesn't tell.
+    /// As [`Filter::matches_position`] for a document that passes, by what `reach` shows of its
+    /// paths; `None` if that doesn't decide.
     ///
     /// # Errors
     /// The error of `reach`.

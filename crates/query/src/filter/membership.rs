@@ -41,7 +41,7 @@ impl Membership {
         Ok(Membership { patterns, ..Membership::of(values) })
     }
 
-    /// Of values alone.
+    /// A membership of values alone.
     pub(super) fn of(values: Vec<ValueBuf>) -> Membership {
         let has_null = values.iter().any(|value| value.as_value() == Value::Null);
         let patterns = Vec::new();
@@ -61,7 +61,7 @@ impl Membership {
         self.collation = collation.clone();
     }
 
-    /// How strings compare.
+    /// Returns how strings compare.
     pub(crate) fn collation(&self) -> &Collation {
         &self.collation
     }

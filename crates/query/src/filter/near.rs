@@ -1,4 +1,4 @@
-//! Where the `$near` of a filter stands: at most one, and where it can order what is found.
+//! The place of the `$near` of a filter: at most one, and where it can order what is found.
 
 use std::sync::Arc;
 

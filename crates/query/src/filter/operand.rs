@@ -1,4 +1,4 @@
-//! What stands after an operator, as the families parse it.
+//! The operand of an operator, as the families parse it.
 
 use frond_doc::{Document, Value};
 
@@ -10,13 +10,13 @@ use crate::error::QueryError;
 pub(super) struct Operand<'a> {
     /// The operator.
     pub(super) name: &'a str,
-    /// What stands after it.
+    /// The operand's value.
     pub(super) value: Value<'a>,
     /// The path whose condition this is.
     pub(super) path: &'a str,
     /// All operators at the path: `$regex` looks for its `$options`.
     pub(super) siblings: Document<'a>,
-    /// How deep in the filter.
+    /// The depth in the filter.
     pub(super) depth: usize,
 }
 

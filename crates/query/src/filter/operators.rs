@@ -58,7 +58,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("$within", Operator::Condition(|it| test(Test::Geo(geo::region(it)?)))),
 ];
 
-/// Every operator that may stand at a path, for the list of what works.
+/// Returns every operator that may stand at a path, for the list of what works.
 pub(super) fn features() -> impl Iterator<Item = Feature> {
     OPERATORS.iter().map(|(name, _)| Feature::works(name))
 }

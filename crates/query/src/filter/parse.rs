@@ -52,7 +52,7 @@ fn check_depth(depth: usize) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// What an operator in the place of a path becomes; `None` where it asks nothing (`$comment`).
+/// Parses an operator in the place of a path; `None` where it tests nothing (`$comment`).
 type TopLevel = fn(&str, Value<'_>, usize) -> Result<Option<Node>, QueryError>;
 
 /// Sorted by name.
@@ -81,7 +81,7 @@ pub(super) fn is_top_level(name: &str) -> bool {
     TOP_LEVEL.binary_search_by_key(&name, |(known, _)| known).is_ok()
 }
 
-/// Every operator that may stand in the place of a path, for the list of what works.
+/// Returns every operator that may stand in the place of a path, for the list of what works.
 pub(super) fn features() -> impl Iterator<Item = Feature> {
     let operators = TOP_LEVEL.iter().filter(|(name, _)| !REFERENCE_FIELDS.contains(name));
     operators.map(|(name, _)| Feature::works(name))

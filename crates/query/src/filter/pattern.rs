@@ -21,7 +21,7 @@ pub(crate) struct Pattern {
     source: String,
     /// Sorted, without repetitions.
     options: String,
-    /// From its first use on.
+    /// The held pattern, from its first use on.
     held: OnceLock<Arc<Held>>,
 }
 

@@ -1,7 +1,7 @@
 //! Matches a filter against the pieces of a large document, without assembling it.
 //!
-//! An answer is `None` where only the document itself tells: of expressions, of comparisons with
-//! documents and arrays, of what fails. Of several conditions one may tell, whatever the others
+//! An answer is `None` where only the document itself decides: of expressions, of comparisons with
+//! documents and arrays, of what fails. Of several conditions one may decide, whatever the others
 //! would say.
 
 use frond_doc::path::Path;
@@ -11,7 +11,7 @@ use super::evaluate::Run;
 use super::long_values;
 use super::tree::{Condition, Field, Node};
 
-/// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
+/// Shows what a path reaches until it is enough; returns whether it was, if that can be decided.
 pub type Reach<'r, E> = dyn FnMut(&Path, &mut VisitPart<'_>) -> Result<Option<bool>, E> + 'r;
 
 /// Whether a path leads on from an outermost field.
@@ -27,7 +27,7 @@ fn is_below(field: &Field) -> bool {
     1 < field.path.parts().len()
 }
 
-/// Whether a document passes of which `reach` shows what paths reach.
+/// Whether a document passes, by what `reach` shows of its paths.
 pub(super) fn node<E>(
     node: &Node,
     run: &Run<'_>,
@@ -67,7 +67,7 @@ fn all<E>(
     Ok(told)
 }
 
-/// Whether what a path reaches fulfils a condition.
+/// Checks whether the values that a path reaches fulfil a condition.
 fn condition<E>(
     condition: &Condition,
     path: &Path,

@@ -1,8 +1,8 @@
-//! Which array element matched: what `$` stands for in updates and projections.
+//! Finds the array element that matched: `$` stands for it in updates and projections.
 //!
-//! Found in a second pass over a document that is known to pass, since it is rarely wanted. The
-//! *outermost* array on the path counts. Of several conditions that pass through arrays, the last
-//! one decides, as in MongoDB (which calls it undefined).
+//! It is found in a second pass over a document that is known to pass, since it is rarely wanted.
+//! The *outermost* array on the path counts. Of several conditions that pass through arrays, the
+//! last one decides, as in MongoDB (which calls it undefined).
 
 use std::convert::Infallible;
 
@@ -19,13 +19,14 @@ pub type Position = Option<usize>;
 
 /// A document, whole or in pieces, as its filter asks for it.
 pub(super) trait Subject {
-    /// Why it can't be read.
+    /// The reason why it can't be read.
     type Error;
 
-    /// Whether it passes; `None` where that can't be told.
+    /// Whether it passes; `None` where that can't be decided.
     fn passes(&mut self, node: &Node, run: &Run<'_>) -> Result<Option<bool>, Self::Error>;
 
-    /// Shows what a path reaches until it is enough; tells whether it was, if that can be told.
+    /// Shows what a path reaches until it is enough; returns whether it was, if that can be
+    /// decided.
     fn reach(
         &mut self,
         path: &Path,
@@ -56,7 +57,7 @@ pub(super) fn of_document(node: &Node, mut document: Document<'_>, run: &Run<'_>
     told.flatten()
 }
 
-/// The position of the element that made `subject` pass `node`; `None` if that can't be told.
+/// The position of the element that made `subject` pass `node`; `None` if that can't be decided.
 pub(super) fn of_node<S: Subject>(
     node: &Node,
     run: &Run<'_>,
@@ -99,7 +100,7 @@ fn of_condition<S: Subject>(
     }
 }
 
-/// The first position that one of them has; `None` once one doesn't tell.
+/// The first position that one of them has; `None` once one is undecided.
 fn first_told<T, E>(
     mut all: impl Iterator<Item = T>,
     mut position: impl FnMut(T) -> Result<Option<Position>, E>,
@@ -108,7 +109,8 @@ fn first_told<T, E>(
         .unwrap_or(Ok(Some(None)))
 }
 
-/// Whether what a path met, or an element of it, passes; notes its position, if that can be told.
+/// Checks whether the value that a path reached, or an element of it, passes; notes its position,
+/// if that is known.
 fn of_met(
     test: &Test,
     met: ReachedPart<'_>,

@@ -2,9 +2,9 @@
 //! `bsonType`, as MongoDB has it).
 //!
 //! A schema is a list of rules, all of which a value must keep. A rule about one type of value is
-//! kept by every value of another. What lies in the store is opened as far as a rule looks at it
-//! ([`Value::Reference`]). Reading order: this file (what a rule is, and whether a value
-//! keeps it), `parse` (from BSON), `explain` (why a document failed, for `errInfo`).
+//! kept by every value of another. Values in the store are opened as far as a rule looks at them
+//! ([`Value::Reference`]). Reading order: this file (what a rule is, and whether a value keeps it),
+//! `parse` (from BSON), `explain` (why a document failed, for `errInfo`).
 
 mod explain;
 mod parse;
@@ -103,8 +103,8 @@ impl Schema {
         self.rules.iter().all(|rule| rule.test.is_kept(value, run))
     }
 
-    /// Adds the properties that decide whether a document keeps all rules, and tells whether they
-    /// are all that does.
+    /// Adds the properties that decide whether a document keeps all rules, and returns whether no
+    /// others do.
     pub(crate) fn add_outermost<'n>(&'n self, names: &mut Vec<&'n str>) -> bool {
         self.rules.iter().all(|rule| rule.test.add_outermost(names))
     }
@@ -277,7 +277,7 @@ fn names(pattern: &Pattern, name: &str, run: &Run<'_>) -> bool {
     run.matches(pattern, Value::String(name))
 }
 
-/// What is no number is within nothing but its own bound.
+/// NaN is only within a bound that is NaN itself.
 fn is_within(value: Value<'_>, bound: Value<'_>, is_minimum: bool, is_exclusive: bool) -> bool {
     let is_nan = |value: Value<'_>| order::equal(value, Value::Double(f64::NAN));
     if is_nan(value) || is_nan(bound) {

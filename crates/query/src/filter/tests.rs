@@ -237,7 +237,7 @@ fn patterns() {
     check(r#"{"a": {"$regex": "(?<!x)y"}}"#, &[r#"{"a": "y"}"#], &[r#"{"a": "xy"}"#]);
 }
 
-/// Where PCRE2 and engines in linear time differ.
+/// Patterns on which PCRE2 and engines in linear time differ.
 #[test]
 fn patterns_are_those_of_pcre2() {
     for (pattern, matching, other) in [
@@ -251,7 +251,7 @@ fn patterns_are_those_of_pcre2() {
         ("a$", r"a\n", r"a\n\n"),
         (r"a\\z", "a", r"a\n"),
         ("(?m)^$", "", r"a\n"),
-        // What only PCRE2 has.
+        // Patterns that only PCRE2 has.
         (r"\\((?:[^()]++|(?R))*+\\)", "(a(b)c)", "(a(b"),
         (r"^(a)?(?(1)b|c)$", "ab", "b"),
         ("a+(*PRUNE)b", "aab", "aac"),

@@ -18,7 +18,7 @@ use crate::search::{TextMatcher, TextSearch};
 /// A `$text`.
 #[derive(Clone, Debug)]
 pub(crate) enum TextTest {
-    /// What is searched for.
+    /// The search as it was requested.
     Asked(Arc<TextSearch>),
     /// The same, asked of what an index files.
     Bound(Arc<TextMatcher>),

@@ -1,4 +1,4 @@
-//! What a filter is once it is parsed.
+//! The tree of a parsed filter.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ pub(crate) enum Test {
 }
 
 impl Node {
-    /// Numbers the names of the outermost fields that the filter asks for, and tells whether it
+    /// Numbers the names of the outermost fields that the filter asks for, and returns whether it
     /// asks for nothing else. Recursion is bounded by [`TREE_DEPTH_MAX`].
     pub(crate) fn number_names(&mut self, names: &mut ScannedNames) -> bool {
         match self {
@@ -146,7 +146,7 @@ impl Node {
     }
 
     /// Adds what the filter looks at, but for what its expressions and schemas open themselves, and
-    /// at least `depth` of what its paths reach; tells whether that is all.
+    /// at least `depth` of what its paths reach; returns whether that is all.
     pub(crate) fn ask(&self, depth: Depth, asked: &mut NeededPaths) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
@@ -163,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Adds the paths that the filter asks for, and tells whether it asks for nothing else.
+    /// Adds the paths that the filter asks for, and returns whether it asks for nothing else.
     pub(crate) fn add_paths<'n>(&'n self, paths: &mut Vec<&'n str>) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
@@ -182,7 +182,7 @@ impl Node {
         }
     }
 
-    /// Adds the outermost fields that the filter asks for, and tells whether it asks for nothing
+    /// Adds the outermost fields that the filter asks for, and returns whether it asks for nothing
     /// else.
     pub(crate) fn add_outermost<'n>(&'n self, names: &mut Vec<&'n str>) -> bool {
         match self {
@@ -251,14 +251,14 @@ impl Test {
 }
 
 impl Condition {
-    /// How much of a value that the path reaches it looks at.
+    /// Returns how much of a value that the path reaches it looks at.
     fn depth(&self) -> Depth {
         match self {
             Condition::All(conditions) => {
                 conditions.iter().map(Condition::depth).max().unwrap_or_default()
             }
             Condition::Not(inner) => inner.depth(),
-            // The reference tells.
+            // The reference decides.
             Condition::Test(Test::Size(_) | Test::Exists) => Depth::Parts,
             Condition::Test(Test::Type(types)) if types.types().contains(&ElementType::Array) => {
                 Depth::Parts

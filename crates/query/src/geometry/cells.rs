@@ -107,7 +107,7 @@ impl Cell {
     }
 }
 
-/// A few cells that hold everything that is no farther from a point than `distance` tells.
+/// A few cells that hold everything that is no farther from a point than `distance` says.
 fn covering(distance: &dyn Fn(Point) -> f64, cells_max: usize, level_max: u32) -> Vec<Cell> {
     let is_met = |cell: &Cell| {
         let (middle, angle) = cell.extent();
@@ -153,8 +153,8 @@ pub(crate) fn filed(parts: &[Part]) -> Option<Vec<i64>> {
     Some(numbers)
 }
 
-/// The numbers under which what meets a region may be filed, of which `distance` tells how far it
-/// is from a point: ranges, from the least to the greatest of each, ascending.
+/// The numbers under which shapes that meet a region may be filed, where `distance` gives how far
+/// the region is from a point: ranges, from the least to the greatest of each, ascending.
 pub(crate) fn searched(distance: &dyn Fn(Point) -> f64) -> Vec<(i64, i64)> {
     let cells = covering(distance, SEARCHED_MAX, LEVEL_MAX - 4);
     let mut ranges = Vec::new();

@@ -16,9 +16,9 @@ use super::sphere::{EARTH_RADIUS_METRES, Point};
 use super::{Geometry, Part, cells};
 use crate::number::any_type::Number;
 
-/// How much wider a ring is than the one within.
+/// The factor by which a ring is wider than the one within.
 const RING_GROWTH: u8 = 4;
-/// So many rings reach from about a metre on the Earth to all of it.
+/// The number of rings at most: they reach from about a metre on the Earth to all of it.
 const RINGS_MAX: i32 = 13;
 
 /// The centre of a `$near`, and the range of distances.
@@ -139,7 +139,7 @@ impl Near {
         }
     }
 
-    /// From a legacy pair.
+    /// Makes one from a legacy pair.
     pub(crate) fn legacy(at: Position, on_sphere: bool) -> Result<Near, Fault> {
         if !on_sphere {
             return Ok(Near::from(Centre::Plane(at)));
@@ -280,7 +280,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// Of the places at a path.
+    /// The distance of the places at a path.
     pub(crate) fn new(near: Near, path: &str) -> Distance {
         Distance { near, path: Path::new(path) }
     }

@@ -312,7 +312,7 @@ fn big_polygon(value: Option<Value<'_>>) -> Result<Polygon, Fault> {
     }
 }
 
-/// Checks `crs`, and tells what a polygon's inside is by it.
+/// Checks `crs`, and returns what a polygon's inside is by it.
 fn check_reference(document: Document<'_>, may_be_strict: bool) -> Result<Inside, Fault> {
     let Some(reference) = document.get("crs") else { return Ok(Inside::Smaller) };
     let Value::Document(reference) = reference else {

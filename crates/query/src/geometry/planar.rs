@@ -101,7 +101,7 @@ impl Area {
         }
     }
 
-    /// Whether a rectangle may have a point of it; only circles and boxes tell closely.
+    /// Whether a rectangle may have a point of it; only for circles and boxes is the answer close.
     pub(crate) fn may_meet(&self, low: Position, high: Position) -> bool {
         match self {
             Area::Box(..) => true,
@@ -139,7 +139,7 @@ fn is_passed(from: Position, to: Position, low: Position, high: Position) -> boo
     !is_aside && !sides.iter().all(|side| *side > 0.0) && !sides.iter().all(|side| *side < 0.0)
 }
 
-/// By the edges that a ray to the right crosses: an odd number of them.
+/// Decides by the edges that a ray to the right crosses: an odd number of them.
 fn polygon_covers(corners: &[Position], at: Position) -> bool {
     let Some(mut from) = corners.last().copied() else { return false };
     let mut is_inside = false;

@@ -3,8 +3,8 @@
 //! A loop divides the sphere in two; its inside is the smaller part (MongoDB ignores in which order
 //! the corners come), or, of a *strict* loop, what lies to its left. Whether a point is inside:
 //!
-//! 1. Once a loop, a point just left of the middle of one of its edges tells whether [`ORIGIN`] is
-//!    inside, by counting the edges between the two.
+//! 1. Once a loop, a point just left of the middle of one of its edges decides whether [`ORIGIN`]
+//!    is inside, by counting the edges between the two.
 //! 2. A point is inside if the arc from the origin to it crosses edges an odd number of times, or,
 //!    if the origin is inside, an even number. An edge's end that lies exactly on the arc counts as
 //!    lying to the left of it, so that no corner is counted twice.
@@ -13,7 +13,7 @@
 
 use super::sphere::{Point, TOLERANCE, arcs_cross, arcs_touch, cross, dot, side};
 
-/// From where edges are counted: a place in the South Pacific, far from all land and from round
+/// The place from where edges are counted, in the South Pacific, far from all land and from round
 /// numbers.
 const ORIGIN: [f64; 3] = [-0.362_017, -0.549_113, -0.753_291];
 
@@ -31,7 +31,7 @@ pub(crate) struct Loop {
 pub(crate) enum Inside {
     /// The smaller part.
     Smaller,
-    /// What lies to the left.
+    /// The area on the left.
     Left,
 }
 
@@ -65,7 +65,7 @@ impl Loop {
         self.corners.iter().zip(next).map(|(from, to)| (*from, *to))
     }
 
-    /// Why this is no loop: corners that come twice, edges that cross.
+    /// Returns why this is no loop: corners that come twice, edges that cross.
     pub(crate) fn fault(&self) -> Option<String> {
         let count = self.corners.len();
         let mut sorted: Vec<usize> = (0..count).collect();
@@ -109,7 +109,7 @@ impl Loop {
         let vector = point.vector();
         self.edges().any(|(from, to)| {
             let normal = cross(from.vector(), to.vector());
-            // Most edges are far away: that is told without an angle.
+            // Most edges are far away: that is seen without an angle.
             dot(normal, vector).powi(2) <= (2.0 * TOLERANCE).powi(2) * dot(normal, normal)
                 && point.distance_to_arc(from, to) <= TOLERANCE
         })
@@ -166,7 +166,7 @@ fn arcs_touch_exactly(a: Point, b: Point, c: Point, d: Point) -> bool {
     arcs_cross(a, b, c, d) || side(c, d, a) * side(c, d, b) == 0 && b.distance_to_arc(c, d) < 1e-10
 }
 
-/// On which side of the arc a corner lies; on it counts as left.
+/// Returns the side of the arc on which a corner lies; on it counts as left.
 fn half(origin: Point, point: Point, corner: Point) -> i32 {
     if side(origin, point, corner) < 0 { -1 } else { 1 }
 }

@@ -1,5 +1,5 @@
-//! What a query asks to be within, or to intersect: `$geometry`, `$box`, `$polygon`, `$center`,
-//! `$centerSphere`.
+//! The region that a query names for being within, or for intersecting: `$geometry`, `$box`,
+//! `$polygon`, `$center`, `$centerSphere`.
 
 use frond_doc::{Document, Value};
 
@@ -15,7 +15,7 @@ use crate::text;
 pub(crate) enum Region {
     /// GeoJSON.
     Shape(Vec<Part>),
-    /// What lies within an angle of a point.
+    /// The area within an angle of a point.
     Cap(Point, f64),
     /// In the plane.
     Plane(Area),

@@ -2,10 +2,10 @@
 //!
 //! A point's coordinates are rounded to multiples of 2^-40 (6 micrometres on the Earth), so that
 //! the orientation of three points is an exact determinant of integers where floating point can't
-//! tell: predicates never contradict each other, and no rounding makes a point be on both sides of
-//! an arc.
+//! decide: predicates never contradict each other, and no rounding makes a point be on both sides
+//! of an arc.
 //!
-//! Arcs are the shorter parts of great circles. What is nearer than [`TOLERANCE`] counts as
+//! Arcs are the shorter parts of great circles. A place nearer than [`TOLERANCE`] counts as
 //! touching: MongoDB compares there with a cell of about the same size.
 
 /// Radians that count as no distance: 6 mm on the Earth.
@@ -13,7 +13,7 @@ pub(crate) const TOLERANCE: f64 = 1e-9;
 /// The Earth's radius in metres, as MongoDB has it.
 pub(crate) const EARTH_RADIUS_METRES: f64 = 6_378_100.0;
 
-/// What a coordinate is a multiple of.
+/// Coordinates are multiples of one divided by this.
 const LATTICE: f64 = (1_u64 << 40) as f64;
 /// A determinant above this has the sign that floating point gives it.
 const CERTAIN: f64 = 1e-14;

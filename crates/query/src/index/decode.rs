@@ -2,7 +2,7 @@
 //!
 //! An entry keeps the type bits of its parts beside the key. Before those of `frond_doc::key` there
 //! is one byte more for a part whose key is that of null: `00` if the field is absent, `01` if it
-//! is null. What is read past the end is `00`, so zeros at the end needn't be stored.
+//! is null. Bits past the end are `00`, so zeros at the end needn't be stored.
 
 use frond_doc::error::DocError;
 use frond_doc::{Value, ValueBuf, key};

@@ -3,8 +3,8 @@
 //! [`implies`] proves, for each part of the index's filter, that some part of the query demands at
 //! least as much. A condition on a path holds if *any* value there fulfils it, so a proof goes from
 //! one condition to one condition: "some value is above 5" implies "some value is above 3",
-//! whatever arrays there are. What isn't proved isn't used, so the proof may miss cases but never
-//! goes too far.
+//! whatever arrays there are. An implication that isn't proved isn't used, so the proof may miss
+//! cases but never goes too far.
 
 use frond_doc::{Document, Value, ValueBuf};
 
@@ -153,7 +153,7 @@ fn test_implies(query: &Test, partial: &Test) -> bool {
     }
 }
 
-/// How a test compares strings, if it does.
+/// Returns how a test compares strings, if it does.
 fn collation_of(test: &Test) -> Option<&Collation> {
     match test {
         Test::Compare(comparison) => Some(comparison.collation()),

@@ -84,8 +84,8 @@ pub(super) fn for_each(
     Ok(arrays)
 }
 
-/// Each cell of the first field with each of the others. Recursion is as deep as an index has
-/// fields.
+/// Combines each cell of the first field with each of the others. Recursion is as deep as an index
+/// has fields.
 fn combine<'v>(
     cells: &[(usize, Vec<i64>)],
     values: &mut [Option<Value<'v>>],

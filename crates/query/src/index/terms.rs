@@ -56,7 +56,7 @@ pub(super) fn for_each(
     Ok(arrays)
 }
 
-/// The value at a path, and whether an array was met on the way or at its end.
+/// The value at a path, and whether there was an array on the way or at its end.
 fn value_at<'d>(document: Document<'d>, path: &str) -> (Option<Value<'d>>, bool) {
     let mut at = Value::Document(document);
     let mut meets_array = false;

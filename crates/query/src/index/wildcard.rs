@@ -23,7 +23,7 @@ use crate::sort_field::SortField;
 pub(super) struct Wildcard {
     /// Place of the field.
     place: usize,
-    /// What leaves' paths begin with; all, if it is empty.
+    /// The beginning of leaves' paths; all leaves, if it is empty.
     root: String,
     /// Paths, and whether they are those that are taken.
     projection: Option<(Vec<String>, bool)>,

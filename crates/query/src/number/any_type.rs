@@ -1,4 +1,4 @@
-//! How the four number types combine.
+//! Combines the four number types.
 //!
 //! The result has the widest type among the operands (int, long, double, decimal); an int that
 //! overflows becomes a long, a long that overflows becomes a double. Many numbers are added up by

@@ -1,4 +1,4 @@
-//! How numbers, or pairs of them, vary.
+//! The variance of numbers, or of pairs of them.
 //!
 //! Squares of distances are summed about the mean as it moves (Welford's method, which loses no
 //! digits where the mean is large); two spreads are merged as Chan, Golub and LeVeque do (1979).
@@ -10,7 +10,7 @@ pub(crate) struct Spread {
     means: (f64, f64),
     /// Sum of the products of the distances from the means.
     products: f64,
-    /// How many pairs aren't finite: the result is NaN then.
+    /// The number of pairs that aren't finite: the result is NaN then.
     odd_count: u64,
 }
 

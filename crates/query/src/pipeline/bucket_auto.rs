@@ -165,13 +165,13 @@ struct Cutter {
     stage: Arc<BucketAuto>,
     variables: Variables,
     rest: Peekable<Sorted>,
-    /// How many documents a bucket takes, without those of equal values.
+    /// The number of documents a bucket takes, without those of equal values.
     share: u64,
-    /// How many buckets there were.
+    /// The number of buckets there were.
     number: u64,
-    /// Where the next bucket begins, if that isn't its first value.
+    /// The beginning of the next bucket, if that isn't its first value.
     low: Option<ValueBuf>,
-    /// What the bucket's accumulators keep.
+    /// The memory that the bucket's accumulators keep.
     bytes: usize,
     reservation: Reservation,
 }

@@ -1,7 +1,7 @@
 //! Carries metadata through a stage that makes a new document of each.
 //!
-//! What a document carries is noted when the stage takes it, and given to what the stage makes of
-//! it: such stages keep the order, however many documents they take at once.
+//! The metadata of a document is noted when the stage takes it, and given to the stage's result:
+//! such stages keep the order, however many documents they take at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

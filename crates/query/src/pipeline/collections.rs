@@ -1,4 +1,4 @@
-//! What stages need of the database: other collections, to read or write.
+//! The interface of stages to the database: other collections, to read or write.
 
 use frond_doc::{Document, DocumentBuf};
 
@@ -31,8 +31,7 @@ pub trait Collections: Send + Sync {
     /// are.
     ///
     /// # Errors
-    /// What a document or the collection is refused for, by MongoDB's codes; what `documents` fails
-    /// with.
+    /// A refusal of a document or the collection, by MongoDB's codes; an error of `documents`.
     fn replace(
         &self,
         database: Option<&str>,
@@ -45,7 +44,7 @@ pub trait Collections: Send + Sync {
     /// those of `replace`.
     ///
     /// # Errors
-    /// What a document is refused for, by MongoDB's codes; what `documents` fails with.
+    /// A refusal of a document, by MongoDB's codes; an error of `documents`.
     fn merge(
         &self,
         database: Option<&str>,
@@ -70,11 +69,11 @@ pub trait Collections: Send + Sync {
         Err(failure(40602, message))
     }
 
-    /// The documents of a stage that tells of history (`$diff` and so on), of a database or a
+    /// The documents of a stage that shows history (`$diff` and so on), of a database or a
     /// collection of it.
     ///
     /// # Errors
-    /// What is wrong with the stage; that there is no history here.
+    /// A fault of the stage; that there is no history here.
     fn history(
         &self,
         _database: Option<&str>,
@@ -86,7 +85,7 @@ pub trait Collections: Send + Sync {
         Err(failure(40324, message))
     }
 
-    /// How much memory stages may use, and where the rest goes.
+    /// Returns how much memory stages may use, and where the rest goes.
     fn resources(&self) -> Resources {
         Resources::default()
     }

@@ -13,7 +13,7 @@ use crate::error::QueryError;
 use crate::expression::{Variables, failure};
 use crate::large::NeededPaths;
 
-/// `$count`, with the field that tells the count.
+/// `$count`, with the field that holds the count.
 #[derive(Debug)]
 struct Count(String);
 

@@ -35,11 +35,11 @@ use crate::expression::{Expression, Scope, Variables, failure};
 use crate::large::{Depth, NeededPaths};
 use crate::sort::SortPattern;
 
-/// More documents than these aren't made: MongoDB's limit.
+/// The number of documents that are made at most: MongoDB's limit.
 const MADE_MAX: usize = 500_000;
-/// Whether to stop is asked once for so many steps.
+/// The steps between two checks whether to stop.
 const CHECK_COUNT: usize = 1024;
-/// What a partition takes in memory besides its fields.
+/// The memory of a partition besides its fields.
 const PARTITION_BYTES: usize = 256;
 
 /// `$densify`
@@ -66,11 +66,11 @@ struct Filler {
     span: Span,
     /// The document before which others are made.
     waiting: Option<Waiting>,
-    /// By the partition's key.
+    /// The grids by the partition's key.
     grids: BTreeMap<Vec<u8>, (DocumentBuf, Grid)>,
-    /// By what the partitions of `grids` were sorted, where others follow them.
+    /// The key by which the partitions of `grids` were sorted, where others follow them.
     sorted_by: Vec<u8>,
-    /// What the grids take.
+    /// The memory of the grids.
     reservation: Reservation,
     bytes: usize,
     /// Whether all documents were seen, and the grid that comes first was told so.

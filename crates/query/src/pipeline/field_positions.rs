@@ -2,7 +2,7 @@
 //!
 //! MongoDB's stages change one document in memory, in which a field that was taken away leaves its
 //! place empty. Here each stage makes a document, so that such fields are put back into their
-//! places at the end. (In other pipelines MongoDB says that it depends on who carries out the
+//! places at the end. (In other pipelines MongoDB says that it depends on what carries out the
 //! stages: the leading ones are the query's, whose documents have no empty places.)
 //!
 //! *Surprise*: the fields of documents in arrays have their places too, as long as the array keeps
@@ -46,7 +46,8 @@ impl Removed {
 }
 
 impl TouchedPaths {
-    /// Of stages that all change the fields of one document; `None` if none is set again.
+    /// The positions of stages that all change the fields of one document; `None` if none is set
+    /// again.
     pub(super) fn of<'s>(stages: impl Iterator<Item = Option<&'s Shape>>) -> Option<TouchedPaths> {
         let mut places = TouchedPaths::default();
         let mut removed = Removed::default();
@@ -56,7 +57,7 @@ impl TouchedPaths {
                 Leaf::Removed => removed.at(path, &mut |_| {}).is_removed = true,
                 Leaf::Set => {
                     let at = removed.at(path, &mut |count| places.insert(&path[..count]));
-                    // What is in a new value has the value's own order; it may have been set to
+                    // The fields in a new value have the value's own order; it may have been set to
                     // nothing.
                     *at = Removed { fields: ByName::default(), is_removed: true };
                     places.forget_below(path);

@@ -19,7 +19,7 @@ enum Method<'v> {
     Last,
 }
 
-/// What fills a field; `None` if nothing is said.
+/// Returns the method that fills a field; `None` if none is given.
 fn method<'v>(path: &str, specification: Value<'v>) -> Result<Option<Method<'v>>, QueryError> {
     let Value::Document(specification) = specification else {
         let message = "Each fill output specification must be an object with exactly one field";

@@ -51,7 +51,7 @@ pub struct GeoNear<Place = Near> {
     pub(super) distance: Option<Vec<String>>,
     pub(super) location: Option<Vec<String>>,
     pub(super) multiplier: f64,
-    /// What of the search is to be left in the documents.
+    /// The metadata of the search that is left in the documents.
     pub(super) metadata: Metadata,
 }
 

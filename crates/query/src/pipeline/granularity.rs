@@ -7,7 +7,8 @@ pub(super) enum Granularity {
     PowersOfTwo,
     /// The numbers between 10 and 100, ascending.
     Series(&'static [f64]),
-    /// So many numbers a decade, of two digits after the first: 10^(position / count).
+    /// A series of this many numbers a decade, of two digits after the first: 10^(position /
+    /// count).
     Geometric(u32),
 }
 

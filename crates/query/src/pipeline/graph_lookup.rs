@@ -2,8 +2,8 @@
 //!
 //! Breadth first: each round asks for all documents whose `connectToField` is one of the values
 //! that the last round found, so many in one query, so that an index is asked once a value. A
-//! document is met once, whatever the paths to it, which ends cycles. What was found is in the
-//! order of its discovery.
+//! document is visited once, whatever the paths to it, which ends cycles. The results are in the
+//! order of their discovery.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -41,23 +41,23 @@ struct GraphLookup {
 /// Values to look for, each once.
 type Frontier = BTreeMap<Bytes, ValueBuf>;
 
-/// What a value takes in a filter and in the bounds that are made of it.
+/// The memory of a value in a filter and in the bounds that are made of it.
 const ASKED_BYTES: usize = 512;
-/// What the values take that are asked for at once is this part of what the stage may keep.
+/// The part of the stage's memory that values may take which are looked for at once.
 const ASKED_SHARE: usize = 16;
-/// What a value takes in a set, besides its bytes.
+/// The memory of a value in a set, besides its bytes.
 const ENTRY_BYTES: usize = 192;
 
 /// The documents that a search has seen, with their memory reserved.
 struct Search<'c> {
     by: &'c Collation,
-    /// What the last round found.
+    /// The values that the last round found.
     frontier: Frontier,
-    /// What was looked for.
+    /// The values that were looked for.
     asked: HashSet<Bytes>,
     /// The documents that were found, by their `_id`.
     met: HashSet<Bytes>,
-    /// What all of these take.
+    /// The memory of all of these.
     bytes: usize,
     reservation: Reservation,
     failed: Option<QueryError>,

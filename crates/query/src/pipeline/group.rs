@@ -77,7 +77,7 @@ struct Groups {
     key: Vec<u8>,
     /// Whether they are of a part of the documents.
     is_part: bool,
-    /// What is held for groups that came from other parts.
+    /// The memory reserved for groups that came from other parts.
     others: Vec<Reservation>,
 }
 
@@ -180,8 +180,8 @@ impl PartialResult for GroupsOfPart {
     }
 }
 
-/// What groups may use: one half of what a stage may; the other is for sorting what comes after,
-/// where there is anything to sort.
+/// Returns the resources of groups: one half of the stage's; the other is for sorting what comes
+/// after, where there is anything to sort.
 fn of_groups(resources: &Resources) -> Resources {
     let mut resources = resources.clone();
     if resources.spill.is_some() {
@@ -255,7 +255,7 @@ fn in_their_order<'a>(
     Ok(Box::new(sorted.map(|entry| entry.map(|(_, document)| document))))
 }
 
-/// What the groups are kept by, if not in memory.
+/// Returns the resources by which the groups are kept, if not in memory.
 fn rests(groups: &Groups, resources: &Resources) -> Option<Resources> {
     let is_large = RESTING_BYTES_MIN <= groups.bytes;
     let rests = is_large && resources.is_strained() && resources.spill.is_some();
@@ -326,7 +326,7 @@ impl Group {
         }
     }
 
-    /// What the next of the groups from `position` on becomes that wasn't given out.
+    /// Returns the result of the next group from `position` on that wasn't given out.
     fn next_of(
         &self,
         groups: &mut Groups,
@@ -419,7 +419,8 @@ impl Group {
         Ok(OneGroup { id: id.to_buf(), states: states? })
     }
 
-    /// What a document has for its group: `{"": id, "0": value, ...}`, missing values left out.
+    /// Returns a document's entry for its group: `{"": id, "0": value, ...}`, missing values left
+    /// out.
     fn entry(
         &self,
         document: Document<'_>,
@@ -508,7 +509,7 @@ pub(super) fn group(
     let mut id = None;
     let mut origins = Vec::new();
     let mut fields = Vec::new();
-    // What was noted belongs to other stages.
+    // The names and paths noted so far belong to other stages.
     parser.expressions.take_names();
     parser.expressions.take_paths();
     for (name, value) in specification.iter() {

@@ -1,6 +1,6 @@
 //! `$diff`, `$log`, `$history`, `$blame`, `$conflicts`, `$reflog`: documents that the history of a
-//! database gives, instead of a collection's. What they say is the database's business: it gets the
-//! stage as it is.
+//! database gives, instead of a collection's. Their options are the database's business: it gets
+//! the stage as it is.
 //!
 //! These parse within `$lookup` and `$unionWith` only, where a pipeline's documents come from
 //! elsewhere; the database that runs a pipeline takes such a first stage off itself.

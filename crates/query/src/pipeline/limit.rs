@@ -34,7 +34,7 @@ impl Stage for Limit {
     }
 }
 
-/// How many documents `$limit` and `$skip` are told.
+/// Reads the argument of `$limit` or `$skip`.
 pub(super) fn count(stage: &str, code: i32, argument: Value<'_>) -> Result<usize, QueryError> {
     let refuse = |what: &str| {
         let text = crate::text::field(stage, argument);

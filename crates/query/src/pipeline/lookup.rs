@@ -35,12 +35,12 @@ use batch::BatchRun;
 #[derive(Debug)]
 struct Lookup {
     database: Option<String>,
-    /// None if the pipeline makes its own documents.
+    /// The collection; none if the pipeline makes its own documents.
     collection: Option<String>,
     equality: Option<Equality>,
     variables: Vec<(String, Expression)>,
     pipeline: Option<Pipeline>,
-    /// Where the array goes.
+    /// The field that gets the array.
     target: Vec<String>,
     /// The array of a sub-pipeline that depends on no document.
     constant: bool,
@@ -52,7 +52,7 @@ struct Equality {
     local: Path,
     foreign: Path,
     foreign_name: String,
-    /// What null joins.
+    /// The filter that null joins by.
     null: Filter,
 }
 
@@ -129,7 +129,7 @@ impl Lookup {
         joined(document, &self.target, found.or_null())
     }
 
-    /// What the sub-pipeline gives for a document, over the whole collection.
+    /// Returns the result of the sub-pipeline for a document, over the whole collection.
     fn find(
         &self,
         document: &DocumentBuf,
@@ -154,7 +154,7 @@ impl Lookup {
         collect(documents, context.variables.memory())
     }
 
-    /// What the sub-pipeline sees: the variables bound to this document's values.
+    /// Returns the sub-pipeline's context: the variables bound to this document's values.
     fn inner(&self, document: &DocumentBuf, context: &Context) -> Result<Context, QueryError> {
         let scope = Scope::new(document.view(), &context.variables);
         let mut values = Vec::with_capacity(self.variables.len());
@@ -287,7 +287,7 @@ pub(super) fn parse(
     one(Lookup { database, collection, equality, variables, pipeline, target, constant })
 }
 
-/// Whether stages may give something else each time: the names alone tell, wherever they stand.
+/// Whether stages may give something else each time: the names alone decide, wherever they stand.
 /// Recursion follows the pipeline's nesting, which validation has bounded.
 fn is_random(value: Value<'_>) -> bool {
     match value {

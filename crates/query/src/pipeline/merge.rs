@@ -1,4 +1,4 @@
-//! What `$merge` makes of two documents ([`Merge::apply`]). Finding and writing them is the
+//! Applies `$merge` to two documents ([`Merge::apply`]). Finding and writing them is the
 //! database's; the stage is in `merge_parse`.
 
 use frond_doc::path::Path;
@@ -19,7 +19,7 @@ pub(super) enum WhenMatched {
     Keep,
     Merge,
     Fail,
-    /// What is wrong with a pipeline is told of the first document that comes.
+    /// A faulty pipeline is an error only when the first document comes.
     Pipeline {
         pipeline: Result<Pipeline, QueryError>,
         variables: Vec<(String, Expression)>,
@@ -38,7 +38,7 @@ pub(super) enum WhenNotMatched {
 #[derive(Clone, Debug)]
 pub struct Merge {
     pub(super) on: Vec<String>,
-    /// Whether these were told.
+    /// Whether these were given.
     pub(super) has_on: bool,
     pub(super) when_matched: WhenMatched,
     pub(super) when_not_matched: WhenNotMatched,
@@ -68,12 +68,12 @@ impl Merge {
         self.has_on
     }
 
-    /// By what documents are about the same.
+    /// Returns the collation by which documents count as the same.
     pub fn collation(&self) -> &Collation {
         self.variables.collation()
     }
 
-    /// What reads what documents have references for.
+    /// Returns the reader of values that documents have references for.
     pub fn large(&self) -> &Large {
         self.variables.large()
     }
@@ -103,12 +103,12 @@ impl Merge {
         Ok(Some(filter.with_collation(self.collation())))
     }
 
-    /// What is to be done with `new`, of which `existing` is there already. Either may have
-    /// references; what is made of them is written again even where it is what was there.
+    /// Returns the action for `new`, where `existing` is there already. Either may have references;
+    /// a result is written again even where it equals the existing document.
     ///
     /// # Errors
-    /// 13113 where there is nothing and that is to fail; what the pipeline fails with. Where a
-    /// match is to fail the insertion does.
+    /// 13113 where there is no document and that must fail; an error of the pipeline. Where a match
+    /// must fail, the insertion fails.
     pub fn apply(
         &self,
         existing: Option<Document<'_>>,
@@ -132,7 +132,7 @@ impl Merge {
         };
         let made = match &self.when_matched {
             WhenMatched::Keep => return Ok(MergeAction::Nothing),
-            // The unique index by which it was found tells what is there already.
+            // The unique index by which it was found reports what is there already.
             WhenMatched::Fail => return Ok(MergeAction::Insert(new.to_buf())),
             WhenMatched::Replace => new.to_buf(),
             WhenMatched::Merge => merged(existing, new),

@@ -47,7 +47,7 @@ impl Stage for MergeStage {
     }
 }
 
-/// Where `$merge` writes: as the stage's `into`, or as all of it.
+/// Returns where `$merge` writes: as the stage's `into`, or as all of it.
 fn target(value: Value<'_>, is_field: bool) -> Result<(Option<String>, String), QueryError> {
     let (database, collection) = match value {
         Value::String("") if is_field => {

@@ -18,7 +18,7 @@ use crate::large::NeededPaths;
 struct Out {
     database: Option<String>,
     collection: String,
-    /// What is made if there is none: a time series with these options.
+    /// The options of the time series that is made if there is none.
     series: Option<DocumentBuf>,
 }
 

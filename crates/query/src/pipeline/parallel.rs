@@ -1,9 +1,9 @@
 //! Runs the first stages of a pipeline on several cores: each part of the documents goes through
 //! them by itself, and the partial results are combined.
 //!
-//! 1. Each stage declares how it may be divided ([`Division`]). What can be is any number of stages
-//!    that look at one document at a time, and one behind them that gathers all documents before it
-//!    gives any ([`ParallelStage`]). All stages after that run as ever.
+//! 1. Each stage declares how it may be divided ([`Division`]). Any number of stages that look at
+//!    one document at a time can be, and one behind them that gathers all documents before it gives
+//!    any ([`ParallelStage`]). All stages after that run as ever.
 //! 2. The documents' source cuts itself into parts that follow one another
 //!    ([`Rows::parts`](super::LentRows::parts)), where it can and it is worth it.
 //! 3. A thread takes a part through the stages; what the last one has gathered of the parts is put
@@ -24,7 +24,7 @@ use super::stage::{Context, Stage, lazily};
 use crate::cores::Workers;
 use crate::error::QueryError;
 
-/// How a stage may run over parts of its documents.
+/// The way a stage may run over parts of its documents.
 pub(super) enum Division {
     /// It makes something of one document after the other, whatever the others are.
     Each,
@@ -34,12 +34,12 @@ pub(super) enum Division {
     Whole,
 }
 
-/// A stage of which parts can be gathered apart.
+/// A stage, parts of whose input can be gathered apart.
 pub(super) trait ParallelStage: Send + Sync {
     /// Gathers a part of the documents.
     ///
     /// # Errors
-    /// What a document fails with; if the part needs more than its share of memory.
+    /// An error of a document; if the part needs more than its share of memory.
     fn gather(
         self: Arc<Self>,
         input: Input<'_>,
@@ -55,14 +55,14 @@ pub(super) trait PartialResult: Any + Send {
     /// If both together aren't known to be what it would have gathered of all of them.
     fn append(&mut self, next: Box<dyn PartialResult>) -> Result<(), QueryError>;
 
-    /// What the stage makes of them.
+    /// Returns the stage's results.
     ///
     /// # Errors
-    /// What the stage fails with.
+    /// An error of the stage.
     fn documents(self: Box<Self>, context: &Context) -> Result<Documents<'static>, QueryError>;
 }
 
-/// What the same stage has gathered of other documents.
+/// Takes the partial result of the same stage on other documents.
 pub(super) fn of_same_stage<G: PartialResult>(next: Box<dyn PartialResult>) -> Box<G> {
     let next: Box<dyn Any> = next;
     next.downcast().expect("both are of one stage")
@@ -71,7 +71,7 @@ pub(super) fn of_same_stage<G: PartialResult>(next: Box<dyn PartialResult>) -> B
 /// A stage, and how many documents those after it read at most.
 pub(super) type Wanted = (Arc<dyn Stage>, Option<usize>);
 
-/// How many of the first stages can be run over parts; 0 if none are.
+/// Returns how many of the first stages can be run over parts; 0 if none are.
 pub(super) fn count(stages: &[Arc<dyn Stage>]) -> usize {
     let division = |stage: &Arc<dyn Stage>| Arc::clone(stage).division();
     let each = stages.iter().take_while(|stage| matches!(division(stage), Division::Each)).count();
@@ -113,13 +113,13 @@ pub(super) fn over<'a>(
     })
 }
 
-/// What comes of the parts; `None` if there are none, or one thread has to do it.
+/// Runs the stages on parts of the rows; `None` if there are none, or one thread must do it.
 fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Documents<'static>> {
     let cores = context.resources.cores.as_ref()?;
     let ((last, wanted), each) = stages.split_last()?;
     let Division::Gathers(last) = Arc::clone(last).division() else { return None };
     let workers = Workers::find(cores)?;
-    // What can't be read is told when all is read.
+    // An error of reading is reported when all is read.
     let parts = rows.parts(&workers).ok()??;
     let contexts = contexts(context, *wanted, &workers, parts.len());
     let parts = parts.into_iter().zip(contexts).collect();
@@ -137,8 +137,8 @@ fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Doc
     all.documents(context).ok()
 }
 
-/// What the threads see besides the documents: each has its share of memory, and asks whether it
-/// may go on wherever one thread asks.
+/// Returns the contexts of the threads: each has its share of memory, and asks whether it may go on
+/// wherever one thread asks.
 fn contexts(
     context: &Context,
     wanted: Option<usize>,

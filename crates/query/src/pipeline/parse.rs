@@ -15,10 +15,10 @@ use crate::filter::Filter;
 
 /// MongoDB's limit.
 const STAGES_MAX: usize = 1000;
-/// How deep pipelines may be nested in each other: MongoDB's limit.
+/// The depth to which pipelines may be nested in each other: MongoDB's limit.
 const NESTED_MAX: usize = 20;
 
-/// What a pipeline that is an update stands in.
+/// The place of a pipeline that is an update.
 const UPDATE: &str = "update";
 /// The stages that make one document of one document: what an update may consist of.
 const UPDATE_STAGES: [&str; 6] =
@@ -27,7 +27,7 @@ const UPDATE_STAGES: [&str; 6] =
 /// Parses the argument of a stage; some are short for several stages.
 pub(super) type Parse = fn(Value<'_>, &mut StageParser) -> Result<Vec<Arc<dyn Stage>>, QueryError>;
 
-/// Whether a stage is supported.
+/// The support for a stage.
 #[derive(Clone, Copy)]
 pub(super) enum Support {
     Parsed(Parse),
@@ -87,7 +87,7 @@ impl StageParser {
         StageParser { inside: Some(UPDATE), ..StageParser::new(find, &Collation::SIMPLE) }
     }
 
-    /// How strings compare.
+    /// Returns how strings compare.
     pub(super) fn collation(&self) -> &Collation {
         &self.collation
     }
@@ -136,7 +136,7 @@ impl StageParser {
                 }
             };
             if name == "$geoNear" && is_all(&parsed) {
-                // What lets everything through is as good as not there.
+                // A stage that lets every document through is as good as absent.
                 parsed.clear();
                 self.check_place(row.name, 0, count - position)?;
             } else {

@@ -20,9 +20,9 @@ pub struct Pipeline {
     pub(super) stages: Vec<Arc<dyn Stage>>,
     /// The variables that must come from outside.
     pub(super) free: BTreeSet<String>,
-    /// What its stages ask of the search that finds its documents.
+    /// The metadata that its stages want of the search that finds its documents.
     pub(super) metadata: Metadata,
-    /// What of its expressions gives the same for all documents.
+    /// The parts of its expressions that give the same value for all documents.
     pub(super) constants: Vec<NotedConstant>,
     /// Whether a client's script is run.
     pub(super) asks_scripts: bool,
@@ -111,8 +111,8 @@ impl Pipeline {
     }
 
     /// The order of a leading `$sort`, and how many documents the stages after it read at most, if
-    /// they tell; of a pipeline that begins otherwise no order, and how many documents all stages
-    /// read.
+    /// that is known; of a pipeline that begins otherwise no order, and how many documents all
+    /// stages read.
     pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
         // A caller that asks for sort keys has documents sorted, which makes them.
         let is_asked = self.metadata.contains(MetadataKind::SortKey);
@@ -160,8 +160,8 @@ impl Pipeline {
         }
     }
 
-    /// How many documents a `$skip` passes over that comes first, or next to a leading `$sort`;
-    /// none if all that is asked is how many are left.
+    /// Returns how many documents a `$skip` passes over that comes first, or next to a leading
+    /// `$sort`; none if all that is asked is how many are left.
     pub fn leading_skip(&self) -> u64 {
         let (order, _) = self.leading_order();
         let first = self.stages.get(usize::from(order.is_some()));
@@ -184,14 +184,14 @@ impl Pipeline {
         }
     }
 
-    /// Cuts off a first stage that tells of history, for [`super::Collections::history`].
+    /// Cuts off a first stage that shows history, for [`super::Collections::history`].
     pub fn take_history(&mut self) -> Option<DocumentBuf> {
         let stage = self.stages.first()?.history()?.clone();
         self.stages.remove(0);
         Some(stage)
     }
 
-    /// Whether the first stage tells of history.
+    /// Whether the first stage shows history.
     pub(crate) fn is_history(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.history().is_some())
     }
@@ -218,7 +218,7 @@ impl Pipeline {
     }
 }
 
-/// How many documents `stages` read at most, if they tell.
+/// Returns how many documents `stages` read at most, if that is known.
 pub(super) fn wanted(stages: &[Arc<dyn Stage>]) -> Option<usize> {
     let mut skipped: usize = 0;
     for stage in stages {

@@ -11,7 +11,7 @@
 //!    filter goes the same way, through the view's stages.
 //!
 //! *Surprise*: a document that is left out early isn't computed, so an error of its computation
-//! isn't told; in MongoDB neither.
+//! isn't reported; in MongoDB neither.
 
 use std::sync::Arc;
 

@@ -32,11 +32,11 @@ pub trait Rows: Send {
     /// The error of reading.
     fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError>;
 
-    /// How many documents are left, if that can be told without reading them; where there are more
-    /// than `enough`, any number from there on. None comes afterwards.
+    /// Returns the number of documents left, if it is known without reading them; where there are
+    /// more than `enough`, any number from there on. None comes afterwards.
     ///
     /// # Errors
-    /// What counting failed with.
+    /// An error of counting.
     fn remaining(&mut self, _enough: u64) -> Result<Option<u64>, QueryError> {
         Ok(None)
     }
@@ -46,7 +46,7 @@ pub trait Rows: Send {
     /// whether to go on. These rows stay as they are.
     ///
     /// # Errors
-    /// What cutting failed with.
+    /// An error of cutting.
     fn parts(&self, _workers: &Arc<Workers>) -> Result<Option<Parts<'_>>, QueryError> {
         Ok(None)
     }
@@ -139,7 +139,7 @@ pub(super) trait Pass: Send {
     /// Shows `visit` what `document` becomes.
     fn pass(&self, document: Document<'_>, visit: &mut Visit<'_>) -> Result<bool, QueryError>;
 
-    /// What the next of `rows` that becomes anything becomes, to be kept.
+    /// Returns the next document that is made of `rows`, to be kept.
     fn next(&self, rows: &mut dyn Rows) -> Result<Option<DocumentBuf>, QueryError>;
 }
 

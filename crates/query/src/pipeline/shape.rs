@@ -16,7 +16,7 @@ use crate::expression::{Expression, Scope, Variables, check_bytes, check_depth};
 use crate::large::{Depth, NeededPaths};
 use crate::memory::{Charge, bytes_of};
 
-/// How fields that no rule names are treated.
+/// The treatment of fields that no rule names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     /// They are dropped.
@@ -77,7 +77,7 @@ impl Tree {
                 let field = asked.field(name);
                 field.look(Depth::Level);
                 inner.ask(field);
-                // Of an array's elements that have no rule below it is asked what they are.
+                // The elements of an array that have no rule below are asked what they are.
                 inner.rules.iter().for_each(|(name, _)| {
                     field.field(name);
                 });
@@ -200,11 +200,11 @@ struct Writer<'a> {
     mode: Mode,
     scope: Scope<'a>,
     builder: DocumentBuilder,
-    /// Of what is made, once it is large.
+    /// The charge of what is made, once it is large.
     charge: Option<Charge>,
 }
 
-/// From here on what is made is charged.
+/// The size from which on what is made is charged.
 const LARGE_BYTES: usize = 64 << 10;
 
 impl<'a> Writer<'a> {

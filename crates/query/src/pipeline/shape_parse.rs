@@ -18,7 +18,7 @@ struct ShapeParser<'p> {
     included: Option<String>,
     /// The first path that is excluded, but for `_id`.
     excluded: Option<String>,
-    /// What was said of `_id`.
+    /// Whether `_id` was included or excluded.
     id: Option<bool>,
     /// Whether a field shows what the search knows.
     has_metadata: bool,
@@ -182,7 +182,7 @@ impl ShapeParser<'_> {
     }
 }
 
-/// Parses what `$project` (or, with `adds`, `$addFields`) is told.
+/// Parses what `$project` (or, with `adds`, `$addFields`) is given.
 pub(super) fn parse(
     stage: &'static str,
     specification: Document<'_>,
@@ -203,7 +203,7 @@ pub(super) fn parse(
         let message = "projection specification must have at least one field";
         return Err(shape.invalid(51272, message.to_owned()));
     }
-    // What was noted belongs to other stages.
+    // The names and paths noted so far belong to other stages.
     shape.parser.expressions.take_names();
     for (name, value) in specification.iter() {
         shape.field(name, value)?;

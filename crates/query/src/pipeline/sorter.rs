@@ -27,11 +27,11 @@ use self::run::{Run, RunWriter};
 use super::spill::{Resources, Spill};
 use crate::error::QueryError;
 
-/// How many runs are merged at once: each takes a buffer.
+/// The number of runs that are merged at once: each takes a buffer.
 const FAN_IN: usize = 32;
-/// What is sorted and takes less than this stays in memory, however short that is.
+/// Documents that take less than this are sorted in memory, however short that is.
 pub(super) const RESTING_BYTES_MIN: usize = 16 << 10;
-/// Whether to stop is asked once for so many entries that are written.
+/// The entries written between two checks whether to stop.
 const CHECK_COUNT: usize = 1024;
 
 /// A document and the key by which it is sorted.
@@ -39,15 +39,15 @@ type Entry = (Bytes, DocumentBuf);
 
 /// Collects documents to be sorted.
 pub struct Sorter<'r> {
-    /// Who sorts, for messages.
+    /// The stage that sorts, for messages.
     stage: &'static str,
     resources: &'r Resources,
-    /// How many of the first are wanted.
+    /// The number of documents that are wanted.
     wanted: usize,
     kept: SortBuffer,
     /// As many as wanted are known whose keys aren't above it: none from it on is wanted.
     bar: Option<Vec<u8>>,
-    /// In the order of their entries; levels never rise.
+    /// The runs in the order of their entries; levels never rise.
     runs: Vec<Run>,
 }
 
@@ -61,7 +61,7 @@ impl<'r> Sorter<'r> {
     /// Takes a document.
     ///
     /// # Errors
-    /// What writing a run failed with; 292 if none may be written.
+    /// An error of writing a run; 292 if none may be written.
     pub fn add(&mut self, key: Bytes, document: DocumentBuf) -> Result<(), QueryError> {
         self.add_view(&key, document.view())
     }
@@ -93,7 +93,7 @@ impl<'r> Sorter<'r> {
         if self.wanted < self.kept.count() {
             self.kept.truncate(self.wanted);
         }
-        // Of nothing that is wanted there is no worst.
+        // There is no worst where nothing is wanted.
         if self.wanted == self.kept.count()
             && let Some(worst) = self.kept.last_key()
         {
@@ -146,7 +146,7 @@ impl<'r> Sorter<'r> {
     /// The documents in the order of their keys.
     ///
     /// # Errors
-    /// What reading a run failed with.
+    /// An error of reading a run.
     pub fn finish(mut self) -> Result<Sorted, QueryError> {
         self.sort();
         let Some(spill) = &self.resources.spill else {
@@ -216,9 +216,9 @@ pub struct Sorted {
     /// Empty where there are no runs, since all is in `kept` then, or a single one.
     heap: BinaryHeap<Reverse<Head>>,
     runs: Vec<Source>,
-    /// What is in memory, if there are no runs.
+    /// The documents in memory, if there are no runs.
     kept: Option<SortBuffer>,
-    /// Of what is kept, how many came out.
+    /// The number that came out, of what is kept.
     position: usize,
     left: usize,
 }
@@ -232,7 +232,7 @@ impl Sorted {
     /// The first `wanted` of what was sorted in parts that follow one another.
     ///
     /// # Errors
-    /// What reading a run failed with.
+    /// An error of reading a run.
     pub fn interleaved(parts: Vec<Sorted>, wanted: usize) -> Result<Sorted, QueryError> {
         Sorted::of_sources(parts.into_iter().map(Source::Sorted).collect(), None, wanted)
     }

@@ -1,4 +1,4 @@
-//! What a stage may use: memory, and files for what doesn't fit into it.
+//! The resources of a stage: memory, and files for data that doesn't fit into it.
 //!
 //! This crate knows no disk: the caller gives files ([`Spill`]), which are written from their
 //! beginning to their end, then read, and gone when they are dropped.
@@ -13,7 +13,7 @@ use crate::examined;
 use crate::memory::KeepGoing;
 use frond_store::budget::{Exceeded, MemoryBudget, Reservation};
 
-/// How much a stage may keep in memory unless it is told otherwise: MongoDB's limit.
+/// The bytes that a stage may keep in memory by default: MongoDB's limit.
 pub const MEMORY_BYTES_MAX: usize = 100 << 20;
 
 /// Makes temporary files.
@@ -45,11 +45,11 @@ pub trait SpillFile: Send + Sync {
 pub struct Resources {
     /// Bytes that a stage keeps in memory at most.
     pub memory_bytes_max: usize,
-    /// What all requests keep together; `None`: it isn't counted.
+    /// The memory that all requests keep together; `None`: it isn't counted.
     pub memory: Option<Arc<MemoryBudget>>,
     /// `None`: what needs more memory is refused.
     pub spill: Option<Arc<dyn Spill>>,
-    /// What may tell the stage to stop; `None`: nothing may.
+    /// Checks whether the stage must stop; `None`: it need not.
     pub go_on: Option<Arc<KeepGoing>>,
     /// The cores on which parts of its documents may be worked on; `None`: on one.
     pub cores: Option<Arc<Cores>>,
@@ -77,7 +77,7 @@ impl fmt::Debug for Resources {
 }
 
 impl Resources {
-    /// Whether to go on: asked wherever a stage works long without reading documents.
+    /// Checks whether to go on; called wherever a stage works long without reading documents.
     ///
     /// # Errors
     /// The error of the query.
@@ -85,8 +85,8 @@ impl Resources {
         self.go_on.as_ref().map_or(Ok(()), |go_on| go_on())
     }
 
-    /// What one of `count` threads may use that work for a stage together: no more memory than one
-    /// thread has that does it all.
+    /// Returns the resources of one of `count` threads that work for a stage together: no more
+    /// memory than one thread has that does it all.
     pub fn of_part(&self, count: usize) -> Resources {
         // Without files one thread fails where it needs more, counted by what its lists have room
         // for: that is at most twice what is in them.
@@ -109,7 +109,7 @@ impl Resources {
         self.memory.as_ref().is_some_and(|memory| memory.is_strained())
     }
 
-    /// Where `stage` puts what it can't keep, since it has `exceeded` its memory.
+    /// Returns where `stage` puts what it can't keep, since it has `exceeded` its memory.
     ///
     /// # Errors
     /// `QueryExceededMemoryLimitNoDiskUseAllowed` if there is no disk for it.

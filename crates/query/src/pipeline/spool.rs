@@ -22,19 +22,19 @@ const PIECE_BYTES_MAX: usize = 256 << 10;
 const BUFFER_BYTES: usize = 64 << 10;
 /// The length with which a document begins.
 const LENGTH_BYTES: usize = 4;
-/// Whether to stop is asked once for so many documents.
+/// The documents between two checks whether to stop.
 const CHECK_COUNT: usize = 256;
 
 /// The documents.
 pub(super) struct Spool {
-    /// What reads them, for messages.
+    /// The stage that reads them, for messages.
     stage: &'static str,
     resources: Resources,
     file: Option<Box<dyn SpillFile>>,
     file_bytes: u64,
-    /// Behind those of the file.
+    /// The pieces behind those of the file.
     pieces: Vec<Vec<u8>>,
-    /// What the pieces take.
+    /// The memory of the pieces.
     held_bytes: usize,
     reservation: Reservation,
     count: usize,
@@ -43,19 +43,19 @@ pub(super) struct Spool {
 /// Reads a spool from its beginning.
 pub(super) struct SpoolReader {
     spool: Arc<Spool>,
-    /// Of the file, how much is or was in the buffer.
+    /// The number of the file's bytes that are or were in the buffer.
     file_offset: u64,
     buffer: Vec<u8>,
-    /// In the buffer.
+    /// The position in the buffer.
     position: usize,
-    /// Which piece comes next, and where in it.
+    /// The next piece, and the position in it.
     piece: usize,
     piece_position: usize,
     count: usize,
 }
 
 impl Spool {
-    /// Holds nothing yet. What takes more memory than `resources` allow goes to a file.
+    /// Holds nothing yet. Documents that take more memory than `resources` allow go to a file.
     pub(super) fn new(stage: &'static str, resources: &Resources) -> Spool {
         Spool {
             stage,
@@ -82,7 +82,7 @@ impl Spool {
         Ok(Spool { file: Some(file), ..Spool::new(stage, resources) })
     }
 
-    /// How many documents there are.
+    /// Returns how many documents there are.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -90,7 +90,7 @@ impl Spool {
     /// Takes a document.
     ///
     /// # Errors
-    /// What writing the file failed with; 292 if there may be none.
+    /// An error of writing the file; 292 if there may be none.
     pub(super) fn push(&mut self, document: Document<'_>) -> Result<(), QueryError> {
         let bytes = document.as_bytes();
         let room = |piece: &Vec<u8>| piece.capacity() - piece.len();
@@ -147,7 +147,7 @@ impl SpoolReader {
     /// The next document.
     ///
     /// # Errors
-    /// What reading the file failed with; that the query is to stop.
+    /// An error of reading the file; that the query is to stop.
     pub(super) fn next_document(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
         self.count += 1;
         if self.count.is_multiple_of(CHECK_COUNT) {

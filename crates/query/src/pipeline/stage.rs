@@ -1,4 +1,4 @@
-//! What a stage is: a function from documents to documents.
+//! A stage of a pipeline: a function from documents to documents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::sort::SortPattern;
 pub(super) struct Context {
     pub(super) variables: Variables,
     pub(super) collections: Arc<dyn Collections>,
-    /// How much memory it may use, and where the rest goes.
+    /// The memory it may use, and the place for the rest.
     pub(super) resources: Resources,
-    /// How many documents the stages after this one read at most.
+    /// The number of documents the stages after this one read at most.
     pub(super) wanted: Option<usize>,
-    /// What the pipeline's stages ask to be left in documents.
+    /// The metadata that the pipeline's stages want to be left in documents.
     pub(super) metadata: Metadata,
 }
 
@@ -50,7 +50,7 @@ impl Context {
     }
 }
 
-/// How many documents a stage gives for those that it gets.
+/// The number of documents a stage gives for those that it gets.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cardinality {
     /// One for each.
@@ -124,7 +124,7 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         NeededPaths::all()
     }
 
-    /// What it makes of each document's fields, if it does nothing else.
+    /// Returns the change it makes to each document's fields, if it does nothing else.
     fn shape(&self) -> Option<&Shape> {
         None
     }
@@ -154,7 +154,7 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The stage as it was written, if it tells of history.
+    /// The stage as it was written, if it shows history.
     fn history(&self) -> Option<&DocumentBuf> {
         None
     }
@@ -164,12 +164,12 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
         None
     }
 
-    /// How many documents come out.
+    /// Returns how many documents come out.
     fn cardinality(&self) -> Cardinality {
         Cardinality::Other
     }
 
-    /// How it may run over parts of its documents at once.
+    /// Returns how it may run over parts of its documents at once.
     fn division(self: Arc<Self>) -> Division {
         Division::Whole
     }
@@ -182,7 +182,7 @@ pub(super) trait Stage: fmt::Debug + Send + Sync {
 
 /// A stage that only counts.
 pub(super) trait Counter {
-    /// What it makes of `count` documents.
+    /// Returns the result for `count` documents.
     fn of_count(
         &self,
         count: u64,
@@ -190,8 +190,8 @@ pub(super) trait Counter {
     ) -> Result<Option<DocumentBuf>, QueryError>;
 }
 
-/// What `ask`, which runs scripts, makes of each of the documents, if anything: several are asked
-/// together.
+/// Applies `ask`, which runs scripts, to each of the documents, and returns the results it gives:
+/// several are asked together.
 pub(super) fn needed_ahead<'a>(
     mut input: Documents<'a>,
     memory: RequestMemory,

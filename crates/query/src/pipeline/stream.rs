@@ -41,8 +41,8 @@ pub(super) fn storable<'a>(documents: Documents<'a>, large: &Large) -> Documents
     }))
 }
 
-/// Refuses results that are too large, and ends after the first error. What references stand for is
-/// counted, and not read.
+/// Refuses results that are too large, and ends after the first error. Values that references stand
+/// for are counted, and not read.
 pub(super) fn bounded<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
     let may_refer = large.is_met();
     let checked = documents.map(move |document| {

@@ -11,12 +11,12 @@ use super::{
 };
 use crate::feature::{Feature, SupportLevel};
 
-/// What is said of the stages that search.
+/// The message about the stages that search.
 const NO_SEARCH: &str = "Using $search and $vectorSearch aggregation stages requires additional \
                          configuration. Please connect to Atlas or an AtlasCLI local deployment to \
                          enable. For more information on how to connect, see \
                          https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.";
-/// What is said of the indexes by which they search.
+/// The message about the indexes by which they search.
 pub const NO_SEARCH_INDEXES: &str = "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires \
      additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable. \
      For more information on how to connect, see \
@@ -82,7 +82,8 @@ static STAGES: &[Row] = &[
     row("$vectorSearch", S(NO_SEARCH)),
 ];
 
-/// Every stage, for the list of what works. Those that the server answers itself are refused here.
+/// Returns every stage, for the list of what works. Those that the server answers itself are
+/// refused here.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     STAGES.iter().map(|row| match row.support {
         Support::Parsed(_) => Feature::works(row.name),

@@ -35,7 +35,7 @@ impl TimeUnit {
         })
     }
 
-    /// How many milliseconds it has, if that is always the same.
+    /// Returns how many milliseconds it has, if that is always the same.
     pub(super) fn fixed_millis(self) -> Option<i64> {
         match self {
             TimeUnit::Millis(millis) => Some(millis),

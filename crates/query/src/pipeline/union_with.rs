@@ -17,7 +17,7 @@ use crate::large::NeededPaths;
 struct UnionWith {
     /// Another database, or another version of this one.
     database: Option<String>,
-    /// None if the pipeline makes its own documents.
+    /// The collection; none if the pipeline makes its own documents.
     collection: Option<String>,
     pipeline: Pipeline,
 }

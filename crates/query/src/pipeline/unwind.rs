@@ -15,14 +15,14 @@ use crate::error::QueryError;
 use crate::expression::{failure, parse_path};
 use crate::large::NeededPaths;
 
-/// Whether to stop is asked once for so many elements.
+/// The elements between two checks whether to stop.
 const CHECK_COUNT: usize = 256;
 
 /// `$unwind`
 #[derive(Debug)]
 struct Unwind {
     path: Path,
-    /// Where the element's position goes.
+    /// The field that gets the element's position.
     position_path: Option<Vec<String>>,
     /// Whether documents come through that have nothing to unwind.
     preserves: bool,
@@ -71,7 +71,7 @@ impl Unwind {
         let value = self.path.get(document.view());
         match value {
             Some(Value::Array(array)) if !array.is_empty() => {}
-            // What is no array stands for itself.
+            // A value that is no array stands for itself.
             Some(Value::Null | Value::Undefined | Value::Array(_)) | None if !self.preserves => {
                 return Box::new(std::iter::empty());
             }

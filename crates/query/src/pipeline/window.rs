@@ -57,18 +57,18 @@ pub(super) struct Partition<'p> {
     variables: &'p Variables,
     /// Asked whether to go on.
     resources: &'p Resources,
-    /// Of the documents, and of what is made of them.
+    /// The reservation of the documents, and of what is made of them.
     reservation: &'p mut Reservation,
-    /// What is held of it.
+    /// The memory held for it.
     bytes: usize,
 }
 
-/// What a document of a partition takes.
+/// Returns the memory of a document of a partition.
 pub(super) fn bytes_of(document: &DocumentBuf) -> usize {
     size_of::<DocumentBuf>() + document.as_bytes().len()
 }
 
-/// Why what a partition's documents get isn't computed in memory.
+/// The reason why what a partition's documents get isn't computed in memory.
 pub(super) enum PartitionError {
     /// It doesn't fit: each document may get all that is in the partition.
     Exceeded(Exceeded),
@@ -88,11 +88,11 @@ impl From<QueryError> for PartitionError {
     }
 }
 
-/// Whether to stop is asked once for so many documents.
+/// The documents between two checks whether to stop.
 const CHECK_COUNT: usize = 256;
 
 impl<'p> Partition<'p> {
-    /// Of documents that are sorted, and that `reservation` holds.
+    /// Makes a partition of documents that are sorted, and that `reservation` holds.
     pub(super) fn new(
         documents: &'p [DocumentBuf],
         sort: Option<&'p SortPattern>,
@@ -110,7 +110,7 @@ impl<'p> Partition<'p> {
         self.reservation.hold(self.bytes)
     }
 
-    /// Whether to go on, asked at each document's position.
+    /// Checks whether to go on; called at each document's position.
     fn check(&self, position: usize) -> Result<(), QueryError> {
         if position.is_multiple_of(CHECK_COUNT) { self.resources.check() } else { Ok(()) }
     }
@@ -147,7 +147,7 @@ const FUNCTIONS: &[&str] = &[
     "$shift",
 ];
 
-/// Every function of windows, for the list of what works.
+/// Returns every function of windows, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     let own = FUNCTIONS.iter().copied().map(Feature::works);
     own.chain(crate::accumulator::features(Place::Window))

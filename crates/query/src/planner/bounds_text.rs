@@ -1,6 +1,6 @@
-//! Bounds as MongoDB's `explain` tells them: `[5, 5]`, `("x", {})`, `[MinKey, MaxKey]`.
+//! Bounds as MongoDB's `explain` shows them: `[5, 5]`, `("x", {})`, `[MinKey, MaxKey]`.
 //!
-//! The ends of a type's bracket are keys of one byte and no values: they are told as the least and
+//! The ends of a type's bracket are keys of one byte and no values: they are shown as the least and
 //! the greatest value of the type, as MongoDB does where it has one.
 
 use super::FieldBounds;
@@ -8,7 +8,8 @@ use super::interval::{Cut, Interval};
 use super::parts::value_of_key;
 use crate::text;
 
-/// The ends of brackets: the first byte of a type, what is told at a start and at an end before it.
+/// The ends of brackets: the first byte of a type, what is shown at a start and at an end before
+/// it.
 const BRACKETS: &[(u8, &str, &str)] = &[
     (0x08, "MinKey", "MinKey"),
     (0x10, "undefined", "undefined"),
@@ -62,7 +63,7 @@ fn shown(interval: &Interval, is_reversed: bool) -> String {
     format!("{open}{first}, {last}{close}")
 }
 
-/// One end of an interval, and whether what is told lies within.
+/// One end of an interval, and whether what is shown lies within.
 fn end_of(cut: &Cut, is_start: bool) -> (String, bool) {
     let (bytes, is_before) = match cut {
         Cut::Before(bytes) => (bytes, true),

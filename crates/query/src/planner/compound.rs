@@ -19,7 +19,7 @@ use crate::filter::tree::Node;
 use crate::index::partial;
 use crate::sort::SortPattern;
 
-/// More bounds than this are not made: the scan takes in what lies between them.
+/// The number of bounds above which no more are made: the scan takes in what lies between them.
 const BOUNDS_COUNT_MAX: usize = 10_000;
 
 /// A scan of an index for a filter.
@@ -27,9 +27,9 @@ const BOUNDS_COUNT_MAX: usize = 10_000;
 pub(super) struct Scan {
     /// Disjoint, ascending.
     pub(super) ranges: Vec<Bounds>,
-    /// What parts behind those of the ranges must be.
+    /// The conditions on parts behind those of the ranges.
     pub(super) checks: Vec<PartCheck>,
-    /// What each part may be.
+    /// The bounds of each part.
     pub(super) fields: Vec<FieldBounds>,
     /// Whether the filter limits the ranges at all.
     pub(super) is_bounded: bool,
@@ -40,16 +40,16 @@ pub(super) struct Scan {
     /// Whether one document may have several keys within.
     pub(super) may_repeat: bool,
     parts: Vec<Part>,
-    /// How many of the first parts have one value in the whole scan.
+    /// The number of the first parts that have one value in the whole scan.
     fixed_count: usize,
-    /// How many of the first parts have one value in each range.
+    /// The number of the first parts that have one value in each range.
     pointed_count: usize,
 }
 
 /// The direction of a scan that gives an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Direction {
-    /// From the greatest key to the least.
+    /// Whether it goes from the greatest key to the least.
     pub(super) is_backwards: bool,
     /// Whether only each range is in order, so that they have to be merged.
     pub(super) is_merged: bool,
@@ -130,7 +130,7 @@ fn usable<'d>(
 }
 
 /// Finds the `$elemMatch` that demands most of parts below one array, and puts its demands in their
-/// places: one element fulfils them all, and so does one key. Answers which parts these are.
+/// places: one element fulfils all of them, and so does one key. Answers which parts these are.
 fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<bool> {
     let mut elements = Vec::new();
     conditions::elements_of(root, &mut elements);
@@ -139,7 +139,7 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<
         let mut fields: Vec<&str> = Vec::new();
         for (place, part) in parts.iter().enumerate() {
             let Some((below, demand)) = part.demand_of_elements(outer, inner) else { continue };
-            // Of two parts below one field of the element each may be another's, if that is an
+            // Each of two parts below one field of the element may be another's, if that is an
             // array too.
             let field = below.split('.').next().unwrap_or_default();
             let is_another = fields.contains(&field) && !part.has_single_elements();
@@ -155,7 +155,7 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<
     let most = found.reduce(|most, other| if most.len() < other.len() { other } else { most });
     let mut is_joint = vec![false; parts.len()];
     for (place, demand) in most.filter(|most| most.len() > 1).into_iter().flatten() {
-        // What holds of the whole document makes sure that something is there.
+        // A condition on the whole document makes sure that the field is there.
         let is_present = demands[place].as_ref().is_some_and(|demand| demand.is_present);
         demands[place] = Some(PathBounds { is_present: is_present || demand.is_present, ..demand });
         is_joint[place] = true;
@@ -175,7 +175,7 @@ fn join(root: &Node, parts: &[Part], demands: &mut [Option<PathBounds>]) -> Vec<
     is_joint
 }
 
-/// Whether a document passes if one of its keys lies within, checks included.
+/// Checks whether a document passes if one of its keys lies within, checks included.
 fn is_exact(
     root: &Node,
     parts: &[Part],
@@ -193,7 +193,7 @@ fn is_exact(
     conditions::asks_only(root, &paths) || is_planted(Defect::ExactByOne) && !paths.is_empty()
 }
 
-/// What becomes of the intervals.
+/// The result of combining the intervals.
 struct Made {
     ranges: Vec<Bounds>,
     checks: Vec<PartCheck>,
@@ -288,7 +288,7 @@ fn position_after(prefix: &[u8], cut: &Cut) -> Option<Bytes> {
 }
 
 impl Scan {
-    /// How the scan gives the order of `sort`.
+    /// Returns how the scan gives the order of `sort`.
     pub(super) fn direction_for(&self, sort: &SortPattern) -> Option<Direction> {
         if sort.fields.is_empty() {
             return None;

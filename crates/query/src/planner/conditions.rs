@@ -1,8 +1,9 @@
-//! What a filter demands of one path, as intervals of an index's keys.
+//! The demands of a filter on one path, as intervals of an index's keys.
 //!
-//! Whatever is not understood demands nothing, so that intervals are never too narrow. A demand is
-//! *exact* if a document without arrays on the path passes whenever its key lies within: then keys
-//! can be counted instead of documents, and the opposite of the condition has intervals too.
+//! A condition that is not understood demands nothing, so that intervals are never too narrow. A
+//! demand is *exact* if a document without arrays on the path passes whenever its key lies within:
+//! then keys can be counted instead of documents, and the opposite of the condition has intervals
+//! too.
 
 use frond_doc::{Value, ValueBuf};
 
@@ -27,7 +28,7 @@ pub(super) struct PathBounds {
 /// The properties of an index's path by which conditions on it are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'i> {
-    /// How two demands on the path meet.
+    /// The way two demands on the path combine.
     pub(super) meeting: Meeting,
     /// Whether a part of the path is a number. `a.0` of `{a: [{}]}` is a document to the index; to
     /// a query it is also absent, since the element has no field `0`. So conditions that an absent
@@ -43,7 +44,7 @@ pub(super) struct Rules<'i> {
     pub(super) is_element: bool,
     /// Whether an element of an array has one value at what is left of the path, in all documents.
     pub(super) has_single_elements: bool,
-    /// By which the index's keys of strings are ordered.
+    /// The collation by which the index's keys of strings are ordered.
     pub(super) collation: &'i Collation,
 }
 
@@ -86,7 +87,7 @@ impl<'i> Rules<'i> {
         Rules { meeting: Meeting::OneValue, is_element: true, ..self }
     }
 
-    /// What one test demands, if it can be trusted.
+    /// Returns the demand of one test, if it can be trusted.
     fn check(self, demand: PathBounds) -> Option<PathBounds> {
         let has_number = self.has_number && !is_planted(Defect::NumberAsField);
         let is_exact = demand.is_exact && !has_number && !self.is_hashed;
@@ -94,7 +95,7 @@ impl<'i> Rules<'i> {
     }
 }
 
-/// How two conditions on one path combine.
+/// The way two conditions on one path combine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meeting {
     /// One value fulfils both: their intervals are intersected.
@@ -145,7 +146,7 @@ pub(super) fn asks_only(node: &Node, paths: &[&str]) -> bool {
     match node {
         Node::And(nodes) => nodes.iter().all(|inner| asks_only(inner, paths)),
         Node::Or(nodes) => {
-            // Branches on several paths can't be told by intervals of each.
+            // Branches on several paths can't be expressed by intervals of each.
             let mut named = nodes.iter().filter_map(only_path);
             let first = named.next();
             first.is_some_and(|first| {
@@ -165,7 +166,7 @@ fn only_path(node: &Node) -> Option<&str> {
     }
 }
 
-/// What `node` demands of the values at `path`; `None` if nothing.
+/// Returns the demand of `node` on the values at `path`; `None` if there is none.
 pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes
@@ -194,7 +195,7 @@ pub(super) fn of_node(node: &Node, path: &str, rules: Rules<'_>) -> Option<PathB
     }
 }
 
-/// What an `$elemMatch` on an outer path demands of the path `below` its elements.
+/// Returns the demand of an `$elemMatch` on an outer path on the path `below` its elements.
 fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<PathBounds> {
     match condition {
         Condition::All(inner) => inner
@@ -206,7 +207,7 @@ fn of_elements(condition: &Condition, below: &str, rules: Rules<'_>) -> Option<P
     }
 }
 
-/// What the conditions of one `$elemMatch` demand of the path `below` its elements.
+/// Returns the demand of the conditions of one `$elemMatch` on the path `below` its elements.
 pub(super) fn of_element(node: &Node, below: &str, rules: Rules<'_>) -> Option<PathBounds> {
     // A number could name elements of a nested array, which keys don't reach.
     if below.starts_with(|letter: char| letter.is_ascii_digit()) {
@@ -216,7 +217,7 @@ pub(super) fn of_element(node: &Node, below: &str, rules: Rules<'_>) -> Option<P
         true => rules.one_value(),
         false => rules.many_values(),
     };
-    // What an element fulfils says nothing of the whole document.
+    // A condition that one element fulfils says nothing of the whole document.
     of_node(node, below, rules).map(|demand| demand.exact_if(false))
 }
 
@@ -241,7 +242,7 @@ fn of_condition(condition: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     match condition {
         Condition::All(inner) => inner
             .iter()
-            // What isn't understood makes the whole inexact.
+            // A condition that isn't understood makes the whole inexact.
             .map(|inner| of_condition(inner, rules).unwrap_or(PathBounds::anything(false)))
             .reduce(|left, right| left.and(right, rules.meeting)),
         Condition::Test(test) => rules.check(of_test(test, rules)),
@@ -272,7 +273,7 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     let may_be_null = rules.is_top_level || rules.meeting == Meeting::OneValue;
     // The elements of an array say nothing of what isn't one.
     let is_of_elements = has_element_test(condition);
-    // What compares with null finds what is absent, too; `$type` and `$exists` tell them apart.
+    // A comparison with null finds absent values, too; `$type` and `$exists` distinguish them.
     let may_be_null = may_be_null && !is_of_elements && finds_absent(condition);
     let is_told = |inner: &PathBounds| {
         inner.is_exact
@@ -281,7 +282,7 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     };
     match inner.filter(is_told) {
         Some(inner) => {
-            // Of several values one may lie outside, and another not.
+            // One of several values may lie outside, and another not.
             let is_exact = inner.is_exact && rules.meeting == Meeting::OneValue;
             let outside = inner.intervals.complement();
             Some(PathBounds { intervals: outside, is_present, is_exact })
@@ -404,7 +405,7 @@ fn hashed(value: Value<'_>) -> Interval {
 }
 
 /// The value that a condition demands, if it says nothing else and the value's key, which no
-/// collation has changed, tells all.
+/// collation has changed, is exact.
 pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
     match condition {
         Condition::Test(Test::Compare(comparison)) if comparison.relation() == Relation::Equal => {
@@ -419,7 +420,7 @@ pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
 }
 
 /// The values one of which a condition demands, if it says nothing else and each one's key, which
-/// no collation has changed, tells all.
+/// no collation has changed, is exact.
 pub(super) fn only_values(condition: &Condition) -> Option<&[ValueBuf]> {
     let Condition::Test(Test::In(membership)) = condition else { return None };
     let is_plain = |value: Value<'_>| membership.collation().is_simple() || !holds_string(value);
@@ -447,8 +448,8 @@ fn is_told_by_key(value: Value<'_>) -> bool {
     }
 }
 
-/// A value whose bracket is that of a type; `None` where keys don't tell: of an array they hold the
-/// elements.
+/// A value whose bracket is that of a type; `None` where keys don't show the type: of an array they
+/// hold the elements.
 fn sample(kind: frond_doc::ElementType) -> Option<ValueBuf> {
     use frond_doc::ElementType as Type;
     Some(
@@ -500,7 +501,7 @@ fn of_comparison(comparison: &Comparison, collation: &Collation) -> PathBounds {
         Relation::LessOrEqual => interval.end = Cut::After(key),
         Relation::Equal => {}
     }
-    // What is no number lies before all numbers, and is below none.
+    // NaN lies before all numbers, and is below none.
     if matches!(relation, Relation::Less | Relation::LessOrEqual) && operand.is_number() && is_exact
     {
         interval.start =
@@ -519,8 +520,8 @@ fn equal(value: Value<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Strings that may match, and patterns as values. A pattern asks strings themselves, of which
-/// collated keys don't tell the beginning.
+/// Strings that may match, and patterns as values. A pattern asks strings themselves, whose
+/// beginning collated keys don't show.
 fn matching(pattern: &Pattern, collation: &Collation) -> Vec<Interval> {
     let (source, options) = pattern.source();
     let itself = Value::Regex(frond_doc::Regex { pattern: source, options });

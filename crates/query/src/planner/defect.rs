@@ -1,6 +1,6 @@
 //! Defects that tests plant, to prove that comparing what plans find would notice them.
 
-/// What is wrong on purpose.
+/// A planted defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Defect {
     /// Two fields below one array are bounded together, though two elements may fulfil them.
@@ -15,7 +15,7 @@ pub(crate) enum Defect {
     PartialForAll,
     /// A number on a path counts as a field's name.
     NumberAsField,
-    /// What other paths demand is forgotten once one decides exactly.
+    /// The demands of other paths are forgotten once one decides exactly.
     ExactByOne,
     /// A field in arrays gives an order.
     ArraysInOrder,

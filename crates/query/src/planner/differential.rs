@@ -112,7 +112,7 @@ fn value(random: &mut Random) -> String {
 
 fn document(random: &mut Random, id: usize) -> DocumentBuf {
     let mut fields = vec![format!("'_id': {id}")];
-    // Of fields that share an index one may be an array.
+    // One of the fields that share an index may be an array.
     let free = ["a", "b"][random.below(2)];
     for name in ["a", "b", "c"] {
         if random.one_in(4) {
@@ -228,7 +228,7 @@ fn fits(scan: &IndexScan, parts: &[bool], key: &[u8]) -> bool {
     true
 }
 
-/// What a scan of ranges finds, by range.
+/// Returns the documents that a scan of ranges finds, by range.
 fn carried_out(
     scan: &IndexScan,
     (entries, parts): (&[(Vec<u8>, usize)], &[bool]),
@@ -256,7 +256,7 @@ fn carried_out(
     found
 }
 
-/// What is wrong with what a plan finds.
+/// Returns the fault in the documents that a plan finds.
 fn fault(
     plan: &Plan,
     indexes: &[Filed],

@@ -29,7 +29,7 @@ pub fn only_id(filter: &Filter) -> Option<Bytes> {
 }
 
 /// The scan of the documents' tree for the `_id`s of a `$in`, in the order of `sort` if that is by
-/// `_id`; `None` if the filter says anything else, or their keys don't tell all.
+/// `_id`; `None` if the filter says anything else, or their keys aren't exact.
 pub fn only_ids(filter: &Filter, sort: Option<&SortPattern>) -> Option<IndexScan> {
     let values = conditions::only_values(only_condition(filter)?)?;
     let mut keys: Vec<Bytes> = values.iter().map(|value| key::of_value(value.as_value())).collect();
@@ -58,7 +58,7 @@ pub fn only_ids(filter: &Filter, sort: Option<&SortPattern>) -> Option<IndexScan
     })
 }
 
-/// What a filter asks of `_id`, if it asks nothing else.
+/// Returns the filter's condition on `_id`, if it has no other.
 fn only_condition(filter: &Filter) -> Option<&Condition> {
     let mut node = filter.root();
     while let Node::And(nodes) = node {

@@ -48,7 +48,7 @@ impl Cut {
     }
 }
 
-/// By their positions, which aren't made for it: a list of values takes many comparisons.
+/// Compares by positions, which aren't made for it: a list of values takes many comparisons.
 impl Ord for Cut {
     fn cmp(&self, other: &Cut) -> Ordering {
         match (self.parts_of_position(), other.parts_of_position()) {
@@ -64,7 +64,7 @@ impl Ord for Cut {
     }
 }
 
-/// How two keys compare as far as the shorter one goes, and what is left of each.
+/// Returns how two keys compare as far as the shorter one goes, and what is left of each.
 fn split_common<'k>(left: &'k [u8], right: &'k [u8]) -> (Ordering, &'k [u8], &'k [u8]) {
     let common = left.len().min(right.len());
     let ((left, left_rest), (right, right_rest)) = (left.split_at(common), right.split_at(common));
@@ -100,8 +100,8 @@ impl Interval {
         Interval { start: Cut::Before(key.to_vec()), end: Cut::After(key.to_vec()) }
     }
 
-    /// All values whose keys begin with `bytes`, which are not a whole value's key. The end is told
-    /// by what comes behind it, so that this is never taken for a point.
+    /// All values whose keys begin with `bytes`, which are not a whole value's key. The end is
+    /// given by what comes behind it, so that this is never taken for a point.
     pub(super) fn beginning_with(bytes: Vec<u8>) -> Interval {
         let end = match Bounds::prefix(&bytes).end {
             Some(end) => Cut::Before(end.to_vec()),
@@ -160,7 +160,7 @@ impl Intervals {
         Intervals(points.collect())
     }
 
-    /// What lies in both.
+    /// Returns the intersection of both.
     pub(super) fn intersection(&self, other: &Intervals) -> Intervals {
         let mut both = Vec::new();
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -179,7 +179,7 @@ impl Intervals {
         Intervals(both)
     }
 
-    /// What lies in none of them.
+    /// Returns the values outside all intervals.
     pub(super) fn complement(&self) -> Intervals {
         let mut outside = Vec::with_capacity(self.0.len() + 1);
         let all = Interval::all();

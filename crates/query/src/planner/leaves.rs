@@ -1,9 +1,9 @@
-//! Where a wildcard index has what a filter demands of a path.
+//! Finds where a wildcard index has what a filter demands of a path.
 //!
 //! 1. A leaf is filed under its path without the positions of elements, so a part of the path that
 //!    is a number may name a field or a position: each stands in the leaf's path or doesn't.
-//! 2. What such a number reaches may lie in an array within an array, which is filed as a whole
-//!    under the path before the number.
+//! 2. The value that such a number reaches may lie in an array within an array, which is filed as a
+//!    whole under the path before the number.
 //! 3. A value that is there, whatever it is, has leaves at the path or below it; only an empty
 //!    document and what is no document has one at the path itself.
 
@@ -15,15 +15,15 @@ use super::defect::{Defect, is_planted};
 use super::interval::{Interval, Intervals};
 use crate::index::IndexShape;
 
-/// More parts that are numbers than this aren't looked for: each doubles the paths.
+/// The number of parts that are numbers above which no more are looked for: each doubles the paths.
 const NUMBERS_MAX: usize = 3;
 
 /// The leaves that are looked at for one path.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Leaves {
-    /// Where a leaf with the path's value may be filed.
+    /// The paths at which a leaf with the path's value may be filed.
     at: Vec<String>,
-    /// Where arrays may be that hold it.
+    /// The paths of arrays that may hold it.
     arrays: Vec<String>,
     /// Whether all below these paths are looked at, whatever their values.
     pub(super) is_subtree: bool,
@@ -100,7 +100,7 @@ impl Leaves {
         if self.is_subtree || !demand.is_present {
             return demand.is_present;
         }
-        // What is absent in one element and there in another has only the other's leaf.
+        // A field that is absent in one element and there in another has only the other's leaf.
         let may_be_absent = is_multikey && demand.intervals.meets_type(Value::Null);
         let may_be_whole = demand.intervals.is_all() || meets_documents(&demand.intervals);
         (!may_be_absent || is_planted(Defect::AbsentElement))

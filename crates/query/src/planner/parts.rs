@@ -7,7 +7,7 @@
 //! - A hashed field has one part, whose intervals are hashes: only equality has any.
 //! - A field of places has one part, whose intervals are the cells or squares that a region lies in
 //!   ([`places`]); a document without a place is not filed, so that the filter must ask for one.
-//! - A text index has two parts for its terms: the terms, of which a `$text` asks for some
+//! - A text index has two parts for its terms: the terms, some of which a `$text` asks for
 //!   ([`terms`]), and their scores. A document without terms is not filed, so that the filter must
 //!   have a `$text`.
 //! - A wildcard stands for an index on each path that the filter names: a part for the paths of its
@@ -30,9 +30,9 @@ use crate::index::{FieldKind, TERMS_FIRST, TERMS_SECOND};
 /// A part of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    /// Whose values are in it; empty for a wildcard's path.
+    /// The path of the values in it; empty for a wildcard's path.
     pub(super) path: String,
-    /// What it is called where bounds are told.
+    /// The name by which bounds are shown.
     pub(super) name: String,
     pub(super) descending: bool,
     /// Whether some document has an array on the path.
@@ -40,7 +40,7 @@ pub(super) struct Part {
     /// Whether an element of an array on the path has one value there.
     has_single_elements: bool,
     kind: PartKind,
-    /// By which its strings are ordered.
+    /// The collation by which its strings are ordered.
     collation: Collation,
 }
 
@@ -56,14 +56,14 @@ enum PartKind {
     Cells,
     /// The terms of texts.
     Terms,
-    /// What is filed otherwise than it is asked for, so that nothing is looked for in it.
+    /// The index files these values in a form that can't be searched.
     Unsearched,
     /// The squares of places in the plane.
     Squares(Grid),
 }
 
 impl Part {
-    /// What `root` demands of the part.
+    /// Returns the demand of `root` on the part.
     pub(super) fn demand(&self, root: &Node) -> Option<PathBounds> {
         let rules = self.rules();
         match &self.kind {
@@ -83,7 +83,7 @@ impl Part {
         }
     }
 
-    /// How conditions on its path are read.
+    /// Returns how conditions on its path are read.
     fn rules(&self) -> Rules<'_> {
         let has_single_elements = self.has_single_elements;
         let rules = Rules::new(&self.path, self.is_multikey, &self.collation);
@@ -263,8 +263,8 @@ fn paths_of_condition(condition: &Condition, path: &str, paths: &mut Vec<String>
     }
 }
 
-/// A value of a key, for telling bounds: numbers of types that the key doesn't name are told as the
-/// first type that has them.
+/// A value of a key, for showing bounds: numbers of types that the key doesn't name are shown as
+/// the first type that has them.
 pub(super) fn value_of_key(bytes: &[u8]) -> Option<ValueBuf> {
     for bits in [&[][..], &[2], &[1]] {
         let (mut rest, mut bits) = (bytes, bits);

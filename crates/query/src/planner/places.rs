@@ -1,4 +1,4 @@
-//! What a filter demands of places, as intervals of the numbers of cells or squares.
+//! The demands of a filter on places, as intervals of the numbers of cells or squares.
 
 use frond_doc::Value;
 use frond_doc::key;
@@ -11,7 +11,7 @@ use crate::geometry::grid::Grid;
 use crate::geometry::planar;
 use crate::geometry::region::Region;
 
-/// On what an index files places.
+/// The surface on which an index files places.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Surface<'s> {
     /// The sphere.
@@ -20,8 +20,8 @@ pub(super) enum Surface<'s> {
     Plane(&'s Grid),
 }
 
-/// What `node` demands of the places at `path`; `None` if nothing, or nothing on this surface. Of
-/// several demands the first is taken: different places may fulfil them.
+/// Returns the demand of `node` on the places at `path`; `None` if there is none, or none on this
+/// surface. Of several demands the first is taken: different places may fulfil them.
 pub(super) fn of_node(node: &Node, path: &str, surface: Surface<'_>) -> Option<PathBounds> {
     match node {
         Node::And(nodes) => nodes.iter().find_map(|inner| of_node(inner, path, surface)),

@@ -1,4 +1,4 @@
-//! What a `$text` demands of the terms of a text index.
+//! The demands of a `$text` on the terms of a text index.
 
 use frond_doc::Value;
 
@@ -10,7 +10,7 @@ use crate::filter::text::TextTest;
 use crate::filter::tree::{Condition, Node, Test};
 use crate::index::{FieldKind, IndexShape};
 
-/// The terms of which `node` demands one; `None` without a `$text`, or while it isn't known which
+/// The terms one of which `node` demands; `None` without a `$text`, or while it isn't known which
 /// index it asks.
 pub(super) fn of_node(node: &Node) -> Option<PathBounds> {
     match node {

@@ -11,10 +11,10 @@ use crate::error::QueryError;
 use crate::filter::Filter;
 use crate::large::Large;
 
-/// So many fields are counted as work together.
+/// The number of fields that are counted as work together.
 const CHECK_COUNT: usize = 64;
 
-/// How many elements are read first of an array that is searched for one that passes.
+/// The number of elements that are read first of an array that is searched for one that passes.
 const FIRST_ELEMENTS_READ: u64 = 64;
 
 /// The context of projecting one document.
@@ -22,7 +22,7 @@ const FIRST_ELEMENTS_READ: u64 = 64;
 struct Scope<'a> {
     projection: &'a Projection,
     root: Document<'a>,
-    /// What the positional `$` stands for.
+    /// The array position that the positional `$` stands for.
     position: Option<usize>,
     /// Whether it has stood for an element: it does so in the outermost array of its path alone.
     is_placed: bool,
@@ -47,8 +47,8 @@ pub(super) fn document(
     Ok(out.build())
 }
 
-/// What `$` stands for in a document that `filter` let through: told by what its paths reach, or by
-/// the document with all that the filter asks for.
+/// Returns the position that `$` stands for in a document that `filter` let through: found by the
+/// values that its paths reach, or by the document with all fields that the filter tests.
 fn position_in(
     document: Document<'_>,
     filter: &Filter,
@@ -118,7 +118,7 @@ fn fields(
     Ok(())
 }
 
-/// A field that is there and of which a part stays.
+/// A field that is there, part of which stays.
 fn named(
     out: &mut DocumentBuilder,
     name: &str,
@@ -188,7 +188,7 @@ impl Scope<'_> {
     }
 }
 
-/// A value of which the tree names parts; `name` is `None` for an array's element.
+/// A value whose parts the tree names; `name` is `None` for an array's element.
 fn inner(
     out: &mut DocumentBuilder,
     name: Option<&str>,
@@ -302,7 +302,7 @@ fn is_array(reference: Reference<'_>) -> bool {
 }
 
 impl Slice {
-    /// How many elements of `count` are skipped, and how many are taken.
+    /// Returns how many elements of `count` are skipped, and how many are taken.
     fn range(&self, count: usize) -> (usize, usize) {
         let skip = match usize::try_from(self.skip) {
             Ok(skip) => skip.min(count),

@@ -16,7 +16,7 @@ use crate::text;
 struct Parse {
     /// Decided by the first field other than `_id` that is included or excluded.
     kind: Option<Kind>,
-    /// What the projection says of `_id`.
+    /// The kind that the projection gives `_id`.
     id: Option<Kind>,
     /// The array of the positional `$`.
     positional: Option<String>,
@@ -36,7 +36,7 @@ pub(super) fn document(projection: Document<'_>) -> Result<Projection, QueryErro
     for (path, value) in projection.iter() {
         field(&mut parse, path, value)?;
     }
-    // What MongoDB decides where no field but `_id` is included, excluded or computed.
+    // The kind that MongoDB chooses where no field but `_id` is included, excluded or computed.
     let kind = parse.kind.unwrap_or(match parse.id {
         _ if parse.has_element_match && !parse.has_slice => Kind::Inclusion,
         Some(kind) => kind,
@@ -156,8 +156,8 @@ fn positional(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<(), Que
     insert(&mut parse.root, path, Node::Positional)
 }
 
-/// What a projection may say of a field but inclusion, exclusion and expressions, for the list of
-/// what works.
+/// Returns the operators that a projection may have besides inclusion, exclusion and expressions,
+/// for the list of supported features.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     ["$", "$elemMatch", "$slice", "$meta"].into_iter().map(Feature::works)
 }
@@ -258,7 +258,8 @@ fn whole(value: Value<'_>) -> Option<i64> {
     crate::number::rounded(value)
 }
 
-/// A field whose value is computed. What is no document, no array and no `"$path"` is a literal.
+/// A field whose value is computed. A value that is no document, no array and no `"$path"` is a
+/// literal.
 fn computed(parse: &mut Parse, path: &str, value: Value<'_>) -> Result<Node, QueryError> {
     if parse.kind == Some(Kind::Exclusion) {
         let is_operator = matches!(value, Value::Document(_));

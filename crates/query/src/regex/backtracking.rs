@@ -1,4 +1,4 @@
-//! What only PCRE2 can search: by trying, in steps that are bounded.
+//! Searches patterns that only PCRE2 can search: by trying, in steps that are bounded.
 //!
 //! PCRE2 counts a *step* for each place to which it may have to come back, and ends a search with
 //! an error after so many (`(*LIMIT_MATCH=)`). Between two steps it may still run through the whole
@@ -25,24 +25,24 @@ use super::syntax::{Flags, Kind, MANY, Node, Opaque, Parsed, Repeat};
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
 
-/// How many characters a call may pass by, or steps of 64 characters' worth it may take.
+/// The number of characters a call may pass by, or steps of 64 characters' worth it may take.
 const CALL_CHARACTERS: u64 = 1 << 27;
-/// What a step takes that passes by no text, in characters.
+/// The characters that a step counts for if it passes by no text.
 const STEP_CHARACTERS: u64 = 64;
 /// Steps of a call, at most and at least.
 const STEPS_MAX: u64 = CALL_CHARACTERS / STEP_CHARACTERS;
 const STEPS_MIN: u64 = 64;
-/// What a pattern that can't be put in a group may take at once, in characters.
+/// The characters that a pattern which can't be put in a group may pass at once.
 const WHOLE_CHARACTERS: u64 = 1 << 30;
-/// Fewer steps than that aren't worth a search.
+/// The number of steps below which a search isn't worth it.
 const WHOLE_STEPS_MIN: u64 = 16;
-/// So many beginnings a call may try: fewer each time that it fails.
+/// The number of beginnings that a call may try: fewer each time that it fails.
 const BEGINNINGS: [u64; 5] = [65_534, 8_190, 1_022, 126, 14];
-/// What a search may remember of the places to come back to.
+/// The bytes that a search may remember of the places to come back to.
 const HEAP_BYTES_MAX: usize = 4 << 20;
-/// How many forms of a pattern are kept: for texts of other lengths.
+/// The number of forms of a pattern that are kept: for texts of other lengths.
 pub(super) const FORMS_MAX: usize = 4;
-/// What PCRE2 makes of a pattern takes at most, with the names of its groups.
+/// The most bytes of PCRE2's code for a pattern, with the names of its groups.
 const CODE_BYTES_MAX: usize = 96 << 10;
 /// Units of work of a call: whether to go on is asked before each.
 const CALL_UNITS: usize = 1 << 13;
@@ -75,10 +75,10 @@ pub(super) struct Backtracker {
     items: String,
     body: String,
     flags: Flags,
-    /// What ends the body, if it may be put in a group.
+    /// The text that ends the body, if it may be put in a group.
     tail: Option<&'static str>,
     cost: Cost,
-    /// What the pattern itself allows.
+    /// The limit that the pattern itself sets.
     steps_max: u64,
     forms: Mutex<Vec<(Form, Arc<Regex>)>>,
 }
@@ -145,7 +145,7 @@ pub(super) fn beginning(source: &str) -> Beginning<'_> {
 /// Whether PCRE2 takes a pattern.
 ///
 /// # Errors
-/// What PCRE2 says.
+/// PCRE2's message.
 pub(super) fn check(source: &str, flags: Flags) -> Result<(), String> {
     build(source, flags).map(drop)
 }
@@ -161,7 +161,7 @@ fn build(source: &str, flags: Flags) -> Result<Regex, String> {
         .map_err(|error| reason(&error))
 }
 
-/// What PCRE2 itself says.
+/// Returns PCRE2's own message.
 fn reason(error: &pcre2::Error) -> String {
     let text = error.to_string();
     let beginning = match error.offset() {
@@ -205,7 +205,7 @@ impl Backtracker {
     }
 
     /// Finds the first match that begins at `from` or behind it: its place, and those of its
-    /// groups. `next` tells where one may begin at or behind a place.
+    /// groups. `next` returns where one may begin at or behind a place.
     ///
     /// # Errors
     /// That it exceeds its steps, or what the request is to fail with.
@@ -241,7 +241,7 @@ impl Backtracker {
         }
     }
 
-    /// How many steps a call may take that begins with the pattern.
+    /// Returns how many steps a call may take that begins with the pattern.
     fn steps(&self, length: u64) -> u64 {
         let step = self.step_characters()
             + match self.cost {
@@ -253,12 +253,13 @@ impl Backtracker {
         (1 << steps.ilog2()).min(self.steps_max)
     }
 
-    /// What a step takes that passes by no more of the text than the pattern's own letters.
+    /// Returns the characters that a step counts for if it passes by no more of the text than the
+    /// pattern's own letters.
     fn step_characters(&self) -> u64 {
         STEP_CHARACTERS.max(self.body.len() as u64)
     }
 
-    /// How many beginnings a call may try, falling; then one alone.
+    /// Returns how many beginnings a call may try, falling; then one alone.
     fn beginnings(&self, length: u64, steps: u64) -> Vec<u64> {
         let ahead = match self.cost {
             Cost::Few { ahead } => ahead * length,
@@ -337,12 +338,12 @@ fn nth(text: &str, from: usize, count: u64) -> Option<usize> {
     places.nth(count)
 }
 
-/// What a step of a pattern may take, without the possessive repetitions that PCRE2 would make of
-/// others: they are off.
+/// Returns the cost of a step of a pattern, without the possessive repetitions that PCRE2 would
+/// make of others: they are off.
 ///
-/// What is repeated is come back to one by one, unless what comes back ends first: where a group
-/// that looks around, or that is atomic, was passed. Such groups that repeat without an end are
-/// free at a pattern's beginning: they are passed once for each.
+/// Repetitions are undone one by one, unless these steps end first: where a group that looks
+/// around, or that is atomic, was passed. Such groups that repeat without an end are free at a
+/// pattern's beginning: they are passed once for each.
 fn cost(node: &Node) -> Cost {
     let parts = match node {
         Node::Sequence(parts) => parts.as_slice(),

@@ -25,10 +25,10 @@ use super::backtracking::{Failure, Groups};
 use super::syntax::{Kind, Node, Opaque};
 use crate::memory::RequestMemory;
 
-/// How large an automaton may be; the last is the engine's own limit.
+/// The sizes of automata; the last is the engine's own limit.
 const SIZES: [usize; 9] =
     [2 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 5 << 20, 10 << 20];
-/// What a search remembers of an automaton's states at most.
+/// The most bytes that a search remembers of an automaton's states.
 const SEARCH_BYTES_MAX: usize = 128 << 10;
 /// The table of a pattern with groups, at most.
 const TABLE_BYTES_MAX: usize = 1 << 20;
@@ -38,23 +38,23 @@ const BYTES_OF_UNIT: usize = 16;
 /// Alternatives and sequences within each other, as an automaton is made of them by recursion.
 const SIZE_MAX: usize = 1 << 16;
 
-/// What a state of an automaton takes, at least.
+/// The least bytes of a state of an automaton.
 const STATE_BYTES: usize = 32;
 /// A search that takes more than so many states of an automaton with so many bytes of a text in the
 /// worst case is made in parts.
 const SEARCH_STATES_MAX: usize = 1 << 25;
-/// How many of them make a part.
+/// The number of states that make a part.
 const PART_STATES: usize = 1 << 20;
 
 /// An automaton.
 #[derive(Debug)]
 pub(super) struct Linear {
     regex: meta::Regex,
-    /// How large it may be.
+    /// The greatest size.
     size: usize,
     has_groups: bool,
     hir: Hir,
-    /// For long texts, made when it is needed first.
+    /// The automaton for long texts, made when it is needed first.
     dfa: OnceLock<DFA>,
 }
 
@@ -84,7 +84,7 @@ impl Linear {
         bytes.saturating_mul(self.size / STATE_BYTES) <= SEARCH_STATES_MAX
     }
 
-    /// Where the first match begins, in what [is quick](Self::is_quick).
+    /// Returns where the first match begins, in what [is quick](Self::is_quick).
     pub(super) fn start(&self, text: &str, from: usize) -> Option<usize> {
         self.regex.find(Input::new(text).range(from..)).map(|found| found.start())
     }
@@ -98,7 +98,8 @@ impl Linear {
         })
     }
 
-    /// Whether there is a match in `text` from `from` on. Whether to go on is asked meanwhile.
+    /// Checks whether there is a match in `text` from `from` on. It checks meanwhile whether to go
+    /// on.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -153,12 +154,12 @@ impl Linear {
     }
 }
 
-/// How far an automaton agrees with PCRE2.
+/// The degree to which an automaton agrees with PCRE2.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Meaning {
-    /// Whether there is a match.
+    /// It agrees on whether there is a match.
     Whether,
-    /// Where it is, with its groups, too.
+    /// It also agrees on the place, with its groups.
     Where,
 }
 
@@ -171,7 +172,7 @@ pub(super) fn exact(node: &Node) -> Option<(Hir, Meaning)> {
     (!(maker.has_between && may_be_empty)).then_some((hir, maker.meaning))
 }
 
-/// What a pattern may find at most; `None` if that says nothing.
+/// Returns an upper bound of the texts that a pattern may find; `None` if it says nothing.
 pub(super) fn possible(node: &Node) -> Option<Hir> {
     let mut maker =
         Maker { is_exact: false, meaning: Meaning::Whether, has_between: false, size: 0 };
@@ -246,7 +247,7 @@ impl Maker {
     fn sequence(&mut self, parts: &[Node], is_tail: bool) -> Option<Hir> {
         let mut made = Vec::with_capacity(parts.len());
         for (position, part) in parts.iter().enumerate() {
-            // What follows it takes a character, so that it isn't at the end.
+            // The parts behind it take a character, so that it isn't at the end.
             let starts_line = matches!(part, Node::Look(Look::StartLF));
             if starts_line && takes_characters(&parts[position + 1..]) {
                 made.push(Hir::look(Look::StartLF));

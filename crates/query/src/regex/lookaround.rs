@@ -7,14 +7,15 @@
 //!
 //! 1. Each group that looks around, the inner ones first, and at last the pattern itself is an
 //!    automaton of its own ([`Program`]).
-//! 2. What looks ahead is run from the end of the text to its beginning, and reads its pattern
-//!    backwards; what looks behind is run forwards. A run begins at every place: where it arrives
-//!    at its end, the other end of a match is.
+//! 2. A group that looks ahead is run from the end of the text to its beginning, and reads its
+//!    pattern backwards; one that looks behind is run forwards. A run begins at every place: where
+//!    it arrives at its end, the other end of a match is.
 //! 3. A run follows all states that are possible. It goes through a step that asks for a place only
 //!    where that is so: `^`, `\b`, or what an earlier run has found out.
 //!
-//! Only whether and where a match begins is told so: the first such place is PCRE2's, too. What
-//! refers back, or keeps what was matched from being tried otherwise, isn't searched so.
+//! Only whether and where a match begins is found so: the first such place is PCRE2's, too.
+//! Patterns with references back, or with parts that keep a match from being tried otherwise,
+//! aren't searched so.
 //!
 //! The source: Barrière and Pit-Claudel, *Linear Matching of JavaScript Regular Expressions*
 //! (PLDI 2024), section 4.
@@ -31,14 +32,15 @@ const STATES_MAX: usize = 1024;
 const GROUPS_MAX: usize = 16;
 /// Parts within each other, as automata are made of them by recursion.
 const DEPTH_MAX: usize = 250;
-/// After so many steps it is asked whether to go on, and so many are a unit of work.
+/// The number of steps after which it is asked whether to go on, and that are a unit of work.
 const STEPS_OF_CHECK: usize = 1 << 14;
 const STEPS_OF_UNIT: usize = 16;
 
 /// A pattern that looks around.
 #[derive(Debug)]
 pub(super) struct Lookarounds {
-    /// Each asks only what those before it have found out; the last is the pattern itself.
+    /// The programs, each asking only what those before it have found out; the last is the pattern
+    /// itself.
     programs: Vec<Program>,
 }
 
@@ -123,7 +125,7 @@ impl Lookarounds {
         bytes.sum()
     }
 
-    /// Where matches begin.
+    /// Returns where matches begin.
     ///
     /// # Errors
     /// The error of the request.

@@ -1,12 +1,12 @@
 //! Patterns as PCRE2 reads them, as far as that is needed to search in linear time and to bound
 //! what is searched by trying.
 //!
-//! 1. What only matches characters, repeats, groups, chooses and looks at the next character is
-//!    read in full: [`super::linear`] makes an automaton of it.
-//! 2. What looks around, refers back, is possessive or belongs to Unicode's tables is read as a
-//!    node that says only what it may be at most ([`Node::Opaque`]).
-//! 3. What may not stand within another pattern (verbs, recursion into the whole, `\G`), and what
-//!    isn't known here, isn't read: [`parse`] answers `None`.
+//! 1. A part that only matches characters, repeats, groups, chooses and looks at the next character
+//!    is read in full: [`super::linear`] makes an automaton of it.
+//! 2. A part that looks around, refers back, is possessive or belongs to Unicode's tables is read
+//!    as a node that says only what it may be at most ([`Node::Opaque`]).
+//! 3. A part that may not stand within another pattern (verbs, recursion into the whole, `\G`), or
+//!    that isn't known here, isn't read: [`parse`] answers `None`.
 //!
 //! Whether a pattern is one at all is for PCRE2 to say, except of those that are [`Parsed::plain`].
 //!
@@ -21,11 +21,12 @@ mod class;
 
 /// Groups within groups, as PCRE2 allows.
 const DEPTH_MAX: usize = 250;
-/// How often PCRE2 may repeat.
+/// The number of repetitions that PCRE2 allows.
 const REPEAT_MAX: u32 = 65_535;
-/// From here on a number of repetitions is as if it had no end.
+/// The number of repetitions from which on it is as if there were no end.
 pub(super) const MANY: u32 = 256;
-/// What PCRE2 makes of a pattern takes less than 64 KB; far below that it needn't be asked.
+/// The size up to which a pattern needn't be given to PCRE2: its code must stay below 64 KB, and
+/// this is far below that.
 const PLAIN_BYTES_MAX: usize = 16 << 10;
 
 /// A part of a pattern.
@@ -45,11 +46,11 @@ pub(super) enum Node {
     Repeat(Box<Repeat>),
     Sequence(Vec<Node>),
     Choice(Vec<Node>),
-    /// What PCRE2 alone knows.
+    /// A part that only PCRE2 knows.
     Opaque(Opaque),
 }
 
-/// What can be said of a part that isn't parsed.
+/// The known facts about a part that isn't parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Opaque {
     /// Takes no characters.
@@ -68,7 +69,7 @@ pub(super) enum Kind {
     Capture(u32),
     /// `(?>...)`
     Atomic,
-    /// What looks around.
+    /// A group that looks around.
     Lookaround(Lookaround),
 }
 
@@ -100,7 +101,8 @@ pub(super) struct Parsed {
     pub(super) node: Node,
     /// Whether PCRE2 surely takes it.
     pub(super) plain: bool,
-    /// What has to follow before it can be closed in a group: the end of a comment or quotation.
+    /// The text that must follow before it can be closed in a group: the end of a comment or
+    /// quotation.
     pub(super) tail: &'static str,
 }
 
@@ -133,7 +135,7 @@ pub(super) fn parse(source: &str, flags: Flags) -> Option<Parsed> {
     Some(Parsed { node, plain, tail: parser.tail })
 }
 
-/// What PCRE2 makes of a node takes about so many bytes, or fewer.
+/// Returns the approximate bytes of PCRE2's code for a node, or more.
 fn bytes(node: &Node) -> usize {
     match node {
         Node::Empty | Node::Look(_) | Node::LineEnd => 2,
@@ -156,9 +158,9 @@ struct Parser<'s> {
     rest: &'s str,
     flags: Flags,
     depth: usize,
-    /// How many groups began so far.
+    /// The number of groups that began so far.
     groups: u32,
-    /// Whether something was met that PCRE2 might refuse.
+    /// Whether something was seen that PCRE2 might refuse.
     odd: bool,
     /// Whether the class that is being read has a part that isn't known here.
     is_odd_class: bool,
@@ -198,7 +200,7 @@ impl Parser<'_> {
         Node::Opaque(opaque)
     }
 
-    /// Alternatives, up to the end or a closing bracket. What `(?i)` changes in one also holds for
+    /// Alternatives, up to the end or a closing bracket. A change by `(?i)` in one also holds for
     /// those behind it.
     fn choice(&mut self) -> Option<Node> {
         self.depth += 1;
@@ -376,7 +378,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What a backslash begins.
+    /// Parses the rest of an escape, behind the backslash.
     fn escape(&mut self) -> Option<Node> {
         let letter = self.next()?;
         Some(match letter {
@@ -457,7 +459,8 @@ impl Parser<'_> {
         Some(self.opaque(Opaque::Many))
     }
 
-    /// What an opening bracket begins; nothing, if it is a comment or sets options.
+    /// Parses the rest of a group, behind the opening bracket; nothing, if it is a comment or sets
+    /// options.
     fn group(&mut self) -> Option<Option<Node>> {
         if self.take("*") {
             return None;
@@ -491,7 +494,7 @@ impl Parser<'_> {
         named || number.starts_with(|letter: char| letter.is_ascii_digit())
     }
 
-    /// What follows `(?`; `None` within if it is no group.
+    /// Parses the kind of a group, behind `(?`; `None` within if it is no group.
     fn kind(&mut self) -> Option<Option<Kind>> {
         for (text, kind) in [
             (":", Kind::Plain),
@@ -560,12 +563,12 @@ fn is_zero(name: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte == b'0')
 }
 
-/// Any character.
+/// Returns the class of any character.
 fn any() -> ClassUnicode {
     ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)])
 }
 
-/// Any character but a line feed.
+/// Returns the class of any character but a line feed.
 fn any_of_line() -> ClassUnicode {
     let mut set = ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]);
     set.negate();

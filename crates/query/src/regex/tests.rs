@@ -12,7 +12,7 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use super::*;
 use crate::code::Code;
 
-/// What PCRE2 finds in `text` from `from` on.
+/// Returns the match that PCRE2 finds in `text` from `from` on.
 fn model(source: &str, options: &str, text: &str, from: usize) -> Option<Groups> {
     let flags = flags(options);
     let regex = pcre2::bytes::RegexBuilder::new()
@@ -47,7 +47,7 @@ fn compare(source: &str, options: &str, text: &str) {
     }
 }
 
-/// Where the first match from `from` on begins. `\K` moves what is told of it.
+/// Returns where the first match from `from` on begins. `\K` moves the start that is reported.
 fn expected_start(source: &str, options: &str, text: &str, from: usize) -> Option<usize> {
     model(source, options, text, from).and_then(|groups| groups[0]).map(|(start, _)| start)
 }
@@ -222,7 +222,7 @@ fn long_texts_are_searched_in_several_calls() {
         };
         assert_eq!(found, expected, "{source}");
     }
-    // By an automaton, in parts.
+    // Searches with an automaton, in parts.
     for (source, expected) in [
         ("(?s:foo.{0,9}){9}bar", true),
         ("(?:fo{0,9} ){90}bar foo", true),
@@ -322,7 +322,7 @@ fn patterns_are_kept_for_the_next_request() {
     let second = compile("kept for the next", "").unwrap();
     assert!(Arc::ptr_eq(&first, &second));
     assert!(!Arc::ptr_eq(&first, &compile("kept for the next", "i").unwrap()));
-    // Of many, as much as may be kept.
+    // As many of them are kept as may be.
     for number in 0..500 {
         compile(&format!("pattern number {number}"), "").unwrap();
     }

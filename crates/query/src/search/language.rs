@@ -1,7 +1,7 @@
 //! Languages: their names, stemmers and stop words.
 //!
-//! Stemmers and stop words are Snowball's. What is known of a language is made when it is first
-//! asked for.
+//! Stemmers and stop words are Snowball's. The data of a language are made when it is first asked
+//! for.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ pub struct Language(&'static Row);
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     name: &'static str,
-    /// By ISO 639-1; `none` has no other name.
+    /// The name by ISO 639-1; `none` has no other name.
     short_name: &'static str,
     /// Its place in the lists of what was made.
     place: usize,

@@ -1,4 +1,4 @@
-//! Whether a document is one that is searched for, and its score.
+//! Decides whether a document is found by a search, and computes its score.
 //!
 //! A document passes if it has one of the words, none of the negated ones, all phrases and no
 //! negated phrase.
@@ -25,7 +25,7 @@ use crate::error::QueryError;
 #[derive(Clone, PartialEq, Debug)]
 pub struct TextMatcher {
     spec: TextSpec,
-    /// Terms as they are filed, of which one must be there.
+    /// Terms as they are filed, one of which must be there.
     filed: BTreeSet<String>,
     /// Of these, too, if the search distinguishes more than the index.
     words: BTreeSet<String>,
@@ -74,7 +74,7 @@ impl TextMatcher {
         self.filed.iter().map(String::as_str)
     }
 
-    /// How many terms may find a document.
+    /// Returns how many terms may find a document.
     pub fn terms_count(&self) -> usize {
         self.filed.len()
     }
@@ -130,18 +130,18 @@ impl TextMatcher {
         Ok(true)
     }
 
-    /// What the terms that are searched for count in `document`, together.
+    /// Returns the sum of the scores in `document` of the terms that are searched for.
     pub fn score(&self, document: Document<'_>) -> f64 {
         let mut scores = BTreeMap::new();
         let walked = texts::for_each(&self.spec, document, &mut |text| {
             score::add_text(&mut scores, text, &|term| self.filed.contains(term));
             true
         });
-        // What can't be filed has no score.
+        // A text that can't be filed has no score.
         walked.map_or(0.0, |()| scores.values().sum())
     }
 
-    /// The search as MongoDB's `explain` tells it.
+    /// The search as MongoDB's `explain` shows it.
     pub fn parsed(&self) -> DocumentBuf {
         let mut out = DocumentBuilder::new();
         let mut list = |name: &str, items: &mut dyn Iterator<Item = &String>| {

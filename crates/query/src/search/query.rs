@@ -1,4 +1,4 @@
-//! What `$text` asks: words of which one must be there, words that must not, and phrases.
+//! The parts of a `$text`: words one of which must be there, words that must not, and phrases.
 //!
 //! `$search` is read word by word. A minus behind white space (or at the beginning) negates what
 //! follows up to the next white space; quotes enclose phrases. Words of a phrase are among the

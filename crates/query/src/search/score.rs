@@ -1,4 +1,4 @@
-//! What a term counts in a document.
+//! The score of a term in a document.
 //!
 //! Of each text of the document, with its weight w and n terms that aren't stop words, a term that
 //! stands c times in it gets

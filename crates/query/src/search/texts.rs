@@ -1,4 +1,4 @@
-//! Which texts of a document a text index files, in which language and with which weight.
+//! The texts of a document that a text index files, each with its language and weight.
 //!
 //! 1. The document is walked into. A field's path is its names, joined with dots; positions in
 //!    arrays don't count. Arrays in arrays are walked into by wildcards only.
@@ -43,7 +43,7 @@ pub(super) fn for_each<'d>(
 struct Walk<'s, 'v, 'd> {
     spec: &'s TextSpec,
     visit: &'v mut dyn FnMut(Text<'d>) -> bool,
-    /// Of where the walk is.
+    /// The path where the walk is.
     path: String,
 }
 

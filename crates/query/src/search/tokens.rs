@@ -4,8 +4,8 @@
 //! 2. A word in small letters that is a stop word is dropped.
 //! 3. It is stemmed, and its letters lose their marks: the stemmer knows marks.
 //!
-//! A search that distinguishes case or marks leaves out the folding that would lose them.
-//! A term keeps no more than [`TERM_BYTES_MAX`]; longer ones are told apart no further.
+//! A search that distinguishes case or marks leaves out the folding that would lose them. A term
+//! keeps no more than [`TERM_BYTES_MAX`]; longer ones are distinguished no further.
 
 use super::language::Language;
 use super::letters;
@@ -30,7 +30,7 @@ impl Sensitivity {
     }
 }
 
-/// Whether stop words are among the terms.
+/// The treatment of stop words: whether they are among the terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StopWords {
     Dropped,

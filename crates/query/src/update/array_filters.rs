@@ -81,7 +81,7 @@ impl ArrayFilters {
         }
     }
 
-    /// Whether `$[name]` stands for `element`, if it can be asked and that can be told where the
+    /// Whether `$[name]` stands for `element`, if it can be asked and that can be decided where the
     /// element lies.
     pub(super) fn takes(&self, name: &str, element: Lying<'_>) -> Option<bool> {
         let long = match element {
@@ -98,7 +98,7 @@ impl ArrayFilters {
     /// Whether `$[name]` stands for `element`.
     ///
     /// # Errors
-    /// What asking fails with; what the request is to fail with, if it is to stop.
+    /// An error of evaluating the filter; the request's own error, if it must stop.
     pub(super) fn matches(&self, name: &str, element: Value<'_>) -> Result<bool, QueryError> {
         let Some(filter) = self.0.get(name) else { return Ok(false) };
         count_lookup(element, filter.memory())?;

@@ -1,4 +1,4 @@
-//! What an update does at the end of a path.
+//! The actions of an update at the end of a path.
 
 use frond_doc::{Value, ValueBuf};
 
@@ -88,7 +88,7 @@ impl Modifier {
         }
     }
 
-    /// What it takes, if it may be much.
+    /// Returns the memory it takes, if that may be much.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Modifier::Push(push) => push.bytes(),

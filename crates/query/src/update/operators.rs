@@ -40,7 +40,7 @@ enum Operator {
     Rename,
 }
 
-/// Every operator of updates, for the list of what works.
+/// Returns every operator of updates, for the list of what works.
 pub(crate) fn features() -> impl Iterator<Item = Feature> {
     OPERATORS.iter().map(|(name, _)| Feature::works(name))
 }
@@ -83,7 +83,7 @@ pub(super) fn parse(update: Document<'_>, filters: ArrayFilters) -> Result<Opera
     Ok(operators)
 }
 
-/// How many levels of documents and arrays a value has.
+/// Returns how many levels of documents and arrays a value has.
 fn depth(value: Value<'_>) -> usize {
     let inner = match value {
         Value::Document(document) => document,

@@ -89,10 +89,10 @@ impl Pull {
     }
 
     /// Whether an element leaves. Of a document it may be given those fields only that
-    /// [`Pull::names_in_documents`] tells.
+    /// [`Pull::names_in_documents`] returns.
     ///
     /// # Errors
-    /// What asking fails with; what the request is to fail with, if it is to stop.
+    /// An error of evaluating the condition; the request's own error, if it must stop.
     pub fn removes(&self, element: Value<'_>) -> Result<bool, QueryError> {
         match &self.condition {
             Unwanted::By(condition) => condition.matches(element, &self.variables),

@@ -20,9 +20,9 @@ use crate::{number, text};
 #[derive(Clone, Debug)]
 pub(super) struct Push {
     values: Vec<ValueBuf>,
-    /// Where the values go; negative: counted from the end. `None`: at the end.
+    /// The position of the values; negative: counted from the end. `None`: at the end.
     position: Option<i64>,
-    /// How many elements stay: the first ones, or, negative, the last ones.
+    /// The number of elements that stay: the first ones, or, negative, the last ones.
     slice: Option<i64>,
     sort: Option<PushSort>,
 }
@@ -57,24 +57,24 @@ impl OrderedPush {
         Some(OrderedPush { push: *push, sort, collation: collation.clone() })
     }
 
-    /// What is pushed, in order; equal values as they came.
+    /// Returns the pushed values, in order; equal values as they came.
     pub fn values(&self) -> impl Iterator<Item = Value<'_>> {
         self.push.values.iter().map(ValueBuf::as_value)
     }
 
-    /// How many elements stay, as in the operator.
+    /// Returns how many elements stay, as in the operator.
     pub fn slice(&self) -> Option<i64> {
         self.push.slice
     }
 
-    /// How two elements are sorted. Of documents they may have those fields only that
-    /// [`OrderedPush::names_in_documents`] tells.
+    /// Returns how two elements are sorted. Of documents they may have those fields only that
+    /// [`OrderedPush::names_in_documents`] returns.
     pub fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
         self.sort.compare(left, right, &self.collation)
     }
 
-    /// Whether the element at `position`, of `count`, comes before a value that is pushed: of equal
-    /// ones those do that lie before the place where values are pushed.
+    /// Checks whether the element at `position`, of `count`, comes before a value that is pushed:
+    /// of equal ones those do that lie before the place where values are pushed.
     pub fn is_before(
         &self,
         element: Value<'_>,
@@ -111,7 +111,7 @@ impl AddToSet {
         Some(AddToSet { values, memory: variables.memory().clone() })
     }
 
-    /// Its values, to be told what is there already.
+    /// Its values, to be shown what is there already.
     ///
     /// # Errors
     /// `ExceededMemoryLimit`.
@@ -121,12 +121,12 @@ impl AddToSet {
 }
 
 impl Push {
-    /// What it takes.
+    /// Returns the memory it takes.
     pub(super) fn bytes(&self) -> usize {
         bytes_of_all(self.values.iter().map(ValueBuf::as_value))
     }
 
-    /// Before which of `count` elements the values go.
+    /// Returns the position among `count` elements before which the values go.
     fn place(&self, count: usize) -> usize {
         match self.position {
             None => count,
@@ -329,7 +329,7 @@ pub(super) fn write_array<'a>(
     Ok(())
 }
 
-/// What values take that are kept one by one.
+/// Returns the memory of values that are kept one by one.
 pub(super) fn bytes_of_all<'v>(values: impl Iterator<Item = Value<'v>>) -> usize {
     /// A value's own document, and its place in a list.
     const VALUE_BYTES: usize = 64;

@@ -1,5 +1,5 @@
-//! What the modifiers of one pass share: what stays the same during it, where it is, and where a
-//! changed value is written.
+//! The common scope of the modifiers of one pass: the values that stay the same during it, the
+//! place, and the output for a changed value.
 
 use frond_doc::{Document, DocumentBuilder, Value};
 
@@ -9,15 +9,15 @@ use crate::expression::Variables;
 /// The context of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateContext {
-    /// For `$currentDate`: milliseconds since 1970.
+    /// The time for `$currentDate`: milliseconds since 1970.
     pub now_millis: i64,
-    /// For `$currentDate` with `timestamp`.
+    /// The time for `$currentDate` with `timestamp`.
     pub timestamp: u64,
-    /// What a positional `$` stands for.
+    /// The array position that the positional `$` stands for.
     pub position: Option<usize>,
 }
 
-/// Whether a document is changed or made.
+/// The occasion: whether a document is changed or made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Occasion {
     /// A stored document is changed.
@@ -32,11 +32,11 @@ pub(super) struct Scope<'a> {
     pub(super) document: Document<'a>,
     /// Time and position.
     pub(super) context: &'a UpdateContext,
-    /// What `$[name]` stands for.
+    /// The filters that `$[name]` stands for.
     pub(super) filters: &'a ArrayFilters,
-    /// Whether `$setOnInsert` counts.
+    /// The occasion, which decides whether `$setOnInsert` counts.
     pub(super) occasion: Occasion,
-    /// How strings compare, and what the update may take.
+    /// The collation, and the variables that the update may take.
     pub(super) variables: &'a Variables,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Slot<'o, 'd> {
     pub(super) out: &'o mut DocumentBuilder,
     /// The field's name.
     pub(super) name: &'o str,
-    /// What stands there; `None` if nothing does.
+    /// The value there; `None` if there is none.
     pub(super) current: Option<Value<'d>>,
     /// Whether this is an element of an array: those can't be removed, only become null.
     pub(super) is_element: bool,

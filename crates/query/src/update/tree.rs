@@ -1,7 +1,7 @@
 //! The paths of an update as one tree of steps.
 //!
 //! *Invariants*
-//! 1. A leaf has no steps below it: paths of which one lies within the other are refused.
+//! 1. A leaf has no steps below it: paths one of which lies within the other are refused.
 //! 2. Steps are in the order in which MongoDB makes new fields: numbers first, by value, then
 //!    names as strings.
 //! 3. A branch has either array steps (`$[]`, `$[name]`) or others, never both.
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Filtered(String),
 }
 
-/// What happens below a step.
+/// The branch or the modifier below a step.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     /// More steps.

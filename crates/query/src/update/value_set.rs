@@ -61,7 +61,7 @@ impl ValueSet {
         self.sorted.binary_search_by(compare).ok()
     }
 
-    /// To be told what is there already.
+    /// Begins to be shown what is there already.
     ///
     /// # Errors
     /// `ExceededMemoryLimit`.
@@ -90,7 +90,7 @@ pub(super) fn count_lookup(value: Value<'_>, memory: &RequestMemory) -> Result<(
 /// The values of a `$addToSet` that weren't found in the array.
 pub struct Missing<'s> {
     set: &'s ValueSet,
-    /// Of each in the set's order.
+    /// For each in the set's order, whether it was met.
     is_met: Vec<bool>,
     /// Those that weren't.
     count: usize,

@@ -21,7 +21,7 @@ use crate::text;
 
 /// An array is padded with at most so many nulls.
 const PADDING_COUNT_MAX: usize = 1_500_000;
-/// Above so many edits of one document, they are looked up by a hash.
+/// The number of edits of one document above which they are looked up by a hash.
 const LINEAR_COUNT_MAX: usize = 8;
 
 /// A field or element that is edited.
@@ -102,7 +102,7 @@ fn named_edits<'t>(
     Ok(edits)
 }
 
-/// What `$` stands for.
+/// Returns the array position that `$` stands for.
 pub(super) fn position(scope: &Scope<'_>) -> Result<usize, QueryError> {
     scope.context.position.ok_or_else(|| {
         QueryError::new(

@@ -1,8 +1,8 @@
 //! Goal: no filter, update, projection or pipeline, whatever stands in it, panics, recurses without
 //! bound or keeps more than it may. Method: random ones over the grammar (real names of operators
 //! and of their parameters, in places where they may and may not stand), with hostile values,
-//! nested to the limit, over hostile documents. What they answer doesn't matter. FROND_SEED_TIMES
-//! makes the run long.
+//! nested to the limit, over hostile documents. Their answers don't matter. FROND_SEED_TIMES makes
+//! the run long.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ const PATHS: [&str; 14] = [
 /// Makes requests.
 struct Maker<'r> {
     random: &'r mut Random,
-    /// How many values may still be made: what is nested isn't wide, too.
+    /// The number of values that may still be made: what is nested isn't wide, too.
     left: usize,
 }
 
@@ -420,7 +420,7 @@ fn filters_and_expressions() {
     });
 }
 
-/// What indexes file of hostile documents, and what is found of them by text.
+/// The keys that indexes have for hostile documents, and the documents found by text.
 #[test]
 fn keys_and_searches() {
     let shape = |key: &str| {

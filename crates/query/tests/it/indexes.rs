@@ -35,7 +35,7 @@ fn fields(random: &mut Random) -> Vec<SortField> {
     fields
 }
 
-/// What the planner is told of an index, of which nothing is known but its shape.
+/// Returns the planner's facts about an index, for which only the shape is known.
 fn facts_of(shape: IndexShape) -> IndexFacts {
     IndexFacts {
         name: "i".to_owned(),
@@ -46,7 +46,7 @@ fn facts_of(shape: IndexShape) -> IndexFacts {
     }
 }
 
-/// Random documents, of which those stay that the index takes.
+/// Random documents; those stay that the index takes.
 fn collection(random: &mut Random, depth: usize) -> Collection {
     let shape = IndexShape::of_values(&fields(random), random.one_in(3));
     let mut facts = facts_of(shape);

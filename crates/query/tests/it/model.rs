@@ -116,7 +116,7 @@ pub enum Filter {
     Field(&'static str, Vec<Condition>),
 }
 
-/// What a path reached.
+/// A value that a path reached.
 struct Reached<'m> {
     value: Option<&'m Model>,
     is_expandable: bool,
@@ -329,7 +329,7 @@ fn scalar(random: &mut Random) -> Model {
     }
 }
 
-/// Any value, nested at most `depth` deep.
+/// Makes any value, nested at most `depth` deep.
 pub fn value(random: &mut Random, depth: usize) -> Model {
     if depth == 0 || random.one_in(2) {
         return scalar(random);

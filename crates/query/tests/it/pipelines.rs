@@ -449,7 +449,7 @@ fn results_are_written_to_a_collection() {
     assert_eq!(canonical(&made), canonical(&list(r#"[{"_id": 1, "sku": "a"}]"#)));
     run_on(&memory, r#"[{"$out": {"db": "other", "coll": "made"}}]"#).unwrap();
     assert_eq!(memory.collections.lock().unwrap()["other.made"].len(), 4);
-    // What fails on the way writes nothing.
+    // A pipeline that fails on the way writes nothing.
     let failing =
         r#"[{"$project": {"x": {"$divide": [1, {"$subtract": ["$_id", 3]}]}}}, {"$out": "no"}]"#;
     assert_eq!(run_on(&memory, failing).unwrap_err().code.number(), 2);

@@ -111,8 +111,8 @@ fn conditions_move_and_change_nothing() {
     assert!(failed < 1_500, "{failed} pipelines failed");
 }
 
-/// What a view's reader asks for comes to the front of the view's own stages, if they don't touch
-/// it.
+/// The filter of a view's reader moves to the front of the view's own stages, if they don't touch
+/// its fields.
 #[test]
 fn a_filter_goes_through_a_view() {
     for (stages, filter, front, left) in [

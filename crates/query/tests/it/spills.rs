@@ -177,7 +177,7 @@ fn spilled_is_as_in_memory() {
     assert_eq!(files.open.load(Ordering::Relaxed), 0, "files are left");
 }
 
-/// What a window refuses, it refuses on disk too.
+/// A window on disk refuses the same as one in memory.
 #[test]
 fn streamed_windows_refuse_the_same() {
     let mut input = documents(&mut Random::new(3));

@@ -1,8 +1,8 @@
 //! Goal: every stage gives MongoDB's documents for values of every kind, and MongoDB's code for
 //! values that it doesn't take.
 //!
-//! Method: each row is a list of documents, stages over them, and what comes out, or `!code`. What
-//! stages do with many documents, with memory and with other collections has tests of its own:
+//! Method: each row is a list of documents, stages over them, and what comes out, or `!code`.
+//! Stages with many documents, with memory and with other collections have tests of their own:
 //! `stages`, `windows`, `lookups`, `spills`.
 
 use frond_query::reference::{STAGES, SupportLevel, families};
@@ -422,7 +422,7 @@ const TABLES: &[(&str, &[Row])] = &[
     ]),
 ];
 
-/// What needn't be there: stages, kinds, and why.
+/// The cases that may be missing: stages, kinds, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "$match $project $addFields $set $unset $replaceRoot $replaceWith $redact $facet $documents $unionWith $lookup $out $merge $unwind $setWindowFields $sortByCount $count",

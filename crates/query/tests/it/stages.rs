@@ -70,7 +70,7 @@ fn run(memory: &Arc<Memory>, input: &[DocumentBuf], stages: &str) -> Vec<Documen
     documents.collect::<Result<_, _>>().unwrap()
 }
 
-/// What a value joins by: the elements of an array, null for none.
+/// Returns the values that a value joins by: the elements of an array, null for none.
 fn join_values(value: Option<Value<'_>>) -> Vec<Value<'_>> {
     match value {
         None => vec![Value::Null],

@@ -121,7 +121,7 @@ fn array_of(values: &[ValueBuf]) -> DocumentBuf {
     out.build()
 }
 
-/// Values of which some are equal by MongoDB's rules and not by their bytes.
+/// Values some of which are equal by MongoDB's rules and not by their bytes.
 fn alike(random: &mut Random) -> ValueBuf {
     let nested = |fields: &[(&str, Value<'_>)]| {
         let mut out = DocumentBuilder::new();
@@ -148,8 +148,8 @@ fn alike(random: &mut Random) -> ValueBuf {
     }
 }
 
-/// What `$addToSet` and `$pullAll` find by searching is what comparing each with each finds, by a
-/// collation too.
+/// `$addToSet` and `$pullAll` find by searching the same as by comparing each with each, also under
+/// a collation.
 #[test]
 fn sets_of_values_are_as_compared_one_by_one() {
     let specification = frond_doc::extended_json::parse(r#"{"locale": "en", "strength": 1}"#);

@@ -92,7 +92,7 @@ fn series_of_numbers_and_dates() {
                 r#"{"$fill": {"output": {"y": {"method": "locf"}}}}, {"$project": {"y": 1}}"#,
                 r#"[{"y": 0}, {"y": 4}, {"y": 4}, {"y": 8}]"#,
             ),
-            // What lies between the ends isn't looked at.
+            // Values between the ends aren't looked at.
             (
                 r#"{"$setWindowFields": {"sortBy": {"x": 1}, "output": {
                 "d": {"$derivative": {"input": "$y"}, "window": {"documents": ["unbounded", "unbounded"]}}}}},
@@ -412,7 +412,7 @@ fn documents_are_merged_into_collections() {
     }
 }
 
-/// What `$mergeObjects` gives while documents enter, leave, and enter again.
+/// The results of `$mergeObjects` while documents enter, leave, and enter again.
 #[test]
 fn objects_are_merged_over_windows() {
     let documents = r#"[{"t": 1, "o": {"a": 1, "b": 1}}, {"t": 2, "o": {"b": 2, "c": 2}},

@@ -45,16 +45,16 @@ pub(super) struct State {
     /// The entry before the first, and its term.
     pub before: EntryIndex,
     pub before_term: Term,
-    /// Where the record of each entry begins.
+    /// The offset of each entry's record.
     pub offsets: VecDeque<u64>,
     /// The last ballot, and where its record begins.
     pub ballot: Option<(u64, Ballot)>,
-    /// What the file beside it says.
+    /// The vote in the file beside the log.
     pub vote: Vote,
     /// The configuration before the first entry, and the changes among the entries.
     pub beginning: Configuration,
     pub changes: Vec<(EntryIndex, Change)>,
-    /// How often it was cut.
+    /// The number of compactions.
     pub cuts: u64,
     /// An append or sync failed.
     pub broken: bool,
@@ -145,7 +145,8 @@ impl FileLog {
         Ok(names.iter().any(|name| name == FILE_NAME))
     }
 
-    /// Whose log a directory has; `None` if it has none, or one that doesn't say so.
+    /// Returns the member and the set that own the log of a directory; `None` if there is no log,
+    /// or one that doesn't say.
     ///
     /// # Errors
     /// An error of the disk.
@@ -360,11 +361,11 @@ impl Log for FileLog {
     }
 }
 
-/// What is said after a failure.
-/// Cuts off what lies behind `end`, and leaves there what each batch leaves.
+/// Cuts off the bytes behind `end`, and leaves there what each batch leaves, zeros. Called after a
+/// failure.
 ///
 /// # Errors
-/// What the disk says.
+/// An error of the disk.
 pub(super) fn end_well(file: &dyn DiskFile, end: u64) -> io::Result<()> {
     file.set_bytes(end + END_BYTES as u64)?;
     file.write_all_at(end, &[0; END_BYTES])

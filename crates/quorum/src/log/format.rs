@@ -8,8 +8,8 @@
 //!    with a configuration that is two changes old.
 //! 4. A log that was cut begins with the configuration and the entry up to which it was. Records
 //!    are moved to it as they are, but for what chains them ([`chain_anew`]).
-//! 5. `synced` tells how much of the file was durable when the record was made. A broken record
-//!    before that is damage, not a torn write.
+//! 5. `synced` is how much of the file was durable when the record was made. A broken record before
+//!    that is damage, not a torn write.
 //! 6. Behind the last record are zeros that show that nothing is missing there ([`END_BYTES`]).
 
 use bytes::Bytes;
@@ -49,9 +49,9 @@ const OFFSET_RECORD_ZERO: usize = OFFSET_RECORD_FLAGS + size_of::<u8>();
 pub(super) const RECORD_HEADER_BYTES: usize = OFFSET_RECORD_ZERO + size_of::<u16>();
 const _: () = assert!(RECORD_HEADER_BYTES == 56); // Stored: change only with a new version.
 
-/// So many zeros are written with each batch, behind it, and the next one takes their place: no
-/// record begins with them. A file without exactly these at its end has lost something there, or
-/// has what a crash left of a write.
+/// The number of zeros that are written with each batch, behind it, and whose place the next one
+/// takes: no record begins with them. A file without exactly these at its end has lost something
+/// there, or has what a crash left of a write.
 pub(super) const END_BYTES: usize = 8;
 
 /// Records begin at multiples of this; the gap is filled with zeros.
@@ -83,11 +83,11 @@ pub(super) struct Chain(pub u64);
 pub(super) enum Record {
     Entry(Entry),
     Ballot(Ballot),
-    /// Behind which entry it begins; the first record, and only that.
+    /// The entry behind which it begins; the first record, and only that.
     Beginning(Beginning),
 }
 
-/// Behind which entry a log begins.
+/// The entry behind which a log begins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Beginning {
     /// That entry; 0 where nothing was cut.
@@ -177,7 +177,7 @@ impl RecordHeader {
         checksum_holds(self.payload_checksum, XxHash3_64::oneshot(payload))
     }
 
-    /// What the record says.
+    /// Decodes the record.
     ///
     /// # Errors
     /// Says what is wrong with it.
@@ -213,7 +213,7 @@ impl RecordHeader {
     }
 }
 
-/// How many have a vote, and the ids: of those with one, then of those without.
+/// Encodes how many have a vote, and the ids: of those with one, then of those without.
 fn encode_members(members: &Configuration) -> Bytes {
     let mut bytes = (members.voters.len() as u64).to_le_bytes().to_vec();
     let ids = members.voters.iter().chain(&members.learners);

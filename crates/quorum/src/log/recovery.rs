@@ -2,14 +2,14 @@
 //!
 //! 1. Records count as long as their checksums are right and each continues the chain, up to the
 //!    last that ends a batch.
-//! 2. What follows is a torn write, unless a later record says that so much of the file was durable
-//!    once: then the log is damaged, and the member must not take part.
+//! 2. Bytes behind these are a torn write, unless a later record says that so much of the file was
+//!    durable once: then the log is damaged, and the member must not take part.
 //! 3. Where it doesn't end as it is left by each batch, the member notes that it doubts its end
 //!    ([`Ballot::doubt`]) before it cuts that off: what seems torn may have been durable.
-//! 4. What lies behind the last `synced` is written again: after a failed sync a page may be clean
+//! 4. Records behind the last `synced` are written again: after a failed sync a page may be clean
 //!    in memory and old on the disk. Then all is synced.
 //!
-//! What a cut left of a new file is of no use: the old one is in force until it is renamed.
+//! A new file that a compaction left is of no use: the old one is in force until it is renamed.
 //!
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::vote::Vote;
 use super::{Ballot, Recovered, Terms};
 use crate::entry::Content;
 
-/// So many bytes are looked at, and written again, at once.
+/// The number of bytes that are looked at, and written again, at once.
 const STEP_BYTES: usize = 1 << 20;
 const _: () = assert!(STEP_BYTES.is_multiple_of(RECORD_ALIGNMENT));
 
@@ -45,7 +45,7 @@ pub(super) fn recover(
     let (before, term) = (beginning.before, beginning.term);
     let mut recovered = recovered_of(&header, beginning);
     let (mut synced, mut offsets, mut ballot) = (end, VecDeque::new(), None);
-    // Of a batch whose last record hasn't been met.
+    // The state of a batch whose last record hasn't been met.
     let (mut batch, mut at, mut last) = (Vec::new(), end, chain);
     while let Some(((found, payload), bytes)) = read_record(file, &header, at, last, file_bytes)? {
         batch.push((at, found.record(payload).map_err(|what| damaged(at, what))?));
@@ -105,14 +105,14 @@ fn read_beginning(
     Ok((beginning, first.chain, at + bytes))
 }
 
-/// What a log holds that begins so, without its other records.
+/// Returns the state of a log with this beginning and no other records.
 fn recovered_of(header: &Header, beginning: Beginning) -> Recovered {
     let Beginning { before, term, configuration } = beginning;
     Recovered {
         member: header.member,
         set: header.set,
         beginning: configuration,
-        // What was cut was committed.
+        // Entries that were cut off were committed.
         ballot: Ballot { term, vote: None, committed: before, doubt: None },
         terms: Terms::behind(before, term),
         changes: Vec::new(),

@@ -1,5 +1,5 @@
-//! The file beside a member's log that says whom it voted for, and whether it doubts the log's end.
-//! The authority is docs/format/quorum-vote.md.
+//! The file beside a member's log with its vote, and whether it doubts the log's end. The authority
+//! is docs/format/quorum-vote.md.
 //!
 //! A write that a crash has cut short and an end that is lost look alike, so what a log says last
 //! may be gone. A vote must not be: given again in its term, it may elect a second leader. So each
@@ -50,7 +50,7 @@ impl Vote {
         }
     }
 
-    /// What the member's directory says; `None` if it says nothing of this member.
+    /// Reads the vote from the member's directory; `None` if there is none of this member.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if it isn't what was written; what the disk says.
@@ -70,7 +70,7 @@ impl Vote {
         let mut bytes = [0; FILE_BYTES];
         file.read_exact_at(0, &mut bytes).map_err(io)?;
         let (of_member, of_set, vote) = decode(&bytes)?;
-        // What another member has left, whose place this one took.
+        // The vote may have been left by another member, whose place this one took.
         Ok((of_member == member && of_set == set).then_some(vote))
     }
 

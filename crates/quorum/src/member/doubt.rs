@@ -2,9 +2,9 @@
 //! and what a crash left of a write looks like an end that was acknowledged and is damaged.
 //!
 //! Raft counts on it that a member has what it acknowledged: a member that is elected lacks nothing
-//! that was committed, since of its voters one would have it and refuse. What this member voted it
-//! knows (it is in a file of its own), and with it the newest term in which it may have
-//! acknowledged entries: that of its doubt. So:
+//! that was committed, since of its voters one would have it and refuse. This member knows its own
+//! vote (it is in a file of its own), and with it the newest term in which it may have acknowledged
+//! entries: that of its doubt. So:
 //!
 //! 1. It says of each frame that it doubts. Its vote counts as one only for a member whose last
 //!    entry is of a later term than the doubt's, so that it has all that is in question; or where
@@ -12,11 +12,11 @@
 //!    lost is on no disk of a member. So a set of whose members all doubt begins by itself. Of two
 //!    voters, all are those too to whom an entry in the candidate's log gives a vote: that may be
 //!    committed, and the candidate not know it.
-//! 2. It takes and acknowledges entries as ever: what it says that it holds it holds. What a
-//!    heartbeat says to be committed it doesn't believe, as that rests on what it said before.
+//! 2. It takes and acknowledges entries as ever: what it says that it holds it holds. It doesn't
+//!    believe a heartbeat's committed index, as that rests on its own earlier acknowledgements.
 //! 3. The doubt is over once it holds an entry of a later term, and so all that its leader had. Or
 //!    once it holds all that the leader of its own term can have sent it before it began: it asks
-//!    with a number that it has drawn, and the leader tells its own last entry.
+//!    with a number that it has drawn, and the leader answers with its own last entry.
 //! 4. A leader that hears of a doubt forgets what that member held, and sends what it lacks.
 //!
 //! Where the leader of the doubt's term doesn't come back, no other member was elected since, and
@@ -34,7 +34,8 @@ use crate::ids::{EntryIndex, MemberId, Term};
 
 /// The doubt of a member.
 pub(super) struct Doubt {
-    /// What it may have lost it acknowledged in this term, or an earlier one.
+    /// The term of the doubt: lost entries, if any, were acknowledged in this term or an earlier
+    /// one.
     pub term: Term,
     /// Drawn when it began, not 0: what answers this was said since.
     pub number: u64,
@@ -50,7 +51,8 @@ pub(super) struct Doubters {
 }
 
 impl Doubters {
-    /// What a member must hold, and the number that it has drawn.
+    /// Returns the number that a member in doubt has drawn, and the index up to which it must hold
+    /// entries.
     pub fn goal_of(&self, member: u64, term: u64) -> Option<(u64, EntryIndex)> {
         self.goals.get(&member).copied().filter(|_| self.term == term)
     }
@@ -89,8 +91,8 @@ impl Grants {
         self.held.insert(from, message);
     }
 
-    /// Whether they elect `own`, whose vote for itself is certain or not. `promoted` may be voters,
-    /// too.
+    /// Checks whether the grants elect `own`, whose vote for itself is certain or not. `promoted`
+    /// are members that may be voters as well.
     fn elect(
         &self,
         voters: &BTreeSet<MemberId>,
@@ -137,9 +139,9 @@ impl Member {
         messages.into_iter().map(|message| self.sent(message)).collect()
     }
 
-    /// Of a set of two voters: those to whom an entry in the log gives a vote, as far as is known
-    /// not yet. In a larger one a majority with the new one has two voters of before in it, of whom
-    /// one at most has lost what they hold.
+    /// Returns, in a set of two voters, those to whom an entry in the log gives a vote, as far as
+    /// is known not yet. In a larger one a majority with the new one has two voters of before in
+    /// it, of whom one at most has lost what they hold.
     fn promoted(&self) -> Vec<MemberId> {
         if self.configuration.voters.len() != 2 {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! What members send besides the library's messages, in fields of heartbeats that the library
-//! leaves empty: docs/format/quorum-frames.md.
+//! The facts that members send besides the library's messages, in fields of heartbeats that the
+//! library leaves empty: docs/format/quorum-frames.md.
 
 use bytes::Bytes;
 use raft::eraftpb::{Message, MessageType};
@@ -14,9 +14,10 @@ struct Heartbeat {
     term: u64,
     /// The number that a member in doubt has drawn, or 0.
     number: u64,
-    /// What that one must hold; else what all hold.
+    /// The index up to which that member must hold entries; without one, the index up to which all
+    /// members do.
     index: EntryIndex,
-    /// What was cut off, if the member may need it, or 0.
+    /// The index up to which entries were cut off, if the member may need them, or 0.
     compacted: EntryIndex,
     compacted_term: Term,
 }
@@ -38,7 +39,7 @@ impl Member {
     /// Takes a frame from the authenticated member `from`.
     ///
     /// # Errors
-    /// What is wrong with the frame; then nothing of it is taken.
+    /// The fault of the frame; then nothing of it is taken.
     pub fn receive(&mut self, from: MemberId, frame: &Bytes) -> Result<(), FrameError> {
         let Sent { mut message, doubts } = frame::decode(self.set, from, self.id, frame)?;
         let kind = message.get_msg_type();
@@ -60,7 +61,8 @@ impl Member {
         match kind {
             kind if is_vote(kind) && !message.reject => self.take_grant(message, doubts),
             MessageType::MsgAppendResponse if !message.reject => self.take_acknowledgement(message),
-            // What it refuses is of an old term or a former member: there is nothing to be done.
+            // The library refuses messages of an old term or a former member: nothing needs to be
+            // done.
             _ => drop(self.raw.step(message)),
         }
         self.draw_timeout();
@@ -83,7 +85,7 @@ impl Member {
         if self.doubt.is_some() {
             message.commit = message.commit.min(raft_log.committed);
         } else if raft_log.last_index() < message.commit {
-            // Of what is committed a leader tells only what it was told to be held.
+            // A leader announces as committed only entries that are reported as held.
             self.lacks = Some(Lack::Acknowledged);
         }
     }
@@ -116,7 +118,7 @@ impl Member {
         }
     }
 
-    /// The bytes of messages, each with what is told beside.
+    /// The bytes of messages, each with its additional fields.
     pub(super) fn frames(&self, mut messages: Vec<Sent>) -> Vec<(MemberId, Bytes)> {
         let mut frames = Vec::with_capacity(messages.len());
         for sent in &mut messages {

@@ -1,4 +1,4 @@
-//! What a member returns: work to be done, its status, and refusals.
+//! The values that a member returns: work to be done, its status, and refusals.
 
 use bytes::Bytes;
 
@@ -14,11 +14,11 @@ pub struct BatchNumber(pub(super) u64);
 /// Work to be done for a member.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// To be sent.
+    /// The frames to be sent.
     pub frames: Vec<(MemberId, Bytes)>,
-    /// To be written and synced.
+    /// The batch to be written and synced.
     pub batch: Option<(BatchNumber, Batch)>,
-    /// To be applied.
+    /// The entries to be applied.
     pub committed: Vec<Entry>,
     /// Reads that were asked for, and up to where entries must be applied for each: then what is
     /// read is no older than the request.
@@ -54,23 +54,23 @@ pub enum Lack {
 /// The status of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// What it is.
+    /// The member's role.
     pub role: Role,
     /// The newest term that it knows.
     pub term: Term,
-    /// Who leads, as far as it knows.
+    /// The leader, if it knows one.
     pub leader: Option<MemberId>,
-    /// What it knows to be committed.
+    /// The index up to which it knows entries to be committed.
     pub committed: EntryIndex,
     /// Its last entry.
     pub last: EntryIndex,
     /// The set, as of the last change that it applied.
     pub configuration: Configuration,
-    /// Of a leader: up to where each member holds the log, durably.
+    /// A leader's record of the entry up to which each member holds the log, durably.
     pub held: Vec<(MemberId, EntryIndex)>,
-    /// Up to where all members hold what is committed, durably, as far as is known.
+    /// The entry up to which all members hold what is committed, durably, as far as is known.
     pub held_by_all: EntryIndex,
-    /// What it lacks and isn't sent.
+    /// The entries it lacks and isn't sent.
     pub lacks: Option<Lack>,
     /// Whether it may have lost the end of its log: its vote hardly counts until it has compared.
     pub doubts: bool,

@@ -8,7 +8,7 @@
 //! this:
 //!
 //! 1. The change, and what is behind it, only once a majority of those who *stay* hold the change.
-//! 2. What is behind the change only once the change is applied, and together with an entry that
+//! 2. Entries behind the change only once the change is applied, and together with an entry that
 //!    the leader has proposed since: the *confirmation*, which is empty. A member that holds it
 //!    knows for good that the change is committed: what a leader knows of that travels with its
 //!    entries.
@@ -33,21 +33,23 @@ use crate::ids::{EntryIndex, MemberId};
 pub(super) struct Transition {
     /// The leader's term.
     term: u64,
-    /// Where the change is.
+    /// The index of the change.
     index: EntryIndex,
-    /// Where the first entry of this term is that commits it: itself, or the leader's first one.
+    /// The index of the first entry of this term that commits it: itself, or the leader's first
+    /// one.
     commits: EntryIndex,
-    /// Who is a voter both before and after it.
+    /// The members that are voters both before and after it.
     stay: BTreeSet<MemberId>,
     is_applied: bool,
-    /// Where the confirmation is.
+    /// The index of the confirmation.
     confirmation: Option<EntryIndex>,
     /// The newest acknowledgement of each other member: the library knows what counts of it.
     acknowledged: BTreeMap<u64, Message>,
 }
 
 impl Transition {
-    /// What counts of what was acknowledged up to `held`; `own`: what the leader itself holds.
+    /// Returns how much of an acknowledgement up to `held` counts; `own` is the index that the
+    /// leader itself holds.
     fn counted(&self, held: EntryIndex, leader: MemberId, own: EntryIndex) -> EntryIndex {
         if held < self.commits {
             return held;
@@ -96,8 +98,8 @@ impl Member {
         }
     }
 
-    /// Sends a member what is behind the entries that it holds, of which the library doesn't know
-    /// all: it would wait for it to acknowledge them.
+    /// Sends a member the entries behind those that it holds, not all of which the library knows:
+    /// it would wait for the member to acknowledge them.
     fn send_on(&mut self, to: u64, held: u64) {
         let last = self.raw.raft.raft_log.last_index();
         let Some(progress) = self.raw.raft.mut_prs().get_mut(to) else { return };
@@ -112,7 +114,7 @@ impl Member {
         }
     }
 
-    /// Tells the library what counts by now.
+    /// Gives the library the acknowledgements that count by now.
     pub(super) fn count_again(&mut self) {
         let own = EntryIndex(self.raw.raft.raft_log.persisted);
         let Some(transition) = &self.transition else { return };

@@ -10,7 +10,7 @@ use crate::ids::EntryIndex;
 
 /// Entries that wait hold so many bytes at most.
 const UNAPPLIED_BYTES_MAX: usize = if cfg!(test) { 256 } else { 8 << 20 };
-/// How much is applied, or read of the log, at once.
+/// The bytes that are applied, or read of the log, at once.
 const READ_BYTES: u64 = 4 << 20;
 
 #[derive(Default)]
@@ -18,16 +18,16 @@ pub(super) struct Unapplied {
     /// The next entries, as far as they fit.
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// Up to here entries are to be applied.
+    /// The entry up to which entries are to be applied.
     up_to: EntryIndex,
-    /// Up to here they were handed to the applier, or are no more to be read for it.
+    /// The entry up to which they were handed to the applier, or are no more to be read for it.
     pub applied: EntryIndex,
     pub reads: Vec<(EntryIndex, Answer)>,
     pub stopped: bool,
 }
 
 impl Unapplied {
-    /// Nothing waits behind `applied`.
+    /// Begins with nothing that waits behind `applied`.
     pub fn behind(applied: EntryIndex) -> Unapplied {
         Unapplied { up_to: applied, applied, ..Unapplied::default() }
     }

@@ -36,7 +36,7 @@ impl Peers for Way {
 struct Applied(Arc<(Mutex<Vec<Entry>>, Condvar)>);
 
 impl Applied {
-    /// What was applied, once that are so many entries.
+    /// Waits until so many entries are applied, and returns them.
     fn first(&self, count: usize) -> Vec<Entry> {
         let all = self.0.0.lock().unwrap();
         let waited = self.0.1.wait_timeout_while(all, LONG, |all| all.len() < count);

@@ -19,9 +19,9 @@ pub(super) struct Node {
     pub disk: SimDisk,
     beginning: Configuration,
     pub up: Option<RunningNode>,
-    /// How far what it applies is durable: of its own accord, behind the log.
+    /// The index up to which its applied entries are durable: of their own accord, behind the log.
     applied: EntryIndex,
-    /// Where it goes on when it starts: what has led there was copied from another.
+    /// The point where it goes on when it starts: the entries before were copied from another.
     pub incoming: Option<Beginning>,
     /// The end of its log is lost, and it may lack what it acknowledged.
     pub has_lost: bool,
@@ -39,11 +39,11 @@ pub(super) struct Node {
 pub(super) struct RunningNode {
     pub member: Member,
     pub log: Arc<FileLog>,
-    /// To be written.
+    /// The batches to be written.
     pub batches: VecDeque<(BatchNumber, Batch)>,
-    /// What counts as durable without being written.
+    /// The batches that count as durable without being written.
     unwritten: Vec<Batch>,
-    /// What was written and is being synced, and when that will have ended.
+    /// The batch that was written and is being synced, and when the sync ends.
     syncing: Option<(u64, BatchNumber, EntryIndex)>,
     pub applied: EntryIndex,
     /// The last entry that was appended.
@@ -72,7 +72,7 @@ impl Node {
         }
     }
 
-    /// How things are with it.
+    /// Returns the id and the status.
     pub fn reported(&self) -> (MemberId, Option<Status>) {
         (self.id, self.up.as_ref().map(|up| up.member.status()))
     }
@@ -92,7 +92,7 @@ impl Node {
     /// Starts the member on what its disk holds.
     ///
     /// # Errors
-    /// What it breaks by that.
+    /// The promise that this breaks.
     pub fn start(
         &mut self,
         defect: Option<Defect>,
@@ -231,7 +231,7 @@ impl Node {
                 }
             }
             if random.one_in(8) {
-                // What was applied is never lost: it rests on the log, which is durable up to
+                // Applied entries are never lost: they rest on the log, which is durable up to
                 // there.
                 self.applied = up.applied.min(last.max(self.applied));
             }

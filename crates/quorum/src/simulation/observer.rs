@@ -15,13 +15,13 @@ pub(super) struct Violation(pub String);
 
 #[derive(Default)]
 pub(super) struct Observer {
-    /// What was committed, from entry 1 on.
+    /// The committed entries, from entry 1 on.
     pub chosen: Vec<Entry>,
     numbers: BTreeSet<u64>,
     leaders: BTreeMap<Term, MemberId>,
-    /// What was proposed and isn't answered: by the member that took it, and where it lies.
+    /// The unanswered proposals: the member that took each, and its index.
     open: BTreeMap<(MemberId, EntryIndex), (Term, u64)>,
-    /// What was acknowledged, and where it lies.
+    /// The acknowledged proposals, and their indexes.
     pub acknowledged: BTreeMap<u64, EntryIndex>,
     newest: EntryIndex,
     /// Reads, and what had been acknowledged when they were asked for.
@@ -32,12 +32,12 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// How many terms had a leader.
+    /// Returns how many terms had a leader.
     pub fn leader_count(&self) -> usize {
         self.leaders.len()
     }
 
-    /// How often another member took the lead than the one before.
+    /// Returns how often another member took the lead than the one before.
     pub fn failover_count(&self) -> usize {
         let leaders: Vec<MemberId> = self.leaders.values().copied().collect();
         leaders.windows(2).filter(|pair| pair[0] != pair[1]).count()
@@ -46,7 +46,7 @@ impl Observer {
     /// Notes who leads a term.
     ///
     /// # Errors
-    /// What it breaks.
+    /// The promise that this breaks.
     pub fn leads(&mut self, member: MemberId, term: Term) -> Result<(), Violation> {
         let first = *self.leaders.entry(term).or_insert(member);
         if first == member {
@@ -58,7 +58,7 @@ impl Observer {
     /// Notes what a member applied.
     ///
     /// # Errors
-    /// What it breaks.
+    /// The promise that this breaks.
     pub fn commits(&mut self, member: MemberId, entry: Entry) -> Result<(), Violation> {
         let position = entry.index.0 as usize - 1;
         match self.chosen.get(position) {
@@ -112,7 +112,7 @@ impl Observer {
     /// Notes what a read answered.
     ///
     /// # Errors
-    /// What it breaks.
+    /// The promise that this breaks.
     pub fn reads(
         &mut self,
         member: MemberId,
@@ -128,10 +128,10 @@ impl Observer {
         Err(Violation(format!("{member} reads at {index:?}, {newest:?} was acknowledged")))
     }
 
-    /// What was acknowledged is there.
+    /// Checks that every acknowledged proposal was committed.
     ///
     /// # Errors
-    /// What it breaks.
+    /// The promise that is broken.
     pub fn check_end(&self) -> Result<(), Violation> {
         for (number, index) in &self.acknowledged {
             let chosen = self.chosen.get(index.0 as usize - 1);

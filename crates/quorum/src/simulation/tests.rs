@@ -1,4 +1,4 @@
-//! What holds for every seed, and that planted defects don't.
+//! Properties that hold for every seed, and that planted defects break.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -37,12 +37,12 @@ fn whatever_happens_nothing_is_lost_or_doubled() {
 #[test]
 fn a_set_that_stood_still_goes_on() {
     for seed in [
-        // Of three members one was removed, which with the leader alone had the newest entries.
+        // One of three members was removed, which with the leader alone had the newest entries.
         // Then the leader lost the end of its log, and no member that could lead had it.
         1_313_121_765,
         // A learner that was about to get a vote was ahead of voters in doubt, and refused them.
         2_905_492_768,
-        // A leader waited for entries to be acknowledged of which it counted none.
+        // A leader waited for acknowledgements that it counted for nothing.
         2_244_611_941,
         // One counted no change of an earlier leader, and so none of its own entries.
         2_593_585_693,
@@ -132,7 +132,7 @@ fn a_seed_repeats_a_life() {
     }
 }
 
-/// How many seeds it takes to find a defect.
+/// Returns how many seeds it takes to find a defect.
 fn seeds_to_find(defect: Defect) -> (u64, String) {
     for seed in 0..10_000 {
         let run = AssertUnwindSafe(|| World::new(seed, Some(defect)).run().map(drop));
@@ -146,8 +146,8 @@ fn seeds_to_find(defect: Defect) -> (u64, String) {
     panic!("{defect:?} isn't found");
 }
 
-/// What would have to happen is too rare (Raft's figure 8): one in thousands of lives meets it.
-/// They must be steered there.
+/// The required coincidence is too rare (Raft's figure 8): it occurs in one in thousands of lives.
+/// Runs would have to be steered there.
 #[test]
 fn a_commit_of_an_earlier_term_is_not_found_yet() {
     for seed in 0..50 {

@@ -30,25 +30,25 @@ use crate::runtime::{block_on, choose_cryptography};
 const NO_HTTP: &str = " (if this is the port that drivers use, or the console's: a server serves \
                        remotes at the address of --remote-listen)";
 const CONNECT_SECONDS_MAX: u64 = 10;
-/// How long nothing may come. A server that checks a large push says nothing meanwhile.
+/// The longest time in which nothing may come. A server that checks a large push says nothing
+/// meanwhile.
 const SILENCE_SECONDS_MAX: u64 = 600;
-/// How often a request is sent mostly, and how long is waited before the second time; then twice as
-/// long.
+/// The usual number of attempts at a request, and the wait before the second; then twice as long.
 const ATTEMPTS_MAX: u32 = 5;
 const WAIT_MILLIS: u64 = 100;
-/// How long the server may take to hear that a transfer is over.
+/// The time that the server may take to hear that a transfer is over.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
-/// Most bytes of an answer with refs.
+/// The greatest number of bytes of an answer with refs.
 const REFS_BYTES_MAX: usize = 64 << 20;
 
-/// How to talk to a server. `Debug` shows no token.
+/// The options of talking to a server. `Debug` shows no token.
 #[derive(Clone)]
 pub struct HttpOptions {
     /// Our credentials.
     pub token: Option<String>,
     /// Certificates (PEM) to trust beside the system's.
     pub authorities: Option<PathBuf>,
-    /// How often a request is sent before it is given up.
+    /// The number of attempts at a request before it is given up.
     pub attempts: u32,
 }
 
@@ -72,7 +72,7 @@ impl Default for HttpOptions {
 /// Requests to one place of a server.
 struct Requests {
     client: Client,
-    /// What all paths begin with.
+    /// The beginning of all paths.
     base: Url,
     token: Option<String>,
     /// All that the server gave; the last is the one in use.
@@ -80,17 +80,17 @@ struct Requests {
     attempts: u32,
 }
 
-/// What is asked of a server.
+/// A request to a server.
 struct Ask<'a> {
     method: Method,
-    /// Below the base; empty for the base itself.
+    /// The path below the base; empty for the base itself.
     act: &'a str,
     body: Bytes,
     bytes_max: usize,
     with_lease: bool,
 }
 
-/// Why there is no answer to use.
+/// The reason why there is no answer to use.
 enum Failed {
     /// The server said so.
     Refused(Error),
@@ -277,7 +277,7 @@ async fn read(mut response: Response, bytes_max: usize) -> Result<Bytes, ReadErr
     Ok(body.into())
 }
 
-/// What the server says went wrong.
+/// Returns the error that the server reports.
 fn refusal(status: StatusCode, is_bson: bool, body: Bytes) -> Error {
     let record = if is_bson { DocumentBuf::validated(body).ok() } else { None };
     let text = |name: &str| {
@@ -293,7 +293,7 @@ fn refusal(status: StatusCode, is_bson: bool, body: Bytes) -> Error {
     }
 }
 
-/// What went wrong, with the causes, without the address.
+/// Returns the error's text, with the causes, without the address.
 fn told(error: &reqwest::Error) -> String {
     let mut text = String::new();
     let mut cause: Option<&dyn std::error::Error> = Some(error);
@@ -345,8 +345,8 @@ impl HttpRemote {
         }
     }
 
-    /// What a server misses that gave a second lease may be what it was sent under the first one,
-    /// and lost when it was killed: that is no damage.
+    /// Chunks that the server misses after it gave a second lease may be those it was sent under
+    /// the first one, and lost when it was killed: that is no damage.
     fn of_update(&self, error: Error) -> Error {
         if error.kind != ErrorKind::Damaged || self.0.leases().len() < 2 {
             return error;

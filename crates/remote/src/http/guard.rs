@@ -1,10 +1,10 @@
-//! Which requests may come from a web page in a browser: none.
+//! Refuses all requests that come from a web page in a browser.
 //!
 //! A page that a user visits can have the browser send requests to this machine, and by changing
 //! where its own name leads to (DNS rebinding) it can read the answers. So
 //! 1. each request carries the header [`PROTOCOL_HEADER`]: a browser sends such a header to another
 //!    origin only after asking, which nothing here answers;
-//! 2. a request that tells of a page (`origin`, `sec-fetch-site`) is refused, whatever else it
+//! 2. a request that names a page (`origin`, `sec-fetch-site`) is refused, whatever else it
 //!    carries;
 //! 3. without tokens, `host` must be a loopback name or address, or one that was configured: a page
 //!    that made its own name lead here gives itself away by that name. Where hosts are configured,
@@ -16,10 +16,10 @@ use hyper::{HeaderMap, StatusCode, Uri, header};
 
 use crate::http::protocol::{PROTOCOL_HEADER, PROTOCOL_VERSION};
 
-/// Headers by which a browser tells that a page sent a request.
+/// Headers by which a browser shows that a page sent a request.
 const OF_PAGES: [&str; 2] = ["origin", "sec-fetch-site"];
 
-/// What is known of this server's names.
+/// The names of this server, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard {
     /// Names by which clients reach it, beside those of loopback.

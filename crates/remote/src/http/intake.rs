@@ -1,10 +1,10 @@
 //! The bodies of requests, as they arrive.
 //!
-//! *Bounds*: what has arrived and is not worked off yet takes a share of [`BYTES_MAX`], of which
-//! one peer has half at most. A body takes its share as it arrives, so a client that sends nothing
-//! holds nothing; it must arrive at [`BYTES_A_SECOND_MIN`] at least, but for a grace, and one that
-//! waits for its share longer than [`ROOM_WAIT_MAX`] is refused, so that bodies which wait for one
-//! another end.
+//! *Bounds*: bytes that have arrived and are not processed yet take a share of [`BYTES_MAX`], half
+//! of which at most is one peer's. A body takes its share as it arrives, so a client that sends
+//! nothing holds nothing; it must arrive at [`BYTES_A_SECOND_MIN`] at least, but for a grace, and
+//! one that waits for its share longer than [`ROOM_WAIT_MAX`] is refused, so that bodies which wait
+//! for one another end.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -31,9 +31,9 @@ const UNITS_OF_PEER_MAX: usize = UNITS_MAX / 2;
 const _: () = assert!(MESSAGE_BYTES_MAX.div_ceil(UNIT_BYTES) <= UNITS_OF_PEER_MAX);
 /// The slowest line on which a transfer is worth waiting for.
 const BYTES_A_SECOND_MIN: u64 = 32 << 10;
-/// What a client has beside that, to begin with.
+/// The time that a client has in addition at the beginning.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a body waits for its share.
+/// The time that a body waits for its share.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// See the module.
@@ -60,7 +60,7 @@ impl Default for BodyBudget {
     }
 }
 
-/// How long a client may have taken to send so many bytes.
+/// Returns how long a client may have taken to send so many bytes.
 fn progress_time(bytes: usize) -> Duration {
     GRACE + Duration::from_secs(bytes as u64 / BYTES_A_SECOND_MIN)
 }

@@ -1,4 +1,4 @@
-//! What keeps the chunks of a transfer from being collected while a client is at it.
+//! Leases keep the chunks of a transfer from being collected while a client is at it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,11 +10,11 @@ use frond_vcs::remote::{DataImage, DataRemote};
 
 use crate::http::protocol::{LEASE_CROWDED_SECONDS, LEASE_SECONDS};
 
-/// More transfers than this at once are refused: each keeps memory and disk space from being given
-/// back.
+/// The number of transfers above which more at once are refused: each keeps memory and disk space
+/// from being given back.
 const LEASES_MAX: usize = 64;
 
-/// What a client is at.
+/// The transfer that a client is busy with.
 pub(crate) enum Held {
     /// A database: it is cloned, fetched from or pushed to.
     Database(String, DataRemote),
@@ -85,7 +85,7 @@ impl Leases {
     /// Ends one: its client is done.
     pub fn end(&self, name: &str) {
         let gone = self.all().remove(name);
-        // What it holds is let go of without the lock.
+        // The chunks it holds are released without the lock.
         drop(gone);
     }
 
@@ -101,7 +101,7 @@ impl Leases {
                 all.iter().filter(|(_, lease)| is_over(lease)).map(|(n, _)| n.clone()).collect();
             names.iter().filter_map(|name| all.remove(name)).collect()
         };
-        // What they hold is let go of without the lock.
+        // The chunks they hold are released without the lock.
         drop(gone);
     }
 

@@ -3,8 +3,7 @@
 //! *Bounds*: [`CONNECTIONS_MAX`] connections, each of which sends a request's head within
 //! [`HEAD_SECONDS_MAX`]; more wait to be accepted. One address has [`CONNECTIONS_OF_PEER_MAX`] at
 //! most: for another the oldest is closed on which nothing was asked yet, or else the new one. It
-//! listens beyond loopback only if tokens say who may do what, and then tells if they travel
-//! without TLS.
+//! listens beyond loopback only if there are tokens, and then warns if they travel without TLS.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -25,32 +24,32 @@ use crate::http::service::Service;
 use crate::http::tls;
 use crate::http::tokens::Tokens;
 
-/// Most connections at once.
+/// The greatest number of connections at once.
 const CONNECTIONS_MAX: usize = 256;
-/// Most connections of one address.
+/// The greatest number of connections of one address.
 const CONNECTIONS_OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
-/// How long a handshake or the head of a request may take.
+/// The time that a handshake or the head of a request may take.
 const HEAD_SECONDS_MAX: u64 = 15;
 /// Threads for connections, and for what waits for the disk.
 const THREADS: usize = 2;
 const BLOCKING_THREADS_MAX: usize = 16;
-/// How long what runs is waited for at the end.
+/// The time that what runs is waited for at the end.
 const END_SECONDS_MAX: u64 = 5;
 
-/// How to serve.
+/// The options of serving.
 #[derive(Clone, Debug, Default)]
 pub struct ServeOptions {
     /// `HOST:PORT`; port 0 takes any free one.
     pub listen: String,
-    /// Who may do what; without any, every client on this machine may clone and push, and none may
-    /// take a backup.
+    /// The tokens and what each allows; without any, every client on this machine may clone and
+    /// push, and none may take a backup.
     pub tokens: Tokens,
     /// Names by which clients reach the server, beside those of loopback. Where there are some, or
     /// no tokens, requests that name another are refused.
     pub hosts: Vec<String>,
-    /// Pushes are refused while the data directory's packs have so many bytes, so that who may
-    /// write can't fill the disk. What a refused push sent before is garbage, for the next
-    /// collection.
+    /// Pushes are refused while the data directory's packs have so many bytes, so that clients that
+    /// may write can't fill the disk. Chunks that a refused push sent before are garbage, for the
+    /// next collection.
     pub store_bytes_max: Option<u64>,
     /// Whether all pushes are refused: a member of a replica set can't take one alone.
     pub refuses_pushes: bool,
@@ -58,7 +57,7 @@ pub struct ServeOptions {
     pub tls: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why a server doesn't begin.
+/// The reason why a server doesn't begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Not an address, or not one that can be listened on.
@@ -115,12 +114,12 @@ impl RemoteServer {
         Ok(RemoteServer { runtime: Some(runtime), stop, address, service, is_tls })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What clients call a database here, without its name.
+    /// Returns the address that clients use for a database here, without its name.
     pub fn url(&self) -> String {
         format!("{}://{}", if self.is_tls { "https" } else { "http" }, self.address)
     }
@@ -189,7 +188,7 @@ struct Open {
     peer: IpAddr,
     /// Whether a request came on it.
     has_asked: AtomicBool,
-    /// Told when it gives way to another.
+    /// Notified when it gives way to another.
     gives_way: Notify,
 }
 
@@ -227,7 +226,7 @@ impl Drop for Entry {
     }
 }
 
-/// One connection, to its end. What goes wrong on it concerns no other.
+/// One connection, to its end. An error on it concerns no other connection.
 async fn connection(
     stream: TcpStream,
     open: Arc<Open>,

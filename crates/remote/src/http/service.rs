@@ -33,7 +33,7 @@ const READ_BATCH: usize = 32;
 
 type Answer = Response<Full<Bytes>>;
 
-/// What answers requests.
+/// Answers requests.
 pub(crate) struct Service {
     frond: Frond,
     tokens: Tokens,
@@ -41,12 +41,12 @@ pub(crate) struct Service {
     leases: Leases,
     intake: BodyBudget,
     heavy: Semaphore,
-    /// With so many bytes in packs nothing more is taken.
+    /// The number of bytes in packs from which on nothing more is taken.
     store_bytes_max: Option<u64>,
     refuses_pushes: bool,
 }
 
-/// What a request asks for.
+/// The task that a request asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Task {
     State(String),
@@ -60,7 +60,7 @@ enum Task {
     BackupEnd,
 }
 
-/// Why a request isn't done.
+/// The reason why a request isn't done.
 pub(crate) struct Refusal {
     status: StatusCode,
     kind: ErrorKind,
@@ -125,7 +125,7 @@ impl Task {
         }
     }
 
-    /// Most bytes of its body.
+    /// Returns the greatest number of bytes of its body.
     fn body_bytes_max(&self) -> usize {
         match self {
             Task::State(_) | Task::End(_) | Task::Backup | Task::BackupEnd => 0,

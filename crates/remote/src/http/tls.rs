@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::http::server::ServeError;
 use crate::runtime;
 
-/// How the server speaks TLS: with the certificates in one file and the key in another.
+/// Returns how the server speaks TLS: with the certificates in one file and the key in another.
 pub(crate) fn server_config(
     certificates: &Path,
     key: &Path,

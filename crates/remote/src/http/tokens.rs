@@ -1,4 +1,4 @@
-//! Who may do what: tokens, one a line, with what each allows.
+//! Tokens, one a line, with what each allows.
 //!
 //! A file of tokens:
 //!
@@ -8,7 +8,8 @@
 //! 0a3a7a5f6d0b4e65a9c2
 //! ```
 //!
-//! `read` allows to clone and fetch, `write` to push, too, and `backup`, or nothing, everything.
+//! `read` allows to clone and fetch, `write` also to push, and `backup`, or nothing, allows
+//! everything.
 
 use frond_db::Error;
 use frond_store::{Chunk, ChunkHash, ChunkKind};
@@ -18,7 +19,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 /// A longer one wouldn't fit into a header.
 const TOKEN_BYTES_MAX: usize = 1_024;
 
-/// What a token allows. Each allows what stands before it, too.
+/// The rights of a token. Each includes those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Allowed {
     /// To clone and fetch.
@@ -29,8 +30,8 @@ pub enum Allowed {
     Backup,
 }
 
-/// The tokens of a server. They are kept and compared as hashes, so that how long a comparison
-/// takes tells nothing about them.
+/// The tokens of a server. They are kept and compared as hashes, so that the time of a comparison
+/// reveals nothing about them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Vec<(ChunkHash, Allowed)>);
 
@@ -81,7 +82,7 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// What the value of an `authorization` header allows.
+    /// Returns the rights that the value of an `authorization` header gives.
     pub(crate) fn allowed(&self, authorization: Option<&str>) -> Option<Allowed> {
         if self.is_empty() {
             return Some(Allowed::Write);

@@ -19,7 +19,7 @@ pub(crate) fn named(name: &str) -> RestoreRequest {
     RestoreRequest { name: Some(name.to_owned()), ..RestoreRequest::default() }
 }
 
-/// What a restored data directory holds must be what a reader could have seen.
+/// A restored data directory holds a state that a reader could have seen.
 fn check(restored: &Frond) {
     let (left, right) = (shop(restored), Repository::open(restored, "other").expect("a name"));
     let counts = (all(&left).len() - 2_000, all(&right).len());

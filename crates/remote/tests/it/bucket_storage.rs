@@ -138,7 +138,7 @@ fn racing_pushers_lose_no_commits() {
     let (_frond, main) = origin(3);
     let place = bucket("p");
     push(&main, &open(&place)).expect("it is new");
-    // Each clone commits on the same branch and pushes until it is told that it won.
+    // Each clone commits on the same branch and pushes until it wins.
     let clones: Vec<_> = (0..4)
         .map(|number| {
             let frond = new(10 + number);
@@ -227,7 +227,7 @@ fn a_collection_of_a_plain_remote_takes_what_nothing_needs() {
     assert!(done.chunks_dead > 20 && done.bytes_after < done.bytes_before, "{done:?}");
     let after: u64 = place.list("pack-").expect("it answers").iter().map(|(_, b)| b).sum();
     assert!(after <= before.iter().map(|(_, bytes)| bytes).sum::<u64>() * 11 / 10);
-    // A client that looked before is told, or finds what it wants where it is now.
+    // A client that looked before gets an error, or finds what it wants where it is now.
     let clone = shop(&new(8));
     clone.clone_from("x", &reader, &mut quiet()).expect("what is needed is there");
     assert_eq!(all(&clone), all(&main));
@@ -306,7 +306,7 @@ fn a_store_where_two_win_is_found_out() {
     let good = probe_bucket(&s3_bucket("x")).expect("it answers");
     assert!(good.is_safe() && good.races.rounds > 20, "{good:?}");
     assert_eq!(good.latencies.len(), 4);
-    // By chance it may look good once; not again and again.
+    // It may look good once by chance; not again and again.
     let racy = || Racy { bucket: s3_bucket(""), compares: true };
     let found = (0..20).any(|_| !race_on(&racy()).expect("it answers").is_safe());
     assert!(found, "two won, and the probe never saw it");

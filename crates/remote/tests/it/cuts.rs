@@ -76,7 +76,7 @@ fn over_http() {
     let (frond, main) = origin(1);
     let server = serve(&frond);
     let line = Line::to(server.address());
-    // How much passes without a cut.
+    // The bytes that pass without a cut.
     shop(&new(2)).clone_from("x", &line.remote(), &mut quiet()).expect("it comes");
     let whole = (i64::MAX - line.left.load(Ordering::SeqCst)) as usize;
     assert!(whole > 100_000, "{whole} bytes");
@@ -206,7 +206,8 @@ fn over_a_bucket() {
                 &(0..100).map(|n| thing(30_000 + 100 * round + n, 3)).collect::<Vec<_>>(),
             );
             main.commit("more", "").expect("a commit");
-            // What a push reads again of the place counts, too: each try may go a little further.
+            // The parts of the place that a push reads again count as well: each try may go a
+            // little further.
             let mut most = 10;
             while cut(most).and_then(|remote| push(&main, &remote)).is_err() {
                 (cuts, most) = (cuts + 1, most + 5);

@@ -136,7 +136,7 @@ fn clone_fetch_push_and_pull() {
     push(&clone, &remote(&server)).expect("it is ahead now");
     assert_eq!(all(&main), all(&clone));
 
-    // By force only over what was seen, and not over changes that were not committed.
+    // Forces only over what was seen, and not over changes that were not committed.
     insert(&main, &[thing(8_000, 1)]);
     let force = PushRequest { force_with_lease: true, ..PushRequest::default() };
     clone.reset(Some("HEAD~1"), true).expect("it goes back");
@@ -262,7 +262,7 @@ fn a_collection_breaks_no_running_clone() {
     assert_eq!(all(&later), all(&main));
 }
 
-/// What a client of ours sends with each request.
+/// The headers that our client sends with each request.
 const HEAD: &str = "host: localhost\r\nfrond-protocol: 0\r\nconnection: close\r\n";
 
 fn raw(address: SocketAddr, request: &[u8]) -> String {
@@ -321,8 +321,8 @@ fn take_lease(address: SocketAddr) -> String {
     format!("frond-lease: {lease}\r\n")
 }
 
-/// What a browser can be made to send: by a page of another origin, and by one whose name was made
-/// to lead here.
+/// The requests that a browser can be made to send: by a page of another origin, and by one whose
+/// name was made to lead here.
 #[test]
 fn web_pages_get_nothing() {
     let (frond, main) = origin(13);
@@ -350,7 +350,7 @@ fn web_pages_get_nothing() {
         ("localhost", "origin: http://evil.example\r\nfrond-protocol: 0\r\n", 403, 403),
         ("localhost", "origin: null\r\n", 403, 403),
         ("localhost", "sec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\n", 403, 403),
-        // An old browser that tells nothing: it can't send headers of ours.
+        // An old browser that sends no such header: it can't send headers of ours.
         ("localhost", "", 400, 400),
         ("localhost", "content-type: text/plain\r\n", 400, 400),
     ] {
@@ -404,7 +404,7 @@ fn slow_clients_hold_up_no_others() {
     clone.clone_from("x", &remote(&server), &mut quiet()).expect("it comes");
     assert_eq!(all(&main), all(&clone));
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    // They are told that they are too slow.
+    // They get the error that they are too slow.
     for mut stream in slow {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("it answers");
@@ -413,8 +413,8 @@ fn slow_clients_hold_up_no_others() {
     assert!(began.elapsed() < Duration::from_secs(100), "{:?}", began.elapsed());
 }
 
-/// More than one address may have: those on which nothing was asked make room for a client that
-/// asks.
+/// There are more connections than one address may have: those on which nothing was asked make room
+/// for a client that asks.
 #[test]
 fn silent_connections_give_way() {
     let (frond, main) = origin(37);

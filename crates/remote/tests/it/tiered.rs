@@ -38,7 +38,7 @@ fn open_with(
     let tiered = TieredDisk::open(&machine, Arc::new(bucket.other_client()), options)?;
     let mut options = FrondOptions::default();
     if log == LogPlace::Local {
-        // Who flushes sends, and no thread does at some other time.
+        // Flushing threads send, and no thread does at some other time.
         options.engine.fold_threads = 0;
     }
     tiered::open_on(&machine, tiered, options)

@@ -1,10 +1,10 @@
 //! The users and roles of a server: what it knows of them, and how they change.
 //!
-//! *Thread safety*: any thread may read and change them. Changes come one after the other; who
-//! reads meanwhile sees all of a change or nothing of it.
+//! *Thread safety*: any thread may read and change them. Changes come one after the other; a reader
+//! meanwhile sees all of a change or nothing of it.
 //!
 //! *Invariants*
-//! 1. What is in memory is what is stored: a change is stored first.
+//! 1. The state in memory is the stored one: a change is stored first.
 //! 2. The epoch rises after each change, and nothing worked out in an older epoch is used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,11 +72,11 @@ impl Accounts {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Changes users and roles: `work` is given what there is, and tells what changes and what to
+    /// Changes users and roles: `work` gets the present ones, and returns the changes and the
     /// answer. Other changes wait.
     ///
     /// # Errors
-    /// What `work` refuses; what a write may meet: then nothing has changed.
+    /// A refusal by `work`; an error of writing: then nothing has changed.
     pub fn change<T>(
         &self,
         frond: &Frond,

@@ -5,7 +5,7 @@
 
 macro_rules! actions {
     ($($(#[$about:meta])* $variant:ident $name:literal)*) => {
-        /// What a user may do. In memory only: documents have the names.
+        /// An action that a user may be allowed. In memory only: documents have the names.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[allow(missing_docs)]
         pub enum Action {
@@ -260,7 +260,7 @@ impl ActionSet {
     }
 }
 
-/// In which word an action's bit lies, and which it is.
+/// Returns the word in which an action's bit lies, and the bit.
 const fn place_of(action: Action) -> (usize, u128) {
     let position = action as u32;
     ((position / u128::BITS) as usize, 1 << (position % u128::BITS))

@@ -1,4 +1,4 @@
-//! Which branches a privilege is for: `dev/*`.
+//! The branches that a privilege is for: `dev/*`.
 
 /// A branch's name in which each `*` stands for any characters, slashes too.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

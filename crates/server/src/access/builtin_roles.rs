@@ -1,11 +1,11 @@
 //! The roles that are always there: MongoDB's, each with what MongoDB 8.0 lets it do, action by
 //! action ([`ROLES`]), and what Frond adds to them ([`ADDED`]), versions of data:
 //!
-//! - who reads a database reads all its versions: `read` has `readVersions`;
-//! - who writes it makes versions: `readWrite` commits, tags, merges;
-//! - who administers it moves branches: `dbAdmin` makes, deletes, resets and protects them, and
-//!   sets policies;
-//! - who owns it may erase: `dbOwner`;
+//! - a user who reads a database reads all its versions: `read` has `readVersions`;
+//! - a user who writes it makes versions: `readWrite` commits, tags, merges;
+//! - a user who administers it moves branches: `dbAdmin` makes, deletes, resets and protects them,
+//!   and sets policies;
+//! - a user who owns it may erase: `dbOwner`;
 //! - what reaches other machines, or all databases, is the cluster's: `clusterAdmin`.
 //!
 //! MongoDB names the buckets of time series apart; here they are collections like others
@@ -17,7 +17,7 @@ use self::actions::*;
 use super::Action::*;
 use super::{Action, EXTERNAL, Privilege, Resource, RoleName};
 
-/// On what a role lets a user do something.
+/// The things on which a role lets a user do something.
 #[derive(Clone, Copy)]
 enum On {
     /// Everything.
@@ -189,7 +189,7 @@ const ROLES: &[Builtin] = &[
             (Exact("admin", "system.roles"), &[CreateIndex]),
             (Exact("admin", "system.version"), RESTORE),
             (Exact("admin", "system.version"), &[Find]),
-            // In which mongorestore brings users and roles.
+            // The collections in which mongorestore brings users and roles.
             (Exact("admin", "temproles"), &[Find]),
             (Exact("admin", "tempusers"), &[Find]),
             (Exact("local", "system.replset"), RESTORE),
@@ -233,7 +233,7 @@ const ROLES: &[Builtin] = &[
     ),
 ];
 
-/// What Frond adds to roles, to some more than once.
+/// The privileges that Frond adds to roles, to some more than once.
 const ADDED: &[(&str, On, &[Action])] = &[
     ("backup", Normal, &[ReadVersions]),
     ("backup", Database("config"), &[ReadVersions]),
@@ -263,7 +263,7 @@ pub fn is_builtin(role: &RoleName) -> bool {
     names(&role.database).any(|name| name == role.role)
 }
 
-/// What a built-in role lets a user do; `None` if it is none.
+/// Returns the privileges of a built-in role; `None` if it is none.
 pub fn privileges(role: &RoleName) -> Option<Vec<Privilege>> {
     if !is_builtin(role) {
         return None;
@@ -310,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// What each role may do, as people have compared it with MongoDB's own definition.
+    /// The privileges of each role, which people have compared with MongoDB's own definition.
     const EXPECTED: &str = include_str!("builtin_roles/expected.txt");
 
     #[test]

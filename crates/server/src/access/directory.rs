@@ -22,11 +22,11 @@ pub struct User {
     pub name: UserName,
     /// A UUID that another user of this name, made later, wouldn't have.
     pub id: [u8; 16],
-    /// By which it logs in.
+    /// The credentials by which it logs in.
     pub credentials: Vec<(Mechanism, Credentials)>,
-    /// What it was given.
+    /// The roles that were granted to it.
     pub roles: Vec<RoleName>,
-    /// What a client noted of it.
+    /// A client's notes about it.
     pub custom_data: Option<DocumentBuf>,
 }
 
@@ -35,9 +35,9 @@ pub struct User {
 pub struct Role {
     /// Its name.
     pub name: RoleName,
-    /// What it allows by itself.
+    /// The privileges it grants by itself.
     pub privileges: Vec<Privilege>,
-    /// What it includes.
+    /// The roles it includes.
     pub roles: Vec<RoleName>,
 }
 
@@ -48,12 +48,13 @@ pub struct Directory {
     pub users: BTreeMap<UserName, User>,
     /// The user-defined roles.
     pub roles: BTreeMap<RoleName, Role>,
-    /// By which logins of users that don't exist are answered; empty before there are any users.
+    /// The secret by which logins of users that don't exist are answered; empty before there are
+    /// any users.
     pub secret: Vec<u8>,
 }
 
 impl User {
-    /// What the server knows of its password.
+    /// Returns the credentials by which the server checks its password.
     pub fn credentials_of(&self, mechanism: Mechanism) -> Option<&Credentials> {
         self.credentials.iter().find(|(known, _)| *known == mechanism).map(|(_, known)| known)
     }
@@ -200,7 +201,7 @@ impl Directory {
         found.into_iter().collect()
     }
 
-    /// What `roles`, and all that they include, allow.
+    /// Returns the privileges that `roles` grant, with all roles that they include.
     pub fn privileges_of(&self, roles: &[RoleName]) -> Vec<Privilege> {
         let mut privileges = Vec::new();
         for role in self.with_included(roles) {
@@ -213,19 +214,19 @@ impl Directory {
         privileges
     }
 
-    /// What a user with `roles` may do.
+    /// Returns the rights of a user with `roles`.
     pub fn grants_of(&self, roles: &[RoleName]) -> Grants {
         Grants::new(self.privileges_of(roles))
     }
 }
 
-/// What is wrong with a document that a tool brings.
+/// Returns the error for a document of a tool that is wrong.
 fn brought(document: Document<'_>, error: &Error) -> Error {
     let id = document.get("_id").and_then(|id| id.as_str()).unwrap_or_default();
     Error::invalid(Code::BadValue, format!("user or role {id}: {}", error.message))
 }
 
-/// Without them more logins would be taken than before.
+/// Refuses restrictions: without them more logins would be taken than before.
 fn refuse_restrictions(document: Document<'_>) -> Result<(), Error> {
     let restrictions = document.get("authenticationRestrictions").and_then(|it| it.as_array());
     if restrictions.is_none_or(|restrictions| restrictions.iter().next().is_none()) {

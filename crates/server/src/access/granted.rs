@@ -1,8 +1,8 @@
-//! What a command was allowed, to be asked again later.
+//! Remembers the rights that a command used, so that they can be checked again later.
 //!
 //! A cursor may be open for long, a change stream for ever, and its user may lose a role meanwhile.
-//! So each of its batches is asked for anew: whether its user may still do all that the command
-//! which opened it was allowed to. Names were resolved then: a cursor goes on where it began.
+//! So each of its batches is checked anew: whether its user still has all rights that the command
+//! which opened it used. Names were resolved then: a cursor goes on where it began.
 
 use super::{Action, Branch, Grants, Target};
 
@@ -28,7 +28,7 @@ enum OnBranch {
     Version,
 }
 
-/// What a command was allowed.
+/// The rights that a command used.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Granted {
     rights: Vec<Right>,

@@ -1,4 +1,4 @@
-//! What a user may do, as far as it follows from all roles together.
+//! The rights of a user, as they follow from all roles together.
 
 use frond_db::name;
 
@@ -7,7 +7,7 @@ use super::{Action, Privilege, Resource};
 /// Databases that roles for all databases leave out: the server keeps its own things there.
 const NOT_NORMAL: [&str; 2] = ["config", "local"];
 
-/// Which part of a database's history something is done on.
+/// The part of a database's history that an action is done on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Branch<'a> {
     /// A branch, or what is named by it: `main~2` is `main`'s.
@@ -19,23 +19,23 @@ pub enum Branch<'a> {
     Version,
 }
 
-/// What something is done on.
+/// The target of an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target<'a> {
     /// The server.
     Cluster,
     /// A database, or a collection of it.
     Namespace {
-        /// Without a version.
+        /// The database, without a version.
         database: &'a str,
         /// `None`: the database itself.
         collection: Option<&'a str>,
-        /// Where in its history.
+        /// The part of its history.
         branch: Branch<'a>,
     },
 }
 
-/// What a user may do.
+/// The rights of a user.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Grants {
     privileges: Vec<Privilege>,
@@ -44,7 +44,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// What these privileges allow together.
+    /// Returns the rights that these privileges give together.
     pub fn new(privileges: Vec<Privilege>) -> Grants {
         let is_limited = |privilege: &Privilege| {
             matches!(privilege.resource, Resource::Namespace { branch: Some(_), .. })
@@ -117,7 +117,7 @@ impl Grants {
     }
 }
 
-/// Whether a privilege's resource covers a namespace.
+/// Checks whether a privilege's resource covers a namespace.
 fn covers(
     privilege: &Privilege,
     in_database: &str,
@@ -130,7 +130,7 @@ fn covers(
         Resource::Namespace { database, collection, branch } => (database, collection, branch),
     };
     let covers_branch = match (branch, in_branch) {
-        // What else a version needs is asked for by itself.
+        // Other rights that a version needs are checked separately.
         (None, _) | (Some(_), Branch::Version) => true,
         (Some(_), Branch::All) => false,
         (Some(pattern), Branch::Named(name)) => pattern.matches(name),

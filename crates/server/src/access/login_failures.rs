@@ -1,8 +1,8 @@
 //! Logins that failed: a client that goes on trying gets each answer later.
 //!
-//! Failures are counted by address and user, so that no client elsewhere can lock out a user.
-//! From the fifth on, the answers to that address's logins as that user are late, good ones too:
-//! otherwise a prompt answer would tell that the password was right. The wait is a task's, not a
+//! Failures are counted by address and user, so that no client elsewhere can lock out a user. From
+//! the fifth on, the answers to that address's logins as that user are late, good ones too:
+//! otherwise a prompt answer would show that the password was right. The wait is a task's, not a
 //! thread's.
 
 use std::collections::HashMap;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use super::UserName;
 
-/// So many failures cost nothing.
+/// The number of failures that cost nothing.
 const FREE: u32 = 5;
 /// The first wait; each further failure doubles it.
 const DELAY_MIN: Duration = Duration::from_millis(500);
 /// The longest.
 const DELAY_MAX: Duration = Duration::from_secs(8);
-/// After so long without another, failures are forgotten.
+/// The time without another after which failures are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// So many pairs are remembered: above, the one that failed longest ago is forgotten.
+/// The number of pairs that are remembered: above, the one that failed longest ago is forgotten.
 const REMEMBERED_MAX: usize = 4_000;
 
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ struct Failures {
 pub struct LoginFailures(Mutex<HashMap<(IpAddr, UserName), Failures>>);
 
 impl LoginFailures {
-    /// How long an answer to a login as `user` from `address` waits.
+    /// Returns how long an answer to a login as `user` from `address` waits.
     pub fn delay(&self, address: IpAddr, user: &UserName, now: Instant) -> Duration {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Nearly always.

@@ -8,7 +8,7 @@ use frond_query::Code;
 
 use crate::fields::Fields;
 
-/// The database, as one says, of users who are known elsewhere: by certificates.
+/// The database, so to speak, of users who are known elsewhere: by certificates.
 pub const EXTERNAL: &str = "$external";
 
 /// A user's name, `user@database`.

@@ -17,7 +17,7 @@ use frond_query::Code;
 use super::{Action, ActionSet, BranchPattern};
 use crate::fields::Fields;
 
-/// What actions are done on.
+/// The resource that actions are done on.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Resource {
     /// Everything.
@@ -38,9 +38,9 @@ pub enum Resource {
 /// Actions on a resource.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Privilege {
-    /// On what.
+    /// The resource on which they are granted.
     pub resource: Resource,
-    /// Which.
+    /// The actions.
     pub actions: ActionSet,
 }
 

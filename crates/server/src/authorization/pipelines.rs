@@ -1,4 +1,4 @@
-//! What a pipeline reads and writes, in all its stages and the pipelines within them.
+//! Checks the reads and writes of a pipeline, in all its stages and the pipelines within them.
 //!
 //! A stage that isn't known here is refused also to users who may do everything: so a new one
 //! needs a row before a client can use it. Stages that there are not at all are left to the parser,
@@ -41,7 +41,7 @@ const HARMLESS: &[&str] = &[
     "$unwind",
 ];
 
-/// First stages that tell of something else than a collection's documents.
+/// First stages whose documents are not a collection's.
 const SOURCES: &[&str] = &[
     "$blame",
     "$changeStream",
@@ -59,7 +59,7 @@ const SOURCES: &[&str] = &[
     "$reflog",
 ];
 
-/// What a pipeline starts from.
+/// The start of a pipeline.
 #[derive(Clone, Copy)]
 struct Start<'a> {
     /// The database's name, as the wire has it.
@@ -119,10 +119,10 @@ pub fn map_reduce(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What makes a view, or changes what it reads: `viewOn` and `pipeline`. Who can't read the view
-/// learns nothing by it, and may read nothing of what it shows: `restore` brings views so. With
-/// rights that differ by branch it may be readable on another one, and then its maker has to be
-/// able to read all of it.
+/// Checks the rights for making a view, or changing its source: `viewOn` and `pipeline`. A user who
+/// can't read the view learns nothing by it, and needs no right to read its source: `restore`
+/// brings views so. With rights that differ by branch it may be readable on another one, and then
+/// its maker must be able to read all of it.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -211,7 +211,7 @@ fn is_enabled(value: Value<'_>) -> bool {
     !matches!(value, Value::Boolean(false) | Value::Null)
 }
 
-/// A stage that tells of history: of the collection that is aggregated or named, or else of all.
+/// A stage that shows history: of the collection that is aggregated or named, or else of all.
 fn history(
     request: &AuthorizationRequest<'_>,
     start: Start<'_>,
@@ -242,7 +242,7 @@ fn history(
             _ => {}
         }
     }
-    // Without a branch it tells of all.
+    // Without a branch it shows all.
     if name == "$reflog" && !names_branch { on(VersionScope::All) } else { Ok(()) }
 }
 
@@ -368,7 +368,7 @@ fn namespace<'a>(value: Value<'a>, database: &'a str) -> Option<Start<'a>> {
     }
 }
 
-/// Where a pipeline's documents go. If a name stands twice, each of them counts.
+/// Returns where a pipeline's documents go. If a name stands twice, each of them counts.
 fn output(
     request: &AuthorizationRequest<'_>,
     into: Value<'_>,
@@ -396,7 +396,7 @@ fn output(
     }
 }
 
-/// What a `$merge` does with its target.
+/// Returns the actions of a `$merge` on its target.
 fn merge_actions(fields: &[(&str, Value<'_>)]) -> Vec<Action> {
     let only = |name: &str, harmless: &[&str]| {
         let mut given = fields.iter().filter(|(field, _)| *field == name).peekable();

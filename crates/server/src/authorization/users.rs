@@ -1,6 +1,6 @@
-//! What commands of users and roles need. Rights over them are MongoDB's: on the database that a
-//! user or role belongs to, on all its branches; who grants a role must be allowed to grant roles
-//! of its database.
+//! The rights that commands of users and roles need. Rights over users and roles are MongoDB's: on
+//! the database that a user or role belongs to, on all its branches; a user who grants a role must
+//! be allowed to grant roles of its database.
 
 use frond_db::{DatabaseName, Error};
 use frond_doc::Value;

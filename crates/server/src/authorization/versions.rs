@@ -1,4 +1,5 @@
-//! What commands of versions need: on the branch of `$db`, and on every version that a field names.
+//! The rights that commands of versions need: on the branch of `$db`, and on every version that a
+//! field names.
 
 use frond_db::Error;
 use frond_vcs::Repository;
@@ -42,7 +43,7 @@ impl<'a> AuthorizationRequest<'a> {
     /// where it is a tag's, which belongs to all.
     ///
     /// # Errors
-    /// What `on` and a read may meet.
+    /// Errors of `on` and of reading.
     pub fn of_ref(
         &self,
         database: &str,
@@ -60,8 +61,8 @@ impl<'a> AuthorizationRequest<'a> {
     }
 }
 
-/// What tells of a collection's history, or of that of all: `collection`, and what of history by
-/// `range`, `from` and `to`.
+/// Checks the rights of commands that show a collection's history, or that of all collections:
+/// `collection`, and the range of history by `range`, `from` and `to`.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -164,8 +165,8 @@ pub fn restore(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     request.reads("from", collection)
 }
 
-/// `frondTag`: a tag belongs to all branches, so only a user who isn't limited to some takes one
-/// away or moves it.
+/// `frondTag`: a tag belongs to all branches, so only a user who isn't limited to some removes or
+/// moves it.
 ///
 /// # Errors
 /// `Unauthorized` (13).

@@ -1,4 +1,4 @@
-//! What writes, and commands that name collections in their own ways, need.
+//! The rights that writes need, and commands that name collections in their own ways.
 
 use frond_db::Error;
 use frond_doc::{Document, Value};
@@ -54,7 +54,7 @@ pub fn update(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
     request.passing_validators()
 }
 
-/// `findAndModify`: it tells the document, too.
+/// `findAndModify`: it returns the document, too.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -117,7 +117,7 @@ pub fn clone_capped(request: &AuthorizationRequest<'_>) -> Result<(), Error> {
 }
 
 /// `renameCollection`: within a database it has an action of its own, between two it is a copy and
-/// a drop. What can't be read doesn't become what can.
+/// a drop. A collection that can't be read doesn't become one that can.
 ///
 /// # Errors
 /// `Unauthorized` (13).

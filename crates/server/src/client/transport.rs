@@ -1,4 +1,4 @@
-//! How a client's bytes travel: by TCP, by TLS over it, or through a socket of the Unix domain.
+//! The transport of a client's bytes: TCP, TLS over it, or a socket of the Unix domain.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -13,10 +13,10 @@ use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore, St
 
 use crate::tls::{TlsError, read_certificates, read_key, unusable_certificate};
 
-/// How long an address may take to accept a connection.
+/// The time that an address may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a client speaks TLS.
+/// The TLS options of a client.
 #[derive(Clone, Default, Debug)]
 pub struct ClientTls {
     /// Authorities (PEM) that the server's certificate must come from; without them those that the
@@ -76,7 +76,7 @@ impl Transport {
     /// Connects to `address`, `HOST:PORT` or the path of a socket; a socket needs no TLS.
     ///
     /// # Errors
-    /// What the last of the host's addresses answered; a certificate that isn't trusted.
+    /// The error of the last of the host's addresses; a certificate that isn't trusted.
     pub fn connect(address: &str, tls: Option<&ClientTls>) -> io::Result<Transport> {
         if address.contains('/') {
             return UnixStream::connect(address).map(Transport::Unix);
@@ -92,14 +92,14 @@ impl Transport {
             tls.config().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(connection, stream);
-        // A server that isn't trusted is told now, not at the first command.
+        // A server that isn't trusted is refused now, not at the first command.
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock).map_err(explain)?;
         }
         Ok(Transport::Tls(Box::new(stream)))
     }
 
-    /// How long a read waits at most; `None`: for as long as it takes.
+    /// Sets how long a read waits at most; `None`: for as long as it takes.
     ///
     /// # Errors
     /// An error of the system.
@@ -117,7 +117,7 @@ fn explain(error: io::Error) -> io::Error {
     let reason = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let why = match reason {
         Some(rustls::Error::InvalidCertificate(why)) => why,
-        // What isn't TLS begins otherwise than a server's hello.
+        // An answer that isn't TLS begins otherwise than a server's hello.
         Some(rustls::Error::InvalidMessage(_)) => {
             return io::Error::new(error.kind(), "it doesn't speak TLS: leave tls=true out");
         }

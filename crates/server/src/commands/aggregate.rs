@@ -11,18 +11,18 @@ use crate::fields::Fields;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request, collection_name};
 
-/// What stands for a collection in the namespace of a cursor over `aggregate: 1`.
+/// The name that stands for a collection in the namespace of a cursor over `aggregate: 1`.
 pub const NO_COLLECTION: &str = "$cmd.aggregate";
 
 /// An `aggregate`, read.
 pub struct AggregateCommand {
-    /// What the database is asked.
+    /// The request to the database.
     pub request: AggregateRequest,
-    /// Whether to tell how it would go instead.
+    /// Whether to explain it instead.
     pub explains: bool,
     /// Whether a cursor is asked for, as it must be.
     pub has_cursor: bool,
-    /// How the first batch is asked for.
+    /// The options of the first batch.
     pub batch: BatchOptions,
 }
 
@@ -94,7 +94,7 @@ pub fn target<'a>(database: &str, argument: Value<'a>) -> Result<Option<&'a str>
 /// Reads the fields of an `aggregate`, the collection's name apart.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; a field that there is none of.
+/// Wrong fields, by MongoDB's codes; unknown fields.
 pub fn read(mut fields: Fields<'_>) -> Result<AggregateCommand, Error> {
     let pipeline = fields.array("pipeline")?.ok_or_else(|| fields.missing("pipeline"))?;
     let cursor = fields.document("cursor")?;

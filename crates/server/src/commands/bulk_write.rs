@@ -3,8 +3,8 @@
 //! 1. All operations are read first: a wrong one refuses the command before anything is written.
 //! 2. Neighbours of one kind on one collection run together, as the command of that kind would run
 //!    them: that is one transaction of the engine, and one sync, instead of one each.
-//! 3. No group waits for its sync: the command waits once, for all ([`Deferred`]), before anything
-//!    of it is told.
+//! 3. No group waits for its sync: the command waits once, for all ([`Deferred`]), before any
+//!    result is answered.
 //! 4. Each operation is answered by its position, as a document of a cursor.
 
 use std::sync::Arc;
@@ -40,7 +40,7 @@ enum Write {
     Delete(Box<DeleteStatement>),
 }
 
-/// What operations did.
+/// The results of operations.
 #[derive(Default)]
 struct Outcome {
     inserted: u64,
@@ -60,7 +60,7 @@ struct OperationResult {
 
 struct Done {
     count: u64,
-    /// Only updates tell it.
+    /// The number of modified documents, which only updates have.
     modified: Option<u64>,
     upserted: Option<ValueBuf>,
 }
@@ -84,12 +84,12 @@ pub fn run(request: &Request<'_>) -> Answer {
         .collect::<Result<Vec<_>, _>>()?;
     let command = Command { request, namespaces, options, deferred: Arc::default() };
     let outcome = command.run(&operations);
-    // Also where an operation failed: what it met may not be durable yet.
+    // Also where an operation failed: the data it saw may not be durable yet.
     command.deferred.wait(&request.operation.interrupt())?;
     answer(request, outcome?, errors_only, size)
 }
 
-/// What all operations have in common.
+/// The facts that all operations share.
 struct Command<'a> {
     request: &'a Request<'a>,
     namespaces: Vec<(String, String)>,
@@ -112,7 +112,7 @@ impl Command<'_> {
         Ok(outcome)
     }
 
-    /// Runs neighbours of one kind on one collection, the first of which stands at `begun`; returns
+    /// Runs neighbours of one kind on one collection, beginning with the one at `begun`; returns
     /// how many failed.
     fn run_group(
         &self,
@@ -375,7 +375,8 @@ fn read_position(
     })
 }
 
-/// What the command needs: for each operation, on the namespace that [`read_operation`] finds.
+/// Checks the rights that the command needs: for each operation, on the namespace that
+/// [`read_operation`] finds.
 ///
 /// # Errors
 /// `Unauthorized` (13); what the command's own reading of operations and namespaces meets.

@@ -125,7 +125,7 @@ fn listed_system(
     Ok(listed)
 }
 
-/// What a collection is called among others.
+/// Returns the type that lists give a collection.
 fn kind(collection: &CollectionInfo) -> &'static str {
     match (collection.is_view(), collection.is_series()) {
         (true, _) => "view",

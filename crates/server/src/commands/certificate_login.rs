@@ -13,13 +13,13 @@ use crate::fields::Fields;
 use crate::logins::EndedLogin;
 use crate::request::{Answer, Request};
 
-/// What clients call it.
+/// The mechanism's name for clients.
 const MECHANISM: &str = "MONGODB-X509";
 
 /// `authenticate`
 ///
 /// # Errors
-/// What a field can't be; `MechanismUnavailable` (334); `ProtocolError` (17) on another database;
+/// Wrong fields; `MechanismUnavailable` (334); `ProtocolError` (17) on another database;
 /// `AuthenticationFailed` (18).
 pub fn run(request: &Request<'_>) -> Answer {
     let user = log_in(request, request.fields()?, request.database_name, false)?;

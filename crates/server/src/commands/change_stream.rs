@@ -14,7 +14,7 @@ use crate::cursors::{Following, OpenStream};
 use crate::fields::Fields;
 use crate::request::{Answer, Request};
 
-/// Databases of whose changes no client is told.
+/// Databases whose changes no client sees.
 pub const SILENT: &[&str] = &["admin", "config", "local"];
 
 /// The options of a pipeline's `$changeStream`, and the stages behind it; `None` if there is none.

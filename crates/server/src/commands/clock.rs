@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuilder, Value};
 
 use crate::request::{Answer, Request};
 
-/// Tells what the clock says; with `accept: true` believes it first.
+/// Answers with the clock's readings; with `accept: true` believes it first.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let accept = fields.boolean("accept")?;

@@ -1,5 +1,5 @@
 //! `getClusterParameter` and `setClusterParameter`: settings of the data directory. There is one,
-//! `changeStreamOptions`: for how long change streams tell what documents were before they changed.
+//! `changeStreamOptions`: how long change streams have former documents.
 
 use frond_db::{AccessChange, AccessKind, CHANGE_STREAM_OPTIONS, Error};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Timestamp, Value};
@@ -14,7 +14,7 @@ const EXPIRE: &str = "expireAfterSeconds";
 /// As long as the log is kept.
 const OFF: &str = "off";
 
-/// Tells parameters: one by its name, several, or all.
+/// Answers with parameters: one by its name, several, or all.
 pub fn get(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["omitInFTDC"]);
@@ -92,7 +92,7 @@ fn check_known(name: &str) -> Result<(), Error> {
     Err(Error::invalid(Code::NoSuchKey, format!("Unknown server parameter: {name}")))
 }
 
-/// What holds now.
+/// Returns the options in force.
 fn change_stream_options(request: &Request<'_>) -> Result<DocumentBuf, Error> {
     let frond = &request.server.frond;
     let stored = frond.access_document(AccessKind::Setting, "", CHANGE_STREAM_OPTIONS)?;

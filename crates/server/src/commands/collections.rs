@@ -13,7 +13,7 @@ use crate::request::{Answer, Request, check_collection_name, check_writable, spl
 /// Drops a collection. One that isn't there is dropped already, as MongoDB has it.
 pub fn drop(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    // What is shown, or told, there isn't a collection that could go.
+    // Databases that only show Frond's own state have no collection that could be dropped.
     if name::is_internal(request.database_name) {
         check_writable(request.database_name, collection)?;
     }

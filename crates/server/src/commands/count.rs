@@ -28,7 +28,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 /// Reads the fields of a `count`, the collection's name apart, as the search that it makes.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; a field that there is none of.
+/// Wrong fields, by MongoDB's codes; unknown fields.
 pub fn read(mut fields: Fields<'_>) -> Result<FindRequest, Error> {
     let filter = fields.document("query")?;
     let skip = fields.count("skip")?.unwrap_or(0);

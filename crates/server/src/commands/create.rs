@@ -9,16 +9,16 @@ use crate::fields::Fields;
 use crate::profiler;
 use crate::request::{Answer, Request, check_collection_name, check_writable};
 
-/// What MongoDB can do with a collection and Frond can't yet.
+/// The options of MongoDB's collections that Frond doesn't have yet.
 const REFUSED: &[&str] = &["encryptedFields", "indexOptionDefaults", "storageEngine", "temp"];
 
-/// Whether the log keeps what documents were before they were changed.
+/// The option whether the log keeps documents as they were before a change.
 const IMAGES: &str = "changeStreamPreAndPostImages";
 
 /// Runs a `create`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = request.collection()?;
-    // What the profiler writes may be made beforehand, larger than it would be.
+    // The profiler's collection may be made beforehand, larger than it would be.
     if collection != profiler::COLLECTION {
         check_writable(request.database_name, collection)?;
     }
@@ -37,7 +37,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     if let Some(collation) = collation {
         options.append("collation", Value::Document(collation));
     }
-    // What they say is checked with the others.
+    // The values are checked with the other options.
     for name in ["clusteredIndex", "expireAfterSeconds", "mergeRules", "timeseries"] {
         if let Some(value) = fields.value(name) {
             options.append(name, value);
@@ -153,14 +153,14 @@ pub fn modify(request: &Request<'_>) -> Answer {
         let (before, after) = database.change_index(collection, &index, &change)?;
         append_index_change(&mut answer, &change, (&before, &after));
     }
-    // What is told to change streams is told once.
+    // Change streams see all changes of options as one event.
     if is_about_options {
         database.change_collection(collection, options.view())?;
     }
     Ok(answer)
 }
 
-/// What was asked to change of an index, as it was and as it is.
+/// Appends the changed settings of an index, as they were and as they are.
 fn append_index_change(
     answer: &mut DocumentBuilder,
     change: &IndexChange,
@@ -191,7 +191,8 @@ fn append_index_change(
     }
 }
 
-/// When the documents of a clustered collection expire: after so many seconds, or never (`"off"`).
+/// Reads when the documents of a clustered collection expire: after so many seconds, or never
+/// (`"off"`).
 fn read_expiry(value: Value<'_>) -> Result<Option<i64>, Error> {
     match value {
         Value::String("off") => Ok(None),

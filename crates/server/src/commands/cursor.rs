@@ -116,7 +116,7 @@ fn check_out<'a>(
     Ok(checked_out)
 }
 
-/// Checks that who reads on may still do what opened the cursor.
+/// Checks that the user who reads on still has the rights by which the cursor was opened.
 fn check_rights(request: &Request<'_>, facts: &CursorFacts) -> Result<(), Error> {
     match (&request.rights, &facts.granted) {
         (Some(rights), Some(granted)) if !granted.is_within(&rights.grants) => {
@@ -152,7 +152,7 @@ fn await_batch<'a>(
             continue;
         }
         let Some(ready) = entered.take() else {
-            // What comes before it is entered wakes nothing: so it looks once more.
+            // A write before this point wakes nothing: so the loop looks once more.
             let place = place_of(request, collection, cursor.stream.is_some());
             entered = Some(Entered::new(request, place));
             continue;
@@ -181,7 +181,7 @@ fn await_news(request: &Request<'_>, news: &ChangedPlaces, until: Instant) -> Re
     }
 }
 
-/// What wakes who waits for a cursor of that collection.
+/// Returns the writes that wake a client waiting for a cursor of that collection.
 fn place_of(request: &Request<'_>, collection: &str, is_stream: bool) -> WatchTarget {
     if is_stream && request.database_name == "admin" {
         return WatchTarget::All;

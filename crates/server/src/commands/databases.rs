@@ -16,7 +16,7 @@ pub fn list(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let filter = fields.document("filter")?.map(Filter::parse_test).transpose()?;
     let names_only = fields.boolean("nameOnly")?;
-    // Who may not list all is told of those that they may look into.
+    // A user who may not list all databases sees those that they may look into.
     let only_own = fields.optional_boolean("authorizedDatabases")?;
     let is_visible = |name: &str| match &request.rights {
         Some(rights) => {

@@ -20,7 +20,7 @@ use crate::request::{Answer, Request};
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let mut wanted = BTreeSet::new();
-    // What is no array is passed over, as by MongoDB.
+    // A value that is no array is ignored, as by MongoDB.
     let names = fields.value("collections").and_then(|names| names.as_array());
     for name in names.iter().flat_map(|names| names.iter()) {
         let Value::String(name) = name else {
@@ -31,7 +31,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
     fields.finish()?;
     let began = request.server.frond.steady_millis();
-    // What it reads is of one moment, like its reads of every collection.
+    // The list of collections is of one moment, like the reads of every collection.
     let interrupt = request.database()?.interrupt().clone();
     let frond = &request.server.frond;
     let moment = frond.lease_moment(Duration::ZERO);

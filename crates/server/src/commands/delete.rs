@@ -32,7 +32,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 /// Reads one element of `deletes`; `variables` are the command's `let`.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; `FailedToParse` (9) for a limit above 1.
+/// Wrong fields, by MongoDB's codes; `FailedToParse` (9) for a limit above 1.
 pub fn read_statement(
     document: Document<'_>,
     variables: &Option<DocumentBuf>,
@@ -47,7 +47,7 @@ pub fn read_statement(
     Ok(DeleteStatement { filter, only_first, hint, variables, collation })
 }
 
-/// Whether only the first is meant. What is no number means all, as MongoDB has it.
+/// Whether only the first is meant. A value that is no number means all, as in MongoDB.
 fn read_limit(limit: Option<Value<'_>>) -> Result<bool, Error> {
     match limit.filter(|limit| limit.is_number()) {
         None => Ok(false),

@@ -1,4 +1,4 @@
-//! What the server tells of itself: hostInfo, getLog, listCommands, connPoolStats.
+//! Commands about the server itself: hostInfo, getLog, listCommands, connPoolStats.
 
 use std::io;
 

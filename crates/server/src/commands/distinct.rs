@@ -30,18 +30,18 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// What a `distinct` says, the collection's name apart.
+/// The parameters of a `distinct`, except for the collection's name.
 pub struct Distinct<'a> {
-    /// Whose values are wanted.
+    /// The path of the values that are wanted.
     pub path: &'a str,
-    /// Of which documents, and how they are found.
+    /// The search for the documents.
     pub search: FindRequest,
 }
 
 /// Reads the fields of a `distinct`, the collection's name apart.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; a field that there is none of.
+/// Wrong fields, by MongoDB's codes; unknown fields.
 pub fn read(mut fields: Fields<'_>) -> Result<Distinct<'_>, Error> {
     let path = fields.required_string("key")?;
     if path.contains('\0') {

@@ -1,7 +1,8 @@
 //! `frondErase`: takes a document, or a field, out of all history, and off the disk.
 //!
-//! It can't be undone, so it is only done with `confirm: true`; `dryRun: true` tells what would be.
-//! On a replica set it ends once it is gone from all members' disks, or tells from which it isn't.
+//! It can't be undone, so it is only done with `confirm: true`; `dryRun: true` shows what would be.
+//! On a replica set it ends once it is gone from all members' disks, or reports from which it
+//! isn't.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,11 @@ use crate::commands::{gc, reply};
 use crate::replica::Replica;
 use crate::request::{Answer, Request};
 
-/// How long the members have to remove it from their disks before the laggards are reported.
+/// The time that the members have to remove it from their disks before the laggards are reported.
 const MEMBERS_WAIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Erases, then removes what is dead from every pack, and tells whether all of it went.
+/// Erases, then removes dead chunks from every pack, and reports whether all of it went.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     if fields.boolean("commits")? {
@@ -107,7 +108,7 @@ fn await_members(
     }
 }
 
-/// Which commits took the place of which.
+/// Answers with pairs of commits: the erased one and the one in its place.
 fn commits(request: &Request<'_>) -> Answer {
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");

@@ -21,14 +21,14 @@ use crate::fields::{Fields, refuse_duplicates};
 use crate::request::{Answer, Request, collection_name};
 use crate::tables;
 
-/// How much to tell.
+/// The amount of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verbosity {
     /// The plan.
     QueryPlanner,
-    /// What running it took, too.
+    /// Also the counts of running it.
     ExecutionStats,
-    /// What trying others took, too.
+    /// Also the counts of trying other plans.
     AllPlansExecution,
 }
 
@@ -54,7 +54,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(answer(request, explanation, command))
 }
 
-/// What the command that is explained needs.
+/// Checks the rights that the explained command needs.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -177,7 +177,7 @@ fn find_and_modify_search(command: Document<'_>) -> Result<(FindRequest, Purpose
     Ok((FindRequest { sort, hint, variables, collation, limit, ..search(filter) }, purpose))
 }
 
-/// What a search would do and, if that was asked for, did.
+/// Returns what a search would do and, if that was asked for, the counts of doing it.
 fn search_explained(
     database: &Database,
     collection: &str,

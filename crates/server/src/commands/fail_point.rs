@@ -11,7 +11,7 @@ use crate::request::{Answer, Request};
 /// The command's name.
 pub const NAME: &str = "configureFailPoint";
 
-/// Turns a fail point on or off; tells how often it has failed.
+/// Turns a fail point on or off; answers how often it has failed.
 pub fn configure(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let Some(name) = request.argument().as_str() else {

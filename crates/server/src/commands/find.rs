@@ -38,7 +38,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 /// Reads the fields of a `find`, the collection's name apart.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; a field that there is none of.
+/// Wrong fields, by MongoDB's codes; unknown fields.
 pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error> {
     let buffer = |document: Option<Document<'_>>| {
         document.filter(|document| !document.is_empty()).map(|document| document.to_buf())

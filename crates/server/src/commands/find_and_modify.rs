@@ -46,7 +46,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 /// Reads the fields of a `findAndModify`, the collection's name apart.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; fields that exclude each other.
+/// Wrong fields, by MongoDB's codes; fields that exclude each other.
 pub fn read(mut fields: Fields<'_>) -> Result<(FindAndModify, WriteOptions), Error> {
     let filter = fields.document("query")?;
     let removes = fields.boolean("remove")?;

@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuilder, Value};
 
 use crate::request::{Answer, Request};
 
-/// How long what was dropped can be brought back, unless a client says otherwise: two weeks.
+/// The time that what was dropped can be brought back, unless a client says otherwise: two weeks.
 pub const UNDO_SECONDS: u64 = 14 * 24 * 3600;
 
 /// Collects, and answers when that is done; other clients go on meanwhile.

@@ -142,7 +142,7 @@ fn commit(
     Ok(answer)
 }
 
-/// From the source's leader, whose address is `from`.
+/// Copies from the source's leader, whose address is `from`.
 fn copy(request: &Request<'_>, name: &str, generation: i64, mut fields: Fields<'_>) -> Answer {
     let from = fields.required_string("from")?;
     let by_tls = fields.boolean("tls")?;
@@ -187,7 +187,7 @@ fn remote(
     Ok(WatchedRemote::new(Box::new(remote), request.operation.interrupt()))
 }
 
-/// What the other line asks while it copies.
+/// Answers the requests of the other line while it copies.
 fn refs(request: &Request<'_>, name: &str, fields: Fields<'_>) -> Answer {
     end(fields)?;
     let remote = DataRemote::new(request.server.frond.clone(), name)?;

@@ -1,12 +1,11 @@
-//! What clients send when they connect: hello, isMaster, ping, buildInfo, whatsmyuri.
+//! Commands that clients send when they connect: hello, isMaster, ping, buildInfo, whatsmyuri.
 //!
 //! A server by itself is announced as the primary of a replica set of one member, so that drivers
 //! allow transactions and retryable writes. That changes once at most: when a failed sync, or
 //! another fault, closes the databases for writing, it is a secondary. Reads that allow one go on,
 //! and drivers wait for a primary before they write, which is there when the server was started
-//! again.
-//! A client that asks to be told of news (`topologyVersion` and `maxAwaitTimeMS`, as drivers'
-//! monitors do) waits until there is some, or the time is up.
+//! again. A client that asks for news (`topologyVersion` and `maxAwaitTimeMS`, as drivers' monitors
+//! do) waits until there is some, or the time is up.
 
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ pub const MONGODB_VERSION: &str = "8.0.0";
 const MONGODB_VERSION_PARTS: [i32; 4] = [8, 0, 0, 0];
 /// The wire version of that MongoDB.
 pub const WIRE_VERSION_MAX: i32 = 25;
-/// What an election is called by: of two primaries clients believe the one with the greater term.
+/// Returns the id of an election: of two primaries clients believe the one with the greater term.
 fn election(term: i64) -> ObjectId {
     let mut id = [0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
     id[4..].copy_from_slice(&term.to_be_bytes());
@@ -39,7 +38,7 @@ pub const FROND_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// `hello`.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes.
+/// Wrong fields, by MongoDB's codes.
 pub fn hello(request: &Request<'_>) -> Answer {
     greet(request, "isWritablePrimary")
 }
@@ -61,8 +60,8 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     let awaits = (fields.document("topologyVersion")?, fields.integer("maxAwaitTimeMS")?);
     check_awaits(awaits)?;
     let offered = fields.array("compression")?;
-    // Other fields are passed over, as MongoDB does it here alone: a newer driver may offer what
-    // an older server has never heard of. What isn't in the answer isn't agreed on.
+    // Other fields are passed over, as MongoDB does it here alone: a newer driver may offer what an
+    // older server has never heard of. A feature that isn't in the answer isn't agreed on.
     let mut answer = DocumentBuilder::new();
     if takes_hello {
         answer.append("helloOk", Value::Boolean(true));
@@ -98,7 +97,7 @@ fn greet(request: &Request<'_>, primary_name: &str) -> Answer {
     Ok(answer)
 }
 
-/// Appends what `serverStatus` tells of the set: the same as `hello`.
+/// Appends the facts about the set for `serverStatus`: the same as for `hello`.
 pub fn append_member(answer: &mut DocumentBuilder, server: &Shared) {
     append_standing(answer, server, "isWritablePrimary", server.is_primary());
 }
@@ -166,7 +165,7 @@ fn append_compression(
     Ok(agreed)
 }
 
-/// Appends which topology this is: clients pass over what they are told of one before.
+/// Appends the topology's version: clients ignore facts about an earlier one.
 pub fn append_topology_version(answer: &mut DocumentBuilder, server: &Shared) {
     answer
         .begin_document("topologyVersion")
@@ -200,9 +199,9 @@ fn check_awaits(awaits: (Option<Document<'_>>, Option<i64>)) -> Result<(), Error
     Err(Error::invalid(Code::Location(code), message))
 }
 
-/// How long a message waits before it is answered, and since which topology it asks for news:
-/// `None` unless it is a `hello` that asks for news since the one that there is, or for one answer
-/// after the other (`repeats`).
+/// Returns how long a message waits before it is answered, and since which topology it asks for
+/// news: `None` unless it is a `hello` that asks for news since the one that there is, or for one
+/// answer after the other (`repeats`).
 pub fn wait(server: &Shared, command: Document<'_>, repeats: bool) -> Option<(Duration, i64)> {
     let (name, _) = command.iter().next()?;
     if !["hello", "isMaster", "ismaster"].contains(&name) {
@@ -211,7 +210,7 @@ pub fn wait(server: &Shared, command: Document<'_>, repeats: bool) -> Option<(Du
     let known = command.get("topologyVersion")?.as_document()?;
     let counter = known.get("counter").and_then(|counter| counter.as_integer())?;
     let is_ours = known.get("processId") == Some(Value::ObjectId(server.member.process));
-    // Of another process it knows none that there is here.
+    // It knows none that there is here of another process.
     let counter = if is_ours { counter } else { -1 };
     let is_current = counter == *server.topology.borrow();
     let millis = command.get("maxAwaitTimeMS")?.as_integer()?;

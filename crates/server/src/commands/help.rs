@@ -11,9 +11,9 @@ use crate::commands::suggestion;
 use crate::request::{Answer, Request};
 
 const PAGE: &str = include_str!("../../../../docs/commands.md");
-/// What begins the section of a command.
+/// The beginning of a command's section.
 const HEADING: &str = "\n### frond";
-/// What begins the line after it.
+/// The beginning of the lines after it.
 const SET_IN: &str = "    ";
 
 /// A command's section.
@@ -32,7 +32,7 @@ impl Section {
     fn read(section: &'static str) -> Section {
         let text = section.split("\n## ").next().unwrap_or(section);
         let (name, text) = text.split_once('\n').unwrap_or((text, ""));
-        // Of the first line the spaces count.
+        // The spaces of the first line count.
         let text = text.trim_start_matches('\n').trim_end();
         let (mut usage, mut rest): (Vec<String>, _) = (Vec::new(), text);
         while let Some(line) = rest.strip_prefix(SET_IN) {
@@ -80,12 +80,13 @@ fn sections() -> impl Iterator<Item = Section> {
     PAGE.split(HEADING).skip(1).map(Section::read)
 }
 
-/// What the command of this name is for, in a sentence; `None` if it isn't one of Frond's own.
+/// Returns the purpose of the command of this name, in a sentence; `None` if it isn't one of
+/// Frond's own.
 pub fn about(command: &str) -> Option<String> {
     sections().find(|section| section.command == command).map(|section| section.about)
 }
 
-/// Runs a `frondHelp`: lists the commands, or tells all of one, with or without its `frond`.
+/// Runs a `frondHelp`: lists the commands, or shows all about one, with or without its `frond`.
 pub fn run(request: &Request<'_>) -> Answer {
     let topic = request.argument();
     request.no_fields()?;

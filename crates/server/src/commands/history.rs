@@ -24,8 +24,8 @@ pub fn author_default(request: &Request<'_>) -> String {
     }
 }
 
-/// The committer: the user who has logged in, behind whom a client names. Without access control
-/// whom it names.
+/// The committer: the user who has logged in, before the one that a client names. Without access
+/// control the one that the client names.
 fn committer(request: &Request<'_>, named: Option<&str>) -> Option<String> {
     let user = request.peer.login().map(|login| login.user.user.clone());
     match (user, named) {
@@ -79,7 +79,7 @@ fn merges(fields: &mut Fields<'_>) -> Result<Vec<String>, Error> {
     Ok(texts.filter_map(|version| version.as_str().map(str::to_owned)).collect())
 }
 
-/// What hooks are told of a command.
+/// Returns the event by which hooks see a command.
 pub fn occasion<'r>(
     request: &Request<'r>,
     act: Act,
@@ -101,7 +101,7 @@ pub fn date(fields: &mut Fields<'_>, name: &str) -> Result<Option<i64>, Error> {
     }
 }
 
-/// Appends what is told of a commit; with `branch`, the branch on which it was made.
+/// Appends the facts about a commit; with `branch`, the branch on which it was made.
 pub fn append_commit(answer: &mut DocumentBuilder, commit: &CommitInfo, branch: Option<&str>) {
     if let Some(branch) = branch {
         answer.append("branch", Value::String(branch));
@@ -139,7 +139,7 @@ pub fn log(request: &Request<'_>) -> Answer {
         return Err(Error::invalid(Code::BadValue, message));
     }
     let limit = wanted.limit;
-    // One more than asked for tells whether there are more.
+    // One more than asked for shows whether there are more.
     let one_more = LogRequest { limit: limit.map(|limit| limit.saturating_add(1)), ..wanted };
     let mut answer = DocumentBuilder::new();
     answer.begin_array("commits");
@@ -187,7 +187,7 @@ pub fn document_history(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Tells which commit each field of a document comes from.
+/// Answers which commit each field of a document comes from.
 pub fn blame(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let collection = fields.required_string("collection")?;
@@ -205,7 +205,7 @@ pub fn blame(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// What is asked of a branch's policy.
+/// The requested changes of a branch's policy.
 #[derive(Clone, Copy)]
 struct PolicyChange {
     protects: Option<bool>,
@@ -325,13 +325,13 @@ fn make_or_change(
     Ok(())
 }
 
-/// When a branch expires that lives for so long from now; `None`: never.
+/// Returns when a branch expires that lives for so long from now; `None`: never.
 fn expiry_in(seconds: u64, now_millis: i64) -> Option<i64> {
     let millis = i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     (seconds > 0).then_some(now_millis.saturating_add(millis))
 }
 
-/// What of a branch is to be deleted, and whether any is: `delete: true, branch: "x"` or, shorter,
+/// Reads the branch to delete, and whether there is one: `delete: true, branch: "x"` or, shorter,
 /// `delete: "x"`.
 fn read_deleted<'a>(
     fields: &mut Fields<'a>,

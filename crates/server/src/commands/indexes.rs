@@ -131,7 +131,7 @@ pub fn drop(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Of several names, all must be of indexes that can be dropped before the first is.
+/// Checks that all of several names are of indexes that can be dropped, before the first is.
 fn check_exist(database: &Database, collection: &str, names: &[String]) -> Result<(), Error> {
     if names.len() < 2 {
         return Ok(());

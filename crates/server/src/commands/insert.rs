@@ -11,7 +11,7 @@ use crate::usage::DocumentEvent;
 /// Runs an `insert`.
 pub fn run(request: &Request<'_>) -> Answer {
     let collection = match request.collection()? {
-        // What mongorestore does with a time series.
+        // mongorestore inserts the buckets of a time series.
         buckets if name::of_buckets(buckets).is_some() => buckets,
         _ => request.writable_collection()?,
     };

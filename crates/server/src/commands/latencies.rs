@@ -6,7 +6,7 @@ use crate::commands::reply;
 use crate::request::{Answer, Request};
 use crate::usage::{CommandTime, Event, Latencies, Latency};
 
-/// Tells what collections were used for since the server began.
+/// Answers with the usage of collections since the server began.
 pub fn top(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let mut answer = DocumentBuilder::new();

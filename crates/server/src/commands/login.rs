@@ -2,7 +2,7 @@
 //! `speculativeAuthenticate` and `saslSupportedMechs` of `hello`. The protocol is in
 //! [`crate::scram`].
 //!
-//! What can go wrong is told in one way, whatever it is (no such user, a wrong password, a broken
+//! Every failure is reported in one way, whatever it is (no such user, a wrong password, a broken
 //! message), after the same number of messages: a user that doesn't exist has a salt too, always
 //! the same.
 
@@ -20,7 +20,7 @@ use crate::peer::{Conversation, Stage};
 use crate::request::{Answer, Request};
 use crate::scram::{ClientFirst, Credentials, Exchange, Mechanism, OF_ROUTERS};
 
-/// What a login that goes on, or is over, answers.
+/// The answer to a step of a login.
 struct Step {
     conversation: i32,
     is_done: bool,
@@ -30,7 +30,7 @@ struct Step {
 /// `saslStart`
 ///
 /// # Errors
-/// What a field can't be; `AuthenticationFailed` (18); `MechanismUnavailable` (334).
+/// Wrong fields; `AuthenticationFailed` (18); `MechanismUnavailable` (334).
 pub fn start(request: &Request<'_>) -> Answer {
     let is_speculative = false;
     let begun = begin(request, request.fields()?, request.database_name, is_speculative);
@@ -46,7 +46,7 @@ pub fn start(request: &Request<'_>) -> Answer {
 /// A login that has begun.
 struct Begun {
     step: Step,
-    /// Whether there is such a user, who doesn't log in by this mechanism.
+    /// Whether there is such a user who doesn't log in by this mechanism.
     is_elsewise: bool,
 }
 
@@ -101,7 +101,8 @@ fn begin(
     Ok(Begun { step, is_elsewise })
 }
 
-/// By what a login is checked, and the user's id, if there is such a user that logs in so.
+/// Returns the credentials by which a login is checked, and the user's id, if there is such a user
+/// that logs in so.
 fn credentials(
     directory: &Directory,
     user: &UserName,
@@ -117,7 +118,7 @@ fn credentials(
 /// `saslContinue`
 ///
 /// # Errors
-/// What a field can't be; `AuthenticationFailed` (18).
+/// Wrong fields; `AuthenticationFailed` (18).
 pub fn go_on(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("conversationId")?;
@@ -180,7 +181,7 @@ fn reported_failure(request: &Request<'_>, login: &Conversation, reason: &Error)
     error
 }
 
-/// Why a proof wasn't taken, in mongod's words.
+/// Returns why a proof wasn't taken, in mongod's words.
 fn reason(request: &Request<'_>, login: &Conversation) -> Error {
     let (user, server) = (&login.user, request.server);
     let is_known = |directory: Arc<Directory>| directory.users.get(user).map(|known| known.id);
@@ -240,7 +241,7 @@ pub fn home(database: &str) -> Result<String, Error> {
     Ok(DatabaseName::parse(database)?.name)
 }
 
-/// Begins a login within a `hello`, if it asks for one: what is wrong with it is told when it is
+/// Begins a login within a `hello`, if it asks for one: an error is reported when the login is
 /// asked for by itself.
 pub fn speculate(request: &Request<'_>, login: Document<'_>, answer: &mut DocumentBuilder) {
     if login.iter().next().is_none_or(|(name, _)| name != "saslStart") {
@@ -249,7 +250,7 @@ pub fn speculate(request: &Request<'_>, login: Document<'_>, answer: &mut Docume
     let database = login.get("db").and_then(|database| database.as_str()).unwrap_or("admin");
     let fields = Fields::of_part("speculativeAuthenticate", login);
     match fields.and_then(|fields| begin(request, fields, database, true)) {
-        // The client guessed the mechanism: it is told the right one beside this, and begins again.
+        // The client guessed the mechanism: it gets the right one beside this, and begins again.
         Ok(Begun { is_elsewise: true, .. }) => drop(request.peer.take_conversation()),
         Ok(Begun { step, .. }) => {
             answer.begin_document("speculativeAuthenticate");
@@ -260,7 +261,7 @@ pub fn speculate(request: &Request<'_>, login: Document<'_>, answer: &mut Docume
     }
 }
 
-/// Tells by which mechanisms a user, `database.user`, can log in: one that doesn't exist by all.
+/// Answers by which mechanisms a user, `database.user`, can log in: one that doesn't exist by all.
 ///
 /// # Errors
 /// `BadValue` if the name has no database; what reading the users may meet.

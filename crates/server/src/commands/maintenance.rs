@@ -1,4 +1,4 @@
-//! What keeps a server of MongoDB in order, as far as it means something here: `fsync`,
+//! Commands that maintain a server of MongoDB, as far as they mean something here: `fsync`,
 //! `fsyncUnlock`, `compact` and `reIndex`.
 
 use frond_db::{Error, ReclaimOptions};
@@ -25,14 +25,14 @@ pub fn fsync(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Tells that nothing is locked.
+/// Answers that nothing is locked.
 pub fn fsync_unlock(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     Err(Error::invalid(Code::IllegalOperation, "fsyncUnlock called when not locked"))
 }
 
-/// Gives back disk space, of all databases: files are shared. What was dropped can be brought back
-/// as before.
+/// Gives back disk space, of all databases: files are shared. Dropped collections can be brought
+/// back as before.
 pub fn compact(request: &Request<'_>) -> Answer {
     let collection = request.writable_collection()?;
     let mut fields = request.fields()?;

@@ -16,7 +16,7 @@ use crate::limits::BATCH_BYTES_MAX;
 use crate::operations::CurrentOperation;
 use crate::request::{Answer, Request};
 
-/// What is done with the results.
+/// The target of the results.
 pub enum Out<'a> {
     /// They are the answer.
     Inline,
@@ -24,7 +24,7 @@ pub enum Out<'a> {
     To { how: How, database: Option<&'a str>, collection: &'a str },
 }
 
-/// How results go to a collection.
+/// The way in which results go to a collection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// In the place of what is there.
@@ -241,7 +241,7 @@ fn code<'a>(fields: &mut Fields<'a>, name: &str) -> Result<Option<&'a str>, Erro
     }
 }
 
-/// Where results go: `{db, coll}`, or a collection's name in the same database.
+/// Returns where results go: `{db, coll}`, or a collection's name in the same database.
 fn place(database: Option<&str>, collection: &str) -> ValueBuf {
     match database {
         Some(database) => ValueBuf::from(document! { "db": database, "coll": collection }),
@@ -266,7 +266,7 @@ impl Functions<'_> {
         document! { "_id": "$emits.k", "value": &reduce }
     }
 
-    /// What makes the value final, of a key and its value.
+    /// Returns the call that makes the final value from a key and its value.
     fn finalizing(&self) -> Option<DocumentBuf> {
         let mut arguments = DocumentBuilder::new();
         arguments.begin_array("args");

@@ -64,10 +64,10 @@ pub fn run(request: &Request<'_>) -> Answer {
     }
 }
 
-/// Merges, between the hooks, which are told what is merged in and the message that was given.
+/// Merges, between the hooks, which get the merged version and the message that was given.
 ///
 /// # Errors
-/// What the hook before it refuses; as `merge`, and as [`outcome`].
+/// A refusal of the hook before it; as `merge`, and as [`outcome`].
 pub fn hooked(
     request: &Request<'_>,
     database: &Repository,
@@ -91,7 +91,8 @@ pub fn hooked(
     Ok(answer)
 }
 
-/// What a merge would answer: conflicts are no error here, and a commit that isn't made has no id.
+/// Returns the answer of a merge that is only tried: conflicts are no error here, and a commit that
+/// isn't made has no id.
 fn preview(outcome: &MergeOutcome, branch: Option<&str>) -> DocumentBuilder {
     let (result, head, counts) = match outcome {
         MergeOutcome::UpToDate { head } => ("upToDate", Some(head), &[][..]),
@@ -139,7 +140,7 @@ pub fn skipped(database: &Repository) -> Answer {
     }
 }
 
-/// Tells the collections in which something was written that isn't there any more, if there are
+/// Appends the collections in which something was written that isn't there any more, if there are
 /// any.
 pub fn append_set_aside(answer: &mut DocumentBuilder, collections: &[String]) {
     if collections.is_empty() {
@@ -185,7 +186,7 @@ pub fn collection_rules(request: &Request<'_>) -> Answer {
     Ok(DocumentBuilder::new())
 }
 
-/// What a merge, a pick or a revert answers.
+/// Returns the answer of a merge, a pick or a revert.
 pub fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
     let mut answer = DocumentBuilder::new();
     match outcome {
@@ -208,7 +209,7 @@ pub fn outcome(outcome: &MergeOutcome, branch: Option<&str>) -> Answer {
     Ok(answer)
 }
 
-/// What is answered while conflicts wait.
+/// Returns the error that is answered while conflicts wait.
 pub fn conflicts_error(counts: &[(String, u64)]) -> Error {
     let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let message = format!(

@@ -1,8 +1,8 @@
 //! `_mergeAuthzCollections`: users and roles that mongorestore has put into collections of their
 //! own, as the last step of restoring them.
 //!
-//! What is there already stays; with `drop` it is replaced, and what isn't brought goes. All
-//! changes are one transaction.
+//! Existing users and roles stay; with `drop` they are replaced, and those that aren't brought go.
+//! All changes are one transaction.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::access::{Directory, Role, RoleName, User, UserName};
 use crate::commands::{roles, users};
 use crate::request::{Answer, Request, split_namespace};
 
-/// What is brought.
+/// The users and roles that a tool brings.
 struct Brought {
     users: Option<Vec<User>>,
     roles: Option<Vec<Role>>,
@@ -52,7 +52,7 @@ pub fn run(request: &Request<'_>) -> Answer {
     Ok(DocumentBuilder::new())
 }
 
-/// What the documents of a collection are.
+/// Reads the documents of a collection as users or roles.
 fn read<T>(
     request: &Request<'_>,
     namespace: &str,

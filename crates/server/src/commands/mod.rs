@@ -1,7 +1,7 @@
 //! The commands: one sorted table, supported or not, and one file a command or a few relatives.
 //!
 //! A handler reads its fields (and refuses those that it doesn't know), calls the database, and
-//! returns the answer without `ok`. docs/commands.md tells what each does.
+//! returns the answer without `ok`. docs/commands.md describes each.
 
 mod aggregate;
 mod bulk_write;
@@ -79,7 +79,7 @@ use crate::authorization::{pipelines, users as rights_of_users, versions, writes
 use crate::request::{Answer, Request};
 use crate::shared::Counter;
 
-/// How a command is answered.
+/// The way a command is answered: by a handler, or by a refusal.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// By this function.
@@ -95,11 +95,11 @@ pub enum Run {
 pub struct Command {
     /// Its name.
     pub name: &'static str,
-    /// What a client needs to run it.
+    /// The rights that a client needs to run it.
     pub needs: RequiredRights,
     /// Other names that clients use.
     pub aliases: &'static [&'static str],
-    /// What it counts as. Handlers of writes count for themselves, by document.
+    /// The counter in which it is counted. Handlers of writes count for themselves, by document.
     pub counter: Counter,
     /// Whether it runs on `admin` alone.
     pub admin_only: bool,
@@ -111,7 +111,7 @@ pub struct Command {
     pub in_transaction: bool,
     /// Whether it ends one.
     pub ends_transaction: bool,
-    /// How it is answered.
+    /// The way it is answered.
     pub run: Run,
 }
 
@@ -178,7 +178,7 @@ impl Command {
     }
 }
 
-/// Why commands of replica sets and clusters are refused.
+/// The reason why commands of replica sets and clusters are refused.
 const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
 const UNSHARDED: &str = "no collection is sharded";
 

@@ -41,7 +41,7 @@ fn shows_own_only(command: Document<'_>) -> bool {
     command.get("$ownOps").is_some_and(|only_own| only_own.is_truthy())
 }
 
-/// What `currentOp` needs: one's own operations are no secret.
+/// Checks the rights for `currentOp`: a client's own operations are no secret.
 ///
 /// # Errors
 /// `Unauthorized` (13).
@@ -159,8 +159,7 @@ fn check_owner(request: &Request<'_>, id: i32) -> Result<(), Error> {
     Err(Error::invalid(Code::Unauthorized, message))
 }
 
-/// Tells a command to stop at its next document. Like MongoDB, it doesn't tell whether it was
-/// there.
+/// Interrupts a command at its next document. Like MongoDB, it doesn't say whether it was there.
 pub fn kill_op(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let id = fields.integer("op")?.ok_or_else(|| fields.missing("op"))?;

@@ -11,26 +11,27 @@ use crate::request::{Answer, Request};
 use crate::scram::Mechanism;
 use crate::shared::Shared;
 
-/// Whether clients must name the version of the stable API.
+/// The parameter whether clients must name the version of the stable API.
 const REQUIRE_API_VERSION: &str = "requireApiVersion";
-/// For how long a moment can be read again.
+/// The name of the time for which a moment can be read again.
 const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
-/// How much the log tells, by component, and of what has no level of its own.
+/// The parameter for the log's verbosity, by component; components without a level have the
+/// default.
 const COMPONENT_LEVELS: &str = "logComponentVerbosity";
 const LEVEL: &str = "logLevel";
 
-/// Whether the log leaves out clients that come and go.
+/// The parameter whether the log leaves out clients that come and go.
 const QUIET: &str = "quiet";
 
-/// How often documents expire.
+/// The parameter for the interval at which documents expire.
 const EXPIRE_INTERVAL: &str = "ttlMonitorSleepSecs";
 
 /// Appends a parameter's value.
 type AppendParameter = fn(&mut DocumentBuilder, &Shared);
 
-/// The parameters that clients ask for, sorted: what they are here. What [`change`] doesn't take
-/// can't be changed while the server runs.
+/// The parameters that clients ask for, sorted: what they are here. A parameter that [`change`]
+/// doesn't take can't be changed while the server runs.
 const PARAMETERS: &[(&str, AppendParameter)] = &[
     ("allowDiskUseByDefault", |answer, _| {
         answer.append("allowDiskUseByDefault", Value::Boolean(true));
@@ -93,7 +94,7 @@ const PARAMETERS: &[(&str, AppendParameter)] = &[
     }),
 ];
 
-/// Tells parameters by name, or all: `getParameter: "*"` or `{allParameters: true}`.
+/// Answers with parameters by name, or all: `getParameter: "*"` or `{allParameters: true}`.
 pub fn get(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let lists_all = match request.argument() {
@@ -221,7 +222,7 @@ fn set_expire_interval(server: &Shared, wanted: Value<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Tells the concerns that hold where a client names none.
+/// Answers with the concerns that hold where a client names none.
 pub fn get_default_concerns(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let is_in_memory = fields.boolean("inMemory")?;
@@ -247,7 +248,7 @@ pub fn set_default_concerns(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// Tells the command line.
+/// Answers with the command line.
 pub fn get_cmd_line_opts(request: &Request<'_>) -> Answer {
     request.no_fields()?;
     let server = request.server;
@@ -299,7 +300,7 @@ fn append_section(
     answer.end();
 }
 
-/// Tells and sets which operations of the database the profiler tells of (the level), and which are
+/// Shows and sets which operations of the database the profiler records (the level), and which are
 /// slow (`slowms`, `sampleRate`): for it and the log, of all databases.
 pub fn profile(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
@@ -361,7 +362,7 @@ pub fn profile(request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// What `profile` says where there is a filter.
+/// The note in the answer of `profile` where there is a filter.
 const FILTER_NOTE: &str = "When a filter expression is set, slowms and sampleRate are not used for profiling and \
                            slow-query log lines.";
 

@@ -8,7 +8,7 @@ use frond_vcs::CommitPolicy;
 use crate::commands::reply;
 use crate::request::{Answer, Request};
 
-/// Tells, sets or removes the policy of a database, or thins a branch by it now.
+/// Shows, sets or removes the policy of a database, or thins a branch by it now.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let set = fields.document("set")?;

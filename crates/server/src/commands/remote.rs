@@ -17,7 +17,7 @@ use crate::hooks::Act;
 use crate::remote_opener;
 use crate::request::{Answer, Request};
 
-/// Without `name` lists the remotes; with `url` adds one; with `remove` forgets it.
+/// Lists the remotes, without `name`; with `url` adds one; with `remove` forgets it.
 pub fn remotes(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let (name, url) = (fields.string("name")?, fields.string("url")?);

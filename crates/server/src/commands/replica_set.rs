@@ -1,4 +1,4 @@
-//! What a replica set tells of itself: `replSetGetStatus`; and `replSetStepDown`.
+//! Commands about the replica set: `replSetGetStatus`; and `replSetStepDown`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::shared::Shared;
 /// The one election that there was, of a server by itself.
 const TERM_ALONE: i64 = 1;
 
-/// What a server says of the set that it is in.
+/// A server's description of the set that it is in.
 pub struct SetDescription {
     /// All members.
     pub members: Arc<Members>,
-    /// Where writes are taken, if that is known.
+    /// The member that takes writes, if it is known.
     pub primary: Option<String>,
     /// The term.
     pub term: i64,
@@ -29,7 +29,7 @@ pub struct SetDescription {
 }
 
 impl SetDescription {
-    /// That of a server.
+    /// Returns the description of a server's set.
     pub fn of(server: &Shared) -> SetDescription {
         let Some(replica) = &server.replica else {
             let primary = server.is_primary().then(|| server.member.host.clone());
@@ -84,7 +84,8 @@ pub fn append_optime(answer: &mut DocumentBuilder, name: &str, time: Timestamp, 
         .end();
 }
 
-/// Tells how the members are, as each has said: a leader knows also how far each holds its log.
+/// Answers with the members' states, as each has reported: a leader knows also how far each holds
+/// its log.
 pub fn status(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["initialSync"]);
@@ -175,7 +176,7 @@ fn append_other(
     }
 }
 
-/// Up to which entry each member has the log, as far as this one knows.
+/// Returns the entry up to which each member has the log, as far as this one knows.
 fn held_by(server: &Shared) -> Vec<(String, u64)> {
     let Some(replica) = &server.replica else { return Vec::new() };
     let Some(status) = replica.status() else { return Vec::new() };

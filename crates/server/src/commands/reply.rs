@@ -17,23 +17,23 @@ use crate::usage::DocumentEvent;
 
 /// Room for an answer of one small document.
 const ANSWER_BYTES: usize = 2 << 10;
-/// Of a longer command that opened a cursor what is long isn't kept.
+/// The size of a command that opened a cursor above which its long parts aren't kept.
 const ORIGIN_BYTES_MAX: usize = 4 << 10;
 
-/// How the first batch is asked for.
+/// The options of the first batch.
 #[derive(Clone, Default)]
 pub struct BatchOptions {
-    /// At most how many documents.
+    /// The greatest number of documents.
     pub size: Option<u64>,
     /// Close the cursor after the first batch.
     pub is_single: bool,
     /// Keep the cursor open however long it is not used.
     pub no_timeout: bool,
-    /// What the query asks whether to go on.
+    /// The operation, which the query asks whether to go on.
     pub current: CurrentOperation,
-    /// Whether the cursor stays open at the end, for what comes later.
+    /// The behaviour at the end: whether the cursor stays open for documents that come later.
     pub following: Following,
-    /// What tells that nothing will come any more.
+    /// Set when no more documents can come.
     pub is_over: Option<Arc<AtomicBool>>,
     /// The change stream that it reads.
     pub stream: Option<OpenStream>,
@@ -88,7 +88,7 @@ pub fn count_returned(request: &Request<'_>, cursor: &OpenCursor) {
     work.count_documents(DocumentEvent::Returned, cursor.batch_documents());
 }
 
-/// What opens a cursor, to be told when it is read on.
+/// Returns a record of the command that opens a cursor, for reports when it is read on.
 fn origin(request: &Request<'_>) -> Arc<Origin> {
     let sent = &request.operation.sent;
     let command = match sent.as_bytes().len() <= ORIGIN_BYTES_MAX {
@@ -98,7 +98,7 @@ fn origin(request: &Request<'_>) -> Arc<Origin> {
     Arc::new(Origin { command, plan: request_profile::plan() })
 }
 
-/// What the command was allowed, to be asked again when its cursor is read on.
+/// Returns the rights that the command used, to be checked again when its cursor is read on.
 fn granted(request: &Request<'_>) -> Result<Option<Arc<Granted>>, Error> {
     let Some(rights) = &request.rights else { return Ok(None) };
     let granted = authorization::granted(&request.authorization(rights), request.needs)?;

@@ -1,7 +1,7 @@
 //! `serverStatus`: sections, each of which a client may leave out
 //! (`{serverStatus: 1, network: 0}`).
 //!
-//! What the server doesn't count isn't told: a field that stands here is measured.
+//! Fields that the server doesn't count are left out: a field that stands here is measured.
 
 mod activity;
 mod engine;
@@ -23,7 +23,7 @@ use crate::shared::Shared;
 /// Appends a section.
 type Append = fn(&mut DocumentBuilder, &Shared);
 
-/// The sections, in the order in which they are told.
+/// The sections, in their order in the answer.
 const SECTIONS: &[(&str, Append)] = &[
     ("asserts", activity::append_asserts),
     ("connections", activity::append_connections),

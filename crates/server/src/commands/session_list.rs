@@ -1,7 +1,8 @@
 //! `$listSessions` and `$listLocalSessions`: the sessions that clients have.
 //!
 //! There is one server, so its sessions are all there are. A session belongs to the user of the
-//! connection that it was first used on; who hasn't logged in has the digest of an empty name.
+//! connection that it was first used on; a client that hasn't logged in has the digest of an empty
+//! name.
 
 use std::time::Instant;
 

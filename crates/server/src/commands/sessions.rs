@@ -1,7 +1,7 @@
 //! Sessions: startSession, endSessions, killSessions, killAllSessions, refreshSessions.
 //!
 //! A client makes its sessions' ids itself; the server learns of a session by the commands in it.
-//! What lives in one, cursors and a transaction, ends with it.
+//! Cursors and a transaction that live in a session end with it.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;

@@ -1,9 +1,10 @@
 //! `replSetInitiate`, `replSetGetConfig` and `replSetReconfig`: which members a replica set is to
 //! have.
 //!
-//! What is taken here is written as all that the set has; the leader then brings the members to it
-//! one at a time. What of a configuration isn't built (priorities, hidden members, votes, tags,
-//! delays, arbiters, settings) is refused by its name, unless it says what is the case anyway.
+//! The configuration is written like all data of the set; the leader then brings the members to it
+//! one at a time. Parts of a configuration that aren't built (priorities, hidden members, votes,
+//! tags, delays, arbiters, settings) are refused by name, unless they have the value that holds
+//! anyway.
 
 use std::collections::BTreeSet;
 use std::sync::TryLockError;
@@ -20,14 +21,14 @@ use crate::request::{Answer, Request};
 use crate::shared::Shared;
 use crate::tables;
 
-/// Where mongod keeps it, in `local`.
+/// The collection of `local` in which mongod keeps it.
 pub const COLLECTION: &str = "system.replset";
-/// Fewer members can lose none.
+/// The least number of members: fewer can lose none.
 const MEMBERS_MIN: usize = 2;
 /// A member's `_id` is at most this, as in MongoDB.
 const ID_MAX: i64 = 255;
 
-/// Tells the configuration.
+/// Answers with the configuration.
 pub fn config(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     fields.ignore(&["commitmentStatus"]);

@@ -11,7 +11,7 @@ use frond_vcs::{DiffDetail, DiffRequest};
 use crate::commands::{history, reply, tag};
 use crate::request::{Answer, Request};
 
-/// What a commit did to one collection.
+/// The changes of a commit to one collection.
 #[derive(Default)]
 struct Counts {
     change: &'static str,
@@ -22,7 +22,7 @@ struct Counts {
     specifications: u64,
 }
 
-/// Tells of a commit.
+/// Answers with a commit's changes.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let target = fields.string("target")?.unwrap_or("HEAD");

@@ -1,7 +1,7 @@
-//! First stages of a pipeline that tell of the server rather than of documents: statistics,
-//! sessions, running commands. Shells ask for them this way.
+//! First stages of a pipeline that show the server rather than documents: statistics, sessions,
+//! running commands. Shells ask for them this way.
 //!
-//! What such a stage gives is put in its place as `$documents`, so that the stages after it run as
+//! The stage's results are put in its place as `$documents`, so that the stages after it run as
 //! they do over anything else.
 
 use frond_db::{AggregateRequest, Database, Error, FindRequest};
@@ -79,7 +79,7 @@ pub fn documents_of(
 /// Replaces a first stage of this kind; `None` if there is none.
 ///
 /// # Errors
-/// What the stage is refused for.
+/// The reason for which the stage is refused.
 pub fn rewrite(
     request: &Request<'_>,
     collection: Option<&str>,
@@ -106,8 +106,8 @@ pub fn rewrite(
     Ok(Some(AggregateRequest { pipeline, hint: None, ..aggregate.clone() }))
 }
 
-/// What `$currentOp` can be told. What else there might be to show doesn't exist: idle sessions,
-/// users, a cluster.
+/// The options of `$currentOp`. Other things that MongoDB would show don't exist here: idle
+/// sessions, users, a cluster.
 const CURRENT_OP_OPTIONS: &[&str] = &[
     "allUsers",
     "backtrace",
@@ -134,7 +134,7 @@ pub fn search_in(documents: &[DocumentBuf], find: &FindRequest) -> AggregateRequ
     }
 }
 
-/// What a search asks for, as the stages of a pipeline.
+/// Returns the stages of a pipeline that does the same as a search.
 fn stages_of(find: &FindRequest) -> DocumentBuf {
     let mut stages = DocumentBuilder::new();
     stages.begin_array("stages");
@@ -243,7 +243,7 @@ fn check_collection(
             Err(Error::invalid(Code::NamespaceNotFound, message))
         }
         Err(error) if error.code == Code::CommandNotSupportedOnView => Err(error),
-        // What is made as it is read has no indexes.
+        // A collection that is computed as it is read has no indexes.
         _ => Ok(()),
     }
 }
@@ -311,7 +311,7 @@ fn current_op(
     Ok(operation::list(request, request.rights.is_some() && !all))
 }
 
-/// There is no cache of plans, so there is nothing to tell of it.
+/// There is no cache of plans, so there is nothing to show of it.
 fn plan_cache_stats(
     _: &Request<'_>,
     collection: Option<&str>,

@@ -10,7 +10,7 @@ use crate::commands::reply;
 use crate::limits::REPLY_BYTES_MAX;
 use crate::request::{Answer, Request};
 
-/// How the working state differs from HEAD.
+/// Returns how the working state differs from HEAD.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let documents = fields.count("documents")?.unwrap_or(0);
@@ -92,13 +92,13 @@ fn append_changed(
     Ok(())
 }
 
-/// What the fields of a diff are called: clients of other databases have their own words.
+/// The names of a diff's fields: clients of other databases have their own words.
 struct Names {
     collection: &'static str,
     changes: &'static str,
 }
 
-/// How two versions differ.
+/// Returns how two versions differ.
 pub fn diff(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let from = fields.string("from")?;
@@ -109,7 +109,7 @@ pub fn diff(request: &Request<'_>) -> Answer {
     } else {
         Names { collection: "name", changes: "diff" }
     };
-    // What doesn't fit into one answer is refused before it is gathered.
+    // A diff that doesn't fit into one answer is refused before it is gathered.
     let collections = request.existing_database()?.diff_within(from, to, REPLY_BYTES_MAX as u64)?;
     let mut answer = DocumentBuilder::new();
     answer.begin_array("collections");

@@ -1,8 +1,8 @@
-//! What a client may have meant by a command that isn't there.
+//! Suggests the command that a client may have meant.
 
-/// What begins the names of Frond's own commands.
+/// The beginning of the names of Frond's own commands.
 const OWN: &str = "frond";
-/// Longer words aren't compared: no command's name is.
+/// The longest word that is compared: no command's name is longer.
 const LETTERS_MAX: usize = 40;
 /// With more that is wrong a long word is another one.
 const WRONG_MAX: usize = 3;
@@ -38,8 +38,8 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a s
     best.map(|(_, name)| name)
 }
 
-/// How many letters have to be changed, added, removed or swapped with their neighbour so that `a`
-/// becomes `b`, where no letter is changed twice (optimal string alignment).
+/// Returns how many letters have to be changed, added, removed or swapped with their neighbour so
+/// that `a` becomes `b`, where no letter is changed twice (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last = Vec::new();

@@ -9,8 +9,8 @@ use crate::authorization::VersionScope;
 use crate::commands::history::author_default;
 use crate::request::{Answer, Request};
 
-/// Without `tag` lists them; with it makes one, at `target` or this version's commit, annotated if
-/// a `message` is given; with `delete` removes it.
+/// Lists the tags, without `tag`; with it makes one, at `target` or this version's commit,
+/// annotated if a `message` is given; with `delete` removes it.
 pub fn run(request: &Request<'_>) -> Answer {
     let mut fields = request.fields()?;
     let name = fields.string("tag")?;

@@ -43,7 +43,7 @@ pub fn run(request: &Request<'_>) -> Answer {
 /// Reads one element of `updates`; `variables` are the command's `let`.
 ///
 /// # Errors
-/// What a field can't be, by MongoDB's codes; fields that exclude each other.
+/// Wrong fields, by MongoDB's codes; fields that exclude each other.
 pub fn read_statement(
     document: Document<'_>,
     variables: &Option<DocumentBuf>,

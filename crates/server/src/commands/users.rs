@@ -21,7 +21,7 @@ pub const AUTH_SCHEMA_VERSION: i32 = 5;
 
 const USER_EXISTS: Code = Code::Location(51_003);
 
-/// What `createUser` and `updateUser` say of a user.
+/// The fields of `createUser` and `updateUser` about a user.
 struct CredentialFields {
     credentials: Option<Vec<(Mechanism, Credentials)>>,
     mechanisms: Option<Vec<Mechanism>>,
@@ -313,7 +313,7 @@ pub fn invalidate_cache(request: &Request<'_>) -> Answer {
     Ok(DocumentBuilder::new())
 }
 
-/// What `usersInfo` shows.
+/// The parts of a user that `usersInfo` shows.
 struct Shown {
     credentials: bool,
     privileges: bool,
@@ -387,7 +387,8 @@ fn describe(directory: &Directory, user: &User, shown: &Shown) -> DocumentBuf {
 }
 
 /// The documents of `admin.system.users`, `admin.system.roles` or `admin.system.version`, as tools
-/// copy them; `None` of any other collection. Where there are no accounts their version isn't told.
+/// copy them; `None` of any other collection. Where there are no accounts their version isn't
+/// shown.
 ///
 /// # Errors
 /// An error of reading the users.

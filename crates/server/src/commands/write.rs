@@ -1,4 +1,4 @@
-//! What the answers of insert, update and delete have in common.
+//! The common parts of the answers of insert, update and delete.
 
 use std::collections::HashSet;
 
@@ -13,19 +13,19 @@ use crate::limits::WRITE_BATCH_MAX;
 use crate::request::Request;
 use crate::usage::DocumentEvent;
 
-/// What writes have in common.
+/// The options that all writes have.
 pub struct WriteOptions {
     /// Whether to stop at the first error.
     pub is_ordered: bool,
-    /// How the statements are named, in case the client sends them again.
+    /// The ids of the statements, in case the client sends them again.
     pub statements: StatementIds,
 }
 
-/// What a command writes: its statements, and the options of all of them.
+/// The statements of a command that writes, and the options of all of them.
 pub struct WriteCommand<S> {
-    /// In their order.
+    /// The statements in their order.
     pub statements: Vec<S>,
-    /// Whether to stop at the first error, and how the statements are named.
+    /// The options: whether to stop at the first error, and how the statements are named.
     pub options: WriteOptions,
 }
 
@@ -33,7 +33,7 @@ pub struct WriteCommand<S> {
 /// command's `let`.
 ///
 /// # Errors
-/// What a field of the command, or of the first statement that is wrong, can't be.
+/// Wrong fields of the command, or of the first statement that is wrong.
 pub fn read<S>(
     request: &Request<'_>,
     name: &'static str,

@@ -1,11 +1,11 @@
-//! What a command's fields say of the transaction, or retryable write, that it is.
+//! The fields by which a command says that it is part of a transaction, or a retryable write.
 
 use frond_db::Error;
 use frond_query::Code;
 
 use super::{SessionId, UserDigest};
 
-/// What a command says of the transaction, or retryable write, that it is.
+/// A command's place in a transaction, or its identity as a retryable write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     /// A write that may be sent again.
@@ -46,7 +46,7 @@ pub struct PartFields {
 }
 
 impl PartFields {
-    /// What they say together.
+    /// Returns the meaning of the fields together.
     ///
     /// # Errors
     /// `InvalidOptions` where they contradict one another.

@@ -18,7 +18,7 @@ const PATH: &str = "readPreference";
 /// Checks a read preference.
 ///
 /// # Errors
-/// What is missing, of a wrong type, out of range, or contradicts `mode: "primary"`.
+/// A part that is missing, of a wrong type, out of range, or contradicts `mode: "primary"`.
 pub fn check(preference: Document<'_>) -> Result<(), Error> {
     let invalid = |code, message: &str| Err(Error::invalid(code, message.to_owned()));
     let field = |name| preference.get(name).filter(|value| !is_nothing(*value));

@@ -1,4 +1,5 @@
-//! Which commands may be part of a transaction, or a retryable write, and with which fields.
+//! The commands that may be part of a transaction, or a retryable write, and the fields they may
+//! have.
 
 use frond_db::Error;
 use frond_query::Code;

@@ -1,8 +1,8 @@
 //! Taking messages out of compressed ones.
 //!
-//! 1. What `hello` of this server offers may be used by any message; in no other way, and not by
-//!    commands with secrets, which drivers never compress: their sizes would tell of these. `hello`
-//!    may: where an application asks for it by itself, Java's driver compresses it.
+//! 1. Compressors that `hello` of this server offers may be used by any message; no others, and not
+//!    by commands with secrets, which drivers never compress: their sizes would give hints at
+//!    these. `hello` may: where an application asks for it by itself, Java's driver compresses it.
 //! 2. The memory for what comes out is taken from the [`MessageMemory`] before anything comes out,
 //!    by the length that is announced; the compressed message is let go of as soon as it is
 //!    inflated.
@@ -25,15 +25,15 @@ const NEVER_COMPRESSED: &[&str] =
 
 /// A message that came compressed.
 pub struct Inflated {
-    /// What was inside.
+    /// The message inside.
     pub received: Received,
-    /// How the client compresses, and its answer is to be compressed.
+    /// The compressor of the client, and of its answer.
     pub compressor: Compressor,
 }
 
-/// Why nothing was taken out of a message.
+/// The reason why nothing was taken out of a message.
 pub enum InflateError {
-    /// The client is told.
+    /// The client gets the error.
     Refused(WireError),
     /// The connection ends.
     Ended(io::Error),
@@ -55,7 +55,7 @@ impl From<io::Error> for InflateError {
 /// for memory.
 ///
 /// # Errors
-/// The error of `check`; what a client is told of a message that can't be taken.
+/// The error of `check`; the client's error for a message that can't be taken.
 pub fn inflate(
     shared: &Shared,
     received: Received,
@@ -76,7 +76,7 @@ pub fn inflate(
     Ok(take(inside, message, hold)?)
 }
 
-/// What a message says of the one inside, if that may come so.
+/// Decodes a message's header of the one inside, if the compressor was negotiated.
 fn decode(shared: &Shared, header: Header, message: &[u8]) -> Result<Compressed, WireError> {
     let inside = Compressed::decode(header, message)?;
     match shared.compressors.contains(&inside.compressor) {

@@ -39,17 +39,17 @@ pub struct Conversation {
     session: Option<Box<Session>>,
     incoming: Incoming,
     outgoing: Option<Outgoing>,
-    /// What is answered after that, before anything is read.
+    /// The next answer, sent before anything is read.
     next: Option<Next>,
     closes: bool,
-    /// When it first paused inside the answer that is under way.
+    /// The time when it first paused inside the answer that is under way.
     delayed_since: Option<Instant>,
 }
 
 /// A message that is answered later or again, how the client compresses, and what has waited.
 type Next = (Repeat, Option<Compressor>, Option<Parked>);
 
-/// Why a conversation doesn't go on.
+/// The reason why a conversation doesn't go on.
 #[derive(Debug)]
 pub enum Pause {
     /// The client says nothing.
@@ -101,7 +101,7 @@ impl Conversation {
                         false => Pause::Silent,
                     }
                 }
-                // Whatever is wrong with the stream or a header, the client can't be told.
+                // Whatever is wrong with the stream or a header, the client can't get an answer.
                 Err(_) => Pause::Closed,
             };
             if self.is_answering() && self.delayed_since.is_none() {
@@ -183,7 +183,7 @@ impl Conversation {
         resumed: Option<Parked>,
     ) -> Option<Pause> {
         let Received { header, message, hold } = received;
-        // By TLS nothing changes on the way.
+        // Nothing changes on the way with TLS.
         let has_checksum = self.session.is_none()
             && header.operation == OperationCode::Message
             && Message::has_checksum(&message);
@@ -239,7 +239,7 @@ impl Conversation {
         self.session.is_some()
     }
 
-    /// What encrypts it.
+    /// Returns the TLS session that encrypts it.
     pub fn session(&mut self) -> Option<&mut Session> {
         self.session.as_deref_mut()
     }

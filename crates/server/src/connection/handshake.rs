@@ -1,7 +1,7 @@
 //! Shaking hands: before its first message a connection may speak TLS, as the server's mode says.
 //!
 //! It is done by the connection's task, which waits without a thread, within [`HANDSHAKE_MAX`].
-//! Where a client may come either way, its first bytes tell how it comes: a TLS record of a
+//! Where a client may come either way, its first bytes show how it comes: a TLS record of a
 //! handshake begins with 0x16, then the version, 3 and 1 to 4. A message that begins so would have
 //! 66 KB or more, and the first one is a `hello`.
 
@@ -17,7 +17,7 @@ use crate::tls::{self, Tls, TlsMode};
 
 /// The first byte of a record that belongs to a handshake.
 const RECORD_HANDSHAKE: u8 = 0x16;
-/// What follows: the major version, and the greatest minor one.
+/// The bytes that follow: the major version, and the greatest minor one.
 const RECORD_MAJOR: u8 = 3;
 const RECORD_MINOR_MAX: u8 = 4;
 
@@ -29,7 +29,7 @@ pub async fn shake(
     (log, peer): (&Log, &Peer),
 ) -> Option<(IdleSocket, Option<Box<Session>>)> {
     let Some(secured) = tls else { return Some((socket, None)) };
-    // What stays on this machine is as it is, as in MongoDB.
+    // Connections within this machine aren't encrypted, as in MongoDB.
     let is_plain = matches!(socket, IdleSocket::Unix(_))
         || secured.mode() == TlsMode::Allowed && !begins_with_tls(&socket).await?;
     if is_plain {

@@ -1,8 +1,8 @@
 //! Cutting messages from what comes in.
 //!
 //! 1. A read takes what has come in, mostly one small message, and never waits for more than that.
-//! 2. What is missing of a large message is read straight into its own memory, in steps.
-//! 3. What it holds of a message beyond [`FREE_BYTES`] it has from the [`MessageMemory`].
+//! 2. The missing part of a large message is read straight into its own memory, in steps.
+//! 3. The memory of a message beyond [`FREE_BYTES`] comes from the [`MessageMemory`].
 //!
 //! *Invariants*
 //! 1. Memory for a message grows with the bytes that came in, never with the length that its header
@@ -18,11 +18,11 @@ use crate::limits::{FREE_BYTES, READ_STEP_BYTES};
 use crate::message_memory::{MessageMemory, MessageReservation};
 use crate::wire::{HEADER_BYTES, Header};
 
-/// What has come in of a connection and wasn't handed out yet.
+/// The bytes that have come in of a connection and weren't handed out yet.
 #[derive(Default)]
 pub struct Incoming {
     bytes: Vec<u8>,
-    /// Of the message that these bytes begin.
+    /// The reservation of the message that these bytes begin.
     hold: Option<MessageReservation>,
 }
 
@@ -101,7 +101,7 @@ impl Incoming {
         self.hold.as_ref().is_some_and(|hold| hold.is_too_slow(intake, received, now))
     }
 
-    /// How much it holds of the intake.
+    /// Returns how much it holds of the intake.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.hold.as_ref().map_or(0, MessageReservation::bytes)
@@ -132,7 +132,7 @@ impl Incoming {
         };
         self.bytes.reserve(step);
         let watched = Watched { stream, intake, hold, received };
-        // What came before an error stays.
+        // Bytes that came before an error stay.
         match watched.take(step as u64).read_to_end(&mut self.bytes)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),

@@ -22,9 +22,9 @@ pub struct LateHello<'a> {
     pub shared: &'a Shared,
     /// The client's connection.
     pub peer: &'a Arc<Peer>,
-    /// What it waits for.
+    /// The request that waits.
     pub wait: Wait,
-    /// What its first answer answers.
+    /// The id of the request that the first answer answers.
     pub request_id: i32,
 }
 
@@ -49,7 +49,7 @@ impl LateHello<'_> {
                 let mut byte = [0];
                 tokio::select! {
                     biased;
-                    // That the server stops is news, told before the connection ends.
+                    // That the server stops is news, sent before the connection ends.
                     _ = topology.wait_for(|now| *now != known) => break,
                     _ = stop.wait_for(|stop| *stop) => return false,
                     () = &mut late => break,
@@ -60,7 +60,7 @@ impl LateHello<'_> {
                 }
             }
             self.wait.repeats &= !has_more;
-            // What comes after this is told with the next answer.
+            // Later news go into the next answer.
             self.wait.topology = *topology.borrow_and_update();
             let answered =
                 dispatch::answer_hello(self.shared, self.peer, &self.wait, self.request_id);

@@ -12,7 +12,7 @@ use tokio::io::Interest;
 pub enum Socket {
     /// Over TCP.
     Tcp(std::net::TcpStream),
-    /// Of the Unix domain.
+    /// A socket of the Unix domain.
     Unix(std::os::unix::net::UnixStream),
 }
 
@@ -20,7 +20,7 @@ pub enum Socket {
 pub enum IdleSocket {
     /// Over TCP.
     Tcp(tokio::net::TcpStream),
-    /// Of the Unix domain.
+    /// A socket of the Unix domain.
     Unix(tokio::net::UnixStream),
 }
 
@@ -67,7 +67,7 @@ impl Socket {
     /// The socket, to be waited for. It doesn't block.
     ///
     /// # Errors
-    /// What the runtime says when it is to watch the socket.
+    /// An error of the runtime when it is to watch the socket.
     pub fn into_idle(self) -> io::Result<IdleSocket> {
         Ok(match self {
             Socket::Tcp(stream) => IdleSocket::Tcp(stream.try_into()?),
@@ -106,7 +106,7 @@ impl IdleSocket {
     /// Waits until it can be read, or written.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// An error of the runtime.
     pub async fn ready(&self, interest: Interest) -> io::Result<()> {
         either!(IdleSocket, self, stream => stream.ready(interest).await.map(drop))
     }

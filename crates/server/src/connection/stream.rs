@@ -20,15 +20,15 @@ use crate::tls::subject;
 /// A client's side of a TLS connection, shaken hands with.
 pub struct Session {
     connection: ServerConnection,
-    /// What came in. It takes no memory while no thread talks with the client.
+    /// The received ciphertext. It takes no memory while no thread talks with the client.
     ciphertext: Vec<u8>,
-    /// How much of it was decrypted.
+    /// The bytes of it that were decrypted.
     begun: usize,
-    /// How many bytes were decrypted and not read.
+    /// The number of bytes that were decrypted and not read.
     plaintext_bytes: usize,
 }
 
-/// What is read and written.
+/// A stream that is read and written.
 pub enum Stream<'a> {
     /// As it is.
     Plain(&'a Socket),
@@ -46,7 +46,7 @@ impl Session {
         Ok(Session { connection, ciphertext: Vec::new(), begun: 0, plaintext_bytes })
     }
 
-    /// Whose the client's certificate is, if it has shown one.
+    /// Returns the subject of the client's certificate, if it has shown one.
     pub fn client_subject(&self) -> Option<String> {
         let certificate = self.connection.peer_certificates()?.first()?;
         subject::of_certificate(certificate)
@@ -72,7 +72,7 @@ impl Session {
     /// Takes bytes that are to be sent: as many as there is room for.
     ///
     /// # Errors
-    /// What the TLS session says: its buffers fail for no other reason.
+    /// An error of the TLS session: its buffers fail for no other reason.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.connection.writer().write(bytes)
     }
@@ -104,7 +104,7 @@ impl Session {
                 // Also at an end without `close_notify`: an attacker may have cut the stream.
                 Err(error) => return Err(error),
             }
-            // What the protocol answers by itself.
+            // The protocol's own answers are sent first.
             self.send(&mut socket)?;
             if self.begun == self.ciphertext.len() {
                 self.receive(socket)?;
@@ -129,7 +129,7 @@ impl Session {
             let mut rest = &self.ciphertext[self.begun..];
             self.begun += self.connection.read_tls(&mut rest)?;
             let state = self.connection.process_new_packets().map_err(|error| {
-                // It is told what is wrong, if it listens.
+                // The client gets the fault, if it listens.
                 let _ = self.connection.write_tls(&mut socket);
                 io::Error::new(io::ErrorKind::InvalidData, error)
             })?;

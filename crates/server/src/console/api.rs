@@ -1,4 +1,4 @@
-//! What the console's page asks the server, by `POST` and JSON.
+//! The requests of the console's page to the server, by `POST` and JSON.
 //!
 //! | path | takes | answers |
 //! |---|---|---|
@@ -104,7 +104,7 @@ async fn read(
     body: Incoming,
     bytes_max: usize,
 ) -> Result<Held, (StatusCode, &'static str)> {
-    // Browsers tell it.
+    // Browsers announce it.
     let bytes = body.size_hint().exact();
     let bytes = bytes.ok_or((StatusCode::LENGTH_REQUIRED, "content-length is needed"))?;
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -128,7 +128,7 @@ async fn read(
     }
 }
 
-/// What there is to know before a command: also whether to ask for a login.
+/// Answers with the facts that the page needs before a command: also whether to ask for a login.
 fn session(console: &Console, login: Option<&Login>) -> Answer {
     let null = Value::Null;
     let body = document! {
@@ -163,7 +163,7 @@ async fn log_in(
         let database = if database.is_empty() { "admin" } else { &database };
         // Before the proof: a password that changes meanwhile ends the login at once.
         let credentials = credentials_of(&shared, database, &user);
-        // As a driver that was told which mechanisms the user has.
+        // As a driver that knows which mechanisms the user has.
         let is_known = |mechanism| credentials.iter().any(|(known, _)| *known == mechanism);
         let mechanism = match credentials.is_empty() || is_known(Mechanism::Sha256) {
             true => Mechanism::Sha256,
@@ -215,7 +215,7 @@ fn prove(
     (payload == proof.expected.as_bytes()).then_some(())
 }
 
-/// What the server knows of a user's password; nothing of a user that there isn't.
+/// Returns the stored credentials of a user; none of a user that doesn't exist.
 fn credentials_of(console: &Console, database: &str, user: &str) -> Vec<(Mechanism, Credentials)> {
     let name = UserName { database: database.to_owned(), user: user.to_owned() };
     let directory = console.server.accounts.directory(&console.server.frond);
@@ -296,7 +296,7 @@ fn be(peer: &Peer, login: Option<&Login>) {
 }
 
 /// Has a thread of those for clients do this; `None` if there is none, or if it panicked. If the
-/// browser goes meanwhile, its command is told to stop.
+/// browser goes meanwhile, its command is interrupted.
 async fn on_worker<T: Send + 'static>(
     console: &Console,
     peer: &Arc<Peer>,

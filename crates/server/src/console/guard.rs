@@ -1,10 +1,11 @@
-//! Who may ask: the console's own page, in a browser that reached it by a name that is known.
+//! Checks that a request comes from the console's own page, in a browser that reached it by a name
+//! that is known.
 //!
 //! 1. `host` is a loopback name or address, or one of `--console-host`: a page that made its own
 //!    name lead here (DNS rebinding) gives itself away by that name.
 //! 2. A request that runs something says by `origin` that it comes from a page of this very
 //!    address, and carries `x-frond-console` and `application/json`, which a page can send
-//!    elsewhere only with permission, and the console gives none. Browsers tell `sec-fetch-site` as
+//!    elsewhere only with permission, and the console gives none. Browsers send `sec-fetch-site` as
 //!    well.
 //!
 //! Cookies alone prove nothing: a browser sends them along whichever page asks.
@@ -17,7 +18,7 @@ use hyper::{HeaderMap, StatusCode, Uri};
 /// The header that the console's page sends with what runs something.
 const OWN_HEADER: &str = "x-frond-console";
 
-/// What is checked of a request before anything else.
+/// The checks of a request before anything else.
 pub(super) struct Guard {
     /// Names by which the console is reached, beside those of loopback.
     pub hosts: Vec<String>,
@@ -25,7 +26,7 @@ pub(super) struct Guard {
     pub is_tls: bool,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 type Refusal = (StatusCode, String);
 
 impl Guard {

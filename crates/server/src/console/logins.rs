@@ -1,4 +1,4 @@
-//! Who has logged in to the console, by a cookie.
+//! The users who have logged in to the console, each by a cookie.
 //!
 //! The cookie holds 32 random bytes, of which the server keeps the hash: it is for this server's
 //! port (browsers send cookies to all ports of a host), out of scripts' reach (`HttpOnly`), and
@@ -25,7 +25,7 @@ use crate::peer::Login;
 use crate::scram::{Credentials, Mechanism, random_bytes};
 
 const TOKEN_BYTES: usize = 32;
-/// Without a request for so long, a login ends.
+/// The time without a request after which a login ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// The lifetime of a login.
 const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
@@ -41,12 +41,12 @@ pub(super) struct Logins {
     known: Mutex<HashMap<Token, Entry>>,
 }
 
-/// A user who has proved to know its password, and by what that was checked.
+/// A user who has proved to know its password, and the credentials that were checked.
 pub(super) struct VerifiedLogin {
     /// The user.
     pub login: Arc<Login>,
-    /// What the server knew of the password before it was proved: another password has others,
-    /// and the same one that was set again, too.
+    /// The credentials when the password was proved: another password has others, and so does the
+    /// same one if it was set again.
     pub credentials: Vec<(Mechanism, Credentials)>,
 }
 
@@ -57,7 +57,7 @@ struct Entry {
 }
 
 impl Logins {
-    /// No logins yet, at a console on this port.
+    /// Has no logins yet, at a console on this port.
     pub fn new(port: u16, is_tls: bool) -> Logins {
         let attributes = match is_tls {
             true => "Path=/; HttpOnly; SameSite=Strict; Secure",
@@ -67,7 +67,7 @@ impl Logins {
         Logins { cookie, attributes, known: Mutex::default() }
     }
 
-    /// Enters who has proved to be that user; returns the value of `set-cookie`.
+    /// Enters the user who has proved the password; returns the value of `set-cookie`.
     ///
     /// # Errors
     /// As [`random_bytes`].
@@ -83,7 +83,7 @@ impl Logins {
         Ok(format!("{}={}; {}", self.cookie, BASE64URL_NOPAD.encode(&bytes), self.attributes))
     }
 
-    /// Whose cookie a request has; a login that `is_valid` refuses ends.
+    /// Returns the login that a request's cookie belongs to; one that `is_valid` refuses ends.
     pub fn find(
         &self,
         headers: &HeaderMap,

@@ -1,7 +1,8 @@
 //! The console's files: as they were written, built into the program. There is no build step.
 //!
-//! A file is told by the hash of its content (`etag`), so that a browser asks again each time and
-//! mostly hears that nothing has changed. It is compressed once, when a browser first takes it so.
+//! A file is identified by the hash of its content (`etag`), so that a browser asks again each time
+//! and mostly hears that nothing has changed. It is compressed once, when a browser first takes it
+//! so.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -91,7 +92,7 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// Answers who asks for the file at `path`.
+    /// Answers a request for the file at `path`.
     pub fn answer(&self, path: &str, headers: &HeaderMap) -> Answer {
         let path = if path == "/" { FILES[0].path } else { path };
         let Some(page) = self.0.iter().find(|page| page.file.path == path) else {
@@ -152,7 +153,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    /// What the first screen may take, compressed, and what all files may.
+    /// The most bytes of the first screen, compressed, and of all files.
     const ALL_BYTES_MAX: usize = 400 << 10;
     const FIRST_BYTES_MAX: usize = 60 << 10;
 
@@ -162,7 +163,7 @@ mod tests {
         let bytes = |page: &Page| page.compressed().expect("it can be compressed").len();
         let all: usize = pages.0.iter().map(bytes).sum();
         assert!(all <= ALL_BYTES_MAX, "{all}");
-        // What isn't below screens/ is loaded at once.
+        // Files that aren't below screens/ are loaded at once.
         let is_first = |page: &&Page| !page.file.path.starts_with("/screens/");
         let first: usize = pages.0.iter().filter(is_first).map(bytes).sum();
         assert!(first <= FIRST_BYTES_MAX, "{first}");

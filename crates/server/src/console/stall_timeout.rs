@@ -21,12 +21,12 @@ pub(super) struct StallTimeout<S> {
 }
 
 impl<S> StallTimeout<S> {
-    /// A connection of which each write is given so much time to begin.
+    /// A connection that gives each write so much time to begin.
     pub fn new(stream: S, time_max: Duration) -> StallTimeout<S> {
         StallTimeout { stream, time_max, ends: None }
     }
 
-    /// What came of a write, unless it waits for too long.
+    /// Passes on the result of a write, unless it waits for too long.
     fn within_time<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,12 +1,12 @@
-//! What bodies and answers, as text, hold in memory.
+//! The memory that bodies and answers hold, as text.
 //!
 //! 1. A body holds what has come of it, never what its head announces; the first [`FREE_BYTES`]
 //!    cost nothing, so that logins and small commands never wait here.
 //! 2. A body that needs more than there is waits for the turn. The one that has it takes what it
 //!    needs beyond what there is, and waits for nothing here.
 //! 3. An answer is there as a whole: it waits for all that it needs, and holds nothing meanwhile.
-//! 4. A body of which nothing comes for [`TAKE_TIME_MAX`] ends, and one that holds memory for
-//!    which others wait ends once it takes longer than [`progress_time`] has it.
+//! 4. A body ends if nothing of it comes for [`TAKE_TIME_MAX`], and one that holds memory for which
+//!    others wait ends once it takes longer than [`progress_time`] has it.
 //!
 //! *Invariant*: what waits for memory holds none, and what waits for the turn doesn't have it. So
 //! nothing waits in a circle.
@@ -24,30 +24,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::TAKE_TIME_MAX;
 use crate::limits::{FREE_BYTES, READ_STEP_BYTES, progress_time};
 
-/// What bodies and answers may hold together, in KB: two of the largest answers as text.
+/// The most that bodies and answers may hold together, in KB: two of the largest answers as text.
 const KILOBYTES: u32 = 384 << 10;
 /// The interval of checks whether a body's client is too slow.
 const STEP: Duration = Duration::from_secs(1);
 
 /// The memory of all bodies and answers.
 pub(super) struct TextMemory {
-    /// In KB.
+    /// The shares, in KB.
     shares: Arc<Semaphore>,
     kilobytes: u32,
     /// One: the turn.
     turns: Arc<Semaphore>,
-    /// What waits, for memory or the turn.
+    /// The number of bodies and answers that wait, for memory or the turn.
     waiting: AtomicUsize,
 }
 
-/// What one body or answer holds, given back when it is dropped.
+/// The memory that one body or answer holds, given back when it is dropped.
 #[derive(Default)]
 pub(super) struct TextShare {
     shares: Option<OwnedSemaphorePermit>,
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// Why a body wasn't read.
+/// The reason why a body wasn't read.
 #[derive(Debug)]
 pub(super) enum BodyError {
     /// It didn't come, or too slowly.
@@ -77,7 +77,7 @@ impl TextMemory {
         TextShare { shares: Some(self.wait(&self.shares, kilobytes).await), turn: None }
     }
 
-    /// Reads a body of which `bytes` are announced.
+    /// Reads a body with `bytes` announced.
     ///
     /// # Errors
     /// If it doesn't come, too slowly, or there is more of it.
@@ -99,7 +99,7 @@ impl TextMemory {
     {
         let mut body = pin!(body);
         let (mut text, mut share) = (Vec::new(), TextShare::default());
-        // What the client waited for us doesn't count.
+        // Time in which the client waited for us doesn't count.
         let (mut begun, mut last) = (Instant::now(), Instant::now());
         loop {
             let next = tokio::time::timeout(STEP.min(stall_max), body.frame()).await;

@@ -19,44 +19,44 @@ use crate::cursors::{CursorFacts, Following, OpenStream};
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MARGIN, REPLY_BYTES_MAX};
 use crate::operations::{CurrentOperation, Origin};
 
-/// What an element of a batch has beside its document: a type and a position.
+/// The bytes of an element of a batch besides its document: a type and a position.
 const ELEMENT_BYTES_MAX: usize = 16;
 
-/// What an answer has beside its batch, at most.
+/// The most bytes of an answer besides its batch.
 const ANSWER_BYTES_MARGIN: usize = COMMAND_BYTES_MARGIN as usize;
 const ANSWER_BYTES_MAX: usize = REPLY_BYTES_MAX - ANSWER_BYTES_MARGIN;
 
 const NO_MEMORY_TO_KEEP: &str = "open cursors keep as many documents as are allowed: close some, or ask \
                                  for batches with fewer documents";
 
-/// Where a cursor's documents come from.
+/// The source of a cursor's documents.
 pub type Documents = Box<dyn Iterator<Item = Result<DocumentBuf, Error>> + Send>;
 
 /// A cursor, taken from the table or not in it yet.
 pub struct OpenCursor {
-    /// What it is.
+    /// The facts about it.
     pub facts: CursorFacts,
-    /// Which command asks it now.
+    /// The command that reads it now.
     pub current: CurrentOperation,
-    /// Whether it stays open when it has no more.
+    /// Says whether it stays open when it has no more.
     pub following: Following,
-    /// What tells of one that stays open that nothing will come any more.
+    /// Set for one that stays open when no more documents can come.
     pub is_over: Option<Arc<AtomicBool>>,
     /// The change stream that it reads.
     pub stream: Option<OpenStream>,
-    /// What opened it.
+    /// The command that opened it.
     pub origin: Option<Arc<Origin>>,
-    /// How long it may still be read: what is left of the `maxTimeMS` of the command that opened
-    /// it. What lies between its batches doesn't count.
+    /// The time that it may still be read: what is left of the `maxTimeMS` of the command that
+    /// opened it. Time between its batches doesn't count.
     pub time_left: Option<Duration>,
     documents: Documents,
-    /// What the documents failed with behind those that were read.
+    /// The error behind the documents that were read.
     failed: Option<Error>,
     /// A document that was read but didn't go into the last batch.
     held: Option<Held>,
-    /// How large the last batch was: about as much as the next.
+    /// The size of the last batch: about as much as the next.
     batch_bytes: usize,
-    /// How many documents it had.
+    /// The number of documents it had.
     batch_documents: u64,
 }
 
@@ -66,10 +66,10 @@ struct Held {
     _share: Option<MemoryShare>,
 }
 
-/// How much a batch may have.
+/// The size that a batch may have.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchSize {
-    /// At most so many documents; `None`: as many as fit.
+    /// The greatest number of documents; `None`: as many as fit.
     pub documents_max: Option<u64>,
     /// Whether there is no other batch, so that this one waits for the memory that it needs.
     pub is_single: bool,
@@ -102,18 +102,18 @@ impl OpenCursor {
             || self.is_over.as_ref().is_some_and(|is_over| is_over.load(Ordering::Relaxed))
     }
 
-    /// How many documents the last batch had.
+    /// Returns how many documents the last batch had.
     pub fn batch_documents(&self) -> u64 {
         self.batch_documents
     }
 
     /// Reads at most so many documents and about 16 MB (one document at least) into the array that
-    /// is open in `answer`; tells whether the cursor has no more. Looks one document ahead, so that
-    /// the last batch says that it is the last.
+    /// is open in `answer`; returns whether the cursor has no more. Looks one document ahead, so
+    /// that the last batch says that it is the last.
     ///
     /// # Errors
-    /// What the documents fail with; what ends the operation; that the answer is larger than there
-    /// is memory for.
+    /// An error of the documents; the error that ends the operation; that the answer is larger than
+    /// there is memory for.
     pub fn next_batch(
         &mut self,
         answer: &mut DocumentBuilder,
@@ -169,7 +169,7 @@ impl OpenCursor {
             let document = match self.next_document() {
                 Ok(Some(document)) => document,
                 Ok(None) => break self.ends(),
-                // What this batch was only looking ahead for is the next one's.
+                // An error met while looking ahead belongs to the next batch.
                 Err(error) if has_all || self.stream.is_some() && count > 0 => {
                     self.failed = Some(error);
                     break false;

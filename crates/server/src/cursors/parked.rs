@@ -15,11 +15,11 @@ use crate::waiting::{Waiting, WatchTarget};
 pub struct Parked {
     /// The command, which is woken when there is something to look at.
     pub operation: Arc<Operation>,
-    /// When it ends with nothing.
+    /// The time when it ends with nothing.
     pub until: Instant,
-    /// Since when it waits.
+    /// The time since when it waits.
     pub since: Instant,
-    /// What it waits for.
+    /// The writes it waits for.
     pub place: WatchTarget,
     /// The cursor's id.
     pub id: i64,
@@ -27,10 +27,10 @@ pub struct Parked {
     pub cursor: Mutex<Box<OpenCursor>>,
 }
 
-/// How a command may wait without a thread: handed to its handler.
+/// Lets a command wait without a thread: handed to its handler.
 #[derive(Default)]
 pub struct Parking {
-    /// Whether who has sent it goes on with it later.
+    /// Whether its caller goes on with it later.
     pub may_park: bool,
     /// It has waited, and goes on.
     resumed: RefCell<Option<Parked>>,
@@ -39,7 +39,7 @@ pub struct Parking {
 }
 
 impl Parking {
-    /// For a command that may wait so, or goes on after it did.
+    /// Makes one for a command that may wait so, or goes on after it did.
     pub fn new(resumed: Option<Parked>) -> Parking {
         Parking { may_park: true, resumed: RefCell::new(resumed), parked: RefCell::new(None) }
     }

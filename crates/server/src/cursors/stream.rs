@@ -13,7 +13,7 @@ use super::batch::Documents;
 pub struct OpenStream(Arc<Mutex<ChangeStream>>);
 
 impl OpenStream {
-    /// A stream, its events as they come, and what tells that no others will.
+    /// A stream, its events as they come, and the flag that no others will.
     pub fn new(stream: ChangeStream) -> (OpenStream, Documents, Arc<AtomicBool>) {
         let stream = OpenStream(Arc::new(Mutex::new(stream)));
         let is_over = Arc::new(AtomicBool::new(false));

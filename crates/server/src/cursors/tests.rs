@@ -145,7 +145,7 @@ fn batches_end_where_there_is_no_more_memory() {
     drop((others, share));
     let (count, is_last, share) = memory.batch(&mut cursor, Some(4), false).expect("room for all");
     assert_eq!((count, is_last), (4, false));
-    // What isn't needed is given back at once.
+    // Memory that isn't needed is given back at once.
     assert!(share.expect("it is large").bytes() < 4 * 300_000 + (64 << 10));
     drop(cursor);
     assert_eq!((memory.answers.held(), memory.cursors.held()), (0, 0));

@@ -1,4 +1,4 @@
-//! What is refused of any command before it runs.
+//! The checks of any command before it runs.
 
 use frond_db::Error;
 use frond_doc::{Document, Value};

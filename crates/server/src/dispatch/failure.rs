@@ -81,7 +81,7 @@ pub(super) fn guarded(
 }
 
 /// The labels of a command's error. A change stream whose server goes is opened again by its driver
-/// only if it is told so; a client of another cursor doesn't look at it.
+/// only if the label says so; a client of another cursor doesn't look at it.
 pub(super) fn labels(command: &Command, part: Option<Part>, error: &Error) -> Vec<&'static str> {
     let mut labels = transactions::labels(part, command.ends_transaction, error).to_vec();
     if command.name == "getMore" && transactions::is_of_topology(error.code) {
@@ -101,7 +101,7 @@ pub(super) fn append_labels(answer: &mut DocumentBuilder, labels: &[String]) {
     answer.end();
 }
 
-/// What an answer says of a write concern that can't be had.
+/// Returns the part of an answer about a write concern that can't be had.
 pub(super) fn concern_error(failure: &Error) -> DocumentBuf {
     document! {
         "code": failure.code.number(), "codeName": &*failure.code.name(),

@@ -1,4 +1,4 @@
-//! What fail points have a command do, before it runs and with its answer.
+//! Applies fail points to a command, before it runs and to its answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::transactions;
 
-/// How soon a command that is blocked notices that it is to stop.
+/// The interval at which a blocked command checks whether it must stop.
 const BLOCK_STEP: Duration = Duration::from_millis(10);
 
 /// A command that fail points are asked for.
@@ -28,7 +28,7 @@ pub(super) struct FaultCheck<'a> {
     pub part: Option<Part>,
 }
 
-/// What is left to do when the command has run.
+/// The faults that are left when the command has run.
 #[derive(Default)]
 pub(super) struct FaultsAfterRun {
     hit: CommandFault,
@@ -38,8 +38,8 @@ pub(super) struct FaultsAfterRun {
 /// Does what comes before a command runs.
 ///
 /// # Errors
-/// What fail points were told, or that the operation was killed meanwhile. A connection that is to
-/// be closed is noted in the peer.
+/// The error that a fail point has, or that the operation was killed meanwhile. A connection that
+/// is to be closed is noted in the peer.
 pub(super) fn before(
     check: &FaultCheck<'_>,
     operation: &Operation,

@@ -1,4 +1,4 @@
-//! What becomes of a message: what is sent, and what its connection does next.
+//! The outcome of a message: the answer to send, and the next step of its connection.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::cursors::Parked;
 use crate::outgoing::Outgoing;
 use crate::wire::Header;
 
-/// What to do after a message.
+/// The outcome of a message.
 pub struct Outcome {
-    /// What to send; `None` if the client wants no answer.
+    /// The answer to send; `None` if the client wants none.
     pub reply: Option<Outgoing>,
     /// Whether the connection can't go on.
     pub close: bool,
-    /// How long to wait before the message is answered by [`answer_hello`](super::answer_hello);
-    /// nothing was done yet.
+    /// The wait before the message is answered by [`answer_hello`](super::answer_hello); nothing
+    /// was done yet.
     pub wait: Option<Wait>,
-    /// What is answered next, without being asked again.
+    /// The request of the next answer, which the client doesn't repeat.
     pub repeat: Option<Repeat>,
-    /// What is answered once there is something to tell, or its time is over.
+    /// The request that is answered once there is something to report, or its time is over.
     pub parked: Option<(Repeat, Parked)>,
 }
 
@@ -38,7 +38,7 @@ pub struct Repeat {
 /// A `hello` that is answered when there is news, or late.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wait {
-    /// How long.
+    /// The time to wait.
     pub time: Duration,
     /// The topology that the client knows.
     pub topology: i64,

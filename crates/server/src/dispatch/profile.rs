@@ -1,9 +1,10 @@
-//! What the log and the profiler tell of an operation that took long: the profiler a document with
+//! Reports operations that took long to the log and to the profiler, which gets a document with
 //! MongoDB's fields.
 //!
-//! Each statement of an update or delete, and each operation of a `bulkWrite`, is told of by
-//! itself, as MongoDB does: its plan, what it examined and changed. The time of a statement that
-//! came alone is that of its command; the others' commands are told to the log besides, as `$cmd`.
+//! Each statement of an update or delete, and each operation of a `bulkWrite`, is reported by
+//! itself, as MongoDB does: its plan, and the counts of what it examined and changed. The time of a
+//! statement that came alone is that of its command; the others' commands are logged besides, as
+//! `$cmd`.
 
 mod operation;
 mod shape;
@@ -24,7 +25,7 @@ use operation::{Counts, ProfiledOperation};
 /// The command whose statements name their collections.
 const BULK_WRITE: &str = "bulkWrite";
 
-/// Of a write of statements, how long one takes that is to be told of; `None` for others.
+/// Returns how long one statement of a write must take to be reported; `None` for other commands.
 pub(super) fn statements_from(
     server: &Shared,
     (operation, sequences): (&Operation, &[DocumentSequence]),
@@ -97,7 +98,7 @@ pub(super) fn report(
     }
 }
 
-/// What is told of a statement that isn't alone.
+/// Returns the report of a statement that isn't alone.
 fn of_statement<'a>(
     operation: &'a Operation,
     noted: &'a StatementProfile,
@@ -118,7 +119,7 @@ fn of_statement<'a>(
     }
 }
 
-/// Tells of something that was done, where that is asked for; the profiler only if it may be.
+/// Reports an operation, where that is asked for; to the profiler only if it may be.
 fn consider(server: &Shared, deed: &ProfiledOperation<'_>, is_slow: bool, may_be_profiled: bool) {
     let database = deed.database();
     let (level, filter) = (server.profiler.level(database), server.profiler.filter(database));
@@ -166,7 +167,7 @@ struct Statement<'a> {
     namespace: String,
 }
 
-/// What a write has to do.
+/// Returns the statements of a write.
 fn statements<'a>(
     operation: &'a Operation,
     sequences: &'a [DocumentSequence],

@@ -56,7 +56,7 @@ pub(crate) fn run_kept(
     (answer, share.into_inner())
 }
 
-/// Runs a command: finds what it is and whether it may run, runs it, and tells of it.
+/// Runs a command: finds what it is and whether it may run, runs it, and reports it.
 pub(super) fn try_run(
     server: &Shared,
     peer: &Arc<Peer>,
@@ -186,8 +186,8 @@ fn run_handler(command: &Command, request: &Request<'_>) -> Answer {
     Ok(answer)
 }
 
-/// With `apiStrict` the view that a command reads may have no other stages than the command itself:
-/// a client that isn't strict may have made it.
+/// Checks that the view that a command reads with `apiStrict` has no other stages than the command
+/// itself may have: a client that isn't strict may have made it.
 fn check_view(request: &Request<'_>) -> Result<(), Error> {
     if !request.common.api.is_strict() || !["aggregate", "count", "find"].contains(&request.name) {
         return Ok(());

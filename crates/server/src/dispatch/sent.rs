@@ -36,9 +36,9 @@ pub(super) struct ReceivedCommand<'a> {
 pub(super) struct Admitted<'a> {
     /// Its session, concerns and so on.
     pub common: Common,
-    /// What the client may do; `None` where the server doesn't check that.
+    /// The rights of the client; `None` where the server doesn't check them.
     pub rights: Option<Arc<Rights>>,
-    /// What the audit log is told of it.
+    /// The command as the audit log watches it.
     pub watched: Option<Watched<'a>>,
 }
 
@@ -112,8 +112,8 @@ impl<'a> ReceivedCommand<'a> {
         Ok(common)
     }
 
-    /// What the client may do, if that suffices, and what the audit log is to be told of the
-    /// command. It is told of a refusal here.
+    /// Returns the client's rights, if they suffice, and the command as the audit log watches it. A
+    /// refusal is reported to the audit log here.
     fn authorized(
         &self,
         server: &'a Shared,
@@ -133,7 +133,7 @@ impl<'a> ReceivedCommand<'a> {
         }
     }
 
-    /// Which part of a transaction it is, if that can be read.
+    /// Returns the part of a transaction that it is, if that can be read.
     fn part(&self) -> Option<Part> {
         Common::read(self.body).ok().and_then(|common| common.part)
     }

@@ -18,11 +18,11 @@ pub struct FaultedCommand<'a> {
     pub names: (&'a str, &'a [&'a str]),
     /// `database.collection`.
     pub namespace: &'a str,
-    /// What the client's application calls itself.
+    /// The name that the client's application gives itself.
     pub app_name: Option<&'a str>,
 }
 
-/// Which commands fail, and how.
+/// The commands that fail, and how.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct FailCommand {
     commands: Vec<String>,
@@ -87,7 +87,7 @@ impl FailCommand {
             && self.namespace.as_deref().is_none_or(|wanted| asking.namespace == wanted)
     }
 
-    /// What a command that fails has to do.
+    /// Returns the actions on a command that fails.
     pub fn hit(self) -> CommandFault {
         let message = "Failing command via 'failCommand' failpoint";
         CommandFault {

@@ -9,7 +9,7 @@ use super::{MESSAGE_BYTES_MAX, TIME_MAX};
 /// Sends `line` and waits for the answer.
 ///
 /// # Errors
-/// What was answered, if that is no 2xx; that no answer came in time.
+/// The answer, if that is no 2xx; that no answer came in time.
 pub fn send(address: &str, line: &str) -> Result<(), String> {
     let rest = address.strip_prefix("http://");
     let rest = rest.ok_or_else(|| format!("{address}: http://HOST[:PORT]/PATH is expected"))?;

@@ -15,15 +15,15 @@ use super::{MESSAGE_BYTES_MAX, line_of};
 
 /// The interval of checks whether a hook has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// What the environment has of ours may be secret.
+/// Our own variables in the environment may be secret.
 const OURS: &str = "FROND_";
-/// How long what a hook has started may still speak when the hook has ended.
+/// The time that what a hook has started may still speak when the hook has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a hook and waits for it.
 ///
 /// # Errors
-/// What it said, if it refused; that it couldn't be run, or took too long.
+/// The hook's output, if it refused; that it couldn't be run, or took too long.
 pub fn run(
     (file, name): (&Path, &str),
     facts: &DocumentBuf,
@@ -31,7 +31,7 @@ pub fn run(
 ) -> Result<(), String> {
     let mut command = Command::new(file);
     command.arg(name).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // What it starts ends with it.
+    // Processes that it starts end with it.
     command.process_group(0);
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with(OURS) {

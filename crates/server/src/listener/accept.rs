@@ -18,7 +18,7 @@ use crate::replica::{Replica, channel, links};
 use crate::shared::Shared;
 use crate::unix_socket::UnixSocket;
 
-/// How soon it is tried again to accept connections.
+/// The time after which it tries again to accept connections.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The next client of the addresses, if there are any.
@@ -91,7 +91,7 @@ async fn keep_client(
     stream.set_nonblocking(false).ok()?;
     let replica = Arc::clone(replica);
     let answer = move || {
-        // The caller is told by the end of the stream, and calls again.
+        // The caller sees the end of the stream, and calls again.
         let _ = links::answer(&replica, stream);
     };
     let _ = std::thread::Builder::new().name("frond-member".to_owned()).spawn(answer);

@@ -27,7 +27,7 @@ pub(crate) fn to_any(listen: &str, beyond_loopback: bool) -> Result<TcpListener,
     if let Some(resolved) = outside.filter(|_| !beyond_loopback) {
         return Err(ServerError::NotLoopback { address: listen.to_owned(), resolved: *resolved });
     }
-    // Clients that are told `localhost` try 127.0.0.1 at least.
+    // Clients that use `localhost` try 127.0.0.1 at least.
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let mut refused = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {

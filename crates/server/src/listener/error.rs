@@ -1,4 +1,4 @@
-//! Why a server doesn't start, or doesn't end well.
+//! The reasons why a server doesn't start, or doesn't end well.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use frond_db::Error;
 use crate::log::LogOutput;
 use crate::tls::TlsError;
 
-/// Why a server can't run.
+/// The reason why a server can't run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address can't be resolved or listened on.
@@ -28,7 +28,7 @@ pub enum ServerError {
     NotLoopback {
         /// As given.
         address: String,
-        /// What it resolves to.
+        /// The address that it resolves to.
         resolved: SocketAddr,
     },
     /// The console could be reached from other machines.
@@ -39,7 +39,7 @@ pub enum ServerError {
     OpenConsole {
         /// As given.
         address: String,
-        /// What it resolves to.
+        /// The address that it resolves to.
         resolved: SocketAddr,
     },
     /// The log's file can't be opened.
@@ -50,7 +50,7 @@ pub enum ServerError {
         /// The system's reason.
         source: io::Error,
     },
-    /// What is to be told in the audit log is no query.
+    /// The filter of the audit log is no query.
     #[error("the audit log's filter: {0}")]
     AuditFilter(Error),
     /// Certificates can't be used.

@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! The options that a server is started with.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::unix_socket::UnixSocketOptions;
 use crate::wire::Compressor;
 use crate::workers::Workers;
 
-/// How a server listens.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// `HOST:PORT`; a port of 0 takes any free one. `None` where clients come by `unix_socket`
@@ -35,13 +35,13 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// The command line, for `getCmdLineOpts`.
     pub arguments: Vec<String>,
-    /// Where the data lie, for `getCmdLineOpts`.
+    /// The directory of the data, for `getCmdLineOpts`.
     pub data_directory: String,
-    /// What else the command line, its file and the environment say, by mongod's names.
+    /// The other options of the command line, its file and the environment, by mongod's names.
     pub parsed: DocumentBuf,
-    /// What the server says that it is in its replica set.
+    /// The server's description of itself as a member of a replica set.
     pub member: MemberOptions,
-    /// How it is a member of a set of several.
+    /// The options of a member of a set of several.
     pub replica: Option<Arc<Replica>>,
     /// Whether the databases follow what another server writes: then it says that it is a
     /// secondary, and takes no writes.
@@ -51,50 +51,50 @@ pub struct ServerOptions {
     pub document_bytes_max: usize,
     /// Whether clients have to log in, and may do what their roles allow.
     pub auth: bool,
-    /// What routers prove that they know, which log in for users; `None`: no router may.
+    /// The key that routers prove to know, which log in for users; `None`: no router may.
     pub router_key: Option<ClusterKey>,
-    /// How it speaks TLS with servers of other lines, from which databases move here.
+    /// The TLS options for servers of other lines, from which databases move here.
     pub line_tls: ClientTls,
     /// Whether it may listen where other machines reach it though clients don't have to log in.
     pub insecure: bool,
-    /// Where it fetches from and pushes to.
+    /// Opens the remotes that it fetches from and pushes to.
     pub places: RemoteOpener,
-    /// What runs before and after commits, merges and pushes.
+    /// The programs that run before and after commits, merges and pushes.
     pub hooks: Hooks,
     /// Clients that have a thread at one time.
     pub threads_max: usize,
-    /// What messages that come in may hold together, those up to
+    /// The bytes that incoming messages may hold together, those up to
     /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub messages_bytes_max: usize,
-    /// What answers that go out may hold together, those up to
+    /// The bytes that outgoing answers may hold together, those up to
     /// [`FREE_BYTES`](crate::limits::FREE_BYTES) not counted.
     pub answers_bytes_max: usize,
-    /// What documents may hold together that cursors have read and not answered with.
+    /// The bytes of all documents that cursors have read and not answered with.
     pub cursors_bytes_max: usize,
-    /// Where the log goes.
+    /// The output of the log.
     pub log: LogOutput,
-    /// Where it is told who did what, if anywhere: see [`crate::audit`].
+    /// The file of the audit log, if there is one: see [`crate::audit`].
     pub audit_path: Option<PathBuf>,
-    /// Which of these events are told, as a query on them: all, unless there is one.
+    /// The query that selects the events to report: all, unless there is one.
     pub audit_filter: Option<DocumentBuf>,
-    /// How messages may be compressed, if the client wants it: all ways, in MongoDB's order, unless
-    /// told otherwise.
+    /// The compressors for messages, if the client wants one: by default all, in MongoDB's order.
     pub compressors: Vec<Compressor>,
-    /// How to speak TLS; not at all unless told.
+    /// The options of TLS; without them it isn't spoken.
     pub tls: Option<TlsOptions>,
-    /// Where to listen beside the address; TLS isn't spoken there.
+    /// The Unix socket to listen on besides the address; TLS isn't spoken there.
     pub unix_socket: Option<UnixSocketOptions>,
-    /// Who is told once clients are served, that the server goes on, and that it stops.
+    /// The supervisor to notify once clients are served, that the server goes on, and that it
+    /// stops.
     pub supervisor: Option<Supervisor>,
-    /// Where to answer `/metrics`, `/live` and `/ready`: `HOST:PORT`.
+    /// The address for `/metrics`, `/live` and `/ready`: `HOST:PORT`.
     pub metrics_listen: Option<String>,
-    /// How to serve the console, if at all.
+    /// The options of the console, if it is served.
     pub console: Option<ConsoleOptions>,
     /// Whether clients may ask for faults (`configureFailPoint`): for tests only.
     pub test_commands: bool,
-    /// What parameters that can change while it runs begin with.
+    /// The first values of parameters that can change while it runs.
     pub parameters: BeginningParameters,
-    /// What the process may take, if that is bounded: see [`crate::governor`].
+    /// The bytes that the process may take, if that is bounded: see [`crate::governor`].
     pub memory_bytes: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// What parameters begin with that `setParameter` changes; `None`: their defaults.
+/// The first values of parameters that `setParameter` changes; `None`: their defaults.
 #[derive(Clone, Default, Debug)]
 pub struct BeginningParameters {
     /// `ttlMonitorSleepSecs`, at least 1.
@@ -152,9 +152,9 @@ pub struct BeginningParameters {
     pub log_level: Option<i32>,
     /// `quiet`: whether the log leaves out clients that come and go.
     pub is_quiet: bool,
-    /// What takes as many milliseconds is slow.
+    /// The milliseconds from which an operation is slow.
     pub slow_millis: Option<u32>,
-    /// Of so many slow operations, between none (0.0) and all (1.0), is told.
+    /// The share of slow operations, between none (0.0) and all (1.0), that is reported.
     pub slow_sample_rate: Option<f64>,
 }
 

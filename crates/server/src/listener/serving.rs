@@ -1,5 +1,5 @@
-//! What a server does on its runtime: it takes connections until it is told to stop, then lets what
-//! runs end.
+//! The work of a server on its runtime: it takes connections until it is asked to stop, then waits
+//! for running work to end.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::workers::STALLED;
 
 const _: () = assert!(STOP_WAIT_MAX.as_secs() < STALL_MAX.as_secs());
 
-/// What a client of the Unix socket has for an address: it is on this machine.
+/// The address that stands for clients of the Unix socket: they are on this machine.
 pub(super) const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
-/// What a server does on its runtime.
+/// The parts of a server that work on its runtime.
 pub(super) struct Serving {
     pub listeners: Vec<TcpListener>,
     pub unix_socket: Option<UnixSocket>,
@@ -44,7 +44,7 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Until the server is told to stop, and what runs has ended.
+    /// Runs until the server is asked to stop, and running work has ended.
     pub async fn serve(mut self) {
         let mut cursors = tokio::time::interval(CURSOR_SWEEP_INTERVAL);
         let sweeper = sweep::start(&self.shared, &self.stop);
@@ -103,7 +103,7 @@ impl Serving {
         }
     }
 
-    /// Starts what runs beside the connections, and tells a supervisor that clients may come.
+    /// Starts what runs beside the connections, and notifies a supervisor that clients may come.
     fn start_tasks(&mut self) -> Vec<JoinHandle<()>> {
         let shared = || Arc::clone(&self.shared);
         let mut tasks = vec![
@@ -125,7 +125,7 @@ impl Serving {
     }
 }
 
-/// Tells a supervisor, where it wants to hear it, that the server goes on.
+/// Notifies a supervisor, where it wants that, that the server goes on.
 async fn keep_awake(supervisor: Supervisor, shared: Arc<Shared>) {
     let Some(watchdog) = supervisor.watchdog else { return };
     let mut look = tokio::time::interval(watchdog / 2);
@@ -186,7 +186,7 @@ async fn abort_idle(shared: &Arc<Shared>) {
     drop(tokio::task::spawn_blocking(move || sweep::abort_all_idle(&shared)).await);
 }
 
-/// Waits until the commands that run are answered; tells whether they are in time.
+/// Waits until the commands that run are answered; returns whether they are in time.
 async fn finish(connections: &mut JoinSet<()>, shared: &Arc<Shared>) -> bool {
     let mut transactions = tokio::time::interval(STOP_SWEEP_INTERVAL);
     let end = tokio::time::Instant::now() + STOP_WAIT_MAX;

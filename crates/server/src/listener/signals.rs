@@ -31,7 +31,7 @@ pub(super) fn stop_on_signals(stopper: Stopper, shared: Arc<Shared>) -> io::Resu
 
 #[cfg(unix)]
 fn rotate_logs(shared: &Shared) {
-    // What goes wrong stands in the log.
+    // Failures are logged.
     let _ = log::rotate(&shared.log, || shared.log.rotate());
     if shared.audit_log.is_on() {
         let _ = log::rotate(&shared.log, || shared.audit_log.rotate(shared.frond.wall_clock()()));

@@ -1,4 +1,4 @@
-//! What stops a server.
+//! A handle that stops a server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::limits::STOP_WAIT_MAX;
 pub struct Stopper(pub(super) watch::Sender<Option<Duration>>);
 
 impl Stopper {
-    /// Tells the server to stop; returns at once.
+    /// Asks the server to stop; returns at once.
     pub fn stop(&self) {
         self.0.send_replace(Some(STOP_WAIT_MAX));
     }

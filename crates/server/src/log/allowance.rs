@@ -1,5 +1,5 @@
-//! How many lines of one sort the log takes. What clients cause who haven't logged in must not fill
-//! the disk: a line more often than that is left out, and the next one says how many were.
+//! Limits how many lines of one sort the log takes. Clients who haven't logged in must not fill the
+//! disk: a line more often than that is left out, and the next one says how many were.
 //!
 //! The generic cell rate algorithm (ITU-T I.371): each line moves the time at which the allowance
 //! is whole again an interval further; a line that would move it further than all of the allowance
@@ -19,13 +19,13 @@ pub(crate) struct Allowance {
 
 #[derive(Default)]
 struct State {
-    /// When the allowance is whole again.
+    /// The time when the allowance is whole again.
     whole_at: i64,
     left_out: u64,
 }
 
 impl Allowance {
-    /// So many lines at once, and then one each `interval_millis`.
+    /// Allows so many lines at once, and then one each `interval_millis`.
     pub fn new(lines: u32, interval_millis: u32) -> Allowance {
         let interval_millis = i64::from(interval_millis);
         let whole_millis = i64::from(lines).saturating_mul(interval_millis);

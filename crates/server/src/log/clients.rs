@@ -19,7 +19,7 @@ use crate::access::UserName;
 use crate::peer::Peer;
 use crate::wire::Compressor;
 
-/// Connections of which is told: a pool's at once, then two each second.
+/// Connections that are logged: a pool's at once, then two each second.
 const CONNECTIONS: (u32, u32) = (2_000, 500);
 /// Logins that went well.
 const LOGINS: (u32, u32) = (2_000, 500);
@@ -27,10 +27,10 @@ const LOGINS: (u32, u32) = (2_000, 500);
 const FAILED_LOGINS: (u32, u32) = (200, 1_000);
 /// TLS handshakes that failed.
 const FAILED_HANDSHAKES: (u32, u32) = (200, 1_000);
-/// Names that clients give are told up to so many bytes.
+/// Names that clients give are logged up to so many bytes.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What is told of clients.
+/// The lines about clients.
 pub(crate) struct ClientLines {
     /// Whether connections are left out.
     is_quiet: AtomicBool,
@@ -42,15 +42,15 @@ pub(crate) struct ClientLines {
 
 /// A login that has ended.
 pub struct LoginLine<'a> {
-    /// Who, as far as that was said.
+    /// The user, as far as the client named one.
     pub user: Option<&'a UserName>,
-    /// How, as the client called it.
+    /// The mechanism, as the client called it.
     pub mechanism: &'a str,
     /// Whether it began within a `hello`.
     pub is_speculative: bool,
-    /// How long it took.
+    /// The time that it took.
     pub time: Duration,
-    /// Why it failed, if it did. The client may have been told less.
+    /// The reason why it failed, if it did. The client may have learnt less.
     pub failure: Option<&'a Error>,
 }
 
@@ -73,7 +73,7 @@ impl Log {
         self.clients.is_quiet.load(Ordering::Relaxed)
     }
 
-    /// Has clients that come and go left out, or told of.
+    /// Sets whether clients that come and go are left out.
     pub fn set_quiet(&self, is_quiet: bool) {
         self.clients.is_quiet.store(is_quiet, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ impl Log {
         });
     }
 
-    /// Writes that a connection has ended, if it was told that it was accepted; `open` are left.
+    /// Writes that a connection has ended, if the log said that it was accepted; `open` are left.
     pub fn write_ended(&self, peer: &Peer, open: usize) {
         if peer.is_logged() && !self.is_quiet() {
             let context = format!("conn{}", peer.id);
@@ -116,7 +116,7 @@ impl Log {
         });
     }
 
-    /// Writes why a client's TLS handshake failed: the client itself is told a word at most.
+    /// Writes why a client's TLS handshake failed: the client itself gets a word at most.
     pub fn write_failed_handshake(&self, peer: &Peer, reason: &str) {
         let left_out = self.clients.failed_handshakes.take((self.now_millis)());
         let Some(left_out) = left_out else { return };
@@ -132,7 +132,7 @@ impl Log {
         });
     }
 
-    /// Writes what a client has told of itself, and which compressors it was told to use.
+    /// Writes a client's description of itself, and the compressors that were agreed on.
     pub fn write_client(&self, peer: &Peer, client: Document<'_>, agreed: &[Compressor]) {
         if !peer.is_logged() {
             return;

@@ -1,5 +1,5 @@
-//! Lines about operations that took long. What a client sent is cut off, and what holds credentials
-//! is told by its name only.
+//! Lines about operations that took long. A long command is cut off, and only the name is given of
+//! one that holds credentials.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
 use super::{Component, Event, Log, Severity};
 
-/// A slow operation's command is told up to so many bytes.
+/// A slow operation's command is logged up to so many bytes.
 const COMMAND_BYTES_MAX: usize = 4 << 10;
 
 /// Commands that hold credentials.
@@ -16,29 +16,29 @@ const SECRET: &[&str] = &["saslStart", "saslContinue", "authenticate", "createUs
 
 /// An operation that took long.
 pub struct SlowOperation<'a> {
-    /// On which connection it came.
+    /// The connection on which it came.
     pub connection: i32,
     /// The client's address.
     pub client: &'a str,
-    /// What the client calls itself.
+    /// The name that the client's application gives itself.
     pub app_name: Option<&'a str>,
     /// `command`, or which sort of statement it is.
     pub kind: &'a str,
-    /// What it was done to.
+    /// The namespace of the operation.
     pub namespace: &'a str,
     /// The command, as it was sent.
     pub command: Document<'a>,
     /// The command whose cursor it reads on.
     pub origin: Option<Document<'a>>,
-    /// How it found documents.
+    /// The plan by which it found documents.
     pub plan: Option<&'a str>,
-    /// What it examined and changed.
+    /// The counts of what it examined and changed.
     pub facts: Document<'a>,
-    /// Why it failed, if it did.
+    /// The reason why it failed, if it did.
     pub error: Option<&'a Error>,
-    /// How many bytes its answer has.
+    /// The number of bytes its answer has.
     pub answer_bytes: Option<usize>,
-    /// How long it took.
+    /// The time that it took.
     pub time: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! How much the log tells: levels from 0 to 5 by component, as MongoDB names them.
+//! The log's verbosity: levels from 0 to 5 by component, as MongoDB names them.
 //!
 //! From level 1 of `command` on every operation is logged, not only slow ones. That is all that
-//! levels change: others are kept and told, since tools set and ask for them.
+//! levels change: others are kept and shown, since tools set and ask for them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use frond_db::Error;
 use frond_doc::{Document, DocumentBuilder, Value};
 use frond_query::Code;
 
-/// The component whose level decides which operations are told.
+/// The component whose level decides which operations are logged.
 const OPERATIONS: &str = "command";
 const LEVEL: &str = "verbosity";
 const LEVEL_MAX: i64 = 5;
-/// What has the level of the component around it.
+/// The level that stands for that of the component around it.
 const INHERITED: i64 = -1;
 
 /// The components, each with its own.
@@ -39,7 +39,7 @@ const COMPONENTS: &[(&str, &[&str])] = &[
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Verbosity {
-    /// By `storage.journal`, those that are set; the default one by an empty name.
+    /// The levels that are set, by component (`storage.journal`); the default one by an empty name.
     levels: Mutex<BTreeMap<String, i64>>,
     is_verbose: AtomicBool,
 }
@@ -109,7 +109,7 @@ impl Verbosity {
         self.is_verbose.store(own.unwrap_or(default) > 0, Ordering::Relaxed);
     }
 
-    /// Appends all levels, as `getParameter` tells them.
+    /// Appends all levels, in the form of `getParameter`.
     pub fn append(&self, answer: &mut DocumentBuilder) {
         let levels = self.levels();
         let of = |path: &str, otherwise: i64| {

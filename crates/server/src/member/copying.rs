@@ -5,9 +5,9 @@
 //! lost what it had acknowledged, or if the leader has cut off what it needs next. Meanwhile it
 //! shows nothing, and takes no part, but where its log is whole.
 //!
-//! 1. The leader takes an image of what is visible, and tells behind which entry to go on: all up
+//! 1. The leader takes an image of its visible state, and says behind which entry to go on: all up
 //!    to there is in the image, and what it has beyond is passed over when it is applied.
-//! 2. Chunks that the member lacks are brought. What came stays when that is cut short.
+//! 2. Chunks that the member lacks are brought. Chunks that came stay when that is cut short.
 //! 3. A member that doesn't know all that it had acknowledged becomes another: it draws a new id.
 //! 4. The copy is noted, and installed when the process has begun anew ([`Incoming::install`]).
 
@@ -25,12 +25,12 @@ use crate::replica::incoming::Incoming;
 use crate::replica::{Replica, lock};
 use crate::shared::Shared;
 
-/// After no member had an image.
+/// The wait after no member had an image.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// What it says goes before its end.
+/// The time for its log lines to be written, before it ends.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 
-/// Whether a member that gets a copy goes on as the same.
+/// Says whether a member that got a copy goes on under the same id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AfterCopy {
     /// It knows all that it has acknowledged, or has acknowledged nothing.
@@ -39,7 +39,7 @@ pub enum AfterCopy {
     Another,
 }
 
-/// What a leader has.
+/// Returns the copy that a leader offers.
 ///
 /// # Errors
 /// Why it has none.

@@ -1,4 +1,4 @@
-//! What was committed is applied to this member's databases, unless it has proposed it itself.
+//! Applies committed entries to this member's databases, except those that it has proposed itself.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,15 +15,15 @@ use crate::shared::Shared;
 pub struct Follower {
     /// This member.
     pub replica: Arc<Replica>,
-    /// Whose databases they are.
+    /// The server whose databases they are.
     pub server: Arc<Shared>,
 }
 
 impl Applier for Follower {
     fn apply(&mut self, entry: Entry) {
         let Content::Data(bytes) = entry.content else { return };
-        // What was proposed in this process its engine writes itself. What another leader proposed
-        // afterwards is applied when the process has begun anew.
+        // Entries proposed in this process are written by its engine. Later entries of another
+        // leader are applied when the process has started again.
         if bytes.is_empty() || self.replica.led_term.load(Ordering::Acquire) != 0 {
             return;
         }
@@ -50,14 +50,14 @@ impl Follower {
     }
 }
 
-/// Up to which entry a member has applied all, whose last transaction is that of `moment`. Of the
-/// one behind it some may be applied too.
+/// Returns the entry up to which a member has applied all, if its last transaction is that of
+/// `moment`. Of the one behind it some may be applied too.
 ///
-/// Sequences ascend over the entries of a log, those too that were never committed: who makes one
-/// has applied all before it.
+/// Sequences ascend over the entries of a log, those too that were never committed: a leader that
+/// makes one has applied all before it.
 ///
 /// # Errors
-/// What the log says.
+/// An error of the log.
 pub fn applied(
     log: &dyn Log,
     last: EntryIndex,

@@ -10,9 +10,9 @@ use crate::replica::Replica;
 use crate::replica::status::State;
 use crate::shared::Shared;
 
-/// How long the disk must have been full: a flush or a collection may make room.
+/// The time that the disk must have been full: a flush or a collection may make room.
 const FULL_FOR: Duration = Duration::from_secs(1);
-/// How long after it has tried to hand over, or has found no other, it looks again.
+/// The time after which it looks again when it has tried to hand over, or has found no other.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// A member that lacks more entries than this would hold up writes.
 const NEAR_ENTRIES: u64 = 256;
@@ -22,10 +22,10 @@ pub fn is_full(server: &Shared) -> bool {
     server.frond.engine().disk_status().is_some_and(|room| room.is_short())
 }
 
-/// How it is with a leader's disk.
+/// The state of a leader's disk.
 #[derive(Default)]
 pub struct FullDisk {
-    /// Since when it is full.
+    /// The time since when it is full.
     since: Option<Instant>,
     tried: Option<Instant>,
 }

@@ -1,4 +1,4 @@
-//! What a member that doesn't lead refuses.
+//! The requests that a member refuses while it doesn't lead.
 
 use frond_db::Error;
 use frond_doc::{Document, Value};
@@ -11,7 +11,7 @@ use crate::replica::status::State;
 use crate::shared::Shared;
 use crate::tables::{self, Reads};
 
-/// What a client that didn't say so doesn't want to read from a secondary.
+/// Commands that a client doesn't want to read from a secondary, unless it says so.
 const LISTS: &[&str] =
     &["collStats", "dbStats", "listCollections", "listDatabases", "listIndexes", "validate"];
 
@@ -54,7 +54,7 @@ pub fn check(
         return Err(Error::invalid(Code::NotWritablePrimary, "not primary"));
     }
     if common.level == Level::Linearizable {
-        // What a secondary has may be old.
+        // A secondary's data may be old.
         let message = "cannot satisfy linearizable read concern on non-primary node";
         return Err(Error::invalid(Code::NotWritablePrimary, message));
     }

@@ -15,7 +15,7 @@ use super::follow::applied;
 use crate::replica::{Replica, lock};
 use crate::shared::Shared;
 
-/// So long members have to get the entries that are about to be cut.
+/// The time that members have at most to get the entries that are about to be cut.
 const HELD_WAIT_MAX: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(50);
 

@@ -11,8 +11,8 @@
 //! the one that it was. Where it isn't known which id was the old one's, as while another member is
 //! away, nothing is done until it is. A leader that the configuration doesn't have hands over.
 //!
-//! A member that was removed isn't needed any more once the change has *settled*: those who stay
-//! have all, and know that it is none of them.
+//! A member that was removed isn't needed any more once the change has *settled*: the members who
+//! stay have all, and know that the removed one isn't among them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::replica::{Replica, lock};
 
 /// A member that lacks so many entries at most is near.
 const NEAR_ENTRIES: u64 = 256;
-/// A change that hasn't settled by then is told all the same: its leader may have no majority.
+/// A change that hasn't settled by then is reported all the same: its leader may have no majority.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Takes the next step, if there is one to be taken. Returns once it is committed, or never will be

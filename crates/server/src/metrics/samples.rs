@@ -1,5 +1,5 @@
-//! What `/metrics` tells: the counters of `serverStatus`, by Prometheus' conventions (seconds and
-//! bytes, `_total` for what only rises).
+//! Writes the samples of `/metrics`: the counters of `serverStatus`, by Prometheus' conventions
+//! (seconds and bytes, `_total` for counters that only rise).
 
 use crate::commands::handshake::{FROND_VERSION, MONGODB_VERSION};
 use crate::machine_memory;

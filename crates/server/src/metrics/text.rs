@@ -4,7 +4,7 @@
 
 use std::fmt::{Display, Write};
 
-/// What a family's numbers are.
+/// The kind of a family's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// They only rise, from 0 at the start; names end in `_total`.

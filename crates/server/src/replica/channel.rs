@@ -1,4 +1,4 @@
-//! A secured stream between two members, each of whom knows the cluster key.
+//! A secured stream between two members, both of which know the cluster key.
 //!
 //! 1. Each side sends [`MAGIC`] and the public half of an X25519 key that is drawn for this stream
 //!    alone. Clients' messages begin with a length that is smaller than the magic is as a number,
@@ -6,9 +6,8 @@
 //! 2. HKDF-SHA256 makes two keys, one for each direction, of the cluster key (the salt), the secret
 //!    that both have agreed on, and both public halves. A peer that doesn't know the cluster key
 //!    has other keys: the first box that it sends doesn't open.
-//! 3. What is sent from then on are boxes: a length of four bytes, and so many bytes by
-//!    ChaCha20-Poly1305, whose nonce counts the boxes of the direction and whose length is
-//!    authenticated with it.
+//! 3. From then on boxes are sent: a length of four bytes, and so many bytes by ChaCha20-Poly1305,
+//!    whose nonce counts the boxes of the direction and whose length is authenticated with it.
 //!
 //! So what passes can't be read, changed, left out or repeated by others, and not be read later
 //! with the cluster key either. The pattern is that of Noise's NNpsk0.
@@ -24,7 +23,7 @@ use ring::rand::SystemRandom;
 
 use super::key::ClusterKey;
 
-/// What a member sends first.
+/// The first bytes that a member sends.
 pub const MAGIC: [u8; 8] = *b"FRNDSET\x01";
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
 const PUBLIC_BYTES: usize = 32;
@@ -32,26 +31,26 @@ const LENGTH_BYTES: usize = size_of::<u32>();
 /// Boxes of a side that has proved nothing yet are no longer.
 pub const FIRST_BOX_BYTES_MAX: usize = 64 << 10;
 
-/// Which side of a stream.
+/// The side of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// Who connected.
+    /// The member that connected.
     Caller,
-    /// Who was connected to.
+    /// The member that was connected to.
     Called,
 }
 
-/// What one side sends.
+/// The sending half of one side.
 pub struct Sender {
     stream: TcpStream,
     cipher: Cipher,
 }
 
-/// What it receives.
+/// The receiving half.
 pub struct Receiver {
     stream: TcpStream,
     cipher: Cipher,
-    /// Longer boxes are refused.
+    /// The size above which boxes are refused.
     pub box_bytes_max: usize,
 }
 

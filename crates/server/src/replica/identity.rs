@@ -1,9 +1,9 @@
-//! Who a member is, and who the others are: the file `set-member` of its data directory.
+//! The identity of a member, and of the others: the file `set-member` of its data directory.
 //!
-//! A directory draws its id before it tells others, and keeps it: one that was lost and is made
-//! anew is another member, since it doesn't know what the lost one had acknowledged. The members
-//! with which the set begins are noted once all have told one another their ids, and stay. One that
-//! takes another's place notes the same, and isn't among them.
+//! A directory draws its id before it shows it to others, and keeps it: one that was lost and is
+//! made anew is another member, since it doesn't know what the lost one had acknowledged. The
+//! members with which the set begins are noted once all have exchanged their ids, and stay. One
+//! that takes another's place notes the same, and isn't among them.
 //!
 //! *Form*: lines of text. `frond-set-member 0`, `set NAME`, `self HOST:PORT ID`, and for each
 //! member of the set, once that is known, `member HOST:PORT ID`. Ids are 16 hexadecimal digits.
@@ -42,7 +42,7 @@ impl Identity {
         Identity { set: set.to_owned(), address: address.to_owned(), id, members: Vec::new() }
     }
 
-    /// What the directory says; `None` if it belongs to no set.
+    /// Reads the identity from the directory; `None` if it belongs to no set.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if the file isn't what was written; what the disk says.

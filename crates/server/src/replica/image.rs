@@ -1,4 +1,4 @@
-//! What a leader has, for a member that lacks entries that are on no log any more.
+//! Copies a leader's data to a member that lacks entries which are on no log any more.
 //!
 //! 1. The caller's first box on a secured stream is [`HEAD`] instead of an identity.
 //! 2. The answer is an [`Incoming`] and, one after the other behind an empty line, the names of
@@ -21,7 +21,7 @@ use super::channel::{Receiver, Sender, Side, connect, secure};
 use super::incoming::Incoming;
 use super::{Replica, lock};
 
-/// What asks for an image.
+/// The first box of a caller that asks for an image.
 pub const HEAD: &[u8] = b"frond-set-image 0";
 /// Chunks are read so many at once, until they have grown to this.
 const BATCH: usize = 8;
@@ -36,7 +36,7 @@ pub const WAIT_MAX: Duration = Duration::from_secs(600);
 pub struct Offer {
     /// The image.
     pub image: Box<dyn ImageSource>,
-    /// Where to go on.
+    /// The point from which to go on.
     pub incoming: Incoming,
 }
 
@@ -80,7 +80,7 @@ fn frames_of(image: &dyn ImageSource, names: &[ChunkHash]) -> Vec<u8> {
 /// An image that another member has.
 pub struct RemoteImage<'a> {
     replica: &'a Replica,
-    /// What it is, and where to go on with it.
+    /// The description of the image, and where to go on with it.
     pub incoming: Incoming,
     absent: Vec<ChunkHash>,
     stream: Mutex<(Sender, Receiver)>,

@@ -19,12 +19,12 @@ const FILE_NAME: &str = "set-incoming";
 const NEW_FILE_NAME: &str = "set-incoming.new";
 const HEAD: &str = "frond-set-incoming 0";
 
-/// What a member goes on with.
+/// The point from which a member goes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Incoming {
     /// The image whose chunks the directory has.
     pub root: ChunkHash,
-    /// Behind which entry: the image has all up to there.
+    /// The entry up to which the image has all.
     pub beginning: Beginning,
 }
 
@@ -57,7 +57,7 @@ impl Incoming {
         Ok(machine.disk.sync_directory().map_err(io)?)
     }
 
-    /// How the member's log goes on; `None`: the copy is of no use.
+    /// Returns how the member's log goes on; `None`: the copy is of no use.
     fn continuation(
         &self,
         machine: &Machine,

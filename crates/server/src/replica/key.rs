@@ -4,11 +4,11 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Fewer letters could be guessed.
+/// The least number of letters: fewer could be guessed.
 const KEY_BYTES_MIN: usize = 32;
 const KEY_BYTES_MAX: usize = 1024;
 
-/// What members prove to one another that they know.
+/// The key that members prove to one another.
 #[derive(Clone)]
 pub struct ClusterKey(Vec<u8>);
 

@@ -1,9 +1,10 @@
 //! The streams between members: each member calls each other one, and what it has to say goes that
 //! way. All are secured by the cluster key ([`super::channel`]).
 //!
-//! 1. Both sides first tell who they are. Until a directory knows who belongs to the set, that is
-//!    all that they do, again and again.
-//! 2. Then the caller sends frames. What can't be sent soon is dropped: it is sent again some time.
+//! 1. Both sides first exchange their identities. Until a directory knows the members of the set,
+//!    that is all that they do, again and again.
+//! 2. Then the caller sends frames. A frame that can't be sent soon is dropped: it is sent again
+//!    some time.
 //! 3. Once a second, and when that has changed, the caller says what it is ([`MemberStatus`]).
 //!
 //! A stream on which an image is asked for goes on as [`image`] has it.
@@ -23,19 +24,19 @@ use super::image;
 use super::status::{MemberStatus, State};
 use super::{Replica, lock};
 
-/// What waits to be sent to one member.
+/// The bytes that may wait to be sent to one member.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// After a stream broke, or couldn't be made.
+/// The wait after a stream broke, or couldn't be made.
 const CALL_AGAIN: Duration = Duration::from_millis(200);
 /// A member that takes nothing for so long is called again.
 const SEND_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How often it is said what a member is, and for how long nothing may come.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// What a box has beside a frame, generously.
+/// The bytes of a box besides a frame, generously.
 const BOX_EXTRA_BYTES: usize = 64;
 
-/// What waits to be sent to one member.
+/// The messages that wait to be sent to one member.
 #[derive(Default)]
 pub struct Outgoing {
     waiting: Mutex<Waiting>,

@@ -1,7 +1,7 @@
-//! Which members the set is to have: its configuration, as `rs.conf()` tells it.
+//! The members that the set is to have: its configuration, as `rs.conf()` shows it.
 //!
-//! It is a document that the set has as it has all else: each member gets it in its place among
-//! what is written, and with a copy. Before the first change there is none, and the members are
+//! It is stored as a document of the set, like all other data: each member gets it in its place
+//! among the entries, and with a copy. Before the first change there is none, and the members are
 //! those with which the set began. The leader brings the library's members to it one at a time
 //! ([`crate::member::replacing`]).
 
@@ -51,7 +51,7 @@ impl Members {
         self.all.iter().map(|host| &host.address)
     }
 
-    /// What the set says of them; `None` if nothing.
+    /// Reads the set's configuration; `None` if there is none.
     ///
     /// # Errors
     /// An error of reading; `Damaged` if it isn't what was written.
@@ -111,7 +111,7 @@ impl Replica {
     }
 
     /// Whether it is one of them, as far as it knows or has heard: one that was away when it was
-    /// removed gets no entries any more that would tell it.
+    /// removed gets no entries any more that would say so.
     pub fn is_member(&self) -> bool {
         let members = self.members();
         members.has(&self.options.own)

@@ -1,10 +1,10 @@
-//! Which purges the set wants, and which of them a member has done.
+//! The purges that the set wants, and those that a member has done.
 //!
-//! What `frondErase` has erased is nowhere in the databases once its transactions are applied. That
-//! it goes from members' packs and logs too is a *purge*. The leader counts them in a setting that
-//! each member gets in its place among what is written, and with a copy; what a member has done it
-//! notes in the file `set-purged`, and says to the others. So one that was away purges when it
-//! comes back.
+//! Documents that `frondErase` has erased are nowhere in the databases once its transactions are
+//! applied. A *purge* also removes them from members' packs and logs. The leader counts purges in a
+//! setting that each member gets in its place among the entries, and with a copy; a member notes
+//! the number of those it has done in the file `set-purged`, and reports it to the others. So one
+//! that was away purges when it comes back.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct Purges {
 }
 
 impl Purges {
-    /// What the set wants, and a directory says it has done.
+    /// Reads the number of purges that the set wants, and that a directory has done.
     ///
     /// # Errors
     /// An error of reading; `Damaged` if something isn't what was written.
@@ -64,7 +64,7 @@ fn parse(text: &str) -> Option<u64> {
 }
 
 impl Replica {
-    /// Which the set wants, and this member has done.
+    /// Returns the purges that the set wants, and those that this member has done.
     pub fn purges(&self) -> Purges {
         *lock(&self.purges)
     }

@@ -1,5 +1,5 @@
-//! What members tell one another of themselves, beside the set's log: what each is for its clients,
-//! and how far it has come. docs/format/set-member.md has the bytes.
+//! The status that members send one another, beside the set's log: the role of each for its
+//! clients, and how far it has come. docs/format/set-member.md has the bytes.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use frond_store::field;
 /// A member that has said nothing for so long isn't reached: as in MongoDB.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// What a member is for its clients, by MongoDB's numbers.
+/// The state of a member as clients see it, by MongoDB's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It isn't known yet who belongs to the set.
+    /// The members of the set aren't known yet.
     Startup = 0,
     /// It takes writes.
     Primary = 1,
@@ -47,14 +47,14 @@ impl State {
     }
 }
 
-/// What a member says of itself.
+/// A member's report of its own state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberStatus {
-    /// What it is.
+    /// The state.
     pub state: State,
     /// The moment of the last that it has applied.
     pub moment: Timestamp,
-    /// Since when its process runs.
+    /// The seconds for which its process runs.
     pub uptime_seconds: u64,
     /// The version of the newest configuration of the set that it has applied.
     pub configuration: i32,
@@ -62,7 +62,7 @@ pub struct MemberStatus {
     pub has_receiver: bool,
     /// Whether its disk has no room for what grows.
     pub is_full: bool,
-    /// Up to which purge of the set nothing that was erased is on its disk.
+    /// The purge of the set up to which nothing that was erased is on its disk.
     pub purged: u64,
 }
 
@@ -71,7 +71,7 @@ const OFFSET_UPTIME: usize = OFFSET_MOMENT + size_of::<u64>();
 const OFFSET_CONFIGURATION: usize = OFFSET_UPTIME + size_of::<u64>();
 const OFFSET_FLAGS: usize = OFFSET_CONFIGURATION + size_of::<i32>();
 const OFFSET_PURGED: usize = OFFSET_FLAGS + size_of::<u8>();
-/// Less than any frame has.
+/// The length of a status, which is less than any frame has.
 const BYTES: usize = OFFSET_PURGED + size_of::<u64>();
 const FLAG_HAS_RECEIVER: u8 = 1;
 const FLAG_IS_FULL: u8 = 2;
@@ -107,13 +107,13 @@ impl MemberStatus {
     }
 }
 
-/// What other members have said, by their addresses.
+/// The last reports of other members, by their addresses.
 #[derive(Default)]
 pub struct PeerStatuses {
     last: HashMap<String, (u64, Instant, MemberStatus)>,
     streams: u64,
-    /// The version of the newest configuration of which was said whether it has this member, and
-    /// whether it has.
+    /// The version of the newest configuration for which it is known whether it has this member,
+    /// and whether it has.
     newest: (i32, bool),
 }
 
@@ -143,7 +143,8 @@ impl PeerStatuses {
         self.last.retain(|_, (of, ..)| *of != stream);
     }
 
-    /// What a member has said, and how long ago; `None` if it isn't reached.
+    /// Returns a member's last report, and how long ago it came; `None` if the member isn't
+    /// reached.
     pub fn of(&self, address: &str) -> Option<(Duration, MemberStatus)> {
         let (_, at, status) = self.last.get(address)?;
         Some((at.elapsed(), *status)).filter(|(ago, _)| *ago < SILENCE_MAX)

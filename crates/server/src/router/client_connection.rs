@@ -1,9 +1,9 @@
 //! A client's connection: its messages one after the other, each with its answer.
 //!
 //! *Invariants*
-//! 1. With a router's key nothing reaches a line's server before a user has logged in, but logins
-//!    and what tells of the server itself. So a client is never taken for one on the server's own
-//!    machine, which may make the first user.
+//! 1. With a router's key nothing reaches a line's server before a user has logged in, except
+//!    logins and commands about the server itself. So a client is never taken for one on the
+//!    server's own machine, which may make the first user.
 //! 2. A message is forwarded once; again only where a line has refused it, since another has the
 //!    database ([`stale_route`](super::stale_route)). When the client goes, so does the connection
 //!    on which its message is worked on, and the server ends it.
@@ -38,7 +38,7 @@ pub(super) struct ClientConnection {
     shared: Arc<Shared>,
     connection: i32,
     identity: Option<Identity>,
-    /// A login that goes on: its connection, and to whom that is.
+    /// A login that goes on: its connection, and that connection's server.
     login: Option<(Upstream, String)>,
 }
 
@@ -50,12 +50,12 @@ enum Answer {
 }
 
 impl ClientConnection {
-    /// Of a client that has just come.
+    /// Serves a client that has just come.
     pub fn new(shared: Arc<Shared>, connection: i32) -> ClientConnection {
         ClientConnection { shared, connection, identity: None, login: None }
     }
 
-    /// Until the client goes.
+    /// Serves the client until it goes.
     ///
     /// # Errors
     /// An error of the socket; what is no message.
@@ -129,7 +129,8 @@ impl ClientConnection {
         self.answer_by_table(message, ask).await
     }
 
-    /// What goes to lines: again, where the table was wrong and nothing was done.
+    /// Sends a request to a line and returns the answer; sends it again where the table was wrong
+    /// and nothing was done.
     async fn answer_by_table(
         &mut self,
         message: &[u8],
@@ -207,7 +208,7 @@ impl ClientConnection {
         })
     }
 
-    /// Notes or checks the line of a statement of a transaction; tells whether it is one.
+    /// Notes or checks the line of a statement of a transaction; returns whether it is one.
     fn pin(&self, ask: &RoutedRequest<'_>, line: &str) -> Result<bool, Refusal> {
         let (true, Some(session), Some(number)) =
             (ask.in_transaction(), ask.session(), ask.number())
@@ -333,7 +334,7 @@ impl ClientConnection {
             self.login = Some((upstream, leader));
             return whole(Some(answer), None);
         }
-        // Who that is the server says, not the client.
+        // The server says who has logged in, not the client.
         let status = document! { "connectionStatus": 1_i32 };
         let status = upstream.command("admin", status.view()).await.map_err(lost)?;
         self.identity = login::identity_of(status.view());
@@ -399,7 +400,8 @@ fn lost(error: io::Error) -> Refusal {
     Error::invalid(Code::HostUnreachable, error.to_string()).into()
 }
 
-/// That a database has moved since a transaction began: drivers run it again, where it is now.
+/// Returns the refusal that a database has moved since a transaction began: drivers run it again,
+/// where it is now.
 fn moved_within_transaction(ask: &RoutedRequest<'_>) -> Refusal {
     let message =
         format!("database {} has moved to another line since the transaction began", ask.database);

@@ -5,9 +5,9 @@
 //!  move: {from: "eu", to: "us", phase: "copying", since: …}}
 //! ```
 //!
-//! Who moves the database *claims* the entry: the generation rises by one, and from then on only
-//! who has that generation changes the entry. So of two routers the later one goes on, and where
-//! the database is changes once.
+//! A router that moves the database *claims* the entry: the generation rises by one, and from then
+//! on only the router that has that generation changes the entry. So of two routers the later one
+//! goes on, and where the database is changes once.
 
 use frond_db::Error;
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
@@ -22,9 +22,9 @@ pub(super) struct DatabaseEntry {
     pub database: String,
     /// The line that has it.
     pub line: String,
-    /// Of the latest claim; 0 if there was none.
+    /// The generation of the latest claim; 0 if there was none.
     pub generation: i64,
-    /// Where it is on its way to.
+    /// The move that it is under way with.
     pub journey: Option<MoveInProgress>,
     /// Whether it is in the collection.
     is_stored: bool,
@@ -140,7 +140,7 @@ impl DatabaseEntry {
         }
     }
 
-    /// Whether the answer to [`DatabaseEntry::change`] says that it was made.
+    /// Checks that the answer to [`DatabaseEntry::change`] says that the change was made.
     ///
     /// # Errors
     /// `ConflictingOperationInProgress` if another router was first; what the server refused.
@@ -153,7 +153,7 @@ impl DatabaseEntry {
     }
 }
 
-/// That another router has claimed the move.
+/// Returns the error that another router has claimed the move.
 pub(super) fn taken_over(database: &str) -> Error {
     let message = format!("another router has taken over the move of {database}, or has ended it");
     Error::invalid(Code::ConflictingOperationInProgress, message)
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// What `change` stores.
+    /// Returns the document that `change` stores.
     fn stored(change: &DocumentBuf, database: &str) -> DocumentBuf {
         let update = change.get("update").and_then(|update| update.as_document()).expect("one");
         let set = update.get("$set").and_then(|set| set.as_document()).expect("fields");

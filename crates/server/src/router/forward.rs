@@ -1,12 +1,13 @@
 //! Forwards a message to a line's leader, and returns the answer.
 //!
-//! 1. It waits for a leader, and for a connection. What fails until then has done nothing, so it is
-//!    tried again until [`LEADER_WAIT_MAX`] is over.
+//! 1. It waits for a leader, and for a connection. An attempt that fails until then has done
+//!    nothing, so it is repeated until [`LEADER_WAIT_MAX`] is over.
 //! 2. A member that says that it doesn't lead has done nothing either: the next leader is found and
 //!    asked. Within a transaction that answer is the client's, since its statements are lost.
 //! 3. A connection that ends before the answer came, or a leader that is deposed while it works,
-//!    leaves it unknown whether the message was acted on. The driver is told so, with the label by
-//!    which it sends again what the line knows by its number: the router itself never sends twice.
+//!    leaves it unknown whether the message was acted on. The driver gets this as an error, with
+//!    the label by which it sends again what the line knows by its number: the router itself never
+//!    sends twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// That a line can't be reached, or has left a request without an answer.
+/// Returns the refusal that a line can't be reached, or has left a request without an answer.
 fn unreachable(line: &Line, why: &str, labels: &'static [&'static str]) -> Refusal {
     let message = format!("the line {}: {why}", line.name);
     Refusal { error: Error::invalid(Code::HostUnreachable, message), labels }

@@ -18,11 +18,11 @@ const BODY_BEGIN: usize = FLAGS_END + 1;
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 const CHECKSUM_PRESENT: u8 = 1;
 const MORE_TO_COME: u8 = 2;
-/// In the third byte of the flags: the sender takes several answers.
+/// The bit in the third byte of the flags by which the sender takes several answers.
 const EXHAUST_ALLOWED: u8 = 1;
 const SECTION_BODY: u8 = 0;
 const SECTION_SEQUENCE: u8 = 1;
-/// What a line says of its own moment.
+/// The fields in which a line gives its own time.
 const MOMENTS: [&[u8]; 2] = [b"operationTime", b"$clusterTime"];
 
 /// A stream of messages, encrypted or not.

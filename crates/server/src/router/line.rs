@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::upstream::Upstream;
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// While there is no leader.
+/// The interval while there is no leader.
 const LOOK_INTERVAL_SOON: Duration = Duration::from_millis(100);
 /// A member that takes longer for a `hello` doesn't lead.
 const HELLO_MAX: Duration = Duration::from_secs(3);
@@ -28,17 +28,17 @@ const PORT: &str = "27017";
 
 /// A server or replica set behind the router.
 pub(super) struct Line {
-    /// By what the table calls it.
+    /// The name by which the table calls it.
     pub name: String,
     /// As it stands in the table.
     pub uri: String,
-    /// How its members are spoken to, if by TLS.
+    /// The TLS configuration for its members, if TLS is spoken.
     pub tls: Option<Arc<ClientConfig>>,
-    /// Whether members are taken that others tell of.
+    /// Whether members that others name are taken.
     is_set: bool,
     members: Mutex<BTreeSet<String>>,
     leader: watch::Sender<Option<String>>,
-    /// The latest election of which a member has told.
+    /// The latest election that a member has reported.
     latest: Mutex<Vec<u8>>,
     doubt: Notify,
 }
@@ -55,7 +55,7 @@ impl Line {
     /// are spoken to if it wants that.
     ///
     /// # Errors
-    /// Says what of the URI isn't known. It doesn't tell the URI.
+    /// Says what of the URI isn't known. It doesn't show the URI.
     pub fn parse(name: &str, uri: &str, tls: &Arc<ClientConfig>) -> Result<Line, String> {
         let rest = uri.strip_prefix("mongodb://").ok_or("a line's URI begins with mongodb://")?;
         let (hosts, options) = rest.split_once('?').unwrap_or((rest, ""));
@@ -100,7 +100,7 @@ impl Line {
         found.ok()?.ok()?.clone()
     }
 
-    /// Who leads as far as is known.
+    /// Returns the leader, as far as it is known.
     pub fn leader_now(&self) -> Option<String> {
         self.leader.borrow().clone()
     }
@@ -155,7 +155,7 @@ impl Line {
         });
     }
 
-    /// Whether an election is later than all that were told of.
+    /// Whether an election is later than all that were reported.
     fn is_news(&self, election: &[u8]) -> bool {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = latest.as_slice() < election;
@@ -165,8 +165,8 @@ impl Line {
         is_news
     }
 
-    /// Asks all members, and tells who leads. A new leader is known before those have answered that
-    /// take long: they may be frozen.
+    /// Asks all members, and returns the leader. A new leader is known before those have answered
+    /// that take long: they may be frozen.
     async fn look(&self, connections: &mut BTreeMap<String, Upstream>) -> Option<String> {
         let mut requests = JoinSet::new();
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner).clone();

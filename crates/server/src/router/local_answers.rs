@@ -45,7 +45,7 @@ pub(super) fn hello(
     answer.build()
 }
 
-/// Every mechanism: what is told of users where the default line can't be asked.
+/// Returns every mechanism: the answer about users where the default line can't be asked.
 pub(super) fn all_mechanisms() -> DocumentBuf {
     let mut all = DocumentBuilder::new();
     all.begin_array("all");

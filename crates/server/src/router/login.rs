@@ -1,8 +1,8 @@
 //! Logins: a client logs in at the default line; at other lines the router vouches for the user
 //! with its key.
 //!
-//! The router never learns a password and decides nothing by itself. What a user may do is for the
-//! server of each line to say: there the connection is that user's, with the roles that the user
+//! The router never learns a password and decides nothing by itself. The server of each line
+//! decides what a user may do: there the connection is that user's, with the roles that the user
 //! has there. That it is the user is what the router's key proves: the mechanism is SCRAM-SHA-256
 //! of the user's name with the key in the password's place ([`MECHANISM`]), so server and router
 //! prove to one another that they know it, and it never travels.
@@ -16,7 +16,7 @@ use crate::client::payload;
 use crate::replica::key::ClusterKey;
 use crate::scram::{Login, Mechanism};
 
-/// By which a router logs in for a user.
+/// The mechanism by which a router logs in for a user.
 pub const MECHANISM: &str = crate::scram::OF_ROUTERS;
 
 /// A user who has logged in.
@@ -37,7 +37,7 @@ impl Identity {
     }
 }
 
-/// Who a `connectionStatus` says has logged in.
+/// Returns the user who has logged in, according to a `connectionStatus`.
 pub(super) fn identity_of(status: Document<'_>) -> Option<Identity> {
     let users = status.get("authInfo")?.as_document()?.get("authenticatedUsers")?.as_array()?;
     let user = users.iter().next()?.as_document()?;

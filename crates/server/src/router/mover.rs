@@ -55,7 +55,7 @@ pub(super) struct Mover {
     pub shared: Arc<Shared>,
     pub identity: Option<Identity>,
     pub database: String,
-    /// Tells each step.
+    /// Reports each step.
     pub report: Box<dyn Fn(&str) + Send + Sync>,
     /// Whether it is to end as soon as a line doesn't answer.
     pub is_cancelled: Arc<AtomicBool>,
@@ -156,8 +156,8 @@ impl Mover {
         match self.follow(&table, &ends, entry).await {
             Err(MoveStopped::Refused(error)) if !is_about_claim(&error) => {
                 (self.report)(&format!("given up: {}", error.message));
-                // What can't go on stops no client. If that can't be told to a line now, the
-                // command frondAbortMove does it later.
+                // A move that can't go on stops no client. If a line can't be reached now, the
+                // command frondAbortMove aborts the move later.
                 let _ = self.abort().await;
                 Err(MoveStopped::Refused(error))
             }
@@ -165,7 +165,7 @@ impl Mover {
         }
     }
 
-    /// From the phase that the entry has.
+    /// Follows a move from the phase that the entry has.
     async fn follow(
         &self,
         table: &Table,
@@ -285,7 +285,7 @@ impl Mover {
         self.fence(&ends.from, "stay", entry.generation, &ends.to).await?;
         self.change(&table, &entry, &entry.settled()).await?;
         (self.report)(&format!("the line {from} keeps it"));
-        // What lies at the target is a copy already. It may be away, or its disk be full, and
+        // The data at the target is already a copy. It may be away, or its disk be full, and
         // requests wait for nothing there: the next move has a higher generation anyway.
         let _ = self.fence(&ends.to, "receive", entry.generation, &ends.from).await;
         Ok(())

@@ -1,7 +1,7 @@
 //! `movePrimary` and `frondAbortMove`: the moves that this router carries out.
 //!
 //! A move is a task of its own: it goes on when its client has gone. The same command sent again
-//! waits for the same move. Each step is a line in the router's output, and `currentOp` tells the
+//! waits for the same move. Each step is a line in the router's output, and `currentOp` shows the
 //! last one.
 
 use std::collections::BTreeMap;
@@ -48,14 +48,14 @@ struct Running {
     end: End,
 }
 
-/// What a move has come to, once it has ended.
+/// The outcome of a move, once it has ended.
 type End = watch::Receiver<Option<Result<(), Error>>>;
 
-/// What became of the wish to begin a move.
+/// The outcome of an attempt to begin a move.
 enum Begun {
     /// It runs, maybe since before.
     Running(End),
-    /// Another move has to end first, and was told so.
+    /// Another move has to end first, and was interrupted.
     Behind(End),
 }
 
@@ -70,7 +70,7 @@ impl Moves {
         }
     }
 
-    /// As `currentOp` tells them.
+    /// The operations in the form of `currentOp`.
     pub fn operations(&self) -> Vec<DocumentBuf> {
         let lock = self.lock();
         let operations = lock.iter().map(|(database, running)| {

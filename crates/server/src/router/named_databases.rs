@@ -14,9 +14,9 @@ use super::line::Line;
 use super::routed_request::RoutedRequest;
 use super::table::Table;
 
-/// What the names of commands on versions begin with.
+/// The prefixes of the names of commands on versions.
 const OF_VERSIONS: &[&str] = &["dolt", "dumbo", "frond"];
-/// Stages that tell of versions.
+/// Stages that show versions.
 const STAGES_OF_VERSIONS: &[&str] =
     &["$blame", "$conflicts", "$diff", "$history", "$log", "$reflog"];
 /// The fields of both that name a branch or a revision, or several.
@@ -57,7 +57,7 @@ struct NamedDatabases<'a> {
     what: &'a str,
     database: &'a str,
     table: &'a Table,
-    /// Where it goes.
+    /// The line it goes to.
     line: &'a Arc<Line>,
 }
 

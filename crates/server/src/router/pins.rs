@@ -13,7 +13,7 @@ const KEPT: Duration = Duration::from_secs(30 * 60);
 struct Pin {
     number: i64,
     line: String,
-    /// What its statements were on.
+    /// The databases that its statements were on.
     databases: BTreeSet<String>,
     used: Instant,
 }
@@ -38,7 +38,7 @@ impl Pins {
         Some(pin.line.clone())
     }
 
-    /// Notes that a transaction has a statement on a database; tells whether it had one before.
+    /// Notes that a transaction has a statement on a database; returns whether it had one before.
     pub fn note(&self, session: &[u8], number: i64, database: &str) -> bool {
         let mut pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let pin = pins.get_mut(session).filter(|pin| pin.number == number);

@@ -81,7 +81,7 @@ impl Pool {
         });
     }
 
-    /// How many are idle.
+    /// Returns how many are idle.
     pub fn idle_count(&self) -> usize {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.values().map(Vec::len).sum()

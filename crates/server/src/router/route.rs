@@ -62,13 +62,13 @@ pub(super) enum Broadcast {
     Operations,
     /// The first batch of a cursor.
     Rows,
-    /// As far as lines answer soon: what isn't told there ends by itself.
+    /// As far as lines answer soon: sessions that others don't hear of end by themselves.
     Sessions,
     /// One line after the other, the default one first, until one refuses.
     Users,
 }
 
-/// What the router answers, or gives to every line, whatever the database.
+/// The commands that the router answers, or gives to every line, whatever the database.
 const KNOWN: &[(&str, Known)] = &[
     ("abortTransaction", Known::LocalCommand(LocalCommand::EndTransaction)),
     ("balancerStatus", Known::LocalCommand(LocalCommand::BalancerStatus)),
@@ -115,7 +115,7 @@ enum Known {
     Broadcast(Broadcast),
 }
 
-/// What concerns a server by itself: its members are asked for it, not a router.
+/// Commands that concern a server by itself: clients send them to its members, not to a router.
 const OF_SERVERS: &[&str] = &[
     "compact",
     "configureFailPoint",
@@ -134,12 +134,12 @@ const OF_SERVERS: &[&str] = &[
     "top",
 ];
 
-/// What a router answers before anybody has logged in.
+/// Checks whether a router answers a command before the client has logged in.
 pub(super) fn is_open_to_all(name: &str) -> bool {
     matches!(name, "buildInfo" | "buildinfo" | "connectionStatus")
 }
 
-/// What the router answers without the table, if the command is such.
+/// Returns the command that the router answers without the table, if this is one.
 pub(super) fn own(name: &str) -> Option<LocalCommand> {
     match known(name) {
         Some(Known::LocalCommand(own)) => Some(own),
@@ -152,7 +152,7 @@ fn known(name: &str) -> Option<Known> {
     Some(KNOWN[position].1)
 }
 
-/// Where a command goes.
+/// Returns where a command goes.
 ///
 /// # Errors
 /// `CommandNotSupported` for what a router can't do; `IllegalOperation` for what needs two lines.
@@ -228,7 +228,7 @@ fn of_bulk_write<'t>(
     message: &[u8],
     table: &'t Table,
 ) -> Result<&'t Arc<Line>, Error> {
-    // What is broken, a server tells.
+    // A broken message is left to a server, which reports it.
     let Ok(message) = Message::decode(Bytes::copy_from_slice(message)) else {
         return table.line_of(ask.database);
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use frond_doc::{Document, Value};
 
-/// How long a request waits for a line's leader: a fail-over is over by then.
+/// The time that a request waits for a line's leader: a fail-over is over by then.
 pub(super) const LEADER_WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// A request, as far as the router has to know it.
@@ -20,14 +20,14 @@ pub(super) struct RoutedRequest<'a> {
 }
 
 impl<'a> RoutedRequest<'a> {
-    /// What a command asks; `None` if it has no name.
+    /// Reads a command; `None` if it has no name.
     pub fn read(body: Document<'a>) -> Option<RoutedRequest<'a>> {
         let (name, _) = body.iter().next()?;
         let database = body.get("$db").and_then(|database| database.as_str()).unwrap_or("admin");
         Some(RoutedRequest { name, body, database })
     }
 
-    /// What names its session.
+    /// Returns the id of its session.
     pub fn session(&self) -> Option<&'a [u8]> {
         match self.body.get("lsid")?.as_document()?.get("id")? {
             Value::Binary(id) => Some(id.bytes),

@@ -21,7 +21,8 @@ use super::shared::Shared;
 use super::table::Table;
 use super::upstream::{decoded, is_ok};
 
-/// What lines are told of sessions they are told soon, or not at all: sessions end by themselves.
+/// The time for lines to hear of ended sessions: they hear soon, or not at all, since sessions end
+/// by themselves.
 const SESSIONS_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A line, and what it has answered.
@@ -30,7 +31,7 @@ type LineAnswer = (Arc<Line>, DocumentBuf);
 /// Asks every line, and returns one answer.
 ///
 /// # Errors
-/// That of a line that can't be reached, but where it is of sessions. What a line refuses is the
+/// That of a line that can't be reached, but where it is of sessions. A refusal by a line is the
 /// answer.
 pub(super) async fn scatter_gather(
     shared: &Arc<Shared>,
@@ -122,8 +123,8 @@ fn documents<'a>(answer: Document<'a>, name: &str) -> impl Iterator<Item = Docum
     values.into_iter()
 }
 
-/// Each line's databases, where it leads them: what is left elsewhere of one that has moved isn't
-/// told.
+/// Returns each line's databases, where it leads them: the rest of one that has moved isn't shown
+/// elsewhere.
 fn databases(collected: &[LineAnswer], table: &Table) -> DocumentBuf {
     let mut answer = DocumentBuilder::new();
     let mut bytes = None;
@@ -179,7 +180,7 @@ fn rows(collected: &[LineAnswer], ask: &RoutedRequest<'_>) -> DocumentBuf {
     answer.build()
 }
 
-/// An operation as a router tells it: its number alone isn't unique any more.
+/// An operation as a router shows it: its number alone isn't unique any more.
 fn of_line(operation: Document<'_>, line: &Line) -> DocumentBuf {
     let mut collected = DocumentBuilder::new();
     collected.append("shard", Value::String(&line.name));

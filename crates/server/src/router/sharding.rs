@@ -1,10 +1,10 @@
-//! What mongosh's `sh.status()` reads of a sharded cluster, told of the lines: `version`, `shards`,
-//! `settings` and `mongos` of `config`, none of which is stored. (`config.databases` is: see
-//! [`table`](super::table).)
+//! The collections that mongosh's `sh.status()` reads of a sharded cluster, made up from the lines:
+//! `version`, `shards`, `settings` and `mongos` of `config`, none of which is stored.
+//! (`config.databases` is: see [`table`](super::table).)
 //!
 //! The router puts its documents into the client's query, behind a stage that takes the
 //! collection's own, and sends it to the default line: the server there says whether the client may
-//! read the collection, and does what the query asks.
+//! read the collection, and runs the query.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value, document};
 use frond_store::io::{Clock, SystemClock};
@@ -127,7 +127,7 @@ fn documents(shared: &Shared, table: &Table, collection: &str) -> Option<Vec<Doc
     })
 }
 
-/// A line's members as a shard's are told: `rs0/a:27017,b:27017`.
+/// A line's members in the form of a shard's: `rs0/a:27017,b:27017`.
 fn host(uri: &str) -> String {
     let rest = uri.strip_prefix("mongodb://").unwrap_or(uri);
     let (hosts, options) = rest.split_once('?').unwrap_or((rest, ""));

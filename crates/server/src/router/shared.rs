@@ -1,4 +1,4 @@
-//! What clients' connections share: the routing table as it was last read.
+//! The state that clients' connections share: the routing table as it was last read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use super::upstream::Upstream;
 use crate::replica::key::ClusterKey;
 
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// While there is no table, or a database moves.
+/// The interval while there is no table, or a database moves.
 const READ_INTERVAL_SOON: Duration = Duration::from_millis(100);
 
 /// The state that clients' connections share.
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-/// Tells an operator what goes on or is wrong, if one listens.
+/// Reports progress or a fault to an operator, if one listens.
 pub(super) fn say(what: &str) {
     use std::io::Write;
     let _ = writeln!(io::stderr(), "{what}");

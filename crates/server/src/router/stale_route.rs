@@ -1,12 +1,12 @@
 //! Recognises answers that show a stale route: the database has moved, or is moving, and the line
 //! refuses requests for it (`frond_db::fence`).
 //!
-//! 1. `StaleDbVersion` (249): refused at the door, nothing was done. What was asked is sent to
-//!    where the database is, once the router knows that.
+//! 1. `StaleDbVersion` (249): refused at the door, nothing was done. The request is sent to where
+//!    the database is, once the router knows that.
 //! 2. `UserWritesBlocked` (371): refused within, since the fence was put up meanwhile; or by a
-//!    branch that its users have closed, which only a new look at the table tells apart. A write
-//!    with a number is sent again: its line knows what of it was done. So is what does one thing.
-//!    Other writes may have been done in part: their answer is the client's.
+//!    branch that its users have closed, which only a new look at the table can distinguish. A
+//!    write with a number is sent again: its line knows what of it was done. So is what does one
+//!    thing. Other writes may have been done in part: their answer is the client's.
 //! 3. Within a transaction either is its end, which drivers begin again
 //!    (`TransientTransactionError`).
 
@@ -16,7 +16,7 @@ use frond_query::Code;
 use super::frames::answer_body;
 use super::routed_request::RoutedRequest;
 
-/// What to do with an answer.
+/// The treatment of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// It is the client's.
@@ -27,11 +27,11 @@ pub(super) enum Verdict {
     PerhapsMoved,
 }
 
-/// Commands of which a part may be done, and the rest be refused, without a number that tells.
+/// Commands of which a part may be done, and the rest be refused, without a number that says so.
 const IN_PARTS: &[&str] =
     &["aggregate", "bulkWrite", "delete", "insert", "mapReduce", "mapreduce", "update"];
 
-/// What an answer says.
+/// Returns the treatment of an answer.
 pub(super) fn verdict(answer: &[u8], ask: &RoutedRequest<'_>) -> Verdict {
     let Ok(body) = answer_body(answer) else { return Verdict::Answer };
     match code_of(body) {
@@ -43,7 +43,7 @@ pub(super) fn verdict(answer: &[u8], ask: &RoutedRequest<'_>) -> Verdict {
 }
 
 fn may_be_sent_again(ask: &RoutedRequest<'_>) -> bool {
-    // Of a transaction nothing was done, since it can't be committed any more.
+    // Nothing was done of a transaction, since it can't be committed any more.
     ask.in_transaction() || ask.number().is_some() || !IN_PARTS.contains(&ask.name)
 }
 

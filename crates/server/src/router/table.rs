@@ -7,10 +7,10 @@
 //!                   {_id: "shop@sale", line: "us"}     a branch of it that is led elsewhere
 //! ```
 //!
-//! What isn't listed lies on the default line, and so do `admin`, `config` and `local`. Every
-//! router reads both each second; so two routers may differ for that long. The entry of a database
-//! that moves tells more ([`database_entry`](super::database_entry)), and while there is one
-//! routers read more often.
+//! A database that isn't listed lies on the default line, and so do `admin`, `config` and `local`.
+//! Every router reads both each second; so two routers may differ for that long. The entry of a
+//! database that moves has more fields ([`database_entry`](super::database_entry)), and while there
+//! is one routers read more often.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -41,7 +41,7 @@ pub(super) struct Table {
 #[derive(PartialEq, Eq, Debug)]
 struct Place {
     line: String,
-    /// How far a move is.
+    /// The phase of the move.
     phase: Option<Phase>,
 }
 
@@ -139,7 +139,7 @@ impl Table {
         [&self.default].into_iter().chain(others)
     }
 
-    /// What is wrong with lines that can't be used.
+    /// Returns the lines that can't be used, and why.
     pub fn faults(&self) -> impl Iterator<Item = (&str, &str)> {
         let faults = self.lines.iter();
         faults.filter_map(|(name, line)| Some((&**name, &**line.as_ref().err()?)))
@@ -156,9 +156,9 @@ impl Table {
         }
     }
 
-    /// What the table says of a database, or a branch.
+    /// Returns the table's entry for a database, or a branch.
     fn place(&self, database: &str) -> Option<&Place> {
-        // What can be no name is refused by a server.
+        // An invalid name is refused by a server.
         let parsed = DatabaseName::parse(database).ok()?;
         if is_internal(&parsed.name) {
             return None;

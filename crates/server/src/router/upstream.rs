@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use super::frames::{self, Socket};
 use crate::wire::Message;
 
-/// How long a server may take to accept a connection.
+/// The time that a server may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// A connection to one of a line's servers.

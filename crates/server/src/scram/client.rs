@@ -18,7 +18,7 @@ pub struct Login {
     nonce: String,
 }
 
-/// What the client's last message says, and what the server's must.
+/// The client's last message, and the expected last one of the server.
 pub struct Proof {
     /// The message.
     pub message: String,

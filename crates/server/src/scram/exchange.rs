@@ -6,12 +6,13 @@ use subtle::ConstantTimeEq;
 
 use super::{Credentials, Mechanism, random_bytes};
 
-/// No client needs longer messages: they hold a name, a nonce and a proof.
+/// The greatest length of messages: no client needs longer ones, which hold a name, a nonce and a
+/// proof.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
-/// How many random bytes the server adds to the client's nonce.
+/// The number of random bytes that the server adds to the client's nonce.
 const NONCE_BYTES: usize = 24;
 
-/// A message is wrong, or a proof: clients aren't told which, nor of whom.
+/// A message is wrong, or a proof: clients don't learn which, nor whose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused;
 
@@ -20,7 +21,7 @@ pub struct Refused;
 pub struct ClientFirst {
     /// The user who logs in.
     pub user: String,
-    /// What stands before the message: `n,,`.
+    /// The part before the message: `n,,`.
     header: String,
     /// The message without it.
     bare: String,
@@ -99,7 +100,7 @@ impl Exchange {
     /// Checks the client's last message: returns the server's, if the client has proved itself.
     ///
     /// # Errors
-    /// [`Refused`] if it hasn't. How long that takes doesn't tell how much of the proof is right.
+    /// [`Refused`] if it hasn't. The time that takes doesn't show how much of the proof is right.
     pub fn finish(&self, message: &[u8]) -> Result<String, Refused> {
         let text = text_of(message)?;
         let (without_proof, proof) = text.rsplit_once(",p=").ok_or(Refused)?;

@@ -30,7 +30,7 @@ const PIPELINE: Field = Field::new("pipeline", Kind::EachOf(ElementType::Documen
 /// A petabyte.
 const SIZE_MAX: i64 = 1 << 50;
 
-/// Of `dropTarget`, which may be a UUID between servers.
+/// The message for `dropTarget`, which may be a UUID between servers.
 const DROP_TARGET: &MismatchMessage = &MismatchMessage {
     code: frond_query::Code::TypeMismatch,
     message: |_, found| {

@@ -92,7 +92,7 @@ fn is_nothing(value: Value<'_>) -> bool {
     matches!(value, Value::Null | Value::Undefined)
 }
 
-/// What messages put before the names inside a field.
+/// Returns the prefix of the names inside a field, for messages.
 pub fn inner_path(path: &str, field: &Field) -> Cow<'static, str> {
     let joined = || Cow::Owned(format!("{path}.{}", field.name));
     field.path.map_or_else(joined, Cow::Borrowed)

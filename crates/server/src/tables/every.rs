@@ -14,12 +14,12 @@ const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)
 }
 
-/// Between servers, or from old drivers: taken, and without meaning here.
+/// Makes a field for use between servers, or by old drivers: taken, and without meaning here.
 const fn internal(name: &'static str) -> Field {
     Field::new(name, Kind::Any).internal()
 }
 
-/// What messages name the API's fields by.
+/// The prefix of the API's fields in messages.
 const API: &str = "APIParametersFromClient";
 const SESSION: &str = "OperationSessionInfo";
 
@@ -59,7 +59,7 @@ pub static EVERY: &[Field] = &[
     field("writeConcern", Kind::Part(WRITE_CONCERN)).called("writeConcern"),
 ];
 
-/// Of a session's id.
+/// The fields of a session's id.
 pub static LSID: &[Field] = &[
     field("id", Kind::Uuid).required(),
     field("txnNumber", LONG).internal(),

@@ -10,23 +10,23 @@ use super::kind::{Kind, MismatchMessage};
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of value that it takes.
     pub kind: Kind,
-    /// What is said of other types, where MongoDB says it in words of its own.
+    /// The message about other types, where MongoDB words it specially.
     pub worded: Option<&'static MismatchMessage>,
     /// The smallest number that it takes.
     pub min: Option<i64>,
     /// The largest number that it takes.
     pub max: Option<i64>,
-    /// What is said of numbers out of this range, where it isn't the usual sentence.
+    /// The message about numbers out of this range, where it isn't the usual sentence.
     pub range_words: Option<(Code, &'static str)>,
     /// Whether it must be there.
     pub is_required: bool,
     /// Whether the stable API has it.
     pub is_stable: bool,
-    /// How it stands beside MongoDB's; `None` where MongoDB documents no such field.
+    /// The support for it, compared with MongoDB; `None` where MongoDB documents no such field.
     pub standing: Option<SupportLevel>,
-    /// What messages put before the names inside it, where that isn't its own path.
+    /// The prefix in messages of the names inside it, where that isn't its own path.
     pub path: Option<&'static str>,
 }
 
@@ -67,7 +67,7 @@ impl Field {
         Field { range_words: Some((code, message)), ..self }
     }
 
-    /// What is of another type is refused in these words.
+    /// Sets the words in which a value of another type is refused.
     pub const fn worded(self, worded: &'static MismatchMessage) -> Field {
         Field { worded: Some(worded), ..self }
     }

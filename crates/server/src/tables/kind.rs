@@ -1,12 +1,12 @@
-//! What a field takes: types, and what is said of others.
+//! The kinds of values that fields take: types, and the messages about others.
 
 use frond_doc::{ElementType, Value};
 use frond_query::Code;
 
 use super::field::Field;
 
-/// What a field takes. Null and undefined count as an absent field, but where a field's
-/// [`MismatchMessage`] says otherwise.
+/// The kind of values that a field takes. Null and undefined count as an absent field, but where a
+/// field's [`MismatchMessage`] says otherwise.
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// Every value; its reader has a word of its own for what doesn't fit.
@@ -29,7 +29,7 @@ pub enum Kind {
     EachKind(&'static [(&'static str, &'static [Field])]),
 }
 
-/// What MongoDB says of a value of another type, where it isn't the usual sentence.
+/// MongoDB's message about a value of another type, where it isn't the usual sentence.
 pub struct MismatchMessage {
     /// The code.
     pub code: Code,
@@ -74,43 +74,43 @@ pub const MOMENT: Kind = Kind::Of(&[ElementType::Timestamp]);
 /// A string or a document.
 pub const TEXT_OR_OBJECT: Kind = Kind::Of(&[ElementType::String, ElementType::Document]);
 
-/// Of `hint`.
+/// The message for `hint`.
 pub const HINT: &MismatchMessage = &MismatchMessage {
     code: Code::FailedToParse,
     message: |_, _| "Hint must be a string or an object".to_owned(),
     refuses_null: true,
 };
-/// Of an update.
+/// The message for an update.
 pub const UPDATE: &MismatchMessage = &MismatchMessage {
     code: Code::FailedToParse,
     message: |_, _| "Update argument must be either an object or an array".to_owned(),
     refuses_null: true,
 };
-/// Of documents of a `find`, with the space that MongoDB forgets.
+/// The message for documents of a `find`, with the space that MongoDB forgets.
 pub const EXPECTED_OBJECT: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |name, _| format!("Expected field {name}to be of type object"),
     refuses_null: true,
 };
-/// Of booleans that take no numbers.
+/// The message for booleans that take no numbers.
 pub const EXPECTED_BOOL: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |name, found| format!("Field '{name}' should be a boolean value, but found: {found}"),
     refuses_null: true,
 };
-/// Of `aggregate.pipeline`.
+/// The message for `aggregate.pipeline`.
 pub const PIPELINE: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |_, _| "A pipeline must be an array of objects".to_owned(),
     refuses_null: true,
 };
-/// Of `aggregate.cursor`.
+/// The message for `aggregate.cursor`.
 pub const CURSOR: &MismatchMessage = &MismatchMessage {
     code: Code::TypeMismatch,
     message: |_, _| "cursor field must be missing or an object".to_owned(),
     refuses_null: true,
 };
-/// Of `count.limit`.
+/// The message for `count.limit`.
 pub const LIMIT: &MismatchMessage = &MismatchMessage {
     code: Code::BadValue,
     message: |name, _| format!("{name} value is not a valid number"),

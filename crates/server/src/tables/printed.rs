@@ -100,7 +100,7 @@ fn described(field: &Field) -> String {
     text
 }
 
-/// What differs, is refused, or is Frond's own.
+/// Returns the fields that differ, are refused, or are Frond's own.
 fn otherwise(fields: &[Field]) -> Vec<String> {
     let mut parts = Vec::new();
     let (mut refused, mut own) = (Vec::new(), Vec::new());

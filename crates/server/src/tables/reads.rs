@@ -23,7 +23,7 @@ const fn flag(name: &'static str) -> Field {
 
 const HINTED: Field = Field::new("hint", TEXT_OR_OBJECT).worded(HINT);
 
-/// Of `cursor`.
+/// The fields of `cursor`.
 pub static CURSOR_OPTIONS: &[Field] = &[Field::new("batchSize", NUMERIC).at_least(0)];
 
 pub static AGGREGATE: Table = Table::of(

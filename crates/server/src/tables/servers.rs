@@ -16,7 +16,7 @@ const fn bare(command: &'static str) -> Table {
     Table::of(command, &[])
 }
 
-/// By it sizes are divided.
+/// The number by which sizes are divided.
 const SCALE: Field = Field::new("scale", NUMERIC).at_least(1);
 
 pub static BUILD_INFO: Table = bare("buildInfo");
@@ -33,7 +33,7 @@ pub static COMPACT: Table = Table::of(
     ],
 );
 
-/// What `data` holds is the fail point's business.
+/// The fail point itself checks the content of `data`.
 pub static CONFIGURE_FAIL_POINT: Table =
     Table::of("configureFailPoint", &[field("mode", Kind::Any).required(), field("data", OBJECT)])
         .taking(TEXT);
@@ -94,7 +94,7 @@ pub static LOG_ROTATE: Table = Table::of("logRotate", &[field("comment", TEXT).i
 
 pub static PING: Table = bare("ping").stable();
 
-/// Of the fields of a shape of queries.
+/// The message for the fields of a shape of queries.
 const OF_SHAPE: &MismatchMessage = &MismatchMessage {
     code: Code::BadValue,
     message: |name, _| {
@@ -103,7 +103,7 @@ const OF_SHAPE: &MismatchMessage = &MismatchMessage {
     },
     refuses_null: true,
 };
-/// Of the indexes that a shape may use.
+/// The message for the indexes that a shape may use.
 const OF_INDEXES: &MismatchMessage = &MismatchMessage {
     code: Code::BadValue,
     message: |name, _| format!("required field {name} must be an array"),

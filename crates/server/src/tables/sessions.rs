@@ -34,8 +34,8 @@ pub static START_SESSION: Table = Table::of("startSession", &[]).lenient();
 
 pub static WHATSMYURI: Table = Table::of("whatsmyuri", &[]).lenient();
 
-/// A newer driver may offer what an older server has never heard of. What isn't in the answer isn't
-/// agreed on.
+/// A newer driver may offer what an older server has never heard of. A feature that isn't in the
+/// answer isn't agreed on.
 static GREETING: &[Field] = &[
     field("client", OBJECT).internal(),
     field("compression", ARRAY).internal(),

@@ -9,24 +9,24 @@ use super::kind::Kind;
 pub struct Table {
     /// The command's name.
     pub command: &'static str,
-    /// What messages put before a field's name: mostly the command's name.
+    /// The prefix of field names in messages: mostly the command's name.
     pub path: &'static str,
-    /// What the command's own field takes, the first: mostly a collection's name or 1, which its
+    /// The kind of the command's own field, the first: mostly a collection's name or 1, which its
     /// reader checks in words of its own.
     pub own: Kind,
     /// The fields, in the order in which MongoDB looks for what is missing.
     pub fields: &'static [Field],
-    /// What becomes of fields that the command doesn't know.
+    /// The treatment of fields that the command doesn't know.
     pub others: UnknownFields,
     /// The read concerns that it takes.
     pub reads: Reads,
-    /// When it takes a write concern.
+    /// Says when it takes a write concern.
     pub writes: Writes,
     /// Whether it belongs to version 1 of MongoDB's stable API.
     pub is_stable: bool,
 }
 
-/// What becomes of fields that a command doesn't know.
+/// The treatment of fields that a command doesn't know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnknownFields {
     /// They are refused (40415).
@@ -48,7 +48,7 @@ pub enum Reads {
     Moments,
 }
 
-/// When a command takes a write concern.
+/// Says when a command takes a write concern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Writes {
     /// Never: it reads.

@@ -49,7 +49,7 @@ fn values() -> Vec<ValueBuf> {
     values.iter().map(|value| value.to_buf()).collect()
 }
 
-/// With what code the door refuses a value, if it does.
+/// Returns the code with which the door refuses a value, if it does.
 fn refusal(field: &Field, value: Value<'_>) -> Option<i32> {
     if matches!(value, Value::Null | Value::Undefined) {
         return match field.worded {
@@ -116,8 +116,8 @@ fn with_part(command: &DocumentBuf, name: &str, part: &DocumentBuf, is_each: boo
 /// Puts a field into its command and runs it: what came of it.
 type Send<'a> = &'a dyn Fn(&str, Option<Value<'_>>) -> (i32, String);
 
-/// Sends a field each value; `send` puts the field into its command and runs it. What is answered
-/// otherwise than the table says is told in `faults`.
+/// Sends a field each value; `send` puts the field into its command and runs it. Answers that
+/// differ from the table are noted in `faults`.
 fn send_each(label: &str, field: &Field, send: Send<'_>, faults: &mut Vec<String>) -> usize {
     let mut sent = 0;
     for value in values() {

@@ -10,7 +10,7 @@ const fn field(name: &'static str, kind: Kind) -> Field {
     Field::new(name, kind)
 }
 
-/// Each a name, or a name and a database.
+/// The roles, each a name, or a name and a database.
 const ROLES: Field = Field::new("roles", ARRAY);
 const PRIVILEGES: Field = Field::new("privileges", Kind::EachOf(ElementType::Document));
 const RESTRICTIONS: Field =
@@ -65,7 +65,7 @@ pub static REVOKE_PRIVILEGES_FROM_ROLE: Table =
 pub static REVOKE_ROLES_FROM_ROLE: Table = on_user("revokeRolesFromRole", &[ROLES.required()]);
 pub static REVOKE_ROLES_FROM_USER: Table = on_user("revokeRolesFromUser", &[ROLES.required()]);
 
-/// What mongorestore ends with.
+/// The last command of mongorestore.
 pub static MERGE_ACCOUNTS: Table = Table::of(
     "_mergeAuthzCollections",
     &[

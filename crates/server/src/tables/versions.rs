@@ -126,7 +126,7 @@ pub static HAND_OVER: Table = of(
     ],
 );
 
-/// What the log and a document's history take, and at the end what only the log does.
+/// The fields of the log and of a document's history, and at the end those of the log only.
 static LOG_AND_TEXT: [Field; 12] = [
     text("after"),
     text("author"),

@@ -1,5 +1,5 @@
-//! Whose a certificate is, as text: MongoDB's names for users who log in by certificates (RFC 4514:
-//! what is most particular comes first; letters beyond ASCII stay as they are).
+//! The subject of a certificate, as text: MongoDB's names for users who log in by certificates (RFC
+//! 4514: the most specific part comes first; letters beyond ASCII stay as they are).
 
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
@@ -67,7 +67,7 @@ fn text(tag: u8, content: &[u8]) -> Option<String> {
     (!text.contains('\0')).then_some(text)
 }
 
-/// What an object identifier is called, or its numbers.
+/// Returns the name of an object identifier, or its numbers.
 fn name_of(identifier: &[u8]) -> Option<String> {
     if let Some((_, name)) = SHORT_NAMES.iter().find(|(known, _)| *known == identifier) {
         return Some((*name).to_owned());

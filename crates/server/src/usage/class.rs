@@ -1,8 +1,8 @@
-//! What kinds of work commands are, as `opLatencies` and `top` tell them apart.
+//! The kinds of work that commands are, as `opLatencies` and `top` distinguish them.
 
 use crate::usage::Latency;
 
-/// What `top` counts a command as.
+/// The event of `top` in which a command is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// `find`
@@ -20,7 +20,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// All, in the order in which `top` tells them.
+    /// All, in the order of `top`.
     pub const ALL: [Event; 6] =
         [Event::Query, Event::GetMore, Event::Insert, Event::Update, Event::Remove, Event::Command];
 
@@ -37,12 +37,12 @@ impl Event {
     }
 }
 
-/// What kind of work a command is.
+/// The kind of work that a command is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Class {
-    /// In `opLatencies`.
+    /// Its place in `opLatencies`.
     pub latency: Latency,
-    /// In `top`.
+    /// Its place in `top`.
     pub event: Event,
     /// Whether it changes the collection that it names.
     pub writes: bool,
@@ -51,7 +51,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// That of a command, by its name in the table.
+    /// Returns the class of a command, by its name in the table.
     pub fn of(command: &str) -> Class {
         let of = |latency, event, writes| Class { latency, event, writes, is_of_collection: true };
         match command {

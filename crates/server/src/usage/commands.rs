@@ -1,4 +1,4 @@
-//! How often each command ran, and how often it failed.
+//! Counts how often each command ran, and how often it failed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ struct Counts {
     failed: AtomicU64,
 }
 
-/// How often each of a list of commands ran.
+/// The number of runs of each of a list of commands.
 #[derive(Default)]
 pub struct CommandCounts {
     counts: HashMap<&'static str, Counts, RandomState>,

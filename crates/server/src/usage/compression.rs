@@ -1,5 +1,5 @@
-//! What compression saved: bytes before and behind it, by compressor and direction. Headers aren't
-//! counted, as in MongoDB.
+//! The savings of compression: bytes before and behind it, by compressor and direction. Headers
+//! aren't counted, as in MongoDB.
 
 use super::Counters;
 use crate::wire::{COMPRESSED_HEADER_BYTES, Compressor, HEADER_BYTES};
@@ -7,9 +7,9 @@ use crate::wire::{COMPRESSED_HEADER_BYTES, Compressor, HEADER_BYTES};
 /// Bytes that went into something, and that came out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThroughBytes {
-    /// What went in.
+    /// The bytes that went in.
     pub bytes_in: u64,
-    /// What came out.
+    /// The bytes that came out.
     pub bytes_out: u64,
 }
 
@@ -32,7 +32,7 @@ impl Compression {
         counters.add(3, plain.saturating_sub(HEADER_BYTES) as u64);
     }
 
-    /// What was compressed, and what was taken out of compressed messages.
+    /// Returns the counts of compressing messages, and those of decompressing them.
     pub fn of(&self, compressor: Compressor) -> (ThroughBytes, ThroughBytes) {
         let [plain_in, compressed_out, compressed_in, plain_out] =
             self.0[compressor as usize].read();

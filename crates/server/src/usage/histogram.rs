@@ -1,4 +1,4 @@
-//! How long commands took: sums, and how many took how long.
+//! Counts how long commands took: sums, and how many took how long.
 //!
 //! Buckets are MongoDB's: powers of two up to 1,024 microseconds, then two for each power, up to
 //! half an hour.
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::usage::CommandTime;
 
-/// What `opLatencies` counts a command as.
+/// The latency of `opLatencies` in which a command is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Latency {
     /// Queries.
@@ -20,7 +20,7 @@ pub enum Latency {
 }
 
 impl Latency {
-    /// All, in the order in which they are told.
+    /// All, in the order in which they are shown.
     pub const ALL: [Latency; 3] = [Latency::Read, Latency::Write, Latency::Command];
 
     /// Its name in answers.
@@ -33,7 +33,7 @@ impl Latency {
     }
 }
 
-/// Up to this power of two a bucket is a power.
+/// The power of two up to which a bucket is a power.
 const WHOLE_POWER_MAX: usize = 10;
 const BUCKETS: usize = 51;
 
@@ -42,7 +42,7 @@ const POWERS_SHOWN: std::ops::RangeInclusive<u64> = 1 << 4..=1 << 26;
 
 type Buckets = [AtomicU64; BUCKETS];
 
-/// How long commands took, by kind.
+/// The time that commands took, by kind.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Latencies([Sums; Latency::ALL.len()]);
@@ -65,15 +65,15 @@ impl Latencies {
         sums.buckets.get_or_init(none)[bucket_of(micros)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long commands of a kind took together.
+    /// Returns how long commands of a kind took together.
     pub fn spent(&self, latency: Latency) -> CommandTime {
         let sums = &self.0[latency as usize];
         let micros = sums.micros.load(Ordering::Relaxed);
         CommandTime { micros, count: sums.count.load(Ordering::Relaxed) }
     }
 
-    /// How many commands of a kind took at least so many microseconds, and less than the next;
-    /// empty ones are left out.
+    /// Returns how many commands of a kind took at least so many microseconds, and less than the
+    /// next; empty ones are left out.
     pub fn histogram(&self, latency: Latency) -> Vec<(u64, u64)> {
         let buckets = self.0[latency as usize].buckets.get();
         let counts = buckets.into_iter().flat_map(|buckets| buckets.iter().enumerate());
@@ -83,8 +83,8 @@ impl Latencies {
             .collect()
     }
 
-    /// How many commands of a kind took less than so many microseconds, for powers of two, and how
-    /// many there were.
+    /// Returns how many commands of a kind took less than so many microseconds, for powers of two,
+    /// and how many there were.
     pub fn below_powers(&self, latency: Latency) -> (Vec<(u64, u64)>, u64) {
         let buckets = self.0[latency as usize].buckets.get();
         let counts: [u64; BUCKETS] = std::array::from_fn(|position| {

@@ -1,4 +1,4 @@
-//! How often clients tried to log in, and how often they did, by mechanism.
+//! Counts how often clients tried to log in, and how often they did, by mechanism.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ pub struct Logins {
 /// Logins by one mechanism.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MechanismLogins {
-    /// What clients call it.
+    /// The mechanism's name for clients.
     pub mechanism: &'static str,
     /// All.
     pub all: Logins,
@@ -64,7 +64,7 @@ impl LoginCounts {
         self.mechanism_queries.load(Ordering::Relaxed)
     }
 
-    /// What was counted, by mechanism.
+    /// Returns the counts, by mechanism.
     pub fn list(&self) -> [MechanismLogins; MECHANISMS.len()] {
         std::array::from_fn(|position| {
             let [all, speculative] = &self.mechanisms[position];

@@ -1,4 +1,4 @@
-//! What one collection was used for.
+//! The usage of one collection.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ impl std::ops::AddAssign for CommandTime {
     }
 }
 
-/// What one collection was used for.
+/// The usage of one collection.
 #[derive(Default)]
 pub struct NamespaceUsage {
     events: [Sum; Event::ALL.len()],
@@ -58,12 +58,12 @@ impl NamespaceUsage {
         self.latencies.count(class.latency, micros);
     }
 
-    /// What `top` tells of a kind of command.
+    /// Returns the time that `top` shows for a kind of command.
     pub fn spent(&self, event: Event) -> CommandTime {
         self.events[event as usize].spent()
     }
 
-    /// What commands took that change the collection.
+    /// Returns the time of commands that change the collection.
     pub fn spent_writing(&self) -> CommandTime {
         let mut sum = self.writing_commands.spent();
         for event in [Event::Insert, Event::Update, Event::Remove] {
@@ -72,7 +72,7 @@ impl NamespaceUsage {
         sum
     }
 
-    /// What all commands took.
+    /// Returns the time of all commands.
     pub fn spent_in_all(&self) -> CommandTime {
         let mut sum = CommandTime::default();
         for event in Event::ALL {
@@ -81,7 +81,7 @@ impl NamespaceUsage {
         sum
     }
 
-    /// How long they took.
+    /// Returns how long they took.
     pub fn latencies(&self) -> &Latencies {
         &self.latencies
     }

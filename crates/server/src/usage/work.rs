@@ -1,11 +1,11 @@
-//! What operations did: documents that they returned and changed, what they examined for that, and
-//! what expired. `serverStatus.metrics` tells it.
+//! Counts the work of operations: documents that they returned and changed, the entries they
+//! examined for that, and documents that expired. `serverStatus.metrics` shows the counts.
 
 use frond_db::request_profile::{Plan, RequestProfile};
 
 use super::Counters;
 
-/// What was done with documents.
+/// An action on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentEvent {
     /// They were deleted.
@@ -28,7 +28,7 @@ impl DocumentEvent {
     ];
 }
 
-/// What commands did.
+/// The work of commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Examined {
     /// Entries of indexes that they examined.
@@ -45,10 +45,10 @@ pub struct Examined {
     pub out_of_time: u64,
 }
 
-/// What expired.
+/// The documents that expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Expired {
-    /// How often it was looked for.
+    /// The number of searches for them.
     pub passes: u64,
     /// Documents that were removed.
     pub documents: u64,
@@ -70,7 +70,7 @@ impl Work {
         }
     }
 
-    /// How many documents there were.
+    /// Returns how many documents there were.
     pub fn documents(&self, event: DocumentEvent) -> u64 {
         self.documents.read()[event as usize]
     }
@@ -96,7 +96,7 @@ impl Work {
         self.examined.add(5, 1);
     }
 
-    /// What commands did.
+    /// Returns the work of commands.
     pub fn examined(&self) -> Examined {
         let [keys, documents, collection_scans, tailable_scans, sorts, out_of_time] =
             self.examined.read();
@@ -109,7 +109,7 @@ impl Work {
         self.expired.add(1, documents);
     }
 
-    /// What expired.
+    /// Returns the documents that expired.
     pub fn expired(&self) -> Expired {
         let [passes, documents] = self.expired.read();
         Expired { passes, documents }

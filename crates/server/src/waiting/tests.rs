@@ -70,7 +70,7 @@ fn a_write_wakes_its_waiters_and_no_others() {
     write(&frond, "more");
     followed.advance(&mut |touched| waiting.touch(touched));
     assert_eq!(woken(), [false, false, true, false, true, false]);
-    // What can't be read may be anything.
+    // A transaction that can't be read may have written anything.
     waiting.touch(None);
     assert_eq!(woken(), [true, true, true, true, true, false]);
     for (place, operation) in &all {

@@ -25,7 +25,7 @@ const OFFSET_OPERATION_CODE: usize = HEADER_BYTES;
 const OFFSET_BYTES: usize = OFFSET_OPERATION_CODE + size_of::<i32>();
 const OFFSET_COMPRESSOR: usize = OFFSET_BYTES + size_of::<i32>();
 const OFFSET_COMPRESSED: usize = OFFSET_COMPRESSOR + 1;
-/// What a compressed message has before what is compressed.
+/// The bytes of a compressed message before the compressed ones.
 pub const COMPRESSED_HEADER_BYTES: usize = OFFSET_COMPRESSED;
 const _: () = assert!(OFFSET_COMPRESSED == 25); // Fixed by the protocol.
 
@@ -68,12 +68,12 @@ impl Compressor {
     }
 }
 
-/// What a compressed message says of the one inside.
+/// The header of the message inside a compressed one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compressed {
     /// The header that the message inside has.
     pub header: Header,
-    /// How it is compressed.
+    /// The compressor.
     pub compressor: Compressor,
 }
 

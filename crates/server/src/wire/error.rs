@@ -1,4 +1,4 @@
-//! What can be wrong with a message.
+//! The errors of messages.
 
 use frond_doc::DocError;
 
@@ -30,9 +30,9 @@ pub enum WireError {
     /// The message ends inside a field.
     #[error("message ends at byte {end}, inside {field}")]
     Truncated {
-        /// How many bytes there are.
+        /// The number of bytes there are.
         end: usize,
-        /// What was being read.
+        /// The field that was being read.
         field: &'static str,
     },
     /// A required flag bit that this version doesn't know.
@@ -47,10 +47,10 @@ pub enum WireError {
     /// Two sequences, or a sequence and a field of the body, have the same name.
     #[error("document sequence {0} is given twice")]
     DuplicateSequence(String),
-    /// More sections or documents than allowed.
+    /// There are more sections or documents than allowed.
     #[error("more than {max} {what} in one message")]
     TooMany {
-        /// What there are too many of.
+        /// The things that are too many.
         what: &'static str,
         /// The limit.
         max: usize,

@@ -9,10 +9,10 @@ const OFFSET_OPERATION_CODE: usize = OFFSET_RESPONSE_TO + size_of::<i32>();
 pub const HEADER_BYTES: usize = OFFSET_OPERATION_CODE + size_of::<i32>();
 const _: () = assert!(HEADER_BYTES == 16); // Fixed by the protocol.
 
-/// Most bytes of a message, its header included: what `hello` announces.
+/// The greatest number of bytes of a message, its header included: what `hello` announces.
 pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 
-/// What a message's body is.
+/// The operation of a message, which decides the form of its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperationCode {
     /// OP_REPLY: the answer to a legacy query.
@@ -58,7 +58,7 @@ pub struct Header {
     pub request_id: i32,
     /// The `request_id` of the message that this one answers, otherwise 0.
     pub response_to: i32,
-    /// What follows.
+    /// The operation of the message.
     pub operation: OperationCode,
 }
 

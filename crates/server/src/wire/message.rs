@@ -29,13 +29,14 @@ const CHECKSUM_BYTES: usize = size_of::<u32>();
 const SECTION_BODY: u8 = 0;
 const SECTION_SEQUENCE: u8 = 1;
 
-/// Most document sequences of a message: no command takes more than two.
+/// The greatest number of document sequences of a message: no command takes more than two.
 pub const SEQUENCES_MAX: usize = 8;
-/// Most documents of a message: what `hello` announces as `maxWriteBatchSize`. A document of five
-/// bytes costs 32 bytes of memory, so without this limit a message would cost six times its size.
+/// The greatest number of documents of a message: what `hello` announces as `maxWriteBatchSize`. A
+/// document of five bytes costs 32 bytes of memory, so without this limit a message would cost six
+/// times its size.
 pub const DOCUMENTS_MAX: usize = 100_000;
 
-/// What an OP_MSG says about itself.
+/// The flags of an OP_MSG.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
     /// The sender expects no answer, or has another one to send.
@@ -63,14 +64,14 @@ impl Flags {
 pub struct DocumentSequence {
     /// The field of the body that they stand for.
     pub name: String,
-    /// In their order.
+    /// The documents in their order.
     pub documents: Vec<DocumentBuf>,
 }
 
 /// One OP_MSG, decoded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Message {
-    /// What it says about itself.
+    /// The flags.
     pub flags: Flags,
     /// The command or the answer.
     pub body: DocumentBuf,
@@ -174,7 +175,7 @@ impl Message {
     }
 }
 
-/// What stands before the body of an answer that has `body_bytes`.
+/// Returns the bytes before the body of an answer that has `body_bytes`.
 pub fn answer_head(flags: Flags, body_bytes: usize, request_id: i32, response_to: i32) -> Vec<u8> {
     let mut out = header::begin(request_id, response_to, OperationCode::Message);
     out.extend_from_slice(&flags.bits().to_le_bytes());

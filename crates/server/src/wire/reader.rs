@@ -11,7 +11,7 @@ const DOCUMENT_BYTES_MIN: usize = 5;
 /// The part of a message that has not been read yet.
 pub struct Reader {
     rest: Bytes,
-    /// How many bytes the whole message has: what errors tell.
+    /// The number of bytes the whole message has: errors show it.
     end: usize,
     /// Whether documents lie in its documents.
     is_answer: bool,

@@ -28,7 +28,7 @@ impl Drop for Place {
     }
 }
 
-/// A server that tells at `path`, and a client that has made the user `root` and logged in as it.
+/// A server that records at `path`, and a client that has made the user `root` and logged in as it.
 fn start(path: &Path) -> (Running, TestClient) {
     let server = server(path);
     let mut root = server.client();
@@ -122,8 +122,8 @@ fn the_file_can_be_rotated() {
 #[cfg(target_os = "linux")]
 #[test]
 fn audited_actions_are_refused_while_the_audit_cannot_be_written() {
-    // A device that is always full: the first event is lost, and told of in the server's log; no
-    // further one happens.
+    // A device that is always full: the first event is lost, and that is reported in the server's
+    // log; no further one happens.
     let server = server(Path::new("/dev/full"));
     let mut client = server.client();
     client.ok("admin", r#"{"createUser": "root", "pwd": "secret", "roles": ["root"]}"#);

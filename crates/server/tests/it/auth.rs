@@ -214,7 +214,7 @@ fn unknown_users_look_like_others() {
     }
 }
 
-/// A client that guesses a mechanism by which its user doesn't log in is told the right one, and
+/// A client that guesses a mechanism by which its user doesn't log in gets the right one, and
 /// begins again by that: drivers take a login that has begun for one of the mechanism that they
 /// chose.
 #[test]
@@ -258,7 +258,7 @@ fn repeated_login_failures_delay_only_that_client() {
     assert!(begun.elapsed() >= Duration::from_millis(500));
 }
 
-/// What is changed of users and roles holds at once, for those who have logged in too.
+/// Changes of users and roles take effect at once, also for clients that have logged in.
 #[test]
 fn changes_of_users_and_roles_hold_at_once() {
     let (server, mut root) = start();
@@ -367,7 +367,7 @@ fn commands_of_users_answer_as_mongodbs() {
     }
 }
 
-/// Whose a session, a transaction or a cursor is, is told by the login, not by an id.
+/// The login decides whose a session, a transaction or a cursor is, not an id.
 #[test]
 fn sessions_and_cursors_belong_to_their_users() {
     let (server, mut root) = start();
@@ -426,7 +426,7 @@ fn sessions_and_cursors_belong_to_their_users() {
     assert_eq!(bob.code("admin", r#"{"killOp": 1, "op": 1}"#), 13);
 }
 
-/// Users outlive the server, are in no version, and are told to a client that may see them.
+/// Users outlive the server, are in no version, and are shown to a client that may see them.
 #[test]
 fn users_are_stored() {
     let disk = SimDisk::new(1);
@@ -451,8 +451,8 @@ fn users_are_stored() {
     assert_eq!(ann.code("shop", r#"{"usersInfo": 1}"#), 13);
 }
 
-/// What mongorestore does with the users and roles of a dump: they go into collections of their
-/// own, and from there to where they belong.
+/// mongorestore restores the users and roles of a dump: they go into collections of their own, and
+/// from there to where they belong.
 #[test]
 fn users_and_roles_of_a_dump_are_restored() {
     let server = Running::with_auth(&SimDisk::new(1));
@@ -487,7 +487,7 @@ fn users_and_roles_of_a_dump_are_restored() {
         };
         reply.iter().map(id).collect::<Vec<_>>().join(" ")
     };
-    // What is there stays as it is.
+    // Existing users and roles stay as they are.
     root.ok("admin", &merge("", false));
     assert_eq!(users(&mut root), "admin.root blog.ben shop.ann shop.cleo");
     let ben = text(&root.ok("blog", r#"{"usersInfo": "ben"}"#));
@@ -636,7 +636,7 @@ fn the_clusters_time_is_signed_and_a_forged_one_is_refused() {
     assert_eq!(sent(Timestamp(now.0 + 1), &hash, key), 204);
     assert_eq!(sent(now, &[1; 20], key), 204);
     assert_eq!(sent(now, &hash[..19], key), 204);
-    // Of another member, or none: it can't be checked, and moves nothing.
+    // A signature of another member, or none: it can't be checked, and moves nothing.
     assert_eq!(sent(Timestamp(now.0 + 1), &[1; 20], key + 1), 0);
     assert_eq!(sent(now, &[0; 20], 0), 0);
     // Each process has a key of its own, and without users there is none.

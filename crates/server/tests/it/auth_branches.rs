@@ -111,7 +111,7 @@ pub const ON_DATABASE: &[&str] = &[
     r#"{"revokeRolesFromRole": "dev", "roles": ["read"]}"#,
 ];
 
-/// What on one's own branch needs more than rights on branches: it is refused there, too.
+/// Commands that need more than rights on branches: they are refused on one's own branch, too.
 const REFUSED_EVERYWHERE: &[&str] = &[
     "$reflog",
     "User",
@@ -322,7 +322,8 @@ fn all_rights_on_dev_are_none_on_main() {
     }
     assert!(count > 1_000, "{count}");
     assert_eq!(state(&mut root), before, "nothing got in");
-    // What else is there and names nothing: of the server, all is refused but what anybody may do.
+    // The other commands of the server, which name nothing: all are refused except those that every
+    // client may run.
     for command in frond_server::commands::COMMANDS.iter().filter(|command| command.admin_only) {
         let is_of_anybody = ["abortTransaction", "commitTransaction", "killOp", "listDatabases"];
         let sent = match command.name {
@@ -364,7 +365,7 @@ fn on_its_own_branch(dev: &mut TestClient, root: &mut TestClient) {
     let known = json(r#"{"_id": 9}"#);
     dev.ok("shop@dev/a", &format!(r#"{{"insert": "things", "documents": [{}]}}"#, text(&known)));
     dev.ok("shop@dev/a", r#"{"frondCommit": 1, "message": "own"}"#);
-    // Who names others as author and committer stands in the commit all the same.
+    // A user who names others as author and committer stands in the commit all the same.
     let forged = r#"{"frondCommit": 1, "message": "x", "author": "root", "committer": "root", "allowEmpty": true}"#;
     let listed = dev.ok("shop@dev/a", forged);
     assert!(text(&listed).contains(r#""committer":"root, by dev""#), "{}", text(&listed));

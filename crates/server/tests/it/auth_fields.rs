@@ -3,8 +3,8 @@
 //! the command's handler does, or something passes between them.
 //!
 //! Method: the commands of the two other tables are sent changed in one place, by a user without
-//! roles and by one who may do everything on `dev/*`. No answer tells what only `main` has, and
-//! afterwards `main` is as it was and no branch of `dev/*` has anything of it.
+//! roles and by one who may do everything on `dev/*`. No answer shows anything that only `main`
+//! has, and afterwards `main` is as it was and no branch of `dev/*` has anything of it.
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value, decimal};
 use frond_server::commands::COMMANDS;
@@ -17,10 +17,10 @@ use crate::auth_branches::{
 use crate::auth_matrix;
 use crate::running::{Running, TestClient, json, text, without_time};
 
-/// What stands in all that only `main` has.
+/// A text in all documents that only `main` has.
 const SECRET: &str = "secret";
 
-/// What a field is changed to.
+/// Returns the values that a field is changed to.
 fn values() -> [Value<'static>; 10] {
     let decimal = |coefficient, exponent| decimal::from_parts(false, coefficient, exponent);
     [
@@ -37,7 +37,7 @@ fn values() -> [Value<'static>; 10] {
     ]
 }
 
-/// What stands beside a field of the same name.
+/// The values of a second field of the same name.
 const TWINS: [Value<'static>; 3] = [Value::Null, Value::Boolean(false), Value::Boolean(true)];
 
 /// The command with one field changed, for each field at any depth and each change.
@@ -81,7 +81,7 @@ fn changed(command: Document<'_>) -> Vec<DocumentBuf> {
     all
 }
 
-/// Sends a command. Its answer, if it isn't an error, tells nothing of `main`.
+/// Sends a command. Its answer, if it isn't an error, shows nothing of `main`.
 fn send(client: &mut Client, database: &str, command: Document<'_>) {
     match client.command(database, command) {
         Ok(answer) => {
@@ -148,7 +148,7 @@ fn commands() -> Vec<(Vec<&'static str>, String)> {
     for command in ON_ADMIN {
         all.push((vec!["admin"], command.replace("DB", "shop")));
     }
-    // What the other tables don't have: fields that switch rights on.
+    // Commands that the other tables lack: their fields switch rights on.
     for command in [
         r#"{"frondTag": 1, "tag": "v1", "delete": true, "force": true}"#,
         r#"{"frondUndo": 1, "branch": "v1", "change": 1}"#,
@@ -251,7 +251,7 @@ fn a_name_that_stands_twice_is_refused_by_every_command() {
     assert_eq!(root.code("shop", explained), 40413);
 }
 
-/// What a tag says is for a client that may read what it names; its name is no secret.
+/// A tag's message is for clients that may read the commit; its name is no secret.
 #[test]
 fn tags_tell_their_messages_to_who_may_read_them() {
     let server = Running::with_auth(&SimDisk::new(1));

@@ -1,4 +1,4 @@
-//! Every command by each built-in role, and by a client that hasn't logged in: who is let in is
+//! Every command by each built-in role, and by a client that hasn't logged in: the answers are
 //! compared with a table that people have read, `auth_matrix.txt`. A new command has to be written
 //! into it.
 
@@ -93,7 +93,8 @@ pub fn body(name: &str) -> String {
         "killAllSessions" | "killSessions" | "endSessions" | "refreshSessions" => r#""NAME": []"#,
         "listDatabases" => r#""listDatabases": 1, "authorizedDatabases": false"#,
         "renameCollection" => r#""renameCollection": "shop.nothing", "to": "shop.something""#,
-        // Refused as part of a transaction, by whom it wouldn't be refused for lack of rights.
+        // Refused as part of a transaction, by roles that it wouldn't be refused to for lack of
+        // rights.
         "setClusterParameter" => {
             r#""setClusterParameter":
                {"changeStreamOptions": {"preAndPostImages": {"expireAfterSeconds": "off"}}}"#
@@ -128,7 +129,7 @@ pub fn body(name: &str) -> String {
     format!("{{{}}}", fields.replace("NAME", name))
 }
 
-/// What ends a login, so that it comes last.
+/// Checks whether a command ends a login, so that it must come last.
 pub fn ends_login(name: &str) -> bool {
     ["logout", "saslStart", "saslContinue"].contains(&name)
 }

@@ -171,14 +171,14 @@ fn a_tailable_cursor_gives_what_comes() {
     assert!(ids(&client.ok("a", &more), "nextBatch").is_empty());
     insert(&mut client, 2..4);
     assert_eq!(ids(&client.ok("a", &more), "nextBatch"), [997]);
-    // What is inserted by another client ends the wait.
+    // An insert by another client ends the wait.
     let waiting = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| server.client().ok("a", &within(4_000)));
         insert(&mut client, 4..5);
         waiter.join().expect("it answers")
     });
     assert_eq!(ids(&waiting, "nextBatch"), [996]);
-    // The document that it saw last goes: what was behind it can't be told any more.
+    // The document that it saw last goes: those behind it can't be found any more.
     insert(&mut client, 5..11);
     assert_eq!(client.error("a", &more).0, 136);
     let again = client.ok("a", tail);

@@ -1,4 +1,4 @@
-//! Change streams over the wire: what is told, in which order, and where a stream ends or goes on.
+//! Change streams over the wire: the events, their order, and where a stream ends or goes on.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ struct Stream {
     database: String,
     collection: String,
     id: i64,
-    /// What the last answer said.
+    /// The resume token of the last answer.
     token: String,
 }
 
@@ -508,7 +508,7 @@ fn an_invalidation_is_passed_by_starting_after_it() {
     assert!(text(Value::Document(answer.view())).contains("insert"), "{answer:?}");
 }
 
-/// What differs since a commit comes first, marked; what comes then isn't.
+/// The differences since a commit come first, marked; later changes aren't marked.
 #[test]
 fn a_stream_starts_after_a_commit() {
     let server = start();

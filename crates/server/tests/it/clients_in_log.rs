@@ -1,5 +1,5 @@
-//! Goal: the log tells of clients that come, log in, fail to and go, in mongod's words and with its
-//! numbers, and of nothing that proves who they are. Method: `getLog`, as an operator reads it.
+//! Goal: the log reports clients that come, log in, fail to and go, in mongod's words and with its
+//! numbers, and nothing that proves their identity. Method: `getLog`, as an operator reads it.
 
 use std::time::{Duration, Instant};
 

@@ -32,7 +32,7 @@ fn change_stream_options_are_set_told_and_kept() {
     for names in [r#""changeStreamOptions""#, r#""*""#, r#"["changeStreamOptions"]"#] {
         assert_eq!(parameters(&mut client, names), (off.to_owned(), false), "{names}");
     }
-    // So that there is a time in the cluster.
+    // This gives the cluster a time.
     client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     client.ok("admin", &set(r#"{"preAndPostImages": {"expireAfterSeconds": 100.7}}"#));
     let hundred = ("{ expireAfterSeconds: 100 }".to_owned(), true);

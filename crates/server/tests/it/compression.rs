@@ -14,7 +14,7 @@ use frond_testkit::random::for_seeds;
 
 use crate::running::{Running, json};
 
-/// What is long enough to become smaller.
+/// Returns a message that is long enough to become smaller.
 fn ping() -> Vec<u8> {
     let body = document! { "ping": 1_i32, "$db": "admin", "comment": &"x".repeat(500) };
     Message::new(body).encode(1, 0)
@@ -24,7 +24,7 @@ fn compressed(message: &[u8], compressor: Compressor) -> Vec<u8> {
     deflate(message, compressor).expect("it becomes smaller")
 }
 
-/// Reads an answer; tells how it was compressed.
+/// Reads an answer; returns how it was compressed.
 fn read(stream: &mut TcpStream) -> Option<(Message, Option<Compressor>)> {
     let mut bytes = vec![0; HEADER_BYTES];
     stream.read_exact(&mut bytes).ok()?;
@@ -156,7 +156,7 @@ fn commands_with_secrets_are_never_taken_compressed() {
         body.append("comment", Value::String(&"x".repeat(500)));
         let message = Message::new(body.build()).encode(1, 0);
         for compressor in Compressor::ALL {
-            // The answer tells why, and the connection goes on.
+            // The answer says why, and the connection goes on.
             assert_eq!(refused(&server, &compressed(&message, compressor)), (Some(17), false));
         }
     }
@@ -237,8 +237,8 @@ fn random_bytes_inside_do_no_harm() {
     });
 }
 
-/// Where there is no memory to inflate all messages at once they wait for one another, and an
-/// answer goes out as it is where there is none to compress it.
+/// If there is no memory to inflate all messages at once, they wait for one another, and an answer
+/// goes out as it is if there is none to compress it.
 #[test]
 fn memory_for_what_comes_out_is_waited_for() {
     let server = Running::with_memory(4 << 20);

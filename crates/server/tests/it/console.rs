@@ -188,7 +188,7 @@ fn console_users_may_do_what_their_roles_allow() {
     let long = format!(r#"{{"user": "{}"}}"#, "x".repeat(10_000));
     assert_eq!(served.post("/api/login", "", &long).0, 413);
     assert_eq!(served.post("/api/command", "", ping).0, 401, "no login");
-    // Not even the first user: that takes a client that isn't told what to do by pages.
+    // Not even the first user: that takes a client that pages don't control.
     assert_eq!(served.log_in("root", "wrong"), None);
     assert_eq!(served.log_in("nobody", "secret"), None);
     let root = served.log_in("root", "secret").expect("it is right");
@@ -215,7 +215,7 @@ fn console_users_may_do_what_their_roles_allow() {
 }
 
 /// A login holds while its user has the password that was proved, and no longer: for commands as
-/// for what tells who has logged in.
+/// for the page's own user.
 #[test]
 fn a_login_ends_with_its_password_and_with_its_user() {
     let served = Served::start(true, false);
@@ -266,7 +266,7 @@ fn a_login_ends_with_its_password_and_with_its_user() {
     assert!(!stands(&ann) && !stands(&root), "there is no user left");
 }
 
-/// What is announced and doesn't come costs other clients nothing.
+/// A body that is announced and doesn't come costs other clients nothing.
 #[test]
 fn a_body_that_does_not_come_keeps_no_client_waiting() {
     let served = Served::start(false, false);
@@ -314,7 +314,7 @@ fn one_that_only_reads_changes_nothing() {
     assert!(found.contains(r#""n":{"$numberInt":"0"}"#), "{found}");
 }
 
-/// What a command might change, as a client of the wire sees it.
+/// Returns the state that a command might change, as a client of the wire sees it.
 fn state(client: &mut Client) -> String {
     let mut reply = String::new();
     for (database, command) in [
@@ -353,7 +353,7 @@ fn state(client: &mut Client) -> String {
     reply
 }
 
-/// Of every command that there is, those run that only read; whatever else stands in them, neither
+/// Those commands run, of all that there are, that only read; whatever else stands in them, neither
 /// data nor the server's state change, and nothing is kept from others.
 #[test]
 fn every_command_of_one_that_only_reads() {

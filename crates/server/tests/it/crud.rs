@@ -196,7 +196,7 @@ fn indexes_collections_and_databases() {
     assert!(databases.is_empty());
 }
 
-/// A collated collection has an index of `_id` beside its documents, of which clients see the one.
+/// A collated collection has an index of `_id` beside its documents, but clients see only one.
 #[test]
 fn a_collated_index_of_ids_is_told_once() {
     let server = Running::start();

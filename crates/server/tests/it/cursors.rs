@@ -100,7 +100,7 @@ fn one_client_cannot_have_all_cursors() {
     let (code, message) = client.error("test", open);
     assert_eq!(code, 96, "{message}");
     assert!(message.contains("of this connection"), "{message}");
-    // What needs no cursor goes on, and so do others.
+    // Requests that need no cursor go on, and so do other clients.
     assert_eq!(batch(&client.ok("test", r#"{"find": "c"}"#)), (0, 5));
     server.client().ok("test", open);
 }
@@ -155,7 +155,7 @@ fn cursors_end_with_what_they_read() {
     }
 }
 
-/// What is left of a find's time is its cursor's: what lies between two batches doesn't count.
+/// A cursor has the time that is left of its find: time between two batches doesn't count.
 #[test]
 fn a_get_more_has_what_is_left_of_its_finds_time() {
     let server = Running::start();

@@ -257,7 +257,7 @@ fn a_deadline_ends_a_command() {
     server.check();
 }
 
-/// What takes long, and ends.
+/// An expression that takes long, and ends.
 const LONG: &str = r#"{"$ne": [{"$reduce": {"input": {"$range": [0, 2000000]}, "initialValue": 0,
     "in": {"$add": ["$$value", 1]}}}, 1]}"#;
 
@@ -302,7 +302,7 @@ fn validators_are_charged_to_the_budget() {
     client.ok("a", &format!(r#"{{"create": "c", "validator": {{"$expr": {large}}}}}"#));
     let answer = client.ok("a", r#"{"insert": "c", "documents": [{"_id": 1}]}"#);
     assert!(format!("{answer:?}").contains("146"), "{answer:?}");
-    // What fails by itself passes no validator.
+    // An expression that fails by itself passes no validator.
     client.ok("a", r#"{"create": "d", "validator": {"$expr": {"$divide": [1, "$n"]}}}"#);
     let answer =
         client.ok("a", r#"{"insert": "d", "documents": [{"n": 0}, {"n": 1}], "ordered": false}"#);
@@ -311,7 +311,7 @@ fn validators_are_charged_to_the_budget() {
     server.check();
 }
 
-/// What couldn't be done says so of its write concern too: some of it may have been.
+/// A failed command reports on its write concern, too: part of it may have been done.
 #[test]
 fn errors_report_their_write_concern() {
     let server = Running::start();

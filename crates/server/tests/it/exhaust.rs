@@ -93,7 +93,7 @@ fn batches_follow_one_another_to_the_end() {
     let ping = Message::new(document! { "ping": 1_i32, "$db": "admin" });
     stream.write_all(&ping.encode(9, 0)).expect("sends");
     assert_eq!(read(&mut stream).header.response_to, 9);
-    // Who doesn't ask for several gets one.
+    // A client that doesn't ask for several batches gets one.
     let (_, mut more) = open(&server, 10);
     more.flags.exhaust_allowed = false;
     stream.write_all(&more.encode(10, 0)).expect("sends");

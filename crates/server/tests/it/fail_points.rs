@@ -14,7 +14,7 @@ fn start() -> Running {
     Running::with(&SimDisk::new(1), options)
 }
 
-/// Turns a fail point on; tells how often it has failed.
+/// Turns a fail point on; returns how often it has failed.
 fn configure(client: &mut TestClient, name: &str, mode: &str, data: &str) -> i64 {
     let command = format!(r#"{{"configureFailPoint": "{name}", "mode": {mode}, "data": {data}}}"#);
     let answer = client.ok("admin", &command);

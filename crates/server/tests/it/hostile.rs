@@ -54,8 +54,8 @@ fn wrong_lengths_and_codes_close_the_connection() {
     server.check();
 }
 
-/// What a web page can have a browser send: bytes that begin as HTTP does, with a command in the
-/// body.
+/// Requests that a web page can make a browser send: bytes that begin as HTTP does, with a command
+/// in the body.
 #[test]
 fn requests_of_browsers_do_nothing() {
     let server = Running::start();

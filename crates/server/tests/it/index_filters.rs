@@ -1,7 +1,7 @@
 //! Index filters: `planCacheSetFilter`, `planCacheListFilters`, `planCacheClearFilters`.
 //!
 //! Goal: a filter counts for queries of its shape alone, in every command that looks for documents,
-//! more than a hint does; no answer changes by it. Method: plans as `explain` tells them.
+//! more than a hint does; no answer changes by it. Method: plans as `explain` shows them.
 
 use frond_doc::Document;
 

@@ -1,4 +1,4 @@
-//! What keeps a server in order, and what its parameters are.
+//! Commands that maintain a server, and its parameters.
 
 use frond_doc::{Value, extended_json};
 use frond_server::{BeginningParameters, ServerOptions};
@@ -42,7 +42,7 @@ fn files_are_written_and_space_is_given_back() {
     }
 }
 
-/// What shells and Compass ask for by themselves.
+/// Requests that shells and Compass send by themselves.
 #[test]
 fn there_are_no_users_and_the_usual_defaults() {
     let server = Running::start();

@@ -47,7 +47,7 @@ fn read(stream: &mut TcpStream) -> Message {
     Message::decode(bytes.into()).expect("a message")
 }
 
-/// How many documents an answer has, and the cursor.
+/// Returns how many documents an answer has, and the cursor.
 fn batch(answer: &DocumentBuf) -> (usize, i64) {
     let cursor = answer.get("cursor").and_then(|cursor| cursor.as_document());
     let cursor = cursor.unwrap_or_else(|| panic!("{answer:?}"));
@@ -208,7 +208,7 @@ fn a_batch_of_many_small_documents() {
     assert_eq!(client.0.documents("test", find.view()).expect("reads").len(), 20_000);
 }
 
-/// What a server that takes too much leaves out: what a request may hold, not the requests.
+/// A server that takes too much memory limits each request, and refuses none.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_above_its_memory_goes_on_with_less() {
@@ -238,7 +238,7 @@ fn a_server_above_its_memory_goes_on_with_less() {
         }
     });
     client.check("test", r#"{"count": "c"}"#, r#"{"n": 8, "ok": 1.0}"#);
-    // What would hold much is refused, what can go to disk isn't.
+    // A request that would hold much is refused, one that can go to disk isn't.
     let range = r#"{"$map": {"input": {"$range": [0, 1000000]}, "in": {"a": "$$this"}}}"#;
     let much =
         format!(r#"{{"aggregate": 1, "pipeline": [{{"$documents": {range}}}], "cursor": {{}}}}"#);

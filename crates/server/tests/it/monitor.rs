@@ -33,7 +33,7 @@ fn topology(server: &Running) -> DocumentBuf {
     topology.expect("a topology").to_buf()
 }
 
-/// How many clients wait for news.
+/// Returns how many clients wait for news.
 fn waiting_count(server: &Running) -> i64 {
     let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);
     let connections = status.get("connections").and_then(|section| section.as_document());
@@ -54,7 +54,7 @@ fn a_hello_waits_for_news() {
     assert_eq!(header.response_to, 7);
     assert!(!answer.flags.more_to_come);
     assert_eq!(answer.body.get("topologyVersion"), Some(Value::from(&known)));
-    // Who knows another topology is told at once.
+    // A client that knows another topology is answered at once.
     let other = document! { "processId": frond_doc::ObjectId([1; 12]), "counter": 0_i64 };
     let began = Instant::now();
     stream.write_all(&hello(&other, 60_000, false).encode(8, 0)).expect("sends");
@@ -102,7 +102,7 @@ fn a_hello_that_waits_is_answered_when_a_failed_sync_closes_the_server() {
         let mut stream = server.stream();
         stream.write_all(&hello(&known, 100_000, exhaust_allowed).encode(7, 0)).expect("sends");
         let began = Instant::now();
-        // Else it might be told the news at once, which isn't repeated.
+        // Else it might get the news at once, which isn't repeated.
         while waiting_count(&server) == 0 {
             std::thread::yield_now();
         }

@@ -55,7 +55,7 @@ impl Drop for Routed {
     }
 }
 
-/// A count, as a router or a line tells it: a router's answers have no moment.
+/// A count, as a router or a line answers it: a router's answers have no moment.
 fn check(client: &mut TestClient, database: &str, command: &str, expected: &str) {
     let answer = client.ok(database, command);
     assert_eq!(answer.get("n"), json(expected).get("n"), "{command}: {}", text(&answer));
@@ -89,7 +89,7 @@ fn batch(answer: &frond_doc::DocumentBuf) -> Vec<String> {
     batch.iter().filter_map(|row| Some(text(&row.as_document()?.to_buf()))).collect()
 }
 
-/// What mongosh's `sh.status()` asks a router, as it asks it.
+/// The requests that mongosh's `sh.status()` sends to a router.
 #[test]
 fn lines_are_told_as_shards() {
     let routed = Routed::start();
@@ -144,7 +144,7 @@ fn a_database_moves_with_all_that_it_has() {
     client.ok("admin", MOVE);
     client.ok("admin", MOVE);
     for _ in 0..2 {
-        // What was done before it moved is known where it is now.
+        // Retryable writes of before the move are known at the new line.
         check(&mut client, "shop", &numbered(3, 7), r#"{"n": 1, "ok": 1.0}"#);
     }
     for mut direct in [lines.client(), lines.eu.client()] {
@@ -236,7 +236,7 @@ fn a_move_that_stopped_goes_on_or_is_taken_back() {
                 if keep_going { (&lines.eu, &lines.default) } else { (&lines.default, &lines.eu) };
             check(&mut has.client(), "shop", r#"{"count": "c"}"#, &expected);
             assert_eq!(hasnt.client().error("shop", r#"{"count": "c"}"#).0, 249);
-            // What the killed router still sends.
+            // Messages that the killed router still sends.
             for step in ["leave", "receive", "take", "left", "stay"] {
                 let late =
                     format!(r#"{{"frondHandOver": "shop", "step": "{step}", "generation": 4}}"#);
@@ -296,7 +296,7 @@ fn transactions_cursors_and_change_streams_end_with_what_drivers_know() {
     check(&mut client, "shop", r#"{"count": "c"}"#, r#"{"n": 6, "ok": 1.0}"#);
 }
 
-/// Tells a thread to stop, also if the test fails.
+/// Stops a thread, also if the test fails.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {

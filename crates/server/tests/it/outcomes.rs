@@ -1,4 +1,4 @@
-//! What clients are told when a sync of the log fails: that the outcome is unknown, until the
+//! Errors that clients get when a sync of the log fails: that the outcome is unknown, until the
 //! server was started again.
 //!
 //! Method: the disk fails the sync of the client's write, whatever the server writes of its own
@@ -16,7 +16,7 @@ const RETRYABLE: &str = "RetryableWriteError";
 const SESSION: &str = r#""lsid": {"id": {"$uuid": "01010101-0101-0101-0101-010101010101"}}"#;
 const UPDATE: &str = r#"{"update": "c",
     "updates": [{"q": {"_id": "counter"}, "u": {"$inc": {"n": 1}}}]}"#;
-/// In the key of the counter, and in nothing else that the server writes.
+/// A text in the key of the counter, and in nothing else that the server writes.
 const WRITTEN: &[u8] = b"counter";
 
 fn start(disk: &SimDisk) -> Running {

@@ -80,7 +80,7 @@ fn an_update_is_told_with_what_it_does() {
     assert_eq!(found[0].get("command"), Some(Value::from(&expected)));
 }
 
-/// What a command is told to have done: its plan, the keys and documents that it examined, and what
+/// The profile of a command: its plan, the keys and documents that it examined, and the number that
 /// it returned, matched or deleted.
 #[test]
 fn plans_and_what_was_examined_are_told_of_whatever_searches() {
@@ -181,7 +181,7 @@ fn a_sort_is_told_and_the_hashes_are_those_of_explain() {
     assert!(entries(&mut client, "{}")[0].get("hasSortStage").is_none());
 }
 
-/// What was looked at in vain before an update went on in parts isn't counted.
+/// Documents examined in vain before an update went on in parts aren't counted.
 #[test]
 fn an_update_of_many_documents_examines_each_once() {
     let server = Running::start();
@@ -202,7 +202,7 @@ fn an_update_of_many_documents_examines_each_once() {
     assert_eq!(examined, [Some(1), Some(5000), Some(1), Some(5000)]);
 }
 
-/// What a getMore examines is its own, and its plan its cursor's.
+/// The counts of a getMore are its own, and its plan is its cursor's.
 #[test]
 fn a_get_more_is_told_with_what_opened_its_cursor() {
     let server = Running::start();

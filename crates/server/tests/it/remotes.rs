@@ -1,5 +1,5 @@
-//! Goal: servers fetch from and push to other places while they serve, tell how far they are, and
-//! tell no client a token. Method: two servers, and a plain remote on a simulated disk in place of
+//! Goal: servers fetch from and push to other places while they serve, show how far they are, and
+//! show no client a token. Method: two servers, and a plain remote on a simulated disk in place of
 //! what the network has; the network itself is `frond-remote`'s, and tested there.
 
 use std::sync::{Arc, Mutex};
@@ -103,13 +103,14 @@ fn a_server_goes_to_no_directory() {
     let both = r#"{"frondClone": 1, "from": "https://h/x", "depth": 1, "unshallow": true}"#;
     assert_eq!(client.error("copy", both).0, 2);
     assert!(given.lock().unwrap().is_empty());
-    // A server that was told of no places.
+    // A server without places.
     let alone = Running::start();
     let mut client = alone.client();
     assert_eq!(client.error("copy", r#"{"frondClone": 1, "from": "https://h/x"}"#).0, 115);
 }
 
-/// A place that is asked what the server tells of the transfer that asks it, and then stops that.
+/// A place that, when asked, looks at what the server shows of the transfer that asks it, and then
+/// stops that.
 #[test]
 fn a_transfer_tells_how_far_it_is_and_can_be_stopped() {
     let (disk, given) = (SimDisk::new(4), Given::default());

@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuf, Value};
 
 use crate::running::Running;
 
-/// Which differs from one that gives the `_id`: that one is what is stored, byte for byte.
+/// A replacement that gives the `_id` is no change: it is stored already, byte for byte.
 #[test]
 fn a_replacement_without_an_id_is_a_change_and_is_validated() {
     let server = Running::start();
@@ -101,7 +101,7 @@ fn messages_quote_what_was_sent_as_the_shell_writes_it() {
     }
 }
 
-/// What MongoDB refuses, though it could be made something of.
+/// Arguments that MongoDB refuses, though they could be given a meaning.
 #[test]
 fn answers_have_the_fields_of_mongodbs() {
     let server = Running::start();
@@ -210,7 +210,7 @@ fn odd_arguments_are_refused() {
     client.ok("test", &more(""));
 }
 
-/// A view takes what a pipeline takes, has no indexes, sizes and count, and tells its stages.
+/// A view takes what a pipeline takes, has no indexes, sizes and count, and shows its stages.
 #[test]
 fn views_refuse_what_no_pipeline_does() {
     let server = Running::start();
@@ -257,7 +257,7 @@ fn views_refuse_what_no_pipeline_does() {
     assert!(listed.contains("\"pipeline\""), "{listed}");
 }
 
-/// `executionStats` tells of the plan that ran alone; a `mapReduce` is explained as its pipeline.
+/// `executionStats` shows the plan that ran alone; a `mapReduce` is explained as its pipeline.
 #[test]
 fn explanations_tell_what_their_verbosity_asks_for() {
     let server = Running::start();

@@ -62,7 +62,7 @@ impl Running {
         Running::with(&SimDisk::new(1), memory)
     }
 
-    /// Starts a server on a disk, as it is told.
+    /// Starts a server on a disk, with `options`.
     pub fn with(disk: &SimDisk, options: ServerOptions) -> Running {
         Running::on_machine(&disk.machine(), options)
     }
@@ -88,7 +88,7 @@ impl Running {
         Running::opened(&SimDisk::new(1).machine(), own, ServerOptions::default())
     }
 
-    /// Starts a server on a machine, as it is told.
+    /// Starts a server on a machine, with `options`.
     pub fn on_machine(machine: &Machine, options: ServerOptions) -> Running {
         Running::opened(machine, FrondOptions::default(), options)
     }
@@ -121,7 +121,7 @@ impl Running {
         assert!(result.expect("the server's thread doesn't panic").is_err());
     }
 
-    /// Whether the server still answers.
+    /// Checks that the server still answers.
     pub fn check(&self) {
         self.client().ok("admin", r#"{"ping": 1}"#);
     }
@@ -197,7 +197,7 @@ impl TestClient {
     }
 }
 
-/// An answer without the cluster's time, which every answer must tell.
+/// An answer without the cluster's time, which every answer must have.
 pub fn without_time(answer: &DocumentBuf) -> DocumentBuf {
     let mut rest = DocumentBuilder::new();
     let mut times = 0;

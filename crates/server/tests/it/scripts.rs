@@ -145,7 +145,7 @@ fn scripts_end_and_leave_nothing() {
     server.check();
 }
 
-/// What a `mapReduce` of documents `{_id, tags, n}` emits.
+/// The functions of a `mapReduce` of documents `{_id, tags, n}`.
 const MAP_REDUCE: &str = r#""map": "function() { for (var tag of this.tags) emit(tag, this.n * factor); }",
     "reduce": {"$code": "function(key, values) { return Array.sum(values); }"},
     "scope": {"factor": 10}"#;
@@ -298,7 +298,7 @@ fn scripts_of_projections_are_asked_about_several_documents() {
     });
     let expected: Vec<_> = (3..12).map(|id| [Some(id), Some(2 * id)]).collect();
     assert_eq!(shown.collect::<Vec<_>>(), expected);
-    // What a document fails with doesn't hide those before it.
+    // The error of one document doesn't hide those before it.
     let fails = find("n => { if (n === 15) throw 1; return n; }", ", \"batchSize\": 10");
     let opened = client.ok("test", &fails);
     let cursor = opened.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();

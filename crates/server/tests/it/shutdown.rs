@@ -1,4 +1,5 @@
-//! Stopping: what runs goes on, what comes is told, and `shutdown` does what SIGTERM does.
+//! Stopping: running work goes on, new requests get an error, and `shutdown` does the same as
+//! SIGTERM.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -57,7 +58,8 @@ fn clients_that_connect_during_shutdown_get_an_error() {
     let server = Running::start();
     let endless = run_endless(&server);
     let mut clients: Vec<TestClient> = (0..3).map(|_| server.client()).collect();
-    // Who was answered is let in: a connection that still waits for that would be reset.
+    // A client that was answered has been accepted: a connection that still waits for that would be
+    // reset.
     let hellos = clients.iter_mut().map(|client| client.ok("admin", r#"{"hello": 1}"#));
     let hello = hellos.collect::<Vec<_>>().swap_remove(0);
     let known = hello.get("topologyVersion").and_then(|known| known.as_document());

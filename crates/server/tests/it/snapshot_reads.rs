@@ -16,7 +16,7 @@ use frond_testkit::{Random, SimClock, SimDisk};
 
 use crate::running::{Running, TestClient};
 
-/// What is read, and in which database.
+/// The reads, with the database of each.
 const READS: &[(&str, &str)] = &[
     ("shop", r#""find": "c", "sort": {"_id": 1}"#),
     ("shop", r#""find": "c", "filter": {"n": {"$gte": 3}}, "sort": {"n": 1, "_id": 1}"#),
@@ -38,7 +38,7 @@ const READS: &[(&str, &str)] = &[
     ("shop@v1", r#""find": "c", "sort": {"_id": 1}"#),
 ];
 
-/// What changes them; some undo others, so that the list can be gone through again.
+/// The changes; some undo others, so that the list can be run again.
 const CHANGES: &[(&str, &str)] = &[
     ("shop", r#"{"update": "c", "updates": [{"q": {}, "u": {"$inc": {"n": 1}}, "multi": true}]}"#),
     ("shop", r#"{"update": "large", "updates": [{"q": {}, "u": {"$push": {"a": 1}}}]}"#),
@@ -165,7 +165,7 @@ fn writers_that_go_on_change_nothing_that_was_read() {
             });
         }
         let _stops = Stops(stop);
-        // A moment's content is told by what was read first.
+        // A moment's content is the one that was read first.
         let mut kept: Vec<(u64, Vec<DocumentBuf>)> = Vec::new();
         for round in 0..40 {
             kept.push(read_all(&mut client, None));

@@ -1,5 +1,4 @@
-//! First stages that tell of the server: sessions, running commands, plans; and what variables tell
-//! of it.
+//! First stages that show the server: sessions, running commands, plans; and the variables that do.
 
 use crate::running::Running;
 

@@ -1,4 +1,4 @@
-//! What clients send when they connect.
+//! The messages that clients send when they connect.
 
 use frond_doc::{Value, document};
 
@@ -97,7 +97,7 @@ fn counters_count() {
     assert_eq!(get("metrics.commands.find.total"), Some(Value::Int64(1)));
     assert_eq!(get("metrics.commands.find.failed"), Some(Value::Int64(0)));
     assert_eq!(get("metrics.commands.drop"), None);
-    // What mongostat shows as `dirty`, `used` and `flushes`, and running operations.
+    // The values that mongostat shows as `dirty`, `used` and `flushes`, and running operations.
     let long = |path: &str| get(path).and_then(|count| count.as_integer()).expect("a number");
     assert!(0 < long("wiredTiger.cache.tracked dirty bytes in the cache"));
     let used = long("wiredTiger.cache.bytes currently in the cache");
@@ -112,7 +112,7 @@ fn counters_count() {
     assert_eq!(json("{}").iter().count(), 0);
 }
 
-/// The log tells of slow operations, and clients may read it.
+/// The log reports slow operations, and clients may read it.
 #[test]
 fn slow_operations_are_logged() {
     let server = Running::start();
@@ -159,7 +159,7 @@ fn a_version_that_is_not_there_is_not_empty() {
     assert_eq!(client.error("p", r#"{"listIndexes": "b"}"#).0, 26);
 }
 
-/// What `listCollections` tells of a collection makes the same one again.
+/// The options that `listCollections` shows of a collection make the same one again.
 #[test]
 fn rules_of_merges_are_an_option_of_create() {
     let server = Running::start();
@@ -173,7 +173,7 @@ fn rules_of_merges_are_an_option_of_create() {
     );
 }
 
-/// Of time series `listCollections` tells what MongoDB 8.0 does: neither an index of `_id` nor a
+/// For a time series `listCollections` shows what MongoDB 8.0 does: neither an index of `_id` nor a
 /// number, which views of buckets haven't.
 #[test]
 fn a_time_series_is_told_as_mongodb_tells_it() {

@@ -46,7 +46,7 @@ impl Secured {
         TlsClient::new(self.server.stream(), &self.client)
     }
 
-    /// Whether a client that speaks TLS as told is answered.
+    /// Whether a client that speaks TLS with `config` is answered.
     fn takes(&self, config: &Arc<ClientConfig>) -> bool {
         takes_tls(&self.server, config)
     }
@@ -178,8 +178,8 @@ fn large_messages_go_both_ways_and_in_any_pieces() {
     }
 }
 
-/// What was decrypted and not answered is answered, though the client says nothing more and its
-/// thread is wanted.
+/// A request that was decrypted and not answered is answered, though the client sends nothing more
+/// and its thread is wanted.
 #[test]
 fn clients_take_turns_whatever_was_decrypted() {
     let secured = Secured::with(TlsMode::Required, |options| ServerOptions {
@@ -243,7 +243,7 @@ fn clients_show_certificates_where_there_are_authorities() {
         let (member, stranger) = (members.certificate_of("ada"), authority.certificate_of("eve"));
         assert!(takes_tls(&server, &authority.client(Some(&member))));
         assert!(!takes_tls(&server, &authority.client(Some(&stranger))));
-        // Who looks after the server sees why.
+        // The operator sees why in the log.
         let mut client = TlsClient::new(server.stream(), &authority.client(Some(&member)));
         let request = document! { "getLog": "global", "$db": "admin" };
         client.send(&Message::new(request).encode(2, 0)).expect("sends");
@@ -274,7 +274,7 @@ fn certificates_are_rotated() {
     let new = shown(&secured);
     assert_ne!(new, old.shown());
     old.exchange(&ping()).expect("it goes on");
-    // What can't be used changes nothing.
+    // A certificate that can't be used changes nothing.
     let other = secured.authority.certificate_of("another");
     let good = secured.authority.certificate_of("the server");
     let key_of = |pem: &str| pem[pem.find("-----BEGIN PRIVATE").expect("a key")..].to_owned();

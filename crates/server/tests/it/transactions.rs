@@ -1,6 +1,6 @@
 //! Transactions and retryable writes over the wire.
 //!
-//! Method: commands as drivers send them, by hand, so that each state and each code can be met;
+//! Method: commands as drivers send them, by hand, so that each state and each code can be reached;
 //! then many clients that move money, with a reader that adds it up, while versions are committed.
 
 use std::io::Write;
@@ -160,7 +160,7 @@ fn a_transaction_that_began_before_a_branch_was_closed_is_run_again_by_drivers()
     client.ok("shop", INCREMENT);
 }
 
-/// A number that `serverStatus` tells of the engine.
+/// A number of the engine in `serverStatus`.
 fn engine_count(server: &Running, name: &str) -> i64 {
     let status = server.client().ok("admin", r#"{"serverStatus": 1}"#);
     let engine = status.get("frond").and_then(|frond| frond.as_document()?.get("engine"));
@@ -213,14 +213,14 @@ fn all_answers_of_a_transaction_are_of_one_moment() {
         .client()
         .ok("shop", r#"{"insert": "c", "documents": [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}]}"#);
     let mut session = Session::new(&server, 1);
-    // What it has read is unchanged: it goes on, and sees what was written meanwhile.
+    // The documents it has read are unchanged: it goes on, and sees what was written meanwhile.
     session.begin();
     assert_eq!(session.found("shop", r#"{"_id": 2}"#), [r#"{"_id":2,"a":1}"#]);
     server.client().ok("shop", INCREMENT);
     session.ok("shop", INCREMENT);
     assert_eq!(session.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":3}"#]);
     session.commit();
-    // What it has read was written: it can't.
+    // A document it has read was written: it can't go on.
     session.begin();
     assert_eq!(session.found("shop", r#"{"_id": 1}"#), [r#"{"_id":1,"a":3}"#]);
     server.client().ok("shop", INCREMENT);
@@ -301,7 +301,7 @@ fn a_statement_that_fails_ends_its_transaction() {
     let mut session = Session::new(&server, 1);
     for (failing, code) in [
         (r#"{"find": "c", "filter": {"$foo": 1}}"#, Some(2)),
-        (INSERT, None), // A duplicate key is told among the answer's errors.
+        (INSERT, None), // A duplicate key is reported among the answer's errors.
     ] {
         session.begin();
         session.ok("shop", r#"{"insert": "c", "documents": [{"_id": 2}]}"#);
@@ -374,7 +374,7 @@ fn a_transaction_makes_collections_and_indexes() {
     let mut client = server.client();
     client.check_documents("shop", r#"{"find": "c"}"#, &[r#"{"_id": 2, "a": 4}"#]);
     client.check_documents("shop", r#"{"find": "c", "hint": "a_1"}"#, &[r#"{"_id": 2, "a": 4}"#]);
-    // What is there already is made again without a transaction only.
+    // A collection that exists already can only be made again without a transaction.
     client.ok("shop", r#"{"create": "c"}"#);
     session.begin();
     assert_eq!(session.error("shop", r#"{"create": "c"}"#), plain(48));
@@ -422,7 +422,7 @@ fn a_stopping_server_ends_waits_for_transactions() {
         scope.spawn(|| alone.check("test", set, r#"{"n": 1, "nModified": 1, "ok": 1.0}"#));
         await_waiting(&server, 2);
         // Asserts that the server stops well. Both are answered as where the first was aborted: had
-        // the server waited for that one to end, they would be told at last that it stops.
+        // the server waited for that one to end, they would get the answer that it stops.
         drop(server);
     });
 }
@@ -544,7 +544,7 @@ fn move_money(session: &mut Session, name: u8) {
     }
 }
 
-/// Tries a transfer as a driver does; tells whether it was committed.
+/// Tries a transfer as a driver does; returns whether it was committed.
 fn transfer(session: &mut Session, from: usize, to: usize) -> bool {
     session.begin();
     for (account, sum) in [(from, -1), (to, 1)] {

@@ -1,5 +1,5 @@
-//! What `serverStatus`, `top` and `latencyStats` count, against what a client has done. Goal:
-//! numbers that tools show are of what happened; so each test does a known number of things.
+//! Checks what `serverStatus`, `top` and `latencyStats` count, against what a client has done.
+//! Goal: numbers that tools show are of what happened; so each test does a known number of things.
 
 use frond_doc::{DocumentBuf, Value};
 
@@ -208,7 +208,7 @@ fn what_expires_is_counted() {
     assert_eq!(number(&status, "metrics/document/deleted"), 0, "no client deleted it");
 }
 
-/// What monitors and mongostat find a set's members by.
+/// The fields by which monitors and mongostat find a set's members.
 #[test]
 fn the_set_is_told_as_hello_tells_it() {
     let server = Running::start();

@@ -291,7 +291,7 @@ fn stages_of_history_are_explained() {
             "{first}: {answer}"
         );
     }
-    // What can't be run can't be explained.
+    // A stage that can't be run can't be explained.
     for (first, code) in [
         (r#"{"$diff": {"fro": "HEAD"}}"#, 40415),
         (r#"{"$diff": {"from": "nowhere"}}"#, 2),

@@ -25,7 +25,7 @@ use frond_vcs::remote::frame::{self, FrameEffort};
 const DOCUMENTS: &str = include_str!("../../../../fuzz/corpus/documents.txt");
 /// One command a line.
 const COMMANDS: &str = include_str!("../../../../fuzz/corpus/commands.txt");
-/// Most bytes that are changed, inserted or cut at once.
+/// The greatest number of bytes that are changed, inserted or cut at once.
 const EDIT_BYTES_MAX: usize = 8;
 
 fn read(lines: &str) -> Vec<DocumentBuf> {

@@ -72,7 +72,7 @@ pub fn swap_until_known(
 
 /// The object that a put finds.
 enum Seen {
-    /// What was put.
+    /// The object that was put.
     Mine(ObjectVersion),
     /// Another's.
     Other,

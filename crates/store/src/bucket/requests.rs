@@ -44,7 +44,7 @@ impl<D> MeteredBucket<D> {
         }
     }
 
-    /// What was asked so far.
+    /// Returns the counts of requests so far.
     pub(crate) fn requests(&self) -> Requests {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Requests {

@@ -42,13 +42,13 @@ impl GhostList {
 /// A chunk that was wanted for a small part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EntryLookup {
-    /// All of it, and whether the store has it in memory for the next who asks.
+    /// All of it, and whether the store has it in memory for the next reader.
     Chunk(Chunk, Admission),
-    /// What was kept of it: the part that was asked for, or another of the same name.
+    /// The entry that was kept of it: the one that was asked for, or another of the same name.
     Entry(Bytes),
 }
 
-/// Tells whether a store cached what it read.
+/// Says whether a store cached what it read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// It has.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct CacheBudget {
     bytes_max: u64,
     left: AtomicU64,
-    /// Of what is taken, what a cache has, too.
+    /// The part of what is taken that a cache has, too.
     shared: AtomicU64,
     was_refused: AtomicBool,
     is_closed: AtomicBool,
@@ -42,13 +42,13 @@ impl CacheBudget {
         taken.more(bytes).then_some(taken)
     }
 
-    /// How many bytes are taken now that the store's cache doesn't count.
+    /// Returns how many bytes are taken now that the store's cache doesn't count.
     pub(crate) fn own_bytes(&self) -> u64 {
-        // What changes meanwhile may be counted by half.
+        // A count that changes meanwhile may be half counted.
         self.bytes().saturating_sub(self.shared.load(Ordering::Relaxed))
     }
 
-    /// How many bytes are taken now.
+    /// Returns how many bytes are taken now.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes_max.saturating_sub(self.left.load(Ordering::Relaxed))
     }

@@ -7,8 +7,7 @@
 //! threads seldom meet. A shard's memory are segments, which it takes as it grows and gives back as
 //! the limit falls; without parts it has none.
 //!
-//! What may be surprising: a part is copied out. Lent, it would keep its segment, or the shard's
-//! lock.
+//! A surprise: a part is copied out. Lent, it would keep its segment, or the shard's lock.
 
 mod shard;
 mod slots;
@@ -32,7 +31,7 @@ const SHARD_COUNT_MAX: u64 = 64;
 /// *Thread safety*: read and written by any number of threads; each shard has a lock.
 pub(crate) struct EntryCache {
     shards: Box<[Stripe<Mutex<Shard>>]>,
-    /// What all shards take, and what they may take.
+    /// The memory that all shards take, and the limit.
     bytes: AtomicU64,
     bytes_max: AtomicU64,
     /// The shard that gives memory back next.
@@ -40,7 +39,7 @@ pub(crate) struct EntryCache {
 }
 
 impl EntryCache {
-    /// For at most so many bytes; none may be taken until `set_bytes_max`.
+    /// Makes one for at most so many bytes; none may be taken until `set_bytes_max`.
     pub(crate) fn new(bytes: u64) -> EntryCache {
         let count = (bytes / SHARD_BYTES).clamp(1, SHARD_COUNT_MAX);
         let shard = |_| Stripe(Mutex::new(Shard::new(bytes / count)));
@@ -52,12 +51,12 @@ impl EntryCache {
         }
     }
 
-    /// What all of it takes of memory.
+    /// Returns the memory that all of it takes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Changes what may be taken. What is above it is given back by `shrink`.
+    /// Changes what may be taken. Memory above it is given back by `shrink`.
     pub(crate) fn set_bytes_max(&self, bytes: u64) {
         // Looked at first: it hardly ever changes.
         if self.bytes_max.load(Ordering::Relaxed) != bytes {

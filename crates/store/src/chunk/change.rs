@@ -1,8 +1,8 @@
 //! A chunk that is derived from another of the same length by replacing some bytes. It remembers
-//! its *origin*, so that a reader can tell what differs without comparing.
+//! its *origin*, so that a reader can find what differs without comparing.
 //!
-//! Only a few places are remembered, none of them long: of a chunk that differs more there is no
-//! origin, and comparing finds what is shorter to tell.
+//! Only a few places are remembered, none of them long: a chunk that differs more has no origin,
+//! and comparing finds what is shorter to write.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Chunk, ChunkHash, Derived, HASH_BYTES, OFFSET_REFERENCES};
 
 /// A change is in so many places at most: a name, and the sums of a child and of all.
 const PLACE_COUNT_MAX: usize = 3;
-/// In a longer place there may be bytes again that agree.
+/// The longest place: in a longer one there may be bytes again that agree.
 const PLACE_BYTES_MAX: usize = 64;
 
 /// The chunk from which another was derived, and where they differ.
@@ -26,7 +26,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Where the encoded bytes differ, ascending.
+    /// Returns where the encoded bytes differ, ascending.
     pub fn places(&self) -> impl Iterator<Item = Range<usize>> + Clone + '_ {
         let used = self.places.iter().filter(|(start, end)| start < end);
         used.map(|(start, end)| *start as usize..*end as usize)
@@ -59,7 +59,7 @@ impl Chunk {
         ChunkChange { of: self, encoded: self.encoded().to_vec(), origin }
     }
 
-    /// What this chunk was made of; `None` if it was made otherwise, or read.
+    /// Returns the chunk that this one was made of; `None` if it was made otherwise, or read.
     pub fn origin(&self) -> Option<&Origin> {
         match self.0.derived.get()? {
             Derived::Nothing(origin) => Some(origin),
@@ -80,7 +80,7 @@ impl ChunkChange<'_> {
         if let Some(origin) = &mut self.origin {
             origin.reference = Some((position, gone));
         }
-        // All of it, though some bytes may agree: names are told by all of theirs.
+        // All of it, though some bytes may agree: names are noted whole.
         self.note(at, &name.0);
     }
 

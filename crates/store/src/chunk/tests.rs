@@ -1,4 +1,4 @@
-//! What a chunk carries beside its bytes.
+//! The data that a chunk carries besides its bytes.
 
 use super::*;
 

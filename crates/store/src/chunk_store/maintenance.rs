@@ -12,16 +12,16 @@ use crate::io::TierState;
 /// A failure to send packs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendFailure {
-    /// Since when: microseconds since 1970, by the machine's clock.
+    /// The time since when: microseconds since 1970, by the machine's clock.
     pub since_micros: i64,
-    /// What was said when it failed last.
+    /// The message of its last failure.
     pub message: String,
-    /// Nothing more is put: as much as may be on the disk is there.
+    /// Whether nothing more is put: as much as may be on the disk is there.
     pub is_full: bool,
 }
 
-/// What background work and the operator ask of a [`ChunkStore`](super::ChunkStore). A store that
-/// lies on no disk has garbage, but no damage.
+/// The services of a [`ChunkStore`](super::ChunkStore) for background work and the operator. A
+/// store that lies on no disk has garbage, but no damage.
 pub trait Maintenance: Send + Sync {
     /// Removes chunks that can't be reached from the named roots, from the roots that `gc`
     /// gives, or from what sessions protect. Readers and writers go on. One runs at a time.
@@ -31,19 +31,19 @@ pub trait Maintenance: Send + Sync {
     /// nothing was removed that isn't garbage. [`StoreError::Io`] with a full disk: likewise.
     fn collect(&self, collection: &mut GarbageCollection<'_>) -> Result<GcReport, StoreError>;
 
-    /// What was found damaged and not put again since, by file and offset.
+    /// Returns the damage that was found and not put again since, by file and offset.
     fn damages(&self) -> Vec<Damage> {
         Vec::new()
     }
 
-    /// What was found damaged since the last call, what was healed at once and indexes that were
-    /// made again among it. For who writes a log.
+    /// Takes the damage that was found since the last call, including damage that was healed at
+    /// once and indexes that were made again. Meant for a log.
     fn take_findings(&self) -> Vec<Damage> {
         Vec::new()
     }
 
     /// Whether something may be missing that was durable: an opening found what a crash leaves, or
-    /// damage. Then [`report_lost`](Maintenance::report_lost) tells which.
+    /// damage. Then [`report_lost`](Maintenance::report_lost) says which.
     fn has_doubts(&self) -> bool {
         false
     }
@@ -59,7 +59,7 @@ pub trait Maintenance: Send + Sync {
 
     /// Reads everything again from the disk, and sets aside what is damaged; heals it where the
     /// cache has it. Begins at the pack of number `first`, counted round and round. `throttle` is
-    /// told how many bytes were read since it was asked last, and may say that it is enough.
+    /// called with how many bytes were read since the last call, and may say that it is enough.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the disk doesn't answer. Damage is none.
@@ -100,12 +100,12 @@ pub trait Maintenance: Send + Sync {
     /// Ends `send_until_stopped`; what is on its way is given up.
     fn stop_sending(&self) {}
 
-    /// How the tier is used, if there is one.
+    /// Returns how the tier is used, if there is one.
     fn tier_state(&self) -> Option<TierState> {
         None
     }
 
-    /// Since when and why packs can't be sent to the tier, if that is so.
+    /// Returns since when and why packs can't be sent to the tier, if that is so.
     fn send_failure(&self) -> Option<SendFailure> {
         None
     }

@@ -15,9 +15,9 @@ pub trait ReadCache: Send + Sync {
     /// The memory for what readers keep of chunks beside the store's cache.
     fn link_budget(&self) -> &Arc<CacheBudget>;
 
-    /// How much of the store's cache readers may [pin](crate::Chunk::pin).
+    /// Returns how much of the store's cache readers may [pin](crate::Chunk::pin).
     fn pin_budget(&self) -> &Arc<CacheBudget>;
 
-    /// Has the cache take so much less memory than it may, until it is told otherwise.
+    /// Has the cache take so much less memory than it may, until another number is set.
     fn withhold(&self, bytes: u64);
 }

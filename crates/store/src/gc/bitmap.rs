@@ -39,7 +39,7 @@ impl PackBitmap {
         self.0.is_empty()
     }
 
-    /// The packs of which bits are set.
+    /// The packs with bits that are set.
     pub(crate) fn packs(&self) -> impl Iterator<Item = PackNumber> {
         self.0.keys().copied()
     }

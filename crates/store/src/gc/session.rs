@@ -9,8 +9,8 @@
 //!    began: of these there are [`LiveSet`];
 //! 3. whatever these refer to.
 //!
-//! What a session's holder learnt before the session began, from a snapshot for instance, must be
-//! kept alive by other means.
+//! Chunks that a session's holder knew before the session began, from a snapshot for instance, must
+//! be kept alive by other means.
 //!
 //! Notes are of two ages: when there are many young ones, they are added to the old ones. Those of
 //! one age are forgotten together, when every session that is open began after the last of them. A
@@ -97,7 +97,7 @@ struct SessionState {
     open: BTreeMap<u64, PackPositions>,
     young: Aged,
     old: Aged,
-    /// While a collection runs: what was touched since it last asked.
+    /// The chunks that were touched since a running collection last asked.
     fresh: Option<LiveSet>,
 }
 
@@ -144,7 +144,7 @@ impl Sessions {
         Session { sessions: Arc::clone(self), number }
     }
 
-    /// Notes that a caller was told that `found` are there, each in a pack of some purpose. The
+    /// Notes that `found` were reported to a caller as there, each in a pack of some purpose. The
     /// caller holds the index's lock, so that a collection, which removes from the index under it,
     /// can't miss this.
     pub(crate) fn touch<'a>(
@@ -192,7 +192,7 @@ impl Sessions {
         all.for_each(|live_set| live_set.seal(pack, chunks));
     }
 
-    /// From now on, `take_fresh` tells what is touched.
+    /// Has `take_fresh` return what is touched from now on.
     pub(crate) fn begin_collection(&self) {
         self.state().fresh = Some(LiveSet::default());
     }
@@ -201,7 +201,7 @@ impl Sessions {
         self.state().fresh = None;
     }
 
-    /// When the oldest open session began, and all that was touched since; perhaps more.
+    /// Returns when the oldest open session began, and all that was touched since; perhaps more.
     pub(crate) fn protected(&self) -> (Option<PackPositions>, LiveSet) {
         let state = self.state();
         let Some((oldest, moment)) = state.open.first_key_value() else {
@@ -214,7 +214,7 @@ impl Sessions {
         (Some(*moment), live_set)
     }
 
-    /// What was touched since the last call.
+    /// Takes the chunks that were touched since the last call.
     pub(crate) fn take_fresh(&self) -> LiveSet {
         self.state().fresh.as_mut().map(std::mem::take).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! Tells which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8
+//! Finds which pack may hold a chunk: a set of pairs of 32 bits of a name and a pack's number, 8
 //! bytes each.
 //!
-//! The pairs lie sorted in buckets; a pair's bucket is told by its highest bits. When buckets have
+//! The pairs lie sorted in buckets; a pair's bucket is given by its highest bits. When buckets have
 //! grown, each is cut in two. Names are hashes, so buckets grow alike; a client that makes chunks
 //! whose names begin alike makes one bucket long, and searches stay logarithmic.
 //!
@@ -144,7 +144,7 @@ impl Keys {
     fn places(&self, from: u64, to: u64) -> (usize, Range<usize>) {
         let position = self.bucket(from);
         let bucket = &self.buckets[position];
-        // What is left of a pair tells its place within the bucket.
+        // The rest of a pair gives its place within the bucket.
         let guess = interpolation::guess(from << self.bits, 0, u64::MAX, bucket.len());
         let start = interpolation::count_before(bucket.len(), guess, |place| bucket[place] < from);
         let count = bucket[start..].iter().take_while(|pair| **pair <= to).count();
@@ -183,8 +183,8 @@ mod tests {
 
     use super::*;
 
-    /// What packs have together is as if it had been inserted one by one, once what is left has
-    /// been; and left is what is alike in several packs, no more.
+    /// Adding packs together has the same result as inserting their keys one by one, once the pairs
+    /// that are left have been inserted; and only pairs that are alike in several packs are left.
     #[test]
     fn packs_that_are_added_together_are_as_one_by_one() {
         let place = crate::location::FrameOffset { offset: 16, bytes: 10 };

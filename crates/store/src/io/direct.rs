@@ -1,7 +1,7 @@
 //! Reads past the system's page cache (direct I/O), where the system can.
 //!
-//! For who keeps in memory what it reads: the system's cache would hold it, too, and where memory
-//! is short, finding room for it costs more of a processor than all the rest of the read. (A
+//! For caches that keep in memory what they read: the system's cache would hold it, too, and where
+//! memory is short, finding room for it costs more of a processor than all the rest of the read. (A
 //! control group of 512 MB, 2.2 GB read at random, 8.7 KB at once: 3.7 to 5.2 µs of a processor
 //! instead of 9.6 to 10.0 with 32 threads, 22 to 40 instead of 41 to 45 with one, and 10 to 40 %
 //! more reads a second. A fault of 4 KB in a mapped file takes 7.8 to 8.3 and 19.)
@@ -17,14 +17,14 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How large sectors are, in the order in which they are tried.
+/// The sizes of sectors, in the order in which they are tried.
 const SECTOR_BYTES: [usize; 2] = [512, 4096];
 
 /// The other handle of a file.
 #[derive(Default)]
 pub(super) struct Direct {
     handle: OnceLock<Option<File>>,
-    /// How many of `SECTOR_BYTES` were refused.
+    /// The number of `SECTOR_BYTES` that were refused.
     refused: AtomicUsize,
 }
 
@@ -56,7 +56,7 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
-/// By the handle's own name, since that of the file may be gone or another's.
+/// Opens it by the handle's own name, since that of the file may be gone or another's.
 #[cfg(target_os = "linux")]
 fn open(file: &File) -> Option<File> {
     use std::os::fd::AsRawFd;

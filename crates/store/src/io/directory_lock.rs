@@ -48,8 +48,8 @@ pub fn close_inherited_locks() {
 }
 
 fn close_all(locks: &Locks) {
-    // What another thread of the parent had locked at the fork stays so for good: the child hasn't
-    // got that thread. That is so for a moment only, while a lock is taken or let go.
+    // A lock that another thread of the parent held at the fork stays locked for good: the child
+    // hasn't got that thread. That is so for a moment only, while a lock is taken or let go.
     let Ok(mut locks) = locks.try_lock() else { return };
     for lock in std::mem::take(&mut *locks).iter().filter_map(Weak::upgrade) {
         if let Ok(mut held) = lock.try_lock() {

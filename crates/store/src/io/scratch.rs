@@ -18,7 +18,7 @@ pub struct ScratchDisk {
 }
 
 impl ScratchDisk {
-    /// What `below` has now.
+    /// Makes a disk with the present content of `below`.
     ///
     /// # Errors
     /// If one of its files can't be opened.
@@ -92,7 +92,7 @@ struct ScratchFile {
 #[derive(Default)]
 struct State {
     bytes: u64,
-    /// So much of what lies below is still in force where there is no page.
+    /// The number of bytes of what lies below that is still in force where there is no page.
     bytes_below: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
 }

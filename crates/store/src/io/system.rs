@@ -29,7 +29,7 @@ impl SystemDisk {
     /// Opens `path`, creating it and its parents where missing, for their owner alone.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// An error of the operating system.
     pub fn open(path: &Path) -> io::Result<SystemDisk> {
         DirBuilder::new().recursive(true).mode(OF_DIRECTORIES).create(path)?;
         let path = path.canonicalize()?;
@@ -221,8 +221,8 @@ mod tests {
         (path, disk)
     }
 
-    /// What a sync does shows after a power cut only. But Linux refuses to sync what lies on no
-    /// disk: so a refusal tells that it was asked.
+    /// The effect of a sync shows after a power cut only. But Linux refuses to sync files that lie
+    /// on no disk: so a refusal shows that it was asked.
     #[test]
     #[cfg(target_os = "linux")]
     fn syncs_of_names_and_of_files_reach_the_system() {
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Whether the directory can be locked or not, one process at a time makes files in it.
+    /// Only one process at a time makes files in the directory, whether that can be locked or not.
     #[test]
     fn a_lock_that_was_removed_lets_no_second_process_in() {
         let (path, disk) = temporary_disk();

@@ -1,7 +1,7 @@
 //! Time that is only measured or waited for: nothing stored or answered depends on it, so it needs
 //! no [`Clock`](super::Clock) that a test can set.
 //!
-//! What lies below the server measures and waits by these two. The linter refuses the standard
+//! The crates below the server measure and wait by these two. The linter refuses the standard
 //! library's own there (`crates/clippy.toml`), so that no clock slips in unseen.
 
 use std::time::{Duration, Instant};

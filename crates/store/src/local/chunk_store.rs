@@ -118,7 +118,7 @@ impl ChunkStore for LocalStore {
             located.iter().all(|(_, at, _)| publisher.is_durable(at))
                 && !self.reported.has_any(located.iter().map(|(_, _, hash)| *hash))
                 && self.is_manifest_current(&publisher)
-                // What the set was cleared for may have failed.
+                // The sync for which the set was cleared may have failed.
                 && self.check_poison().is_ok()
         };
         if are_durable { Ok(()) } else { self.sync() }

@@ -1,17 +1,18 @@
 //! Garbage collection: removes unreachable chunks while the store serves.
 //!
-//! 1. From now on, note every chunk that a caller is told of. Seal the open packs: what is written
-//!    from now on lies in packs that this collection leaves alone.
+//! 1. From now on, note every chunk that is reported to a caller. Seal the open packs: what is
+//!    written from now on lies in packs that this collection leaves alone.
 //! 2. Mark what can be reached from the named roots, the caller's roots, and what open sessions
 //!    wrote or touched ([`super::mark`], [`crate::gc::session`]).
 //! 3. Take what is dead out of the index, a few chunks at a time. Within the same lock, look
-//!    whether one of them was touched meanwhile: it lives then, with all it refers to. What is out
-//!    of the index doesn't exist: putting it again writes it again.
+//!    whether one of them was touched meanwhile: it lives then, with all it refers to. A chunk that
+//!    is out of the index doesn't exist: putting it again writes it again.
 //! 4. Packs without live chunks go. Packs with few are moved elsewhere ([`super::repack`]) as far
 //!    as space demands, a round at a time, so that a round's packs are gone before the next needs
-//!    room. What was read to be moved was checked; what is damaged is set aside ([`super::heal`]),
-//!    and if it is needed its pack stays as it is. A pack with damage of which all that is needed
-//!    lies elsewhere is moved however much of it lives: damage doesn't stay for ever.
+//!    room. Frames that were read to be moved were checked; damaged ones are set aside
+//!    ([`super::heal`]), and if one is needed its pack stays as it is. A pack with damage, but with
+//!    copies elsewhere of all that is needed, is moved however much of it lives: damage doesn't
+//!    stay for ever.
 //! 5. A pack goes by publishing a manifest without it, after the packs with its chunks were synced
 //!    and these chunks were read once more from there ([`super::reread`]): what isn't whole is
 //!    written again from the pack that would go. Then its file is deleted; readers that hold it
@@ -20,7 +21,7 @@
 //! *Crash*: before 5, the old packs are listed and whole, and a chunk that lies in two packs is
 //! found in either. After it, the old files are not listed, and are removed by the next opening.
 //! Dead chunks in packs that stay are in the index again after an opening: they may refer to chunks
-//! that are gone. So `has_many` tells that a chunk is there, and never that all it refers to is.
+//! that are gone. So `has_many` says that a chunk is there, and never that all it refers to is.
 
 use std::collections::HashSet;
 use std::io;
@@ -45,20 +46,21 @@ use crate::pack::writer::{PACK_CHUNKS_MAX, Written};
 /// A round moves packs of about this many bytes, and of what a collection may take of the disk at
 /// most.
 const ROUND_BYTES: u64 = 1 << 30;
-/// Without `pack_history`, packs with few live chunks stay as long as all packs together take at
-/// most this share of what is reachable: packs of folds die by themselves soon, and what has moved
+/// The share of what is reachable that all packs together take at most, without `pack_history`,
+/// while packs with few live chunks stay: packs of folds die by themselves soon, and what has moved
 /// was written for nothing. Collected again when they have grown by half, they take twice that at
 /// most.
 const WHOLE_PERCENT_MAX: u64 = 133;
 /// Packs below this part of a full one are small: with `pack_history` they are put together.
 const SMALL_PACK_DIVISOR: u64 = 8;
-/// With `pack_history`, a pack is rewritten if less than this is where it should be.
+/// The percentage of a pack that must be where it should be, with `pack_history`, or it is
+/// rewritten.
 const PACKED_PERCENT_MIN: u64 = 90;
-/// Without it, packs that version commits wrote are packed too, once so much of one is history; and
-/// of these so many bytes at most in one collection.
+/// The percentage of history, without it, from which on packs that version commits wrote are packed
+/// too; and of these so many bytes at most in one collection.
 const STEADY_HISTORY_PERCENT_MIN: u64 = 60;
 const STEADY_BYTES_MAX: u64 = 256 << 20;
-/// Without it, small packs are put together when there are more of a kind than this.
+/// The number of small packs of a kind above which they are put together, without it.
 const SMALL_PACKS_MAX: usize = 16;
 
 /// See the module.
@@ -105,12 +107,12 @@ struct Candidate {
     chunk_count: usize,
     /// Bytes of frames with live chunks.
     bytes_live: u64,
-    /// Of these, bytes of chunks that lie where a collection would put them.
+    /// The number of these bytes that are of chunks that lie where a collection would put them.
     bytes_packed: u64,
 }
 
 impl Candidate {
-    /// How many hundredths of the pack `bytes` are.
+    /// Returns how many hundredths of the pack `bytes` are.
     fn percent(&self, bytes: u64) -> u64 {
         bytes.saturating_mul(100) / self.bytes.max(1)
     }
@@ -161,7 +163,8 @@ impl Collector<'_, '_> {
         self.collection.options.live_percent_min > 100
     }
 
-    /// What is lost and needed can't be moved, and must not go: perhaps it can be read one day.
+    /// Returns the packs with chunks that are lost and needed: these can't be moved, and must not
+    /// go, since perhaps they can be read one day.
     fn packs_with_lost(&self) -> HashSet<PackNumber> {
         self.store.index(|index| {
             let needed = index.lost().filter(|(hash, damage)| self.marks.needs(**hash, damage));
@@ -256,8 +259,8 @@ impl Collector<'_, '_> {
         Ok(())
     }
 
-    /// Whether an entry of this name is live: an index may have a chunk twice, and one place of it
-    /// is marked.
+    /// Checks whether an entry of this name is live: an index may have a chunk twice, and one place
+    /// of it is marked.
     fn has_live_namesake(
         &self,
         pack: PackNumber,
@@ -271,7 +274,7 @@ impl Collector<'_, '_> {
 
     fn candidate(&self, pack: Arc<Pack>, bytes: u64, entries: &[PackedChunk]) -> Candidate {
         let (mut live, mut packed) = (0, 0);
-        // A group's bytes are shared among its chunks, of which some may be dead.
+        // A group's bytes are shared among its chunks, some of which may be dead.
         let whole: u64 = entries.iter().map(|entry| u64::from(entry.place.bytes)).sum();
         let share = |entry: &PackedChunk| match pack.purpose {
             Purpose::Packed => bytes / (entries.len() as u64).max(1),
@@ -329,7 +332,7 @@ impl Collector<'_, '_> {
             damaged.map(|((pack, _), _)| *pack).collect()
         });
         let bytes_small = self.store.pack_bytes_target / SMALL_PACK_DIVISOR;
-        // What is brief dies soon and whole.
+        // A pack of brief chunks dies soon and whole.
         let is_small = |candidate: &Candidate| {
             candidate.bytes < bytes_small
                 && candidate.chunk_count < PACK_CHUNKS_MAX / SMALL_PACK_DIVISOR as usize
@@ -429,7 +432,7 @@ impl Collector<'_, '_> {
         Err(StoreError::io("the packs", error).into())
     }
 
-    /// Forgets packs whose files are gone, or of which nothing can be read: marking has found all
+    /// Forgets packs whose files are gone, or in which nothing can be read: marking has found all
     /// that is needed elsewhere, but for what `damaged` packs hold.
     fn drop_unreadable(&mut self, damaged: &HashSet<PackNumber>) -> Result<(), Halt> {
         let is_readable = |index: &Index, number| {
@@ -441,7 +444,7 @@ impl Collector<'_, '_> {
                 .filter_map(|hole| PackNumber::from_file_name(&hole.damage.file))
                 .filter(|number| !is_readable(index, *number) && !damaged.contains(number))
                 .collect();
-            // Of an open pack, or one for whose index there was no room, the chunks are known.
+            // The chunks of an open pack, or one for whose index there was no room, are known.
             if !gone.is_empty() {
                 let held: HashSet<PackNumber> =
                     index.open_chunks().map(|(_, at)| at.pack).collect();
@@ -494,7 +497,8 @@ impl Collector<'_, '_> {
         }
         self.store.index_mut().drop_packs(goes);
         for candidate in packs {
-            // What can't be removed now is removed by the next opening: no manifest lists it.
+            // A pack that can't be removed now is removed by the next opening: no manifest lists
+            // it.
             let _ = self.store.disk.remove(&candidate.pack.name);
             self.store.counters.bytes_stored.subtract(candidate.bytes);
             self.collected.packs_removed += 1;
@@ -502,7 +506,7 @@ impl Collector<'_, '_> {
         Ok(())
     }
 
-    /// That nothing is lost is worth reading the index once more.
+    /// Checks that nothing is lost, which is worth reading the index once more.
     fn check_empty(&self, candidate: &Candidate) -> Result<(), StoreError> {
         assert!(self.is_empty(candidate)?, "a pack that goes holds nothing that is needed");
         Ok(())

@@ -1,15 +1,17 @@
-//! Tells damage from what a crash left, once it is known which chunks acknowledged writes need.
+//! Distinguishes damage from what a crash left, once it is known which chunks acknowledged writes
+//! need.
 //!
 //! Bytes in the newest part of an open pack that are no whole frame are a write that a crash tore,
 //! that was never acknowledged, or one that was synced and became something else: a *doubt*
-//! ([`HoleOrigin::DamageOrCrash`]). The pack doesn't tell which. What opens the store below a
-//! log does:
+//! ([`HoleOrigin::DamageOrCrash`]). The pack doesn't show which. The layer that opens the store
+//! below a log knows:
 //!
 //! 1. A record that is in force was written once all that it names in packs was synced, with all
 //!    that this refers to. So what of that isn't found was lost by damage.
-//! 2. Chunks in open packs are followed, and no others. What a manifest lists as sealed refers to
-//!    nothing beyond the lengths that the manifest records, and damage below these is no doubt.
-//! 3. A place that by its own word held a chunk that is lost is damage: set aside, told, and
+//! 2. Chunks in open packs are followed, and no others. A pack that a manifest lists as sealed
+//!    refers to nothing beyond the lengths that the manifest records, and damage below these is no
+//!    doubt.
+//! 3. A place that by its own word held a chunk that is lost is damage: set aside, reported, and
 //!    listed. If none says so, its names are damaged, too: each of the places may have held the
 //!    chunk.
 
@@ -41,7 +43,8 @@ impl LocalStore {
         self.index(|index| index.holes().iter().any(|hole| hole.origin == origin))
     }
 
-    /// Looks for all that `needed` reach, which was durable. What isn't found is lost by damage.
+    /// Looks for all that `needed` reach, which was durable. Chunks that aren't found are lost by
+    /// damage.
     ///
     /// # Errors
     /// [`StoreError::Io`]. Damage is none.
@@ -66,7 +69,7 @@ impl LocalStore {
             index.settle_hole(doubt.pack.number, doubt.offset, HoleOrigin::Named);
             index.note_lost(hash, damage);
         }
-        // What is missing may have lain in a place that is known as damage.
+        // A missing chunk may have lain in a place that is known as damaged.
         let origin = HoleOrigin::Damage;
         let is_in_doubt_here =
             self.index(|index| index.holes().iter().any(|hole| hole.origin == origin));
@@ -108,7 +111,8 @@ impl LocalStore {
         doubts.into_iter().map(|(doubt, _)| doubt).collect()
     }
 
-    /// What of all that `needed` reach isn't found, can't be healed, and isn't known as lost.
+    /// Returns the chunks among all that `needed` reach which aren't found, can't be healed, and
+    /// aren't known as lost.
     fn unfound(&self, needed: &[ChunkHash]) -> Result<Vec<ChunkHash>, StoreError> {
         let mut seen = HashSet::with_hasher(NameHasherBuilder);
         let mut level: Vec<ChunkHash> =
@@ -136,7 +140,7 @@ impl LocalStore {
         Ok(unfound)
     }
 
-    /// What a chunk refers to; nothing if it turns out to be damaged, which is told then.
+    /// Returns a chunk's references; nothing if it turns out to be damaged, which is then reported.
     fn references(&self, hash: ChunkHash) -> Result<Vec<ChunkHash>, StoreError> {
         match self.fetch_past_cache(hash) {
             Ok(chunk) => Ok(chunk.references().collect()),

@@ -22,14 +22,14 @@ use crate::pack::reader::{Naming, Window, check_header, read_frame, read_index, 
 pub struct ExamineReport {
     /// Chunks that are whole.
     pub chunks: u64,
-    /// What isn't.
+    /// The faults.
     pub damages: Vec<StoreError>,
 }
 
 struct Examiner<'a> {
     disk: &'a dyn Disk,
-    /// What takes chunks that are whole, if anything does; then packs are read beyond what is known
-    /// to be durable, too.
+    /// Takes chunks that are whole, if a rescue is wanted; then packs are read beyond their durable
+    /// ends, too.
     rescue: Option<&'a mut dyn FnMut(Chunk) -> Result<(), StoreError>>,
     roots: Option<BTreeMap<String, ChunkHash>>,
     may_be_older: bool,
@@ -38,8 +38,8 @@ struct Examiner<'a> {
     damages: Vec<StoreError>,
 }
 
-/// Lists all damage in `machine`'s disk, which no process may have open. `progress` is told how
-/// many chunks are done, again and again.
+/// Lists all damage in `machine`'s disk, which no process may have open. `progress` is called with
+/// how many chunks are done, again and again.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the disk does not answer; [`StoreError::Version`] if another version wrote
@@ -221,7 +221,8 @@ impl Examiner<'_> {
         }
     }
 
-    /// A pack of which nothing is known but its file: what follows its last frame may be an index.
+    /// A pack about which nothing is known but its file: what follows its last frame may be an
+    /// index.
     fn unlisted_pack(&mut self, number: PackNumber) -> Result<(), StoreError> {
         let name = number.to_string();
         let file = self.disk.open(&name).map_err(|error| StoreError::io(&name, error))?;

@@ -22,7 +22,7 @@ use crate::{Admission, EntryLookup};
 
 /// Frames that lie this near are fetched by one read: cheaper than a second call.
 const READ_GAP_BYTES: u64 = 4 << 10;
-/// Most bytes of such a read.
+/// The greatest number of bytes of such a read.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
 /// A chunk that is wanted, and where it lies.
@@ -35,8 +35,8 @@ impl LocalStore {
         Ok(chunk)
     }
 
-    /// Fetches a chunk that is wanted for a small part. What is decompressed with others is kept,
-    /// as they are.
+    /// Fetches a chunk that is wanted for a small part. Chunks that are decompressed with others
+    /// are kept, as they are.
     pub(super) fn fetch_for_lookup(&self, hash: ChunkHash) -> Result<EntryLookup, StoreError> {
         self.read_intact(hash, |pack, at| self.read_for_lookup(hash, pack, at))
     }
@@ -48,7 +48,7 @@ impl LocalStore {
         at: &Location,
     ) -> Result<EntryLookup, StoreError> {
         let begin = self.clock.steady_micros();
-        // Of an open pack the system would first write what it has and the disk hasn't.
+        // The system would first write what it has of an open pack and the disk hasn't.
         let is_past_cache = at.position.is_some() && self.direct_policy.is_taken();
         let mut chunks = match is_past_cache {
             true => self.read_past_cache(pack, at)?,
@@ -110,8 +110,8 @@ impl LocalStore {
         decode_frame_lent(pack, offset, &frame)
     }
 
-    /// Fetches `hashes` from the disk, in any order, and tells `take` of every chunk that was read
-    /// on the way. `take` may hear of a chunk more than once. What is damaged is set aside.
+    /// Fetches `hashes` from the disk, in any order, and calls `take` with every chunk that was
+    /// read on the way. `take` may hear of a chunk more than once. Damaged frames are set aside.
     pub(super) fn fetch_many(
         &self,
         hashes: &[ChunkHash],

@@ -1,8 +1,8 @@
 //! Finds where chunks lie: in memory, or in the pages of packs' indexes.
 //!
 //! No lock is held while a page is read. A caller that only reads a chunk takes what was found: a
-//! pack's file stays readable while a reader holds it. One that tells others that a chunk is there
-//! confirms it under the index's lock, and searches again if it moved or went meanwhile
+//! pack's file stays readable while a reader holds it. One that reports to others that a chunk is
+//! there confirms it under the index's lock, and searches again if it moved or went meanwhile
 //! ([`LocalStore::find_and_touch`]).
 
 use std::sync::Arc;
@@ -78,8 +78,8 @@ impl LocalStore {
         Ok(found.map(|(position, chunk)| chunk.location(pack.number, Some(position))))
     }
 
-    /// As `find_many`, for a caller that tells others that the chunks are there; notes that this
-    /// was told.
+    /// As `find_many`, for a caller that reports to others that the chunks are there; notes that
+    /// this was reported.
     pub(super) fn find_and_touch(
         &self,
         hashes: &[ChunkHash],

@@ -16,8 +16,8 @@
 //!    second copy ([`crate::copies`]), it is put from there at once. If what lies in its place
 //!    turns out to be whole when it is read again, it is put from there.
 //!
-//! What was read from a disk comes through the system's cache, if that has it: what isn't seen so
-//! is found by a scrub, which reads past it.
+//! A read from a disk comes through the system's cache, if that has the bytes: damage that isn't
+//! seen so is found by a scrub, which reads past it.
 
 use std::sync::Arc;
 
@@ -36,15 +36,15 @@ use crate::{ChunkStore, Lifetime};
 /// Frames are read by so much at once: that is still in the processor's cache when their checksums
 /// are computed (docs/notes/2026-11-29-verify.md).
 const CHECKED_BYTES: u64 = 64 << 10;
-/// So many findings wait for a caller that asks; of more there is only the count.
+/// The number of findings that wait for a caller that asks; of more there is only the count.
 const FINDINGS_MAX: usize = 1000;
 
 /// A chunk that is to be looked at, and where it was among those that were asked for.
 type Wanted = (Arc<Pack>, Location, usize);
 
 impl LocalStore {
-    /// Tells for each of `hashes` whether its chunk is there and whole, and notes that this was
-    /// told. What isn't whole is set aside.
+    /// Returns for each of `hashes` whether its chunk is there and whole, and notes that this was
+    /// reported. Chunks that aren't whole are set aside.
     pub(super) fn find_intact(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, StoreError> {
         loop {
             let found = self.find_and_touch(hashes)?;
@@ -55,9 +55,9 @@ impl LocalStore {
         }
     }
 
-    /// Reads the frames of chunks of which packs hold other copies that aren't in force, before one
-    /// of these may go: an opening took the first copy that it met, and that may be the damaged one
-    /// of the two.
+    /// Reads the frames of chunks that have other copies in packs, which aren't in force, before
+    /// one of these may go: an opening took the first copy that it found, and that may be the
+    /// damaged one of the two.
     pub(super) fn check_duplicates(&self) -> Result<(), StoreError> {
         let hashes = self.index(Index::not_in_force);
         let found = self.find_many(&hashes)?;
@@ -153,7 +153,7 @@ impl LocalStore {
 
     /// The chunk as it lies in another place than `damaged`, in force or not: it may have been put
     /// again after a collection had taken it for dead, and an opening took the first copy that it
-    /// met.
+    /// found.
     fn other_copy(&self, hash: ChunkHash, damaged: &Location) -> Option<Chunk> {
         let mut copies = self.writer().copies(hash);
         for (pack, bytes) in self.sealed_packs() {
@@ -171,7 +171,7 @@ impl LocalStore {
         in_packs.or_else(|| self.copies.get(hash))
     }
 
-    /// Notes what is to be told to a caller that asks for it.
+    /// Notes what is to be reported to a caller that asks for it.
     pub(super) fn note_finding(&self, finding: Damage) {
         self.counters.damages_found.add(1);
         let mut findings = self.findings.lock().expect("no panic while the lock is held");
@@ -180,14 +180,14 @@ impl LocalStore {
         }
     }
 
-    /// As `note_finding`, of a file of which more than one chunk is concerned.
+    /// As `note_finding`, for a file with more than one chunk concerned.
     pub(super) fn note_file_finding(&self, error: StoreError) {
         if let StoreError::Damaged { file, offset, what } = error {
             self.note_finding(Damage { file, offset, chunk: None, what });
         }
     }
 
-    /// What was found since the last call.
+    /// Takes the damage that was found since the last call.
     pub(super) fn new_findings(&self) -> Vec<Damage> {
         std::mem::take(&mut *self.findings.lock().expect("no panic while the lock is held"))
     }
@@ -199,8 +199,8 @@ impl LocalStore {
         (again.hash() == hash).then_some(again)
     }
 
-    /// Does `read` with where `hash` lies. What it finds damaged there is fetched again if it comes
-    /// from beyond the disk, and then set aside; if that heals it, it is read once more.
+    /// Does `read` with where `hash` lies. A chunk that it finds damaged there is fetched again if
+    /// it comes from beyond the disk, and then set aside; if that heals it, it is read once more.
     pub(super) fn read_intact<T>(
         &self,
         hash: ChunkHash,
@@ -252,13 +252,13 @@ impl LocalStore {
         chunk.is_some_and(|chunk| self.put_many_for(Lifetime::Working, &[chunk]).is_ok())
     }
 
-    /// Where a chunk lies that wasn't found, if it can be put again.
+    /// Returns where a chunk lies that wasn't found, if it can be put again.
     pub(super) fn find_healed(&self, hash: ChunkHash) -> Result<PackLocation, StoreError> {
         let found = if self.heal_in_place(hash) { self.find(hash)? } else { None };
         found.ok_or_else(|| self.absent(hash))
     }
 
-    /// Why the chunk named `hash` can't be read, which isn't stored.
+    /// Returns why the chunk named `hash` can't be read, which isn't stored.
     pub(super) fn absent(&self, hash: ChunkHash) -> StoreError {
         let known = self.index(|index| match (index.damage(hash), index.holes()) {
             (Some(damage), _) => Some(damage.of(hash).error()),
@@ -273,8 +273,8 @@ impl LocalStore {
         known.unwrap_or(StoreError::Missing(hash))
     }
 
-    /// What is wrong with the index of a pack that may hold `hash`. A search that meets a damaged
-    /// page scans the pack's frames instead; one that is damaged, too, doesn't tell its name.
+    /// Returns the fault of the index of a pack that may hold `hash`. A search that meets a damaged
+    /// page scans the pack's frames instead; a frame that is damaged, too, doesn't give its name.
     pub(super) fn damaged_index_of(&self, hash: ChunkHash) -> Option<StoreError> {
         let Known::Perhaps(packs) = self.index(|index| index.look(hash)) else { return None };
         packs.into_iter().find_map(|pack| {
@@ -291,7 +291,7 @@ impl LocalStore {
         })
     }
 
-    /// What is lost until it is put again, by file and offset.
+    /// Returns the damage that is lost until it is put again, by file and offset.
     pub(super) fn all_damages(&self) -> Vec<Damage> {
         let mut all: Vec<Damage> = self.index(|index| {
             let lost = index.lost().map(|(hash, damage)| damage.of(*hash));

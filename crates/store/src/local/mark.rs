@@ -10,8 +10,9 @@
 //!
 //! From the roots, everything must be there: a missing chunk ends the collection before anything is
 //! removed, and a damaged one does if it refers to others, since what is below it isn't known. A
-//! damaged one that refers to nothing is noted as needed. What a session touched may be garbage
-//! that was being looked at, whose parts are gone already: there, what is missing is passed over.
+//! damaged one that refers to nothing is noted as needed. A chunk that a session touched may be
+//! garbage that was being looked at, whose parts are gone already: there, missing chunks are passed
+//! over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -37,7 +38,7 @@ const BATCH_COUNT: usize = 256;
 /// with fewer a page of an index is read more often.
 const SEARCHED_COUNT: usize = 8 << 10;
 
-/// How a reference to a missing chunk is treated.
+/// The treatment of a reference to a missing chunk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Refused,
@@ -58,10 +59,10 @@ impl From<StoreError> for Halt {
     }
 }
 
-/// So that the type of `throttle` is written once.
+/// A name for the type of `throttle`, so that it is written once.
 pub(super) type ThrottleCheck<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// Tells the caller that paces the collection of `bytes`.
+/// Reports `bytes` to the caller that paces the collection.
 pub(super) fn throttle(
     limiter: &mut dyn FnMut(u64) -> ControlFlow<()>,
     bytes: u64,
@@ -80,13 +81,13 @@ pub(super) struct Marks<'a> {
     sealed: BTreeMap<PackNumber, (Arc<Pack>, u64)>,
     live: PackBitmap,
     current: PackBitmap,
-    /// Of other packs: marked chunks.
+    /// The marked chunks of other packs.
     young: HashMap<ChunkHash, Young, NameHasherBuilder>,
     /// Marked, refer to others, and were not read yet.
     stack: Vec<ChunkHash>,
     /// Commits that wait until the working state is marked.
     commits: Vec<ChunkHash>,
-    /// Of which absence was to be noted.
+    /// The absent chunks that were to be noted.
     missing: Vec<ChunkHash>,
     /// Reachable, and lost by damage until they are put again.
     lost: HashSet<ChunkHash, NameHasherBuilder>,
@@ -204,12 +205,12 @@ impl<'a> Marks<'a> {
         self.mark_names(&names, limiter)?;
         let known: Vec<(Arc<Pack>, u64)> = self.store.sealed_packs();
         for number in touched.bits.packs() {
-            // What lay in a pack that is gone moved after its session began: it is young.
+            // Chunks of a pack that is gone were moved after the session began: they are young.
             let Some((pack, bytes)) = known.iter().find(|(pack, _)| pack.number == number) else {
                 continue;
             };
             let entries = match read_index(pack, *bytes) {
-                // Which they were isn't known: all are taken for touched.
+                // Which of them were touched isn't known: all are taken for touched.
                 Err(StoreError::Damaged { .. }) => {
                     let all: Vec<ChunkHash> = pack.rescued()?.iter().map(|it| it.hash).collect();
                     self.mark_names(&all, limiter)?;
@@ -272,7 +273,7 @@ impl<'a> Marks<'a> {
                 match absent {
                     Absent::Refused => return Err(self.store.absent(*hash).into()),
                     Absent::PassedOver => {
-                        // What it refers to is needed, and isn't known.
+                        // Its references are needed, and aren't known.
                         if let Some(error) = self.store.damaged_index_of(*hash) {
                             return Err(error.into());
                         }

@@ -4,22 +4,21 @@
 //!    before any pack exists, so that packs without a manifest are damage, never a new store.
 //! 2. Remove half-made manifests and packs that the manifest doesn't list: nothing in them was
 //!    acknowledged. Where only one of its copies could be read a later manifest may have listed
-//!    them: then what is whole in them is in force, as in an open pack of which nothing was
+//!    them: then what is whole in them is in force, as in an open pack in which nothing was
 //!    durable.
-//! 3. Read the index of each sealed pack, several at once ([`indexes`]), of which 8 bytes a chunk
-//!    stay in memory. Search the open ones for frames ([`crate::pack::recover`]). A crash leaves
-//!    zeros behind the length that the manifest records, or a part of an index: these are cut off.
-//!    Other bytes that are no whole frame stay where they are.
+//! 3. Read the index of each sealed pack, several at once ([`indexes`]); 8 bytes a chunk stay in
+//!    memory. Search the open ones for frames ([`crate::pack::recover`]). A crash leaves zeros
+//!    behind the length that the manifest records, or a part of an index: these are cut off. Other
+//!    bytes that are no whole frame stay where they are.
 //! 4. Write the frames after that length again and sync them: they may be in the page cache only
 //!    (see [`rewrite`](crate::pack::reader::rewrite)), and putting one of them again must find it
 //!    durable.
 //! 5. Publish a manifest with the lengths found.
 //!
 //! *Damage* keeps no store closed but for that of both copies of the manifest. A pack without a
-//! right index is
-//! searched for frames, and gets another index behind what it has. A damaged frame is set aside
-//! ([`super::heal`]). A place whose former content is unknown is a *hole*: in a pack, or all of one
-//! whose file is gone. What isn't found may have lain there.
+//! right index is searched for frames, and gets another index behind what it has. A damaged frame
+//! is set aside ([`super::heal`]). A place whose former content is unknown is a *hole*: in a pack,
+//! or all of one whose file is gone. A chunk that isn't found may have lain there.
 
 mod indexes;
 mod packs;
@@ -47,13 +46,14 @@ use crate::tiered;
 const ROOM_SHARE: u64 = 4;
 /// Chunks of such a part of the cache's bytes may be pinned in it.
 const LEAF_ROOM_SHARE: u64 = 4;
-/// So many buffers are kept, for as many threads that read or put chunks at once.
+/// The number of buffers that are kept, for as many threads that read or put chunks at once.
 const BUFFER_COUNT_MAX: usize = 8;
 /// Larger ones aren't kept: a batch of trees' chunks is about 1 MiB.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
-/// So many windows are kept: a scan has one for each run.
+/// The number of windows that are kept: a scan has one for each run.
 const WINDOW_COUNT_MAX: usize = 32;
-/// So many frames of at most so many bytes: for as many threads that wait for a disk at once.
+/// The number of frames, of at most so many bytes, that are kept: for as many threads that wait for
+/// a disk at once.
 const FRAME_COUNT_MAX: usize = 64;
 const FRAME_BYTES_MAX: usize = 32 << 10;
 
@@ -133,9 +133,9 @@ struct Beginning {
     manifest: Manifest,
     /// Packs that a later manifest may have listed.
     unlisted: Vec<PackNumber>,
-    /// What is wrong with one of its copies.
+    /// The faults in one of its copies.
     damages: Vec<StoreError>,
-    /// For the next pack.
+    /// The number for the next pack.
     next_number: u32,
 }
 

@@ -1,11 +1,11 @@
 //! Reads ahead for a scan of chunks in the order in which they were put, as range scans do: folds
 //! and flushes put neighbours one after the other.
 //!
-//! 1. The first chunk that isn't in the cache is looked up. What lies behind it is read with it, as
-//!    much as the chunks that are wanted may take.
+//! 1. The first chunk that isn't in the cache is looked up. The frames behind it are read with it,
+//!    as many bytes as the chunks that are wanted may take.
 //! 2. Frame by frame, the bytes are compared with the chunks that are wanted next, by the names in
-//!    frames' headers: none of these is looked up. What can't be found so ends the reading; the
-//!    caller asks for the rest in its turn.
+//!    frames' headers: none of these is looked up. A chunk that can't be found so ends the reading;
+//!    the caller asks for the rest in its turn.
 //! 3. A frame is checked and decompressed when its chunk is opened. In a full cache it is kept if
 //!    it was wanted lately.
 //!
@@ -27,10 +27,10 @@ use crate::pack::reader::{Naming, decode_frame, pick};
 use crate::read::buffers::BufferPool;
 use crate::read::prefetch::{PooledBuffer, State, Stored};
 
-/// Most bytes that are read at once, if the first chunk isn't longer.
+/// The greatest number of bytes that are read at once, if the first chunk isn't longer.
 pub(super) const WINDOW_BYTES_MAX: usize = 64 << 10;
 
-/// Frames as they lie in a pack, of which those before `next` are done with.
+/// Frames as they lie in a pack; those before `next` are done with.
 struct Window {
     pack: Arc<Pack>,
     offset: u64,
@@ -63,7 +63,7 @@ impl LocalStore {
             let Some(found) = found else { break };
             self.counters.chunks_fetched.add(1);
             ahead.push(match is_group(&found.frame) {
-                // What it holds besides is wanted next, perhaps.
+                // The other chunks of the group may be wanted next.
                 true => self.open_stored(found)?.into(),
                 false => Prefetched(State::Stored(found)),
             });
@@ -116,7 +116,7 @@ impl Window {
         let wanted = first.saturating_mul(count).min(WINDOW_BYTES_MAX).min(there).max(first);
         let mut bytes = PooledBuffer::new(buffers, wanted);
         if pack.read_to(offset, bytes.bytes_mut()).is_err() {
-            // What lies behind is nothing to the first.
+            // A fault behind the first frame doesn't concern it.
             bytes.cut(first);
             pack.read_to(offset, bytes.bytes_mut())?;
         }

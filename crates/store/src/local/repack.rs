@@ -1,10 +1,10 @@
 //! Moves live chunks out of packs that are to be removed.
 //!
-//! 1. What belongs to the working state is moved as it comes, one chunk a frame: it is read at
+//! 1. Chunks of the working state are moved as they come, one chunk a frame: they are read at
 //!    random. A collection in the background copies such frames as they lie, with their checksums:
 //!    what compressing them better would win is lost again at the next edit. A thorough one
 //!    compresses them anew.
-//! 2. Of what is history only, a *sketch* is made: chunks of which much is equal have equal
+//! 2. Of what is history only, a *sketch* is made: chunks that have much in common have equal
 //!    sketches, mostly ([`sketch`]). Sorted by sketch, versions of the same node lie side by side,
 //!    in the order in which they were written.
 //! 3. Neighbours are put together into frames of up to [`GROUP_BYTES`] and compressed as one: each
@@ -30,10 +30,10 @@ use crate::pack::frames::{Frames, Lucks};
 use crate::pack::reader::Naming;
 use crate::pack::writer::Written;
 
-/// Most uncompressed bytes of a group, but for a chunk that is larger: reading one decompresses
-/// all.
+/// The greatest number of uncompressed bytes of a group, but for a chunk that is larger: reading
+/// one decompresses all.
 const GROUP_BYTES: usize = 512 << 10;
-/// Most chunks of a group.
+/// The greatest number of chunks of a group.
 const GROUP_COUNT: usize = 256;
 /// Chunks that are read together.
 const BATCH_COUNT: usize = 64;
@@ -60,7 +60,7 @@ pub(super) struct Repack<'a, 'b> {
     /// Whether frames of the working state are compressed anew, instead of copied as they are.
     recodes: bool,
     history: Vec<Sketched>,
-    /// How chunks of the working state are best compressed, and groups of history.
+    /// The best compression for chunks of the working state, and for groups of history.
     lucks: [Lucks; 2],
     moved: u64,
 }
@@ -209,7 +209,7 @@ impl<'a, 'b> Repack<'a, 'b> {
         Ok(chunks)
     }
 
-    /// Writes a frame for each of `groups`; `from` tells the pack that a chunk lies in.
+    /// Writes a frame for each of `groups`; `from` returns the pack that a chunk lies in.
     fn write(
         &mut self,
         purpose: Purpose,
@@ -234,7 +234,7 @@ impl<'a, 'b> Repack<'a, 'b> {
         if frames.frames().is_empty() {
             return Ok(());
         }
-        // What is moved may be much more than the disk takes before it goes to the tier.
+        // The moved chunks may be much more than the disk takes before they go to the tier.
         self.store.await_room()?;
         let bytes = {
             let mut writer = self.store.writer();
@@ -255,8 +255,8 @@ impl<'a, 'b> Repack<'a, 'b> {
     }
 }
 
-/// How many of the first of `sorted` make a group: related ones, or others where a group would be
-/// small.
+/// Returns how many of the first of `sorted` make a group: related ones, or others where a group
+/// would be small.
 fn group_count(sorted: &[Sketched]) -> usize {
     let mut bytes = 0;
     let mut count = 0;

@@ -1,10 +1,10 @@
-//! The chunks that callers were told are present, since the last sync.
+//! The chunks that were reported to callers as present, since the last sync.
 //!
-//! A chunk that is durable tells nothing of what it refers to: it may be what a crash or a
-//! collection left of a tree. A writer that puts that tree again puts what is gone from it, and is
-//! told that the rest, its root perhaps, is there. So the root is *settled* only with the next sync
-//! ([`crate::ChunkStore::sync_these`]). A chunk that no caller was told of is known only from
-//! something lasting that refers to it, and so is all below it.
+//! A chunk that is durable says nothing of what it refers to: it may be what a crash or a
+//! collection left of a tree. A writer that puts that tree again puts what is gone from it, and
+//! learns that the rest, its root perhaps, is there. So the root is *settled* only with the next
+//! sync ([`crate::ChunkStore::sync_these`]). A chunk that was reported to no caller is known only
+//! from something lasting that refers to it, and so is all below it.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use crate::chunk::ChunkHash;
 use crate::hash::NameHasherBuilder;
 
-/// Of more than this, all count as told: 2 MB.
+/// The number above which all count as reported: 2 MB.
 const REPORTED_MAX: usize = 32 << 10;
 
 /// Names of chunks that refer to others.
@@ -22,7 +22,7 @@ const REPORTED_MAX: usize = 32 << 10;
 pub(super) struct ReportedPresent(Mutex<HashSet<ChunkHash, NameHasherBuilder>>);
 
 impl ReportedPresent {
-    /// Notes that these were told to be there, which refer to others.
+    /// Notes that these, which refer to others, were reported as there.
     pub(super) fn note(&self, hashes: impl Iterator<Item = ChunkHash>) {
         let mut hashes = hashes.peekable();
         if hashes.peek().is_some() {
@@ -32,7 +32,7 @@ impl ReportedPresent {
         }
     }
 
-    /// Whether one of `hashes` was told to be there.
+    /// Whether one of `hashes` was reported as there.
     pub(super) fn has_any(&self, mut hashes: impl Iterator<Item = ChunkHash>) -> bool {
         let names = self.0.lock().expect("no panic while the lock is held");
         names.len() == REPORTED_MAX || hashes.any(|hash| names.contains(&hash))

@@ -2,7 +2,8 @@
 //!
 //! A write that was synced may still have become something else: on the way, or on the disk. As
 //! long as the old frames lie there, that costs nothing: the new frame is set aside, and the chunk
-//! written again from the old one ([`super::heal`]). What is written so is read again in turn.
+//! written again from the old one ([`super::heal`]). Frames that are written so are read again in
+//! turn.
 
 use super::LocalStore;
 use super::find::PackLocation;
@@ -19,8 +20,8 @@ const BATCH_COUNT: usize = 4096;
 const ROUNDS_MAX: usize = 4;
 
 impl LocalStore {
-    /// Reads the frames in which `hashes` lie now, past the system's cache. What isn't whole is set
-    /// aside, and written again from where it lay before.
+    /// Reads the frames in which `hashes` lie now, past the system's cache. Chunks that aren't
+    /// whole are set aside, and written again from where they lay before.
     ///
     /// # Errors
     /// `Damaged` if what is written isn't what is read, again and again; as reads and writes.
@@ -48,7 +49,7 @@ impl LocalStore {
         Ok(())
     }
 
-    /// What of `hashes` wasn't whole, and why.
+    /// Returns those of `hashes` that weren't whole, and why.
     fn reread_once(
         &self,
         hashes: &[ChunkHash],

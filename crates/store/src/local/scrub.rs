@@ -9,7 +9,7 @@
 //!    yet.
 //! 3. The copies of the manifest are read, and written again where one of them is damaged.
 //!    So are the second copies of chunks; the next writer of the file rewrites them.
-//! 4. What is damaged is set aside ([`super::heal`]), and reported through `take_findings`.
+//! 4. Damaged frames are set aside ([`super::heal`]), and reported through `take_findings`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl LocalStore {
         self.index(|index| index.packs().get(&number).cloned())
     }
 
-    /// What lies in `pack`, as far as it is in force. A damaged index or header is told.
+    /// Returns the chunks in `pack` that are in force. A damaged index or header is reported.
     fn chunks_in_force(&self, pack: &Pack) -> Result<Vec<PackedChunk>, StoreError> {
         let Some(table) = pack.table.get() else {
             if let Err(error @ StoreError::Damaged { .. }) = check_header(pack) {

@@ -1,6 +1,6 @@
 //! Sends sealed packs to the disk's tier, if it has one.
 //!
-//! What is sent is one state: the roots as they are, and packs that hold all that these reach.
+//! One state is sent: the roots as they are, and packs that hold all chunks that these reach.
 //! 1. Under the publisher's lock, seal the open packs and publish the manifest. No root can be
 //!    swapped meanwhile, so what each root reaches was put before and lies in a sealed pack; no
 //!    pack can be dropped, so what a collection moves after the sealing still lies where it was.
@@ -35,7 +35,7 @@ impl LocalStore {
         match due {
             Due::Now => self.send_sealed(),
             _ => {
-                // What fails is tried again by the next that puts.
+                // A failed attempt is repeated by the next thread that puts.
                 if let Ok(_one) = self.sender.try_lock() {
                     let _ = self.send();
                 }
@@ -99,7 +99,7 @@ impl LocalStore {
     }
 }
 
-/// What a directory without the log gets as its roots; `None`: there is nothing of this kind yet.
+/// Returns the roots for a directory without the log; `None`: there are none of this kind yet.
 fn whole_roots(roots: &BTreeMap<String, ChunkHash>) -> Option<BTreeMap<String, ChunkHash>> {
     let is_whole = |name: &String| name.ends_with(SELF_CONTAINED_SUFFIX);
     roots.keys().any(is_whole).then(|| {

@@ -1,11 +1,11 @@
 //! The thread that sends packs to the disk's tier, so that no write waits for a request.
 //!
-//! 1. While one runs ([`LocalStore::run_sender`]), a put tells it that packs are due and
-//!    goes on. Without one (simulations, commands) a put sends them itself.
-//! 2. A put that finds the disk's part full ([`Due::Now`]) waits for the attempt that is
-//!    under way, and fails where that failed, or the last one did. What it would have put isn't
-//!    put: so the disk keeps to its part however long the tier is away.
-//! 3. What failed is tried again after a pause that grows. Since when and why is kept until an
+//! 1. While one runs ([`LocalStore::run_sender`]), a put notifies it that packs are due and goes
+//!    on. Without one (simulations, commands) a put sends them itself.
+//! 2. A put that finds the disk's part full ([`Due::Now`]) waits for the attempt that is under way,
+//!    and fails where that failed, or the last one did. Its chunks aren't put: so the disk keeps to
+//!    its part however long the tier is away.
+//! 3. A failed attempt is repeated after a pause that grows. Since when and why is kept until an
 //!    attempt succeeds.
 
 use std::io;
@@ -17,9 +17,9 @@ use crate::chunk_store::SendFailure;
 use crate::error::StoreError;
 use crate::io::{Due, Tier, steady_now};
 
-/// After its first failure sending is tried again so soon; the pause doubles.
+/// The pause after the first failure before sending is tried again; it doubles.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// And is this at most.
+/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 const NO_PANIC: &str = "no panic while the lock is held";
 
@@ -116,8 +116,8 @@ impl TierSender {
 }
 
 impl LocalStore {
-    /// Sends packs whenever that is due, until [`LocalStore::stop_sender`]; tells each attempt's
-    /// outcome.
+    /// Sends packs whenever that is due, until [`LocalStore::stop_sender`]; calls `on_attempt` with
+    /// each attempt's outcome.
     pub(super) fn run_sender(&self, on_attempt: &mut dyn FnMut(&Result<(), StoreError>)) {
         self.sending.state().has_thread = true;
         let _ends = Ending(&self.sending);
@@ -152,7 +152,7 @@ impl LocalStore {
         }
     }
 
-    /// Since when and why packs can't be sent, if that is so.
+    /// Returns since when and why packs can't be sent, if that is so.
     pub(super) fn failure_to_send(&self) -> Option<SendFailure> {
         let failure = self.sending.failure()?;
         Some(SendFailure { is_full: self.is_full(), ..failure })

@@ -15,7 +15,7 @@ use crate::pack::Pack;
 use crate::pack::reader::{Naming, check_header, pick, read_frame, read_index};
 use crate::pack::recover::recover;
 
-/// How often `progress` hears of it.
+/// The number of chunks between two calls of `progress`.
 const CHUNKS_A_REPORT: u64 = 256;
 
 pub(super) fn verify(
@@ -63,7 +63,7 @@ pub(super) fn verify(
         }
     }
     progress(done);
-    // What was set aside was found before, or just now.
+    // Frames that were set aside were found before, or just now.
     for damage in store.all_damages() {
         if !is_listed(&damages, &damage) {
             damages.push(damage.error());
@@ -79,8 +79,8 @@ fn is_listed(damages: &[StoreError], damage: &Damage) -> bool {
     })
 }
 
-/// The chunks of a pack by their places, and whether what tells of them is whole; if not they are
-/// those that a scan finds.
+/// The chunks of a pack by their places, and whether the index that lists them is whole; if not
+/// they are those that a scan finds.
 fn chunks_of(
     store: &LocalStore,
     pack: &Pack,
@@ -145,7 +145,7 @@ fn check_chunks(pack: &Pack, chunks: &[PackedChunk]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Which of the manifest's copies are damaged. The caller holds the publisher's lock.
+/// Returns the faults in the manifest's copies. The caller holds the publisher's lock.
 pub(super) fn check_manifest(store: &LocalStore) -> Result<Vec<StoreError>, StoreError> {
     match manifest::read(&*store.disk) {
         Ok(Some(LoadedManifest { damages, .. })) => Ok(damages),
@@ -156,8 +156,8 @@ pub(super) fn check_manifest(store: &LocalStore) -> Result<Vec<StoreError>, Stor
 }
 
 impl LocalStore {
-    /// Reads everything, past the cache, and returns each damage that it finds. `progress` is told
-    /// how many chunks are done, again and again.
+    /// Reads everything, past the cache, and returns each damage that it finds. `progress` is
+    /// called with how many chunks are done, again and again.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the disk does not answer.

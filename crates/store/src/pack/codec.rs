@@ -1,4 +1,4 @@
-//! How the bytes of a frame are compressed: LZ4 for what is soon rewritten, zstd for what stays.
+//! Compresses the bytes of a frame: LZ4 for what is soon rewritten, zstd for what stays.
 //!
 //! Measured on 320 commits of a real data set, one chunk a frame: with LZ4 a commit takes 0.91 ms
 //! of CPU and all take 16.8 MB; zstd's level 1: 1.19 ms and 12.5 MB; 3: 1.16 ms and 12.1 MB; 6:
@@ -39,16 +39,16 @@ const LEVEL_FIRM: i32 = 6;
 /// side that reads such commits 179 instead of 253; a commit writes 2.5 instead of 2.1 MB until a
 /// collection packs it. LZ4 for all chunks: 34 ms, 186, 2.7 MB.
 const MEDIUM_BYTES_MIN: usize = 8 << 10;
-/// Where names are more than one byte in so many, zstd finds little that LZ4 doesn't.
+/// If names are more than one byte in so many, zstd finds little that LZ4 doesn't.
 const NAMES_SHARE: usize = 4;
 /// zstd's level for groups of chunks, which are made once, in the background.
 const LEVEL_GROUP: i32 = 9;
 /// Shorter columns of chunks that are written on the way are left as they are: what compressing
 /// them wins, names mostly, doesn't pay for the tables.
 const COLUMNS_BYTES_MIN: usize = 768;
-/// Where a frame's columns begin if they are as they were written: behind their codec.
+/// The offset of a frame's columns if they are stored as they were written: behind their codec.
 const OFFSET_COLUMNS_BYTES: usize = size_of::<u8>();
-/// And if they are compressed: behind their length.
+/// The offset if they are compressed: behind their length.
 const OFFSET_COMPRESSED_COLUMNS: usize = OFFSET_COLUMNS_BYTES + size_of::<u32>();
 
 /// The encoding of a frame's chunks. Stored: never renumber.
@@ -116,7 +116,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// How much room [`compress`] needs for content of `bytes`.
+/// Returns how much room [`compress`] needs for content of `bytes`.
 pub(crate) fn compressed_bytes_max(bytes: usize) -> usize {
     // More than zstd's own bound, too.
     lz4_flex::block::get_maximum_output_size(bytes) + 128
@@ -135,8 +135,9 @@ pub(crate) fn compress(effort: Effort, content: &[u8], out: &mut [u8]) -> Option
     pays.then_some((codec, bytes))
 }
 
-/// What a frame stores of `chunks` by columns: their codec, their length if they are compressed,
-/// and they. `None` if that can't pay. `are_compressed` tells whether that is worth trying.
+/// Returns the bytes that a frame stores of `chunks` by columns: their codec, their length if they
+/// are compressed, and the columns. `None` if that can't pay. `are_compressed` says whether
+/// compression is worth trying.
 pub(crate) fn compress_columns(
     effort: Effort,
     chunks: &[&Chunk],
@@ -165,7 +166,7 @@ pub(crate) fn compress_columns(
     Some(plain_columns(columns))
 }
 
-/// What a frame stores of columns that aren't compressed.
+/// Returns the bytes that a frame stores of columns that aren't compressed.
 fn plain_columns(mut columns: Vec<u8>) -> Vec<u8> {
     columns.insert(0, Codec::Raw as u8);
     columns

@@ -4,12 +4,12 @@
 //! Compressors for bytes see neither: a document's fields stand side by side, its key repeats
 //! values in other bytes, and a step of a clock is seldom the same few bytes. So a frame may hold
 //! its leaves by columns: names once, each field's values one after the other in as few bits as
-//! they need ([`numbers`], [`doubles`], [`strings`]), and of keys only what their documents don't
-//! tell ([`keys`]).
+//! they need ([`numbers`], [`doubles`], [`strings`]), and of keys only what can't be derived from
+//! their documents ([`keys`]).
 //!
 //! *Invariants*: 1. Columns are a way to compress: the chunk that comes out is the one that went
 //! in, byte by byte, and its name is that of these bytes. Nothing above packs knows of columns, and
-//! a better layout of them is only another codec. 2. What is known here of leaves and of BSON is a
+//! a better layout of them is only another codec. 2. The knowledge here of leaves and of BSON is a
 //! guess about bytes: [`encode`] reads back what it wrote and gives up if that isn't the same, so
 //! no chunk is refused or changed, whatever it holds. 3. A caller stores columns only where they
 //! are shorter than what they stand for ([`super::frames`]). 4. [`decode`] of hostile bytes ends in
@@ -33,7 +33,7 @@ mod tests;
 
 use self::cursor::{Reader, write_string};
 
-// What a chunk begins with. Stored: never renumber.
+// The first byte of a chunk. Stored: never renumber.
 const FORM_BYTES: u8 = 0;
 const FORM_LEAF: u8 = 1;
 
@@ -68,7 +68,7 @@ pub(crate) fn encode(chunks: &[&[u8]]) -> Option<Vec<u8>> {
     any.then_some(out)
 }
 
-/// The chunks that `columns` tell, one after the other, if they have exactly `bytes` bytes.
+/// The chunks that `columns` hold, one after the other, if they have exactly `bytes` bytes.
 pub(crate) fn decode(columns: &[u8], bytes: usize) -> Option<Vec<u8>> {
     let mut reader = Reader::new(columns, bytes);
     let mut out = Vec::with_capacity(bytes);

@@ -15,9 +15,9 @@ use crate::field::{Magic, PREFIX_BYTES, array_at, checksum_holds, u8_at, u16_at,
 use crate::pack::codec::{Codec, decompress};
 use crate::pack::frames::NewChunk;
 
-/// How a pack's file begins.
+/// The first bytes of a pack's file.
 pub(crate) const PACK_MAGIC: Magic = *b"FRNDPK\x1A\n";
-/// Where a pack's first frame begins.
+/// The offset of a pack's first frame.
 pub(crate) const OFFSET_FIRST_FRAME: u32 = PREFIX_BYTES as u32;
 
 const OFFSET_CODEC: usize = 0;
@@ -38,7 +38,7 @@ const _: () = assert!(TABLE_ENTRY_BYTES == 36); // Stored: change only with a ne
 /// Marks, in a length, a chunk that refers to others. Lengths stay far below it.
 const REFERS: u32 = 1 << 31;
 const _: () = assert!(CHUNK_BYTES_MAX + FRAME_HEADER_BYTES + MAX_TABLE_BYTES < REFERS as usize);
-/// Most chunks of a frame.
+/// The greatest number of chunks of a frame.
 pub(crate) const MAX_FRAME_CHUNKS: usize = u16::MAX as usize;
 const MAX_TABLE_BYTES: usize = MAX_FRAME_CHUNKS * TABLE_ENTRY_BYTES;
 

@@ -9,9 +9,9 @@ use super::codec::{Codec, Effort, compress, compress_columns, compressed_bytes_m
 use super::format::{FRAME_HEADER_BYTES, FrameHead, MAX_FRAME_CHUNKS, TABLE_ENTRY_BYTES};
 use crate::chunk::{CHUNK_BYTES_MAX, Chunk, ChunkHash, ChunkKind};
 
-/// Where so many attempts were in vain, only one in `TRIED_AFTERWARDS` is made: chunks that are put
-/// together are mostly of one tree. On 8 KB of random letters LZ4 takes 10 to 16 µs and saves 4 %,
-/// zstd 27 and saves 35 %; on documents 15 to 20 and a third, 27 and two thirds.
+/// The number of attempts in vain after which only one in `TRIED_AFTERWARDS` is made: chunks that
+/// are put together are mostly of one tree. On 8 KB of random letters LZ4 takes 10 to 16 µs and
+/// saves 4 %, zstd 27 and saves 35 %; on documents 15 to 20 and a third, 27 and two thirds.
 const IN_VAIN_MAX: usize = 4;
 const TRIED_AFTERWARDS: usize = 8;
 /// Single chunks of which zstd saves less than such a part get LZ4: history is packed once more
@@ -43,23 +43,23 @@ impl CompressionTrials {
     }
 }
 
-/// What has paid lately.
+/// The compressions that have paid lately.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Lucks {
-    /// Of chunks that refer to none, and of the others.
+    /// The trials of chunks that refer to none, and of the others.
     lz4: [CompressionTrials; 2],
     zstd: CompressionTrials,
     columns: CompressionTrials,
-    /// Of columns, compressed.
+    /// The trials of columns, compressed.
     packed_columns: CompressionTrials,
-    /// Of bytes, beside columns.
+    /// The trials of bytes, beside columns.
     beside_columns: CompressionTrials,
 }
 
 /// Encoded frames, in one buffer.
 #[derive(Default)]
 pub(crate) struct Frames {
-    /// What lies behind `end` is of no account.
+    /// Bytes behind `end` don't count.
     buffer: Vec<u8>,
     end: usize,
     chunks: Vec<NewChunk>,
@@ -89,7 +89,7 @@ impl NewFrame {
 }
 
 impl Frames {
-    /// No frames yet; `buffer` is used for them, whatever it holds.
+    /// Begins with no frames; `buffer` is used for them, whatever it holds.
     pub(crate) fn new(buffer: Vec<u8>) -> Frames {
         Frames::after(Lucks::default(), buffer)
     }
@@ -99,7 +99,7 @@ impl Frames {
         Frames { buffer, lucks, ..Frames::default() }
     }
 
-    /// What has paid: for the next frames of such chunks.
+    /// Returns the compressions that have paid: for the next frames of such chunks.
     pub(crate) fn lucks(&self) -> Lucks {
         self.lucks
     }
@@ -175,7 +175,7 @@ impl Frames {
 
     /// Whether columns of so many bytes needn't be compared with the content's bytes, compressed.
     fn are_surely_short(&self, effort: Effort, columns: usize, content: usize) -> bool {
-        // Of a group bytes may repeat others of its bytes: that has to be tried.
+        // Bytes of a group may repeat others of its bytes: that has to be tried.
         columns <= content / COLUMNS_SURE_DIVISOR
             || effort != Effort::Strong
                 && columns <= content / COLUMNS_LIKELY_DIVISOR
@@ -187,7 +187,7 @@ impl Frames {
         (Codec::Columns, columns.len())
     }
 
-    /// What a frame of `chunks` would store by columns, if that is worth trying.
+    /// Returns the bytes that a frame of `chunks` would store by columns, if that is worth trying.
     fn by_columns(&mut self, effort: Effort, chunks: &[&Chunk]) -> Option<Vec<u8>> {
         let may_be_leaf =
             |chunk: &&Chunk| chunk.kind() == ChunkKind::MapNode && chunk.reference_count() == 0;
@@ -271,7 +271,7 @@ impl Frames {
         &self.chunks[frame.chunks.clone()]
     }
 
-    /// How many of `frames`, from the first, lie together, and their bytes.
+    /// Returns how many of `frames`, from the first, lie together, and their bytes.
     pub(crate) fn first_run<'a>(&'a self, frames: &[NewFrame]) -> (usize, &'a [u8]) {
         let Some(first) = frames.first() else { return (0, &[]) };
         let (mut count, mut end) = (0, first.bytes.start);
@@ -305,8 +305,8 @@ mod tests {
         Chunk::new(ChunkKind::Blob, &[], &(0..CHUNK_BYTES).map(letter).collect::<Vec<u8>>())
     }
 
-    /// How many frames have which codec after `count` chunks of some letters, and that all can be
-    /// read.
+    /// Returns how many frames have which codec after `count` chunks of some letters, and that all
+    /// can be read.
     fn codecs(effort: Effort, letters: u32, count: u32) -> [usize; 4] {
         let (mut frames, mut codecs) = (Frames::default(), [0; 4]);
         let chunks: Vec<Chunk> = (0..count).map(|seed| content(seed * 2, letters)).collect();

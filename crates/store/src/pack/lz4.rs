@@ -1,11 +1,11 @@
 //! Compresses into LZ4's block format: chunks of a few kilobytes, as the leaves of trees are.
 //!
-//! A block is a row of *sequences*: bytes as they are (*literals*), then a *match*, which tells how
+//! A block is a row of *sequences*: bytes as they are (*literals*), then a *match*, which says how
 //! far back the same bytes stood and how many they are. It ends with literals alone.
 //!
 //! 1. From the end of the last match on, every second place is looked at, and after many in vain
-//!    fewer and fewer. Its next bytes are hashed to a slot of a table, which tells where bytes of
-//!    that slot stood last; the table learns of this place and of the one behind it.
+//!    fewer and fewer. Its next bytes are hashed to a slot of a table, which holds where bytes of
+//!    that slot stood last; this place and the one behind it are entered into the table.
 //! 2. If four bytes are the same, the match is made as long as it goes, backward too: so what
 //!    begins between two places that are looked at is found whole.
 //!
@@ -24,7 +24,7 @@ const LITERAL_BYTES_LAST: usize = 5;
 /// The last match begins so many bytes before the end, at least.
 const MATCH_BYTES_BEFORE_END: usize = 12;
 const _: () = assert!(size_of::<u64>() <= MATCH_BYTES_BEFORE_END);
-/// Places are told by two bytes.
+/// Places take two bytes.
 pub(super) const CONTENT_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A length below this stands in a sequence's first byte; of others the rest stands behind, in
@@ -35,8 +35,8 @@ const LENGTH_MORE: usize = 255;
 const SLOT_BITS: u32 = 12;
 const HASHED_BYTES: u32 = 6;
 const MULTIPLIER: u64 = 0xcf1b_bcdc_b7a5_6463;
-/// How far it is from one place that is looked at to the next, in parts of a byte: a part more with
-/// each in vain.
+/// The distance from one place that is looked at to the next, in parts of a byte: a part more after
+/// each one in vain.
 const STEP_PARTS: usize = 32;
 const STEP_FIRST: usize = 2 * STEP_PARTS;
 /// Literals are copied in pieces of so many bytes where there is room: a copy of any length is a
@@ -89,7 +89,7 @@ pub(super) fn compress(content: &[u8], out: &mut [u8], places: &mut SlotTable) -
     let mut literals_start = 0;
     if let Some(last) = content.len().checked_sub(MATCH_BYTES_BEFORE_END) {
         let end = content.len() - LITERAL_BYTES_LAST;
-        // An empty slot tells the first place, so nothing is searched for there.
+        // An empty slot holds the first place, so nothing is searched for there.
         let mut at = 1;
         while let Some((found, before)) = places.search(content, at..last + 1) {
             let back = common_end(&content[literals_start..found], &content[..before]);
@@ -116,8 +116,8 @@ fn first_bytes(content: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(*content[at..].first_chunk().expect("what was noted lies before the end"))
 }
 
-/// With how many same bytes both begin, as far as the first goes, which is no longer than the
-/// other.
+/// Returns with how many same bytes both begin, as far as the first goes, which is no longer than
+/// the other.
 #[inline]
 fn common_start(left: &[u8], right: &[u8]) -> usize {
     let (words, left_rest) = left.as_chunks();
@@ -132,7 +132,7 @@ fn common_start(left: &[u8], right: &[u8]) -> usize {
     whole + left_rest.iter().zip(&right[whole..]).take_while(|(left, right)| left == right).count()
 }
 
-/// With how many same bytes both end.
+/// Returns with how many same bytes both end.
 #[inline]
 fn common_end(left: &[u8], right: &[u8]) -> usize {
     let pairs = left.iter().rev().zip(right.iter().rev());
@@ -174,7 +174,7 @@ impl Block<'_> {
         self.end + literals.len()
     }
 
-    /// What of a length doesn't stand in the first byte.
+    /// Appends the part of a length that doesn't fit into the first byte.
     #[inline]
     fn push_rest(&mut self, length: usize) {
         let Some(mut rest) = length.checked_sub(LENGTH_LONG) else { return };

@@ -136,9 +136,9 @@ pub(crate) fn read_index_alone(
 pub(crate) struct Scan {
     /// The chunks, in the order in which they lie.
     pub(crate) entries: Vec<PackedChunk>,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     pub(crate) end: u64,
-    /// Why there is no frame at `end`, if the file goes on there.
+    /// The reason why there is no frame at `end`, if the file goes on there.
     pub(crate) rest: Option<&'static str>,
 }
 
@@ -199,13 +199,13 @@ impl<'a> Window<'a> {
         Window { pack, offset: 0, bytes: Vec::new(), pack_bytes }
     }
 
-    /// How much of the pack there is to see.
+    /// Returns how much of the pack there is to see.
     pub(crate) fn pack_bytes(&self) -> u64 {
         self.pack_bytes
     }
 
-    /// Where to go on behind the damaged frame at `offset`: where it says that it ends, if a frame
-    /// may begin there, or else where the next whole frame begins.
+    /// Returns where to go on behind the damaged frame at `offset`: where it says that it ends, if
+    /// a frame may begin there, or else where the next whole frame begins.
     pub(crate) fn next_frame(&mut self, offset: u64) -> Result<Option<u64>, StoreError> {
         let claimed = self.bytes(offset, FRAME_HEADER_BYTES)?.and_then(frame_bytes);
         if let Some(claimed) = claimed {
@@ -217,7 +217,7 @@ impl<'a> Window<'a> {
         self.next_whole_frame(offset + 1)
     }
 
-    /// Where the first whole frame begins at `offset` or behind it, whatever lies before.
+    /// Returns where the first whole frame begins at `offset` or behind it, whatever lies before.
     pub(crate) fn next_whole_frame(&mut self, mut offset: u64) -> Result<Option<u64>, StoreError> {
         while offset + (FRAME_HEADER_BYTES as u64) < self.pack_bytes {
             if self.bytes(offset, FRAME_HEADER_BYTES)?.is_some_and(may_begin_frame)
@@ -275,7 +275,7 @@ pub(crate) fn rewrite(pack: &Pack, start: u64, end: u64) -> Result<(), StoreErro
             Ok(content) => {
                 pack.file.write_all_at(offset, &content).map_err(|error| pack.io(error))?;
             }
-            // What the disk can't read it doesn't call clean.
+            // A part that the disk can't read isn't clean.
             Err(StoreError::Damaged { .. }) => {}
             Err(other) => return Err(other),
         }

@@ -4,14 +4,14 @@
 //! 1. Frames are read one after the other by their own lengths; a frame is whole if its checksum is
 //!    right.
 //! 2. Behind one that isn't, the next whole one is searched for byte by byte: what a damaged frame
-//!    says of its length isn't believed. What is found may be a part of what a client stored, so
-//!    its chunks are hashed: it is right for its name.
-//! 3. What lies between whole frames is a *gap*. A gap is never cut off: nothing tells for sure
+//!    says of its length isn't believed. The frame found may be a part of data that a client
+//!    stored, so its chunks are hashed: it is right for its name.
+//! 3. The bytes between whole frames are a *gap*. A gap is never cut off: nothing shows for sure
 //!    whether a crash left it of a write that was never acknowledged, or whether it is damage to
 //!    one that was.
 //!
-//! A gap tells by its own word which chunks lie in it. That may be wrong, and is used for nothing
-//! but to tell who asks for one of these.
+//! A gap says by its own word which chunks lie in it. That may be wrong, and is used for nothing
+//! but to answer readers that ask for one of these.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ use crate::location::{FrameOffset, PackedChunk};
 
 /// Zeros aren't written, and a crash leaves many: so much is looked at together.
 const ZEROS_BYTES: usize = 64 << 10;
-/// Behind a place that a disk can't read, reading goes on at the next multiple of this.
+/// The multiple at which reading goes on behind a place that a disk can't read.
 const UNREADABLE_BYTES: u64 = 4 << 10;
 
 /// Bytes of a pack that are no whole frame.
@@ -41,10 +41,10 @@ pub(crate) struct Gap {
 /// The frames and gaps of a pack.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
-    /// In the order in which they lie.
+    /// The entries in the order in which they lie.
     pub(crate) entries: Vec<PackedChunk>,
     pub(crate) gaps: Vec<Gap>,
-    /// Where the last whole frame ends, or the last gap that isn't all zeros.
+    /// The end of the last whole frame, or of the last gap that isn't all zeros.
     pub(crate) end: u64,
     /// Whether an index begins there.
     pub(crate) before_index: bool,
@@ -62,7 +62,7 @@ pub(crate) fn recover(pack: &Pack, pack_bytes: u64) -> Result<Recovered, StoreEr
     for end in pack.part_ends(pack_bytes) {
         recover_part(pack, end, end == pack_bytes, &mut found)?;
     }
-    // What is a gap at each opening.
+    // The parts that are gaps at each opening.
     found.gaps.iter().for_each(|gap| pack.note_gap_end(gap.bytes.end));
     Ok(found)
 }
@@ -134,7 +134,7 @@ fn one_frame(pack: &Pack, window: &mut Window<'_>, offset: u64) -> Option<Vec<Pa
     Some(frame.chunks().map(|(chunk, _)| entry(chunk, place)).collect())
 }
 
-/// Where the next whole frame begins behind `offset`, past what can't be read.
+/// Returns where the next whole frame begins behind `offset`, past what can't be read.
 fn next_frame(
     window: &mut Window<'_>,
     offset: u64,
@@ -152,7 +152,7 @@ fn next_frame(
     Ok(None)
 }
 
-/// What the frames in `gap` say that they hold.
+/// Returns the chunks that the frames in `gap` claim to hold.
 pub(crate) fn claimed(pack: &Pack, gap: Range<u64>) -> Vec<PackedChunk> {
     let mut all = Vec::new();
     let mut offset = gap.start;
@@ -167,7 +167,7 @@ pub(crate) fn claimed(pack: &Pack, gap: Range<u64>) -> Vec<PackedChunk> {
     all
 }
 
-/// What the frame at `offset` says that it holds.
+/// Returns the chunks that the frame at `offset` claims to hold.
 pub(crate) fn claimed_by_frame(pack: &Pack, offset: u64) -> Option<Vec<PackedChunk>> {
     let header = pack.read(offset, FRAME_HEADER_BYTES).ok().filter(|it| may_begin_frame(it))?;
     let bytes = u32::try_from(frame_bytes(&header)?).ok()?;

@@ -22,7 +22,7 @@ use crate::hash::NameBeginning;
 use crate::interpolation::guess;
 use crate::location::{PackNumber, PackedChunk};
 
-/// What an entry of the cache costs beside its bytes.
+/// The memory of a cache entry besides its bytes.
 const PAGE_ENTRY_COST: u64 = 100;
 const PAGE_BYTES_TYPICAL: u64 = 4 << 10;
 
@@ -37,8 +37,8 @@ pub(crate) struct PackTable {
 }
 
 impl PackTable {
-    /// Of the index at `index_offset` in a pack of `pack_bytes`, whose entries are `entries`, in
-    /// their order.
+    /// The table of the index at `index_offset` in a pack of `pack_bytes`, whose entries are
+    /// `entries`, in their order.
     pub(crate) fn new(pack_bytes: u64, index_offset: u32, entries: &[PackedChunk]) -> PackTable {
         let fences = entries.chunks(PAGE_ENTRY_COUNT).map(|page| fence(page[0].hash)).collect();
         let entry_count = u32::try_from(entries.len()).expect("an index counts in 32 bits");
@@ -52,7 +52,7 @@ impl PackTable {
         first..self.fences.partition_point(|fence| *fence <= key)
     }
 
-    /// Where in a page of `count` entries `hash` most likely lies.
+    /// Returns where in a page of `count` entries `hash` most likely lies.
     fn guess(&self, page: usize, hash: ChunkHash, count: usize) -> usize {
         let fence_of = |page: usize, or| self.fences.get(page).copied().unwrap_or(or);
         guess(fence(hash), fence_of(page, 0), fence_of(page + 1, u64::MAX), count)
@@ -65,7 +65,7 @@ fn fence(hash: ChunkHash) -> u64 {
 
 impl Pack {
     /// Finds a chunk of a sealed pack, and its position in the pack's index. Where a page isn't
-    /// what was written, the frames tell; then the position may be another, and no collection
+    /// what was written, the frames decide; then the position may be another, and no collection
     /// touches the pack.
     ///
     /// # Errors

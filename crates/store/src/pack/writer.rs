@@ -6,7 +6,7 @@
 //! 1. `position` is where the next frame goes: what lies beyond it was never acknowledged.
 //! 2. A pack is in `unsynced` or `active` from its first byte until a sync covered its last.
 //! 3. Nothing here syncs: putting never waits for the disk's cache to be flushed.
-//! 4. `positions` tells where the next chunk of each purpose goes, or a later place, whenever a
+//! 4. `positions` says where the next chunk of each purpose goes, or a later place, whenever a
 //!    chunk is written: see [`WritePositions`].
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub(crate) struct Writer {
     sealed: BTreeMap<PackNumber, UnsyncedPack>,
     next_number: u32,
     pack_bytes_target: u64,
-    /// How many calls may have written anything.
+    /// The number of calls that may have written anything.
     pub(crate) batches: u64,
 }
 
@@ -88,9 +88,8 @@ impl Writer {
         Writer { disk, sessions, active, sealed, next_number, pack_bytes_target, batches: 0 }
     }
 
-    /// Appends `frames`, in one write unless the pack fills up in between or
-    /// frames were taken away. `written` tells what was
-    /// written, also when this fails.
+    /// Appends `frames`, in one write unless the pack fills up in between or frames were taken
+    /// away. `written` holds what was written, also when this fails.
     pub(crate) fn append(
         &mut self,
         purpose: Purpose,
@@ -201,7 +200,7 @@ impl Writer {
         }
     }
 
-    /// Where open packs hold a chunk, in force or not.
+    /// Returns where open packs hold a chunk, in force or not.
     pub(crate) fn copies(&self, hash: ChunkHash) -> Vec<(Arc<Pack>, FrameOffset)> {
         let open = self.active.iter().flatten();
         let copies = open.flat_map(|active| {
@@ -220,7 +219,7 @@ impl Writer {
 }
 
 impl ActivePack {
-    /// Where the next frame goes.
+    /// Returns where the next frame goes.
     fn offset(&self) -> u32 {
         u32::try_from(self.position).expect("a pack's target is below 4 GiB")
     }

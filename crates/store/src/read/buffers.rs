@@ -10,7 +10,7 @@ pub(crate) struct BufferPool {
 }
 
 impl BufferPool {
-    /// At most `count_max` are kept, none that is larger than `bytes_max`.
+    /// Keeps at most `count_max`, none that is larger than `bytes_max`.
     pub(crate) fn new(count_max: usize, bytes_max: usize) -> BufferPool {
         BufferPool { count_max, bytes_max, kept: Mutex::default() }
     }
@@ -35,7 +35,7 @@ impl BufferPool {
         done
     }
 
-    /// Keeps `buffer` for the next who takes one.
+    /// Keeps `buffer` for the next caller that takes one.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
         let mut kept = self.kept();
         if kept.len() < self.count_max && buffer.capacity() <= self.bytes_max {

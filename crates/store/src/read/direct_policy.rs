@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::read::latency::LatencyAverage;
 
-/// Of reads that may go past the system's cache, one in so many doesn't.
+/// The number of reads that may go past the system's cache of which one doesn't.
 const READS_A_TRIAL: u32 = 8;
 /// If more of those that went through the system's cache came from a disk, they went through it in
 /// vain.

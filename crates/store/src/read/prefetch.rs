@@ -51,7 +51,8 @@ impl PooledBuffer {
         PooledBuffer { buffer, part: 0..bytes, buffers: Arc::clone(buffers) }
     }
 
-    /// What is read to a buffer: `read` says where in it that is, and may make it longer.
+    /// Reads into a buffer: `read` returns the part of the buffer that it filled, and may make the
+    /// buffer longer.
     pub(crate) fn read<E>(
         buffers: &Arc<BufferPool>,
         read: impl FnOnce(&mut Vec<u8>) -> Result<Range<usize>, E>,
@@ -67,7 +68,7 @@ impl PooledBuffer {
         &mut self.buffer[self.part.clone()]
     }
 
-    /// From now on it has so many bytes, which isn't more than it had.
+    /// Cuts it to so many bytes, which isn't more than it had.
     pub(crate) fn cut(&mut self, bytes: usize) {
         assert!(bytes <= self.part.len());
         self.part.end = self.part.start + bytes;

@@ -5,11 +5,11 @@ use std::io;
 use crate::bucket::BucketError;
 use crate::error::StoreError;
 
-/// What arrives damaged is asked for so often before it counts as damaged in the bucket: a reply
-/// may be what went wrong.
+/// The number of requests for a damaged object before it counts as damaged in the bucket: the reply
+/// may be at fault.
 pub(super) const ASKED_MAX: u32 = 3;
 
-/// What a bucket said.
+/// Returns the store's error for one of a bucket.
 pub(super) fn store_error(error: BucketError) -> StoreError {
     StoreError::io("the bucket", io::Error::other(error))
 }

@@ -3,8 +3,8 @@
 //! 1. An *extent* is 64 KB of a pack. A slot of the file holds one; which, and the checksum of its
 //!    bytes, is in memory. The file is never synced.
 //! 2. When all slots are taken, a hand goes round (CLOCK, with counters up to 3): a slot that was
-//!    read since is passed over, once for each time. What is read once goes at the next round, so a
-//!    scan doesn't take what is read again and again.
+//!    read since is passed over, once for each time. An extent that is read once goes at the next
+//!    round, so a scan doesn't take those that are read again and again.
 //! 3. No lock is held while the file is read or written. Meanwhile the slot may go to another
 //!    extent: then the checksum that was looked up with it is another, as after damage, and the
 //!    extent is fetched again.
@@ -35,7 +35,7 @@ use crate::location::PackNumber;
 
 /// An extent's bytes, but for a pack's last.
 pub(super) const EXTENT_BYTES: u64 = 64 << 10;
-/// So many reads save a slot so many times.
+/// The number of reads of a slot that count: each saves it once.
 const USES_MAX: u8 = 3;
 /// There are so many slots at least.
 const SLOTS_MIN: u64 = 16;
@@ -50,7 +50,7 @@ const CHANGES_A_TABLE_MIN: usize = 64;
 const TABLE_NAME: &str = "EXTENTS.table";
 const TABLE_NEW_NAME: &str = "EXTENTS.new";
 
-/// Which part of which pack.
+/// A part of a pack, by the pack's number and its own.
 pub(super) type Extent = (PackNumber, u32);
 
 /// See the module.
@@ -154,7 +154,7 @@ impl Extents {
         self.state().places.contains_key(&extent)
     }
 
-    /// So many extents may be read ahead without taking the place of much else.
+    /// Returns how many extents may be read ahead without taking the place of much else.
     pub(super) fn read_at_once(&self) -> u32 {
         u32::try_from(self.state().slots_max / SLOTS_A_READ).unwrap_or(u32::MAX)
     }

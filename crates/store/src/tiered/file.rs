@@ -25,7 +25,7 @@ use crate::location::PackNumber;
 use crate::pack::format::PACK_MAGIC;
 
 const INDEX_FILE_MAGIC: Magic = *b"FRNDPX\x1A\n";
-/// Of so many bytes indexes are fetched together.
+/// The number of bytes of indexes that are fetched together.
 const INDEXES_BYTES_MAX: u64 = 32 << 20;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
@@ -82,7 +82,7 @@ pub(super) fn open_index(
 /// Fetches a pack's index from the bucket and writes its file.
 ///
 /// # Errors
-/// What disk or bucket say.
+/// Errors of disk or bucket.
 pub(super) fn fetch_index(
     disk: &dyn Disk,
     bucket: &dyn Bucket,
@@ -97,7 +97,7 @@ pub(super) fn fetch_index(
 /// Fetches the indexes of packs that have none on the disk, several at once.
 ///
 /// # Errors
-/// What disk or bucket say.
+/// Errors of disk or bucket.
 pub(super) fn fetch_indexes(
     disk: &dyn Disk,
     bucket: &dyn Bucket,
@@ -206,8 +206,8 @@ impl Remote {
     fn fetch(&self, offset: u64, buffer: &mut [u8], run: Range<u32>) -> io::Result<()> {
         let mut next = run.start;
         while next < run.end {
-            // What another reader has fetched is taken from it, once: if it failed, or its extents
-            // had to go at once, this one doesn't wait for a third.
+            // Extents that another reader has fetched are taken from it, once: if it failed, or its
+            // extents had to go at once, this one doesn't wait for a third.
             let flight = self.begin(next, run.end);
             let waited = flight.is_none().then(|| self.extents.get((self.number, next))).flatten();
             if let Some(bytes) = waited {
@@ -234,7 +234,7 @@ impl Remote {
         let extents = self.pack.index.div_ceil(EXTENT_BYTES as u32);
         let ahead =
             self.read_ahead.end(first, end, self.extents.read_at_once()).min(extents).max(end);
-        // What landed since this reader missed it is taken from the cache.
+        // Extents that arrived since this reader missed them are taken from the cache.
         let is_absent = |extent: &Extent| !self.extents.has(*extent);
         let absent = (first..ahead).map(|number| (self.number, number)).take_while(is_absent);
         let flight = self.extents.flights.begin(absent, (end - first) as usize)?;
@@ -248,7 +248,7 @@ impl Remote {
         numbers.for_each(|number| self.extents.forget_one((self.number, number as u32)));
     }
 
-    /// Where an extent lies in the pack: the last one ends where the index begins.
+    /// Returns where an extent lies in the pack: the last one ends where the index begins.
     fn range(&self, number: u32) -> Range<u64> {
         let start = u64::from(number) * EXTENT_BYTES;
         start..(start + EXTENT_BYTES).min(u64::from(self.pack.index))
@@ -295,7 +295,7 @@ impl TieredFile {
         TieredFile { place, written: Arc::clone(written) }
     }
 
-    /// From now on its bytes are those in the bucket, which are the same.
+    /// Has its bytes read in the bucket from now on, which are the same.
     pub(super) fn move_to(&self, remote: Remote) {
         let mut place = self.place.write().expect("no panic while the lock is held");
         *place = Storage::There(Arc::new(remote));
@@ -306,7 +306,7 @@ impl TieredFile {
     }
 }
 
-/// What is said to a caller that would change a pack that lies in the bucket.
+/// Returns the error for a caller that would change a pack in the bucket.
 fn immutable() -> io::Error {
     io::Error::new(ErrorKind::Unsupported, "a pack in the bucket is never changed")
 }

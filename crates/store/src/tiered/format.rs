@@ -20,11 +20,11 @@ use crate::location::PackNumber;
 
 /// HEAD's name.
 pub(crate) const HEAD_NAME: &str = "lines/main/HEAD";
-/// What the names of all slots of the log begin with.
+/// The prefix of the names of all slots of the log.
 pub(crate) const LOG_PREFIX: &str = "lines/main/log/";
-/// What the names of all packs begin with.
+/// The prefix of the names of all packs.
 pub(crate) const PACKS_PREFIX: &str = "packs/";
-/// The line of which they are, in their names.
+/// The line that they belong to, in their names.
 const LINE: &str = "main";
 
 const HEAD_MAGIC: Magic = *b"FRNDHD\x1A\n";
@@ -64,11 +64,11 @@ const OFFSET_PLACE: usize = OFFSET_PLACE_BYTES + size_of::<u32>();
 pub(crate) struct PackObject {
     /// The epoch in which it was put.
     pub(crate) epoch: u64,
-    /// What tells its name from all others.
+    /// Distinguishes its name from all others.
     pub(crate) own: Nonce,
-    /// How long it is.
+    /// Its length.
     pub(crate) bytes: u64,
-    /// Where its index begins.
+    /// The offset of its index.
     pub(crate) index: u32,
 }
 
@@ -87,10 +87,10 @@ pub(crate) fn epoch_of(name: &str) -> Option<u64> {
     u64::from_str_radix(epoch, 16).ok()
 }
 
-/// Which slot of a line's log: they ascend.
+/// The id of a slot of a line's log: ids ascend.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct SlotId {
-    /// In which epoch it was made.
+    /// The epoch in which it was made.
     pub(crate) epoch: u64,
     /// Its number in that.
     pub(crate) number: u64,
@@ -110,7 +110,7 @@ impl SlotId {
     }
 }
 
-/// What HEAD says. *Invariant*: `manifest` is empty, or one whose packs are all among `packs`.
+/// The content of HEAD. *Invariant*: `manifest` is empty, or one whose packs are all among `packs`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Head {
     /// Counts its states.
@@ -119,11 +119,11 @@ pub(crate) struct Head {
     pub(crate) epoch: u64,
     /// Drawn for each state.
     pub(crate) nonce: Nonce,
-    /// Which directory leads.
+    /// The directory that leads.
     pub(crate) leader: Nonce,
-    /// Where each pack lies.
+    /// The object of each pack.
     pub(crate) packs: BTreeMap<PackNumber, PackObject>,
-    /// What a directory begins with that has nothing; empty: nothing whole has been put yet.
+    /// The manifest with which an empty directory begins; empty: nothing whole has been put yet.
     pub(crate) manifest: Bytes,
     /// The first slot that is needed besides the manifest; `None`: the log isn't in the bucket.
     pub(crate) slot: Option<SlotId>,
@@ -197,12 +197,12 @@ impl Head {
     }
 }
 
-/// What a directory remembers of its bucket.
+/// A directory's memory of its bucket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Membership {
-    /// Which directory this is.
+    /// The id of this directory.
     pub(crate) id: Nonce,
-    /// What the bucket is called.
+    /// The bucket's name.
     pub(crate) place: String,
 }
 

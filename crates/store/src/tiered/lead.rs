@@ -43,7 +43,7 @@ pub(super) struct Lead {
     pub(super) left: Vec<String>,
 }
 
-/// What keeps a directory from having the line.
+/// Returns the reason for which a directory can't have the line.
 fn refused(what: String) -> StoreError {
     StoreError::io(DEPOT_NAME, io::Error::other(what))
 }
@@ -267,7 +267,7 @@ pub(super) fn load_head(bucket: &dyn Bucket) -> Result<Option<(Head, ObjectVersi
     unreachable!("the last attempt returns")
 }
 
-/// What a directory says of its bucket, if its packs lie in one.
+/// Reads a directory's record of its bucket, if its packs lie in one.
 ///
 /// # Errors
 /// [`StoreError::Io`]; [`StoreError::Damaged`] or [`StoreError::Version`] of the file.

@@ -7,9 +7,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-/// Most extents of one read: 4 MB.
+/// The greatest number of extents of one read: 4 MB.
 pub(super) const EXTENTS_MAX: u32 = 64;
-/// Readers in order that are told apart.
+/// Readers in order that are distinguished.
 const READERS_MAX: usize = 8;
 
 /// The last reads of a pack.
@@ -23,11 +23,11 @@ struct Read {
 }
 
 impl ReadAhead {
-    /// Before which extent a read ends that begins at `first` and is asked to reach `end`; of
-    /// `extents_max` at most, if it is asked for no more.
+    /// Returns the extent before which a read ends that begins at `first` and is asked to reach
+    /// `end`; of `extents_max` at most, if it is asked for no more.
     pub(super) fn end(&self, first: u32, end: u32, extents_max: u32) -> u32 {
         let mut reads = self.reads();
-        // What lies between may have been in the cache.
+        // The extents between may have been in the cache.
         let follows = |read: &Read| (read.end..=read.end + 1).contains(&first);
         let before = reads.iter().position(follows).map(|at| reads.remove(at));
         let doubled = before.map_or(0, |read| (read.extents * 2).min(EXTENTS_MAX.min(extents_max)));

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex};
 
 use super::extents::Extent;
 
-/// No reader asks for more than it needs while so many extents are on their way: 8 MB.
+/// The number of extents on their way from which on no reader asks for more than it needs: 8 MB.
 const UNDERWAY_MAX: usize = 128;
 const NO_PANIC: &str = "no panic while the lock is held";
 
@@ -17,17 +17,17 @@ pub(super) struct SingleFlight {
     landed: Condvar,
 }
 
-/// Extents that one reader fetches; the others are told when it is dropped.
+/// Extents that one reader fetches; the others are woken when it is dropped.
 pub(super) struct FlightGuard<'a> {
     flights: &'a SingleFlight,
     extents: Vec<Extent>,
 }
 
 impl SingleFlight {
-    /// Begins to fetch `extents`, of which `needed` are needed, but for those that others fetch:
-    /// where these have the first one, waits until that is there, or is given up, and returns
-    /// `None`. So it does without waiting if there is no first one, which is looked at when nothing
-    /// lands.
+    /// Begins to fetch `extents`, the first `needed` of which are needed, but for those that others
+    /// fetch: where these have the first one, waits until that is there, or is given up, and
+    /// returns `None`. So it does without waiting if there is no first one, which is looked at when
+    /// nothing lands.
     pub(super) fn begin(
         &self,
         extents: impl Iterator<Item = Extent>,
@@ -49,7 +49,7 @@ impl SingleFlight {
 }
 
 impl FlightGuard<'_> {
-    /// How many extents are fetched, from the first one on.
+    /// Returns how many extents are fetched, from the first one on.
     pub(super) fn count(&self) -> u32 {
         self.extents.len() as u32
     }

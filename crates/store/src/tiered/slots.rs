@@ -3,7 +3,7 @@
 //! 1. An entry of the log is a *slot*: an object that is made if there is none of its name, and
 //!    never replaced. Its name says the epoch and the number in it.
 //! 2. Entries are *placed* one after the other ([`Slots::place`]), and put side by side
-//!    ([`Slots::make`]). What lies in a slot is acknowledged only once all slots before it are
+//!    ([`Slots::make`]). The entry in a slot is acknowledged only once all slots before it are
 //!    known to be there ([`Slots::await_before`]). So a gap ends the log: what lies behind it was
 //!    never acknowledged, and never will be.
 //! 3. *Taking over* ([`replay`]): HEAD has a higher epoch then. Each older epoch is read to its
@@ -50,7 +50,7 @@ const TIME_MAX: Duration = Duration::from_secs(3600);
 /// States of HEAD that may yet be put: the newest count.
 const ROOTS_MAX: usize = 8;
 const NO_PANIC: &str = "no panic while the lock is held";
-/// What the log is called where it fails.
+/// The name of the log in errors.
 const LOG: &str = "the log in the store";
 
 /// See the module.
@@ -59,7 +59,7 @@ const LOG: &str = "the log in the store";
 /// others may be called at any time.
 pub struct Slots {
     bucket: Arc<dyn Bucket>,
-    /// In which this directory leads.
+    /// The epoch in which this directory leads.
     epoch: u64,
     /// The first slot that HEAD needed when it was opened.
     first: Option<SlotId>,
@@ -79,7 +79,8 @@ struct State {
     next: SlotId,
     /// The checksum of the one before that.
     before: u64,
-    /// Why a slot that was placed isn't there, or may not be: nothing behind it is acknowledged.
+    /// The reason why a slot that was placed isn't there, or may not be: nothing behind it is
+    /// acknowledged.
     broken: Option<String>,
     /// Slots with entries that are there, and how far the log is with each.
     held: VecDeque<(SlotId, u64)>,
@@ -178,7 +179,7 @@ impl Slots {
         let mut state = self.state();
         while state.open != first.id {
             if let Some(why) = &state.broken {
-                // A caller that is told of this one may be told of no other: it says why.
+                // A caller that gets this error may get no other: it says why.
                 let what = format!("a slot before it may not be there: {why}");
                 return Err(StoreError::io(LOG, io::Error::other(what)));
             }

@@ -134,7 +134,7 @@ fn prefetched_chunks_that_will_be_replaced_are_not_cached() {
     let disk = SimDisk::new(1);
     let (_, chunks) = lying_together(&disk, 20);
     let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
-    // How often the disk was asked by then.
+    // The number of times that the disk was asked by then.
     let replace = || {
         for (ahead, chunk) in store.prefetch(&hashes(&chunks)).unwrap().into_iter().zip(&chunks) {
             assert_eq!(store.open_prefetched(ahead, ReadOptions::TO_REPLACE).unwrap(), *chunk);
@@ -169,7 +169,7 @@ fn scans_leave_the_cache_of_others_alone() {
     // Read once each, they would go if what is passed took their place.
     store.get_many(&hashes(theirs)).unwrap();
     assert_eq!(store.counters().chunks_fetched, fetched);
-    // What is wanted again and again stays, but for what shares its note's place.
+    // Chunks that are wanted again and again stay, except for those that share another's note.
     let again = &passed[..10];
     (0..3).for_each(|_| _ = pass(&*store, &hashes(again)).unwrap());
     let fetched = store.counters().chunks_fetched;

@@ -42,7 +42,7 @@ fn race(random: &mut Random) {
     for _ in 0..60 {
         let client = &clients[random.below(clients.len())];
         let own = random.next();
-        // What was read may be old by the time it is replaced.
+        // The state that was read may be old by the time it is replaced.
         let found = load(client);
         let before = found.as_ref().map_or(0, |(bytes, _)| read(bytes).0);
         let put = match &found {

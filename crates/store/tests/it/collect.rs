@@ -72,7 +72,7 @@ fn lifetime(random: &mut Random) -> Lifetime {
     *random.choose(&[Lifetime::Brief, Lifetime::Working, Lifetime::Lasting])
 }
 
-/// Where a root was, before and after the change that is under way.
+/// The value of a root, before and after the change that is under way.
 #[derive(Default)]
 struct Model {
     graph: Graph,
@@ -222,7 +222,7 @@ fn check_after_crash(disk: &SimDisk, model: &mut Model, random: &mut Random) {
     model.assert_there(&*store, root);
     assert!(store.verify(&mut |_| ()).unwrap().is_empty());
     assert_eq!(store.counters().bytes_stored, pack_bytes(disk), "no file is left over");
-    // What a crash left is collected, and what is put again is there.
+    // Chunks that a crash left are collected, and those that are put again are there.
     collect_with(&*store, &[], THOROUGH).unwrap();
     let session = store.session();
     let chunks = model.put(&*store, random).unwrap();
@@ -454,7 +454,7 @@ fn write_alone(store: &LocalStore, seed: u64, done: &AtomicBool) {
     }
 }
 
-/// Ten packs, of the first `sparse_count` of which a quarter is reachable: how many chunks a
+/// Ten packs, the first `sparse_count` of which have a reachable quarter: how many chunks a
 /// collection moves, and what share of the reachable all packs together are then, in hundredths.
 fn moved(sparse_count: usize, options: GcOptions) -> (u64, u64) {
     const PACK_CHUNKS: usize = 32;
@@ -478,8 +478,8 @@ fn moved(sparse_count: usize, options: GcOptions) -> (u64, u64) {
     (collected.chunks_moved, collected.bytes_after * 100 / (live.len() as u64 * 4000))
 }
 
-/// What is moved is written again: no more of it than brings all packs to a third above what is
-/// reachable.
+/// Chunks that are moved are written again: no more of them than brings all packs to a third above
+/// the reachable size.
 #[test]
 fn sparse_packs_are_moved_only_as_far_as_space_demands() {
     let (none, share) = moved(2, GcOptions::default());
@@ -614,7 +614,7 @@ fn a_full_disk_gets_back_unneeded_packs() {
     collect_with(&*store, &[], THOROUGH).unwrap();
     assert!(!packs().any(|name| name == before[0]) && packs().any(|name| name == before[1]));
     assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
-    // So it is where the disk tells that it has no room.
+    // So it is where the disk says that it has no room.
     disk.make_room();
     disk.limit_to(Some(0));
     collect_with(&*store, &[], THOROUGH).unwrap();
@@ -625,8 +625,8 @@ fn a_full_disk_gets_back_unneeded_packs() {
     assert_eq!(store.get(chunks[3].hash()).unwrap(), chunks[3]);
 }
 
-/// Which chunks of a pack a session was told of is noted by their positions in its index. Where
-/// that can't be read, all of them count as told of, with all that they refer to.
+/// The chunks of a pack that were reported to a session are noted by their positions in its index.
+/// Where that can't be read, all of them count as reported, with all chunks they refer to.
 #[test]
 fn chunks_found_in_a_pack_with_a_damaged_index_stay_with_their_references() {
     let disk = SimDisk::new(0);
@@ -651,7 +651,7 @@ fn chunks_found_in_a_pack_with_a_damaged_index_stay_with_their_references() {
     assert_eq!(store.has_many(&roots[..1]).unwrap(), [false], "nothing needs it now");
 }
 
-/// What is only found damaged when it is to be moved: nothing was promised to be gone.
+/// Damage is found only when the chunk is to be moved: nothing was promised to be gone.
 #[test]
 fn a_purge_that_meets_damage_as_it_moves_says_so() {
     let disk = SimDisk::new(0);

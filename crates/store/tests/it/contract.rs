@@ -1,4 +1,4 @@
-//! What every [`ChunkStore`] promises, on chunks in memory, on packs on a simulated disk, and on
+//! The promises of every [`ChunkStore`], on chunks in memory, on packs on a simulated disk, and on
 //! packs in a real directory.
 
 use std::path::PathBuf;
@@ -240,7 +240,7 @@ fn a_chunk_that_is_replaced_is_not_kept_in_memory_unless_it_was() {
     open(&disk).unwrap().put_many(std::slice::from_ref(&chunk)).unwrap();
     let options = frond_store::local::LocalOptions::default();
     let store = LocalStore::open(&disk.machine(), options).unwrap();
-    // How often the disk was asked by then.
+    // The number of times that the disk was asked by then.
     let replace = || {
         assert_eq!(store.read(chunk.hash(), ReadOptions::TO_REPLACE).unwrap(), chunk);
         store.counters().chunks_fetched
@@ -341,7 +341,7 @@ fn some_chunks_are_synced_unless_they_are_durable() {
     });
 }
 
-/// Of what is loaded only interior nodes are in memory: they are asked for at each read.
+/// Only interior nodes of what is loaded are in memory: they are asked for at each read.
 #[test]
 fn leaves_that_are_loaded_leave_the_cache_to_others() {
     let leaf = blob(b"leaf");

@@ -11,7 +11,7 @@ use crate::{SMALL, blob, open, random_chunks};
 
 const NAME: &str = "COPIES";
 
-/// As a caller does, for whom `chunks` is all that is to have copies.
+/// As a caller does if `chunks` is all that is to have copies.
 fn copy(copies: &Copies, chunks: &[Chunk]) {
     if copies.is_due() {
         let mut new = copies.replace().unwrap();
@@ -121,7 +121,7 @@ fn damage_to_copies_makes_another_file_due_and_hides_one_at_most() {
         let found = store.verify(&mut |_| ()).unwrap();
         assert!(!found.is_empty() && store.copies().unwrap().is_due(), "byte {byte}: {found:?}");
         drop(store);
-        // What is last may be what a crash left.
+        // The last frame may be one that a crash left.
         let is_told = !examine(&disk.machine(), &mut |_| ()).unwrap().damages.is_empty();
         store = open(&disk).unwrap();
         let copies = store.copies().unwrap();

@@ -14,7 +14,7 @@ use frond_testkit::{Random, SimDisk};
 
 use crate::{assert_stored, open, random_chunks};
 
-/// What the store has acknowledged so far.
+/// The writes that the store has acknowledged so far.
 #[derive(Default)]
 struct LiveSet {
     put: Vec<Chunk>,
@@ -94,7 +94,7 @@ fn check(disk: &SimDisk, live_set: &LiveSet, random: &mut Random) {
     let packs = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".pack"));
     let bytes = packs.map(|name| disk.contents(&name).unwrap().len() as u64).sum();
     assert_eq!(store.counters().bytes_stored, bytes, "nothing torn and nothing unknown is left");
-    // What a crash may have left is put again, so that wrong answers of `has` show.
+    // Chunks that a crash may have left are put again, so that wrong answers of `has` show.
     let more = random_chunks(random, 3);
     store.put_many(&live_set.put).unwrap();
     store.put_many(&more).unwrap();
@@ -151,7 +151,7 @@ fn a_killed_process_loses_nothing_that_was_listed_or_synced() {
 }
 
 /// After a failed sync the page cache shows chunks that the disk doesn't have, and calls them
-/// clean. A process started later finds them, is told to put them again, and syncs.
+/// clean. A process started later finds them, learns that it must put them again, and syncs.
 #[test]
 fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
     for_seeds(200, |mut random| {

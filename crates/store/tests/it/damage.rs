@@ -23,7 +23,7 @@ fn sample(random: &mut Random) -> (SimDisk, Vec<Chunk>) {
     (disk, chunks)
 }
 
-/// Reads all of `chunks`; true if one was refused. What is returned is right.
+/// Reads all of `chunks`; true if one was refused. A chunk that is returned is right.
 fn some_refused(store: &dyn ChunkStore, chunks: &[Chunk], file: &str) -> bool {
     let mut refused = false;
     for chunk in chunks {
@@ -120,8 +120,8 @@ fn damage_in_the_open_pack_is_not_cut_off() {
         later.iter().for_each(|chunk| store.put_many(std::slice::from_ref(chunk)).unwrap());
         drop(store);
         let bytes = disk.contents(&pack).unwrap().len();
-        // What was recorded, or what came since: the last of it may be taken for torn, but isn't
-        // gone.
+        // The bit lies in a recorded frame, or in a later one: the last of these may be taken for
+        // torn, but isn't gone.
         let first = if random.one_in(2) { 16 * 8 } else { bits_listed };
         let bits = if first < bits_listed { bits_listed } else { bytes * 8 } - first;
         let bit = first + random.below(bits);
@@ -202,14 +202,14 @@ fn missing_and_shortened_files_are_damage() {
     }
 }
 
-/// What is wrong with `name` is told, and nothing else.
+/// Checks that the damage to `name` is reported, and nothing else.
 fn check_told(disk: &SimDisk, name: &str) {
     let findings = open(disk).unwrap().take_findings();
     assert!(!findings.is_empty() && findings.iter().all(|it| it.file == name), "{name}");
 }
 
-/// The manifest lies there twice: either is enough, what is wrong with the other is told once, and
-/// it is written again. Without both, nothing is opened.
+/// The manifest lies there twice: either is enough, what is wrong with the other is reported once,
+/// and it is written again. Without both, nothing is opened.
 #[test]
 fn either_copy_of_the_manifest_is_enough() {
     type Harm<'a> = (&'a str, &'a dyn Fn(&SimDisk, &str));
@@ -242,8 +242,8 @@ fn either_copy_of_the_manifest_is_enough() {
     }
 }
 
-/// What a disk doesn't give back is as good as damaged, where the other copy is whole. If neither
-/// can be read, that is what is said: they may be whole.
+/// A copy that a disk doesn't return is as good as damaged, where the other copy is whole. If
+/// neither can be read, the error says so: they may be whole.
 #[test]
 fn a_copy_of_the_manifest_that_the_disk_does_not_give_back() {
     let (disk, chunks) = sample(&mut Random::new(3));
@@ -318,7 +318,7 @@ fn packs_that_only_the_damaged_copy_of_the_manifest_listed_are_kept() {
     }
 }
 
-/// Of two whole copies that differ, as a crash leaves them, the newer is in force, and what it
+/// The newer of two whole copies that differ, as a crash leaves them, is in force, and what it
 /// doesn't name is gone.
 #[test]
 fn of_two_copies_of_the_manifest_the_newer_one_counts() {
@@ -338,7 +338,7 @@ fn of_two_copies_of_the_manifest_the_newer_one_counts() {
     }
 }
 
-/// A scrub reads both copies, tells, and mends at once.
+/// A scrub reads both copies, reports, and mends at once.
 #[test]
 fn a_scrub_mends_a_copy_of_the_manifest() {
     for name in MANIFEST_NAMES {
@@ -507,7 +507,7 @@ fn a_missing_pack_may_come_back_after_others_were_written() {
     }
 }
 
-/// What a crash cut short behind what was durable was never acknowledged.
+/// A chunk behind the durable end that a crash cut short was never acknowledged.
 #[test]
 fn an_examination_tells_nothing_of_what_was_never_durable() {
     let disk = SimDisk::new(0);

@@ -1,6 +1,5 @@
-//! What is damaged is healed by the next put of the same content, and stays healed: after a
-//! restart, after a pack is sealed, after a collection. Nothing that is good is thrown away for a
-//! copy that isn't.
+//! Damaged chunks are healed by the next put of the same content, and stay healed: after a restart,
+//! after a pack is sealed, after a collection. No good copy is thrown away for a damaged one.
 
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ fn a_put_of_what_is_damaged_heals_it_for_good() {
         }
         let victim = random.choose(&chunks).clone();
         damage(&disk, &victim, &mut random);
-        // The writer that puts it is told that it is there: so it must be.
+        // The writer that puts it learns that it is there: so it must be.
         store.put_many(std::slice::from_ref(&victim)).unwrap();
         store.sync().unwrap();
         drop(store);
@@ -139,7 +138,7 @@ fn damaged_chunks_are_absent_until_they_are_put_again() {
         check(&store);
         store.sync().unwrap();
         drop(store);
-        // It is told at each opening, and a bit that comes back heals it, too.
+        // It is reported at each opening, and a bit that comes back heals it, too.
         check(&open(&disk).unwrap());
         let store = open(&disk).unwrap();
         assert_eq!(store.has_many(&[victim.hash()]).unwrap(), [false]);
@@ -214,7 +213,7 @@ fn the_cache_heals_at_once() {
     assert_stored(&*open(&disk).unwrap(), &chunks);
 }
 
-/// By steps of some size, in which each byte is told once.
+/// By steps of some size, in which each byte is counted once.
 #[test]
 fn a_scrub_tells_how_much_it_has_read_as_it_goes() {
     let disk = SimDisk::new(0);
@@ -299,7 +298,7 @@ fn damage_that_hides_its_names_is_told_of_a_sealed_pack_too() {
     let name = packs().remove(0);
     let contents = disk.contents(&name).unwrap();
     let hash = contents.windows(32).position(|window| window == chunks[1].hash().0).unwrap();
-    // With another codec nothing tells that a frame begins there.
+    // With another codec nothing shows that a frame begins there.
     let frame = hash as u64 - 24;
     disk.flip_bit(&name, frame * 8 + 7);
     let check = |store: &dyn ChunkStore| {
@@ -391,7 +390,7 @@ fn a_chunk_that_a_damaged_index_hides_is_not_said_to_be_missing() {
     let name = damage_index(&disk, &chunks[1]);
     let contents = disk.contents(&name).unwrap();
     let at = contents.windows(32).position(|window| window == chunks[1].hash().0).unwrap();
-    // With another codec nothing tells that a frame begins there.
+    // With another codec nothing shows that a frame begins there.
     disk.flip_bit(&name, (at as u64 - 24) * 8 + 7);
     let error = store.get(chunks[1].hash()).unwrap_err();
     assert!(error.to_string().contains("may have lain here"), "{error}");

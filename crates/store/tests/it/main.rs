@@ -71,7 +71,7 @@ fn hashes(chunks: &[Chunk]) -> Vec<ChunkHash> {
     chunks.iter().map(Chunk::hash).collect()
 }
 
-/// Every chunk of `chunks` is there and is what was put.
+/// Checks that every chunk of `chunks` is there and is what was put.
 fn assert_stored(store: &dyn ChunkStore, chunks: &[Chunk]) {
     assert_eq!(store.get_many(&hashes(chunks)).unwrap(), chunks);
     for chunk in chunks {

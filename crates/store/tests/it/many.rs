@@ -79,7 +79,7 @@ fn alike() -> [Chunk; 2] {
     number.expect("the numbers don't end").map(|number| blob(&number.to_le_bytes()))
 }
 
-/// Of one pack, and of two, whose indexes are read together.
+/// Finds chunks of one pack, and of two, whose indexes are read together.
 #[test]
 fn chunks_whose_names_begin_alike_are_found_again() {
     for other in [1, 20_000] {
@@ -100,7 +100,7 @@ fn chunks_whose_names_begin_alike_are_found_again() {
     }
 }
 
-/// A page of an index that is torn while the store is open: frames tell what it told, and the next
+/// A page of an index that is torn while the store is open: frames show what it held, and the next
 /// opening makes another.
 #[test]
 fn a_damaged_page_hides_nothing_and_is_made_again() {

@@ -8,7 +8,7 @@ use frond_testkit::{Random, SimDisk};
 
 use crate::{assert_stored, blob, hashes, open};
 
-/// Some packs, of which the manifest lists the first.
+/// Some packs, the first of which the manifest lists.
 fn sample() -> (SimDisk, Vec<Chunk>, Vec<String>) {
     let (disk, mut random) = (SimDisk::new(0), Random::new(1));
     let chunks: Vec<Chunk> = (0..20).map(|_| blob(&random.bytes(900))).collect();

@@ -79,14 +79,14 @@ fn damaged_replies_are_fetched_again_before_they_count_as_damage() {
     let store = sent(&one_pack(6, &bucket), &chunks);
     bucket.garble(1);
     assert_stored(&*store, &chunks);
-    // Who puts what is there looks at it, too.
+    // A put of a chunk that is there looks at it, too.
     let bucket = SimDepot::new(7);
     let looked_at = sent(&one_pack(8, &bucket), &chunks);
     bucket.garble(1);
     looked_at.put_many(&chunks).unwrap();
     let found = [&store, &looked_at].map(|store| store.counters().damages_found);
     assert_eq!(found, [0, 0]);
-    // What is damaged there stays so.
+    // Chunks that are damaged there stay so.
     let bucket = SimDepot::new(9);
     let store = sent(&one_pack(10, &bucket), &chunks);
     let name = bucket.objects().into_keys().find(|name| name.starts_with("packs/")).unwrap();

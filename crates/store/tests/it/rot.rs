@@ -93,7 +93,7 @@ fn a_collection_keeps_the_whole_one_of_two_copies() {
     }
 }
 
-/// What happened, so that a run in which nothing does is noticed.
+/// The counts of events, so that a run in which nothing happens is noticed.
 #[derive(Default, Debug)]
 struct Counts {
     crashes: usize,
@@ -103,12 +103,12 @@ struct Counts {
 fn run(mut random: Random, counts: &mut Counts) {
     let mut disk = SimDisk::new(random.next());
     let mut store = open(&disk).unwrap();
-    // What a sync acknowledged since the last bit turned over.
+    // The chunks that a sync acknowledged since the last bit was flipped.
     let mut kept: Vec<Chunk> = Vec::new();
     let (mut flips, mut all): (Flips, Vec<Chunk>) = Default::default();
     let mut rotten = None;
     for _ in 0..STEP_COUNT {
-        // What a crash took away, or an opening cut off, isn't to be made right again.
+        // Bytes that a crash took away, or an opening cut off, aren't repaired.
         flips.retain(|(name, at), (_, now)| {
             disk.contents(name).is_some_and(|bytes| bytes.get(*at) == Some(now))
         });
@@ -119,7 +119,7 @@ fn run(mut random: Random, counts: &mut Counts) {
                 kept.clear();
             }
             2 | 3 => {
-                // What seals a pack is cut short more often than what puts.
+                // Sealing a pack is interrupted more often than putting.
                 if random.one_in(2) {
                     disk.crash_after(random.below(12) as u64);
                 }

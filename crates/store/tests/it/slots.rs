@@ -69,7 +69,7 @@ struct Leader {
     home: Arc<TieredDisk>,
     /// All that it gave a place, in their order.
     placed: Vec<u64>,
-    /// What isn't acknowledged yet, and whether it was put.
+    /// The groups that aren't acknowledged yet, and whether they were put.
     under_way: VecDeque<(u64, PlacedSlots, bool)>,
     acknowledged: Vec<u64>,
     /// A put failed: it acknowledges nothing any more.
@@ -82,7 +82,7 @@ impl Leader {
         Leader { home, placed, under_way: VecDeque::new(), acknowledged, has_failed: false }
     }
 
-    /// Puts numbers in any order, of which it has some on their way, until it could acknowledge one
+    /// Puts numbers in any order, some of which are on their way, until it could acknowledge one
     /// more, unless a put has failed before.
     fn put(&mut self, number: &mut u64, random: &mut Random) {
         let before = self.acknowledged.len();
@@ -249,7 +249,7 @@ fn a_bucket_that_answers_badly_changes_nothing_of_that() {
     for_seeds(200, |random| follow_one_another(random, DepotFaults::MANY));
 }
 
-/// Several groups are on their way at once, and the one that is told first may be any of them.
+/// Several groups are on their way at once, and the one that is reported first may be any of them.
 #[test]
 fn each_that_is_on_its_way_says_why_nothing_is_acknowledged() {
     let depot = SimDepot::new(1);
@@ -297,7 +297,7 @@ fn a_slot_that_is_missing_or_changed_is_damage() {
     assert_eq!(found, leader.acknowledged);
 }
 
-/// What is asked for in the n-th place arrives damaged, as often as told: HEAD first, then slots.
+/// The n-th reply arrives damaged, so many times: HEAD comes first, then slots.
 #[test]
 fn replies_damaged_once_are_requested_again() {
     for place in 0..6 {

@@ -14,7 +14,7 @@ use frond_testkit::{DepotFaults, Random, SimDepot};
 use crate::tiered::{LOCAL_BYTES_MAX, Node, swap};
 use crate::{assert_stored, random_chunks};
 
-/// Runs `body` beside a thread that sends; tells how many attempts failed.
+/// Runs `body` beside a thread that sends; returns how many attempts failed.
 fn beside_sender(store: &Arc<LocalStore>, body: impl FnOnce()) -> u64 {
     struct Stop<'a>(&'a LocalStore);
     impl Drop for Stop<'_> {
@@ -75,7 +75,7 @@ fn a_silent_bucket_holds_up_nothing_until_the_disk_is_full() {
             store.sync().unwrap();
             chunks.extend(some);
         }
-        // Who would put more than the disk may have waits, until there is an answer.
+        // A put of more than the disk may have waits, until there is an answer.
         thread::scope(|scope| {
             let more = scope
                 .spawn(|| (0..40).try_for_each(|_| store.put_many(&random_chunks(&mut random, 8))));

@@ -29,7 +29,7 @@ const ROOT: &str = "engine";
 const WHOLE: &str = "engine.whole";
 /// New packs of so many bytes may stay on the disk.
 pub(crate) const LOCAL_BYTES_MAX: u64 = 16 << 10;
-/// What stays in any case: manifests, indexes, the file of extents.
+/// The bytes that stay in any case: manifests, indexes, the file of extents.
 const EXTENTS_BYTES: u64 = 1 << 20;
 
 /// A directory and its way to the bucket.
@@ -230,7 +230,7 @@ fn a_takeover_fences_the_previous_directory() {
     let root = above(&chunks);
     store.put_many(std::slice::from_ref(&root)).unwrap();
     swap(&store, root.hash()).unwrap();
-    // What is acknowledged here from now on lies in this directory alone.
+    // Chunks acknowledged here from now on lie in this directory alone.
     let late = random_chunks(&mut random, 5);
     store.put_many(&late).unwrap();
     store.sync().unwrap();
@@ -244,7 +244,7 @@ fn a_takeover_fences_the_previous_directory() {
 
     let error = swap(&store, late[0].hash()).expect_err("it is deposed").to_string();
     assert!(error.contains("another directory took the lead"), "{error}");
-    // The next writer is told why, not of an earlier failure alone.
+    // The next writer learns why, not of an earlier failure alone.
     let error = store.put_many(&random_chunks(&mut random, 3)).expect_err("it is deposed");
     assert!(matches!(error, StoreError::Poisoned { .. }), "{error}");
     assert!(error.to_string().contains("another directory took the lead"), "{error}");
@@ -324,7 +324,7 @@ fn without_its_bucket_a_directory_stays_closed() {
     assert!(error.contains("frond serve --store"), "{error}");
 }
 
-/// What a run has acknowledged.
+/// The writes that a run has acknowledged.
 #[derive(Default)]
 struct Acknowledged {
     durable: Vec<Chunk>,
@@ -368,7 +368,7 @@ fn script(node: &Node, mut random: Random, seen: &mut Acknowledged) -> Result<()
     Ok(())
 }
 
-/// What a restart finds, and what a directory that takes over does.
+/// Checks the state that a restart finds, and the one of a directory that takes over.
 fn check(node: &Node, bucket: &SimDepot, seen: &Acknowledged) {
     bucket.settle();
     let store = node.open().expect("a cut needs no repair");
@@ -527,7 +527,8 @@ fn a_directory_goes_on_without_a_head_if_it_has_all_packs() {
     assert!(error.to_string().contains("has no HEAD any more"), "{error}");
 }
 
-/// What was set aside in one of several packs: a server that takes over doesn't take it for there.
+/// A chunk was set aside in one of several packs: a server that takes over doesn't take it for
+/// there.
 #[test]
 fn a_takeover_knows_what_was_damaged_when_it_was_sent() {
     let mut random = Random::new(13);
@@ -598,7 +599,7 @@ impl Bucket for WithoutPacks {
     }
 }
 
-/// What isn't in the bucket stays on the disk.
+/// Packs that aren't in the bucket stay on the disk.
 #[test]
 fn a_pack_that_the_bucket_refuses_is_not_listed_there() {
     let mut random = Random::fresh();

@@ -1,4 +1,4 @@
-//! A disk that is told of each read before it: what happens between a put's first look and its
+//! A disk that calls a hook before each read of it: what happens between a put's first look and its
 //! write, and sectors that a disk doesn't give back while all others can be read.
 
 use std::io;
@@ -13,10 +13,10 @@ use frond_testkit::{Random, SimDisk};
 
 use crate::{SMALL, assert_stored, blob, hashes};
 
-/// What a disk answers for a sector whose bytes it has lost.
+/// A disk's error for a sector whose bytes it has lost.
 const ERROR_OF_MEDIUM: i32 = 5;
 
-/// Of [`twenty_in_a_pack`] two frames lie in it.
+/// The sector in which two frames of [`twenty_in_a_pack`] lie.
 const SECTOR: Range<u64> = 16_384..20_480;
 const ONE_PACK: LocalOptions = LocalOptions { pack_bytes_target: 1 << 20, ..SMALL };
 

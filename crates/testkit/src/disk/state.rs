@@ -1,4 +1,4 @@
-//! What a simulated disk holds: for each file and for the directory, what is durable, what is
+//! The state of a simulated disk: for each file and for the directory, what is durable, what is
 //! visible now, and the pending steps between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ impl Change {
         }
     }
 
-    /// What a power cut leaves of this change.
+    /// Applies as much of this change as a power cut leaves.
     fn apply_by_chance(&self, contents: &mut Vec<u8>, random: &mut Random) {
         let (offset, bytes) = match self {
             Change::Write { offset, bytes } => (*offset, bytes),
@@ -98,7 +98,7 @@ fn write_at(contents: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 
 #[derive(Clone, Default)]
 pub(super) struct FileState {
-    /// What every read sees.
+    /// The content that every read sees.
     pub(super) now: Vec<u8>,
     durable: Vec<u8>,
     pending: Vec<Change>,
@@ -142,7 +142,7 @@ pub(super) struct State {
     files_made: u64,
     /// Files that the disk doesn't give back.
     unreadable: BTreeSet<FileId>,
-    /// What every look-up sees.
+    /// The names that every look-up sees.
     pub(super) names: BTreeMap<String, FileId>,
     /// The files that are open, each as often as it is.
     pub(super) open: Vec<FileId>,
@@ -157,7 +157,7 @@ pub(super) struct State {
     pub(super) sync_fails_of: Option<Vec<u8>>,
     pub(super) name_changes_until_failure: Option<u64>,
     pub(super) bytes_free: Option<u64>,
-    /// What all files together may have; what is freed can be written again.
+    /// The most bytes of all files together; freed bytes can be written again.
     pub(super) capacity: Option<u64>,
     pub(super) dead: bool,
     /// The file of the operation during which the power failed.
@@ -285,8 +285,8 @@ impl State {
         result
     }
 
-    /// What files may still grow by, if the disk has a capacity. A file without a name takes no
-    /// space: no caller holds such a file for long.
+    /// The bytes by which files may still grow, if the disk has a capacity. A file without a name
+    /// takes no space: no caller holds such a file for long.
     pub(super) fn room(&self) -> Option<u64> {
         let taken = |file: &FileId| self.files[file].now.len() as u64;
         let capacity = self.capacity?;

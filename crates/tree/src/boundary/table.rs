@@ -1,6 +1,6 @@
 //! The patience table of the boundary rule; see the head of `boundary.rs` for its formula.
 
-/// How many steps the range of a hash is cut into.
+/// The number of steps the range of a hash is cut into.
 pub(super) const STEPS: usize = 256;
 
 /// `PATIENCE[i]` is `-ln(1 - i / 256)` in units of 2^-32, rounded to nearest; the last one, where

@@ -24,7 +24,7 @@ use crate::map::build::MapBuilder;
 use crate::map::node::MapNode;
 use crate::map::{Edit, Tree};
 
-/// Most leaves that are read at once.
+/// The greatest number of leaves that are read at once.
 const AHEAD_COUNT_MAX: usize = 8;
 
 impl Tree {
@@ -86,7 +86,8 @@ struct Rewrite<'a> {
     store: &'a dyn ChunkStore,
     edits: EditQueue<'a>,
     builder: MapBuilder<'a>,
-    /// How many leaves were read at once the last time; zero where the one before was reused.
+    /// The number of leaves that were read at once the last time; zero where the one before was
+    /// reused.
     ahead_count: usize,
 }
 
@@ -121,8 +122,8 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Reads the leaf at `position` below `node`, of which `ahead` holds the next ones, as far as
-    /// they have been read.
+    /// Reads the leaf at `position` below `node`; `ahead` holds the next ones, as far as they have
+    /// been read.
     fn read_leaf(
         &mut self,
         node: &MapNode,

@@ -13,7 +13,7 @@ use frond_store::ChunkStore;
 use crate::error::TreeError;
 use crate::map::{Edit, Tree};
 
-/// More threads than this would wait for the store's one writer.
+/// The number of threads above which they would wait for the store's one writer.
 const THREADS_MAX: usize = 4;
 
 /// Edits whose keys ascend strictly.

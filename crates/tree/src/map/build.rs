@@ -28,7 +28,7 @@ impl<'a> MapBuilder<'a> {
         if self.add(key, value)? { self.levels.finish_node(0) } else { Ok(()) }
     }
 
-    /// As `push`, but tells whether the entry ends the leaf, and leaves that to the caller.
+    /// As `push`, but returns whether the entry ends the leaf, and leaves that to the caller.
     pub(crate) fn add(&mut self, key: &Bytes, value: &Value) -> Result<bool, TreeError> {
         if key.len() > KEY_BYTES_MAX {
             return Err(TreeError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX });

@@ -82,7 +82,7 @@ struct LeafLink(Mutex<WeakChunk>);
 
 const LEAF_LINK_BYTES: usize = size_of::<OnceLock<PinnedLeaf>>() + size_of::<LeafLink>();
 
-/// Where a read goes on.
+/// The place where a read goes on.
 enum Next<'a> {
     Branch(&'a Branch),
     /// A root that is a leaf, or what there was no room for.
@@ -112,7 +112,7 @@ impl Deref for CachedLevels {
 }
 
 impl CachedLevels {
-    /// Nothing of `tree` is kept yet.
+    /// Keeps nothing of `tree` yet.
     pub fn new(tree: Tree) -> CachedLevels {
         CachedLevels { tree, root: Arc::default() }
     }
@@ -235,8 +235,8 @@ impl Branch {
 }
 
 impl LeafLinks {
-    /// What `look` makes of the entry of `key` in the leaf that this leads to, the child of
-    /// `parent` at `position`; from the store if what has it isn't in memory any more.
+    /// Applies `look` to the entry of `key` in the leaf that this leads to, the child of `parent`
+    /// at `position`; reads from the store if the entry isn't in memory any more.
     fn find<T>(
         &self,
         parent: &Branch,
@@ -266,7 +266,8 @@ impl LeafLinks {
     fn pin_if_busy(&self, position: usize, leaf: &SearchNode) {
         let leaf = leaf.node();
         let bytes = leaf.chunk().encoded().len() as u64 + CHUNK_FIELDS_BYTES;
-        // Who gets there at once takes room twice: it is back with the cached levels.
+        // A reader that gets there at the same moment reserves memory twice: the cached levels give
+        // it back.
         if leaf.chunk().is_busy()
             && self.budget.as_ref().is_some_and(|budget| budget.more(bytes))
             && leaf.chunk().pin()

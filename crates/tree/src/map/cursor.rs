@@ -25,8 +25,8 @@ use crate::error::TreeError;
 use crate::map::node::{EntryRef, MapNode};
 use crate::map::{Bounds, Direction, Entry, Tree};
 
-/// How many leaves are asked for at once at first, and at most: a cursor that waits keeps them in
-/// memory.
+/// The number of leaves that are asked for at once at first, and at most: a cursor that waits keeps
+/// them in memory.
 const AHEAD_COUNT_MIN: usize = 2;
 const AHEAD_COUNT_MAX: usize = 8;
 
@@ -42,7 +42,7 @@ pub struct Cursor {
     /// The leaf below them, and where in it the cursor stands.
     leaf: Option<Step>,
     position: usize,
-    /// How many leaves were asked for the last time.
+    /// The number of leaves that were asked for the last time.
     ahead_count: usize,
 }
 
@@ -129,7 +129,7 @@ impl Cursor {
             if step.ahead.is_empty() && step.node.level() == 1 {
                 self.ahead_count = (self.ahead_count * 2).clamp(AHEAD_COUNT_MIN, AHEAD_COUNT_MAX);
                 let read = step.prefetch(&*self.store, self.ahead_count, self.direction);
-                // Each is read alone then, and told if it is the one.
+                // Each is read alone then, and reported if it is the damaged one.
                 read.or_else(|error| if is_damage(&error) { Ok(()) } else { Err(error) })?;
             }
             let Some(position) = next_of(&mut step.positions, self.direction) else {
@@ -182,7 +182,7 @@ impl Cursor {
             if position > 0 {
                 return Some(step.node.key_bytes(position - 1));
             }
-            // Where the parent stands: at the child that this node is.
+            // The position of the parent: at the child that this node is.
             let above = &self.path.get(depth.checked_sub(1)?)?.positions;
             position = match self.direction {
                 Direction::Ascending => above.start.checked_sub(1)?,

@@ -39,12 +39,12 @@ impl Tree {
 struct Side {
     /// The root, until it is opened or stepped over.
     root: Option<ChunkHash>,
-    /// From the root down: nodes and the position where each stands. A node stands at the child
+    /// The nodes from the root down, and the position where each stands. A node stands at the child
     /// that its successor in the path is, or at what comes next. Never at its end.
     path: Vec<(MapNode, usize)>,
 }
 
-/// What a side stands before.
+/// The next item of one side.
 enum Head {
     End,
     /// A subtree that is not read yet; `above` is the level of the node that holds it, or none.

@@ -6,9 +6,9 @@
 //! ([`ChunkStore::keep_entry`]). The entry never changes either, so it is right as long as some
 //! tree has that leaf, and no reader asks for it afterwards.
 //!
-//! *Surprise*: an entry that stands alone tells nothing of other keys: for them the store is asked
-//! for all of the leaf. That a key is absent isn't kept; a reader that looks for it again reads the
-//! leaf.
+//! *Surprise*: an entry that stands alone says nothing about other keys: for them the store is
+//! asked for all of the leaf. That a key is absent isn't kept; a reader that looks for it again
+//! reads the leaf.
 
 use std::ops::Range;
 
@@ -71,13 +71,13 @@ impl SingleEntry {
     }
 }
 
-/// What the lookup of one key found: its leaf, or the entry alone.
+/// The result of looking up one key: its leaf, or the entry alone.
 pub(super) enum LeafLookup {
     Leaf {
         leaf: SearchNode,
-        /// Where in `leaf` the entry lies, if there is one; checked.
+        /// The place of the entry in `leaf`, if there is one; checked.
         found: Option<Range<usize>>,
-        /// Whether the store has `leaf` in memory for the next who asks.
+        /// Whether the store has `leaf` in memory for the next reader.
         is_kept: bool,
     },
     /// The entry.
@@ -100,7 +100,7 @@ impl LeafLookup {
                 if alone.entry().key == key {
                     return Ok(LeafLookup::SingleEntry(alone));
                 }
-                // That of another key, whose name happens to be the same.
+                // It is that of another key, whose name happens to be the same.
                 (store.get(hash)?, Admission::InMemory)
             }
         };
@@ -112,7 +112,7 @@ impl LeafLookup {
         Ok(LeafLookup::Leaf { leaf, found, is_kept: kept == Admission::InMemory })
     }
 
-    /// What `look` makes of the entry.
+    /// Applies `look` to the entry that was found.
     pub(super) fn look<T>(self, look: impl FnOnce(FoundEntry<'_>) -> T) -> Option<T> {
         match self {
             LeafLookup::Leaf { leaf, found, .. } => {
@@ -166,7 +166,7 @@ mod tests {
         let store = open();
         let root = MapNode::load(&*store, tree.root).unwrap();
         assert_eq!(root.level(), 1);
-        // What lies out of line fills the cache; all of it is read from the disk.
+        // Values out of line fill the cache; all of them are read from the disk.
         for value in values {
             if let Content::Chunk { hash, .. } = value.content {
                 store.look_up_entry(hash, EntryName::of(b"")).unwrap();

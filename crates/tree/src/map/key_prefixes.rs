@@ -24,9 +24,10 @@ use std::ops::Range;
 const PREFIX_BYTES_MAX: usize = 63;
 const HEAD_BYTES_MAX: usize = size_of::<u64>();
 const START_BYTES: usize = size_of::<u16>();
-/// Of so many keys, one may have the head of the one before it.
+/// The number of keys of which one may have the head of the one before it.
 const KEYS_A_TIE: usize = 16;
-/// In a leaf heads, and starts with them, take at most such a part of the node's bytes.
+/// The divisor of the node's bytes that gives the most that heads, and starts with them, take in a
+/// leaf.
 const SHARE_OF_LEAF: usize = 16;
 
 /// The heads of a node's keys.
@@ -37,7 +38,7 @@ pub(super) struct KeyPrefixes<'a> {
     starts: &'a [[u8; START_BYTES]],
 }
 
-/// How long the heads of so many keys are at most.
+/// Returns how long the heads of so many keys are at most.
 pub(super) fn bytes_max(key_count: usize) -> usize {
     2 + PREFIX_BYTES_MAX + key_count * HEAD_BYTES_MAX
 }
@@ -111,7 +112,7 @@ fn head(key: &[u8]) -> u64 {
 }
 
 impl<'a> KeyPrefixes<'a> {
-    /// What was derived from a node with so many entries.
+    /// Splits the bytes that were derived from a node with so many entries.
     pub(super) fn new(derived: &'a [u8], entry_count: usize) -> KeyPrefixes<'a> {
         let ([prefix_bytes, width], rest) = derived.split_first_chunk().unwrap_or((&[0, 8], &[]));
         let (prefix, rest) = rest.split_at(usize::from(*prefix_bytes));
@@ -119,7 +120,7 @@ impl<'a> KeyPrefixes<'a> {
         KeyPrefixes { prefix, width: *width, prefixes, starts: starts.as_chunks().0 }
     }
 
-    /// Where the entries start; empty if that wasn't kept.
+    /// Returns where the entries start; empty if that wasn't kept.
     pub(super) fn starts(&self) -> &'a [[u8; START_BYTES]] {
         self.starts
     }

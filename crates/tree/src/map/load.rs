@@ -8,8 +8,8 @@
 //! 3. As names come back, in the order of leaves, the caller's thread writes the levels above,
 //!    which are a hundredth of the work.
 //!
-//! So the tree is the one that `build` makes. *Memory*: a few jobs for each worker. What is put is
-//! marked as loaded, so that it doesn't drive all else out of the cache. Nothing is started for a
+//! So the tree is the one that `build` makes. *Memory*: a few jobs for each worker. Chunks are put
+//! marked as loaded, so that they don't drive all others out of the cache. Nothing is started for a
 //! tree that is no larger than a job.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -33,7 +33,7 @@ use crate::map::{Entry, Summary, Tree};
 const JOB_BYTES: usize = 1 << 20;
 /// Uncompressed bytes put between two syncs.
 const UNSYNCED_BYTES_MAX: usize = 16 << 20;
-/// More workers than this would wait for the caller's thread.
+/// The number of workers above which they would wait for the caller's thread.
 const WORKERS_MAX: usize = 4;
 
 impl Tree {
@@ -73,7 +73,7 @@ struct Named {
     result: Result<Vec<ChunkHash>, StoreError>,
 }
 
-/// What was put and isn't synced yet.
+/// The chunks that were put and aren't synced yet.
 #[derive(Default)]
 struct Unsynced {
     bytes: AtomicUsize,

@@ -25,8 +25,8 @@ const BATCH_COUNT: usize = 256;
 const AHEAD_COUNT: usize = 2;
 
 type Resolve<'a> = dyn FnMut(MergeConflict) -> Result<Option<Edit>, TreeError> + 'a;
-/// What [`Tree::merge_noting`] tells of an edit: its key, what ours has, and what the new tree will
-/// have.
+/// A callback for each edit of [`Tree::merge_noting`]: its key, the value on our side, and the
+/// value in the new tree.
 pub type MergeNote<'a> = dyn FnMut(&Bytes, Option<&Value>, Option<&Value>) + 'a;
 /// Changes of theirs, each with what ours has.
 type Batch = Vec<(Change, Option<Value>)>;
@@ -48,8 +48,8 @@ impl Tree {
         Tree::merge_noting(store, [base, ours, theirs], resolve, &mut |_, _, _| ())
     }
 
-    /// As [`Tree::merge`] of base, ours and theirs. `note` is told of each edit to `ours`, by
-    /// ascending keys: what ours has, and what the new tree will have.
+    /// As [`Tree::merge`] of base, ours and theirs. `note` is called for each edit to `ours`, by
+    /// ascending keys: the value on our side, and the one in the new tree.
     ///
     /// # Errors
     /// As there.

@@ -31,7 +31,7 @@ pub(super) use self::layout::{
     write_child, write_entry,
 };
 
-// What a chunk's mark says of a map's node: bits, the level and the number of entries.
+// The mark that a map node's chunk carries in memory: bits, the level and the number of entries.
 const MARK_TABLE_CHECKED: u64 = 1;
 const MARK_ENTRIES_CHECKED: u64 = 2;
 const MARK_SEARCHED: u64 = 4;
@@ -51,13 +51,13 @@ pub(crate) struct MapNode {
 struct Keys<'a> {
     payload: &'a [u8],
     offsets: &'a [[u8; OFFSET_TABLE_ENTRY_BYTES]],
-    /// What the table tells, nearer; or nothing.
+    /// The offsets from the table once more, packed closer; empty if there are none.
     starts: &'a [[u8; size_of::<u16>()]],
     key_offset: usize,
 }
 
 impl<'a> Keys<'a> {
-    /// Where the entry at `position` starts.
+    /// Returns where the entry at `position` starts.
     #[inline]
     fn start(&self, position: usize) -> usize {
         match self.starts.get(position) {
@@ -66,7 +66,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Where the entry at `position` lies.
+    /// Returns where the entry at `position` lies.
     fn entry_range(&self, position: usize) -> Range<usize> {
         let is_last = position + 1 == self.offsets.len();
         let end = if is_last { self.payload.len() } else { self.start(position + 1) };
@@ -134,9 +134,9 @@ impl EntryRef<'_> {
 /// Entries of a leaf as they lie, without values out of line.
 pub(crate) struct RawEntries<'a> {
     payload: &'a [u8],
-    /// From the first entry's to the node's last.
+    /// The offsets from the first entry's to the node's last.
     offsets: &'a [[u8; OFFSET_TABLE_ENTRY_BYTES]],
-    /// Where the first entry starts.
+    /// The offset of the first entry.
     start: usize,
 }
 
@@ -175,7 +175,7 @@ impl<'a> RawEntries<'a> {
     }
 }
 
-/// What a parent knows of a node.
+/// A parent's record of a child node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MapChild {
     /// The last key in the subtree.
@@ -351,7 +351,7 @@ impl MapNode {
         self.search(key).1
     }
 
-    /// Where the entry of `key` lies in the payload of a leaf, if it is there.
+    /// Returns where the entry of `key` lies in the payload of a leaf, if it is there.
     fn find(&self, key: &[u8]) -> Option<Range<usize>> {
         let (keys, position) = self.search(key);
         let is_it = position < self.entry_count && keys.key(position) == key;
@@ -425,8 +425,8 @@ impl MapNode {
         Keys { payload, offsets, starts: &[], key_offset }
     }
 
-    /// How large the boundary rule takes the entry at `position` to be: its place in the offset
-    /// table and its reference belong to it.
+    /// Returns how large the boundary rule takes the entry at `position` to be: its place in the
+    /// offset table and its reference belong to it.
     pub(crate) fn entry_bytes(&self, position: usize) -> u64 {
         let range = self.entry_range(position);
         let has_reference =
@@ -471,8 +471,8 @@ impl MapNode {
         Ok(self.find_checked(key)?.map(|range| self.value_in(range)))
     }
 
-    /// Where the entry of `key` lies in the payload of a leaf whose entries may be unchecked, if it
-    /// is there.
+    /// Returns where the entry of `key` lies in the payload of a leaf whose entries may be
+    /// unchecked, if it is there.
     pub(super) fn find_checked(&self, key: &[u8]) -> Result<Option<Range<usize>>, TreeError> {
         let found = self.find(key);
         if let Some(range) = &found {
@@ -495,14 +495,14 @@ impl MapNode {
         self.chunk.reference(position)
     }
 
-    /// How many entries lie under each child of an interior node, in order.
+    /// Returns how many entries lie under each child of an interior node, in order.
     pub(crate) fn child_counts(&self) -> impl Iterator<Item = u64> + '_ {
         let Keys { payload, offsets, .. } = self.keys();
         let offsets = offsets.iter().map(|offset| u32::from_le_bytes(*offset) as usize);
         offsets.map(|offset| u64_at(payload, offset + CHILD_COUNT))
     }
 
-    /// What this node knows of its child at `position`.
+    /// Returns this node's record of its child at `position`.
     pub(crate) fn child(&self, position: usize) -> MapChild {
         debug_assert!(!self.is_leaf());
         let entry = &self.payload()[self.entry_range(position)];

@@ -36,7 +36,7 @@ impl Tree {
         Ok(values)
     }
 
-    /// How many entries. One chunk read.
+    /// Returns the number of entries. One chunk read.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
@@ -52,7 +52,7 @@ impl Tree {
         Ok(self.summary(store)?.flags)
     }
 
-    /// How many entries, their bytes and their flags. One chunk read.
+    /// Returns the number of entries, their bytes and their flags. One chunk read.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
@@ -60,7 +60,7 @@ impl Tree {
         Ok(SearchNode::load(store, self.root)?.summary())
     }
 
-    /// How many keys are less than `key`. O(log n) chunks.
+    /// Returns how many keys are less than `key`. O(log n) chunks.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
@@ -81,7 +81,7 @@ impl Tree {
         Ok(rank.saturating_add(node.lower_bound(key) as u64))
     }
 
-    /// How many keys lie within `bounds`. O(log n) chunks.
+    /// Returns how many keys lie within `bounds`. O(log n) chunks.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
@@ -91,7 +91,8 @@ impl Tree {
         Ok(ranks.end.saturating_sub(ranks.start))
     }
 
-    /// At which positions in key order the entries within `bounds` stand. O(log n) chunks.
+    /// Returns the positions in key order at which the entries within `bounds` stand. O(log n)
+    /// chunks.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].

@@ -71,7 +71,7 @@ impl SearchNode {
         self.0.child_hash(position)
     }
 
-    /// How many entries lie under each child of an interior node, in order.
+    /// Returns how many entries lie under each child of an interior node, in order.
     pub(crate) fn child_counts(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.child_counts()
     }
@@ -90,7 +90,7 @@ impl SearchNode {
         self.look(store, key, |found| found.value())
     }
 
-    /// As `get`; `look` is told where the entry lies.
+    /// As `get`; `look` gets the place of the entry.
     pub(super) fn look<T>(
         self,
         store: &dyn ChunkStore,

@@ -18,23 +18,23 @@ pub(crate) struct MapWriter {
     rule: BoundaryRule,
     seed: u64,
     level: u8,
-    /// Where each entry starts in `body`.
+    /// The offset of each entry in `body`.
     starts: Vec<u32>,
     body: Vec<u8>,
     references: Vec<ChunkHash>,
     summary: Summary,
-    /// What the boundary rule takes for the node's size: its entries, without the header.
+    /// The node's size for the boundary rule: its entries, without the header.
     bytes: u64,
-    /// What stands before the entries, while the node is finished; kept for its memory.
+    /// The bytes before the entries, needed while the node is finished; kept to reuse its memory.
     head: Vec<u8>,
-    /// Where the last key lies in `body`.
+    /// The place of the last key in `body`.
     last_key: Range<usize>,
     /// The last key of the node before.
     key_before: Option<Bytes>,
 }
 
 impl MapWriter {
-    /// Adds an entry to a leaf and tells whether it ends it.
+    /// Adds an entry to a leaf and returns whether it ends it.
     pub(crate) fn push_entry(&mut self, entry: &EntryRef<'_>) -> Result<bool, TreeError> {
         self.begin(entry.key)?;
         node::write_entry(&mut self.body, entry, self.references.len());

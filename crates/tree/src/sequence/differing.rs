@@ -1,13 +1,13 @@
-//! Where two sequences differ: runs of items that one has and the other hasn't.
+//! The differences between two sequences: runs of items that one has and the other hasn't.
 //!
 //! 1. The nodes of a level of both are laid beside each other: equal ones, which are found by their
 //!    names from the front, from the back, and in order between, are passed over; between them lie
-//!    *gaps*, of which the nodes below are compared in turn.
+//!    *gaps*, whose nodes below are compared in turn.
 //! 2. In a gap of leaves the items that agree at its front and at its back are left out.
 //!
 //! So what both share isn't read: where few items differ this reads the paths to them. Gaps ascend,
-//! and what lies between two is the same in both, in the same order. They aren't the fewest items
-//! that could be told: what moved counts as gone and come.
+//! and what lies between two is the same in both, in the same order. They aren't the smallest
+//! possible differences: an item that moved counts as gone and come.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ use crate::sequence::node::{SequenceChild, SequenceNode};
 /// A run of items that is another in the other sequence. Either may be empty, not both.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hunk {
-    /// Where it begins in the sequence before.
+    /// Its position in the sequence before.
     pub before_at: u64,
-    /// What stood there.
+    /// The replaced items.
     pub before: Vec<Bytes>,
-    /// Where it begins in the sequence after.
+    /// Its position in the sequence after.
     pub after_at: u64,
-    /// What stands there.
+    /// The items in their place.
     pub after: Vec<Bytes>,
 }
 
@@ -46,7 +46,7 @@ struct Children {
 }
 
 impl Sequence {
-    /// What differs between this sequence and `after`, in order.
+    /// Returns the differences between this sequence and `after`, in order.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
@@ -90,12 +90,12 @@ fn compare(
 }
 
 impl Nodes {
-    /// Of all of them; 0 if there are none.
+    /// Returns the level of all of them; 0 if there are none.
     fn level(&self) -> u8 {
         self.nodes.first().map_or(0, SequenceNode::level)
     }
 
-    /// Of nodes above the leaves.
+    /// Returns the children of nodes above the leaves.
     fn children(&self) -> Children {
         let of = |node: &SequenceNode| (0..node.entry_count()).map(|at| node.child(at)).collect();
         let children: Vec<Vec<SequenceChild>> = self.nodes.iter().map(of).collect();
@@ -119,7 +119,7 @@ impl Children {
         Ok(Nodes { at: self.at, nodes: nodes.collect::<Result<_, _>>()? })
     }
 
-    /// Those from `from` to before `end`, of which `at` items lie before the first.
+    /// Those from `from` to before `end`, with `at` items before the first.
     fn part(&self, (from, end): (usize, usize), at: u64) -> Children {
         Children { at, level: self.level, children: self.children[from..end].to_vec() }
     }
@@ -130,7 +130,7 @@ impl Children {
     }
 }
 
-/// What lies between the children that are equal.
+/// Returns the gaps between equal children.
 fn gaps(before: Children, after: Children) -> Vec<(Children, Children)> {
     let (old, new) = (&before.children, &after.children);
     let same = |(left, right): &(&SequenceChild, &SequenceChild)| left.hash == right.hash;
@@ -138,7 +138,7 @@ fn gaps(before: Children, after: Children) -> Vec<(Children, Children)> {
     let rest = old.len().min(new.len()) - front;
     let back = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(same).count();
     let (old_end, new_end) = (old.len() - back, new.len() - back);
-    // What stands twice says nothing of where it belongs.
+    // A child that occurs twice cannot be matched by its hash.
     let mut places: HashMap<ChunkHash, Option<usize>> = HashMap::new();
     for (place, child) in new.iter().enumerate().take(new_end).skip(front) {
         let place = Some(place);

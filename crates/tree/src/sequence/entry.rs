@@ -1,5 +1,4 @@
-//! An entry of a sequence's node: an item, of which the name that it ends with is kept apart, or a
-//! child.
+//! An entry of a sequence's node: an item, whose name at its end is kept apart, or a child.
 
 use bytes::Bytes;
 use frond_store::chunk::HASH_BYTES;
@@ -26,12 +25,12 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// How long it is.
+    /// Returns how long it is.
     pub(super) fn bytes(&self) -> usize {
         self.front.len() + self.reference.map_or(0, |reference| reference.len())
     }
 
-    /// How large the boundary rule takes it to be in a node of `level`.
+    /// Returns how large the boundary rule takes it to be in a node of `level`.
     pub(super) fn bytes_in_node(&self, level: u8) -> u64 {
         let place_bytes = if level == 0 { ITEM_END_BYTES } else { CHILD_ENTRY_BYTES };
         (place_bytes + self.bytes()) as u64

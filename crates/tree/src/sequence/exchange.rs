@@ -55,7 +55,7 @@ impl Sequence {
     }
 }
 
-/// From the root down to the item at `position`.
+/// Returns the way from the root down to the item at `position`.
 fn way_to(
     store: &dyn ChunkStore,
     root: &SequenceNode,
@@ -82,14 +82,14 @@ struct Boundaries {
     window: Window,
     /// Whether the entry takes as much of its node as before.
     is_size_kept: bool,
-    /// What was passed behind it.
+    /// The number of entries passed behind the changed one.
     passed_count: usize,
     passed_bytes: u64,
 }
 
 impl Boundaries {
-    /// Whether all nodes of the level end where they do if the entry that `path` ends at gets this
-    /// content.
+    /// Checks whether all nodes of the level keep their ends if the entry at the end of `path` gets
+    /// this content.
     fn stay(
         store: &dyn ChunkStore,
         format: &TreeFormat,

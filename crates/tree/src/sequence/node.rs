@@ -24,7 +24,7 @@ const _: () = assert!(HEADER_BYTES == 24); // Stored: change only with a new ver
 /// In a leaf a table of ends (counted from the end of the table) follows, then the items, without
 /// the names that they end with.
 pub(super) const ITEM_END_BYTES: usize = size_of::<u32>();
-/// In the table: the item ends with the leaf's next reference.
+/// The bit in the table that the item ends with the leaf's next reference.
 const ITEM_REFERS: u32 = 1 << 31;
 // In an interior node the count and the bytes of each child follow: four bytes each, or eight if
 // the node's need them.
@@ -32,7 +32,7 @@ pub(super) const CHILD_ENTRY_BYTES: usize = 2 * size_of::<u32>();
 const WIDE_CHILD_ENTRY_BYTES: usize = 2 * size_of::<u64>();
 
 const KIND: ChunkKind = ChunkKind::SequenceNode;
-/// Of a chunk of that kind whose layout was checked.
+/// The mark of a chunk of that kind whose layout was checked.
 const MARK_CHECKED: u64 = 1;
 
 /// An opened node. Cloning shares the bytes.
@@ -40,11 +40,11 @@ const MARK_CHECKED: u64 = 1;
 pub(super) struct SequenceNode {
     chunk: Chunk,
     entry_count: usize,
-    /// Of an interior node: how many bytes the sums of each child take.
+    /// The number of bytes that the sums of each child of an interior node take.
     child_bytes: usize,
 }
 
-/// How many items, and their bytes without the names that they end with.
+/// The number of items, and their bytes without the names that they end with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Sums {
     pub(super) count: u64,
@@ -58,7 +58,7 @@ impl Sums {
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
-    /// How many bytes the sums of each child take in an interior node with these.
+    /// Returns how many bytes the sums of each child take in an interior node with these.
     fn child_bytes(&self) -> usize {
         match u32::try_from(self.count.max(self.bytes)) {
             Ok(_) => CHILD_ENTRY_BYTES,
@@ -80,7 +80,7 @@ impl Sums {
     }
 }
 
-/// What a parent knows of a node.
+/// A parent's record of a child node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SequenceChild {
     pub(super) hash: ChunkHash,
@@ -184,7 +184,7 @@ impl SequenceNode {
         })
     }
 
-    /// How large the boundary rule takes the entries before `position` to be.
+    /// Returns how large the boundary rule takes the entries before `position` to be.
     pub(super) fn bytes_before(&self, position: usize) -> u64 {
         if !self.is_leaf() {
             return (position * (CHILD_ENTRY_BYTES + HASH_BYTES)) as u64;
@@ -195,7 +195,7 @@ impl SequenceNode {
         (position * ITEM_END_BYTES + items + references) as u64
     }
 
-    /// An entry, of which it is known how many references the entries before it have.
+    /// An entry, given how many references the entries before it have.
     fn entry_referring(&self, position: usize, reference_position: usize) -> Entry<'_> {
         let reference = || {
             let names = &self.chunk.references_bytes()[reference_position * HASH_BYTES..];
@@ -209,7 +209,7 @@ impl SequenceNode {
         Entry { front, reference: refers.then(reference).flatten() }
     }
 
-    /// How many references the entries before `position` have.
+    /// Returns how many references the entries before `position` have.
     fn reference_position(&self, position: usize) -> usize {
         match self.chunk.reference_count() {
             0 => 0,
@@ -218,7 +218,7 @@ impl SequenceNode {
         }
     }
 
-    /// What an interior node knows of its child at `position`.
+    /// Returns an interior node's record of its child at `position`.
     pub(super) fn child(&self, position: usize) -> SequenceChild {
         SequenceChild { hash: self.chunk.reference(position), sums: self.child_sums(position) }
     }
@@ -537,7 +537,7 @@ mod tests {
         }
     }
 
-    /// One reference too many, or too few, is told.
+    /// One reference too many, or too few, is reported.
     #[test]
     fn references_are_those_of_the_items() {
         let (name, other) = ([1; HASH_BYTES], ChunkHash([2; HASH_BYTES]));

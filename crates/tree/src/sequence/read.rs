@@ -12,7 +12,7 @@ use crate::sequence::entry::Entry;
 use crate::sequence::node::{SequenceNode, Sums};
 
 impl Sequence {
-    /// How many items. One chunk read.
+    /// Returns the number of items. One chunk read.
     ///
     /// # Errors
     /// As the store; [`TreeError::Damaged`].
@@ -131,13 +131,13 @@ fn visit_node(
     Ok(false)
 }
 
-/// Where `seek` ended.
+/// The place where `seek` ended.
 struct FoundEntry {
     leaf: SequenceNode,
     entry: usize,
     /// The entry's position in the sequence.
     position: u64,
-    /// What is left of the target within the entry.
+    /// The remaining distance to the target within the entry.
     rest: u64,
 }
 
@@ -146,7 +146,7 @@ pub struct Items {
     store: Arc<dyn ChunkStore>,
     /// The root and where to begin, until the first item has been read.
     start: Option<(ChunkHash, u64)>,
-    /// From the root down: nodes, and the entries still to come.
+    /// The nodes from the root down, and the entries still to come.
     path: Vec<(SequenceNode, Range<usize>)>,
 }
 

@@ -28,11 +28,11 @@ use crate::sequence::{Refers, Sequence};
 /// Items in the place of others.
 #[derive(Clone, Debug)]
 pub struct Replacement {
-    /// Where, in the sequence before all replacements.
+    /// The position in the sequence before all replacements.
     pub position: u64,
-    /// How many items go from there on.
+    /// The number of items that go from there on.
     pub removed: u64,
-    /// What comes in their place.
+    /// The new items.
     pub items: Vec<Bytes>,
 }
 

@@ -17,8 +17,8 @@ use crate::boundary::{self, BoundaryRule, Seeded};
 use crate::format::TreeFormat;
 use crate::sequence::entry::Entry;
 
-/// How many items a boundary depends on at most: even of items that are single bits the window has
-/// 2^16 contents, more than a node has items.
+/// The number of items a boundary depends on at most: even of items that are single bits the window
+/// has 2^16 contents, more than a node has items.
 pub(super) const WINDOW_ITEMS: usize = 16;
 const _: () = assert!(WINDOW_ITEMS.is_power_of_two());
 
@@ -36,7 +36,7 @@ pub(super) struct Window {
     unchanged: Extent,
 }
 
-/// How far a window's last items reach back that followed each other in the old sequence too.
+/// The extent of a window's last items that also followed each other in the old sequence.
 #[derive(Clone, Copy)]
 enum Extent {
     /// To the beginning of the level, or further than any window.
@@ -75,7 +75,7 @@ impl Window {
         self.push_hashed(self.hash(item), item.bytes() as u64, old)
     }
 
-    /// What `push_hashed` takes for an item.
+    /// Returns the hash of an item that `push_hashed` takes.
     pub(super) fn hash(&self, item: &Entry<'_>) -> u64 {
         item.hash(self.seed)
     }
@@ -129,7 +129,7 @@ impl Window {
         self.unchanged = Extent::Some { count: 0, bytes: 0 };
     }
 
-    /// Tells whether the next item of the old sequence would see the window that it saw there.
+    /// Returns whether the next item of the old sequence would see the window that it saw there.
     pub(super) fn is_in_step(&self) -> bool {
         matches!(self.unchanged, Extent::Whole)
     }

@@ -16,20 +16,20 @@ pub(super) struct SequenceWriter {
     rule: BoundaryRule,
     level: u8,
     pub(super) window: Window,
-    /// Of so many entries that come next it is known that they don't end the node: they are as they
-    /// were.
+    /// The number of entries that come next of which it is known that they don't end the node: they
+    /// are as they were.
     pub(super) kept_count: usize,
     leaf: Leaf,
     /// An interior node's children, and their names.
     children: Vec<Sums>,
     names: Vec<ChunkHash>,
     sums: Sums,
-    /// What the boundary rule takes for the node's size: its entries, without the header.
+    /// The node's size for the boundary rule: its entries, without the header.
     bytes: u64,
 }
 
 impl SequenceWriter {
-    /// Adds an item to a leaf and tells whether it ends it.
+    /// Adds an item to a leaf and returns whether it ends it.
     fn push_item(&mut self, item: &Entry<'_>, old: bool) -> bool {
         self.leaf.push(item);
         self.sums.add(&Sums { count: 1, bytes: item.front.len() as u64 });

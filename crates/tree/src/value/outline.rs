@@ -20,7 +20,7 @@ use crate::value::Content;
 /// is a quarter too.
 const CUT_DIVISOR: usize = 4;
 
-/// Puts `bytes` out of line and tells where.
+/// Puts `bytes` out of line and returns where.
 pub(crate) fn move_out(
     batch: &mut Batch<'_>,
     format: &TreeFormat,
@@ -74,7 +74,7 @@ impl Cutter {
         }
     }
 
-    /// How long the first slice of `bytes` is; 0 if there are none.
+    /// Returns how long the first slice of `bytes` is; 0 if there are none.
     fn cut(&self, bytes: &[u8]) -> usize {
         let end = bytes.len().min(self.slice_bytes_max);
         // 64 bytes before the shortest slice's end fill the hash: what lies further back is shifted

@@ -245,8 +245,8 @@ fn entries_are_those_of_their_tree() {
     });
 }
 
-/// What was kept was checked when it was read; what lies beside it is checked when a reader wants
-/// it.
+/// A cached entry was checked when it was read; its neighbours are checked when a reader wants
+/// them.
 #[test]
 fn damage_beside_a_kept_entry_is_found() {
     const CACHE_BYTES: u64 = 30 << 10;

@@ -23,7 +23,7 @@ fn apply(store: &Arc<MemoryStore>, tree: &Tree, edits: &[(Bytes, Edit)]) -> Tree
     tree.apply(&**store, &mut edits.iter().cloned().map(Ok)).unwrap()
 }
 
-/// What `act` read and wrote: chunks.
+/// Returns the result of `act` and the number of chunks it read and wrote.
 fn cost<T>(store: &Arc<MemoryStore>, act: impl FnOnce() -> T) -> (T, u64, u64) {
     let before = store.counters();
     let result = act();
@@ -100,7 +100,7 @@ fn leaves_that_are_rewritten_one_after_the_other_are_read_once() {
     let everywhere: Vec<(Bytes, Edit)> = (0..50_000).step_by(20).map(put).collect();
     let (_, read, _) = cost(&store, || apply(&store, &tree, &everywhere));
     assert_eq!(read, nodes);
-    // What is read in vain where they are few is little beside the path.
+    // Where changes are sparse, the leaves read in vain are few beside the path.
     let in_thirds: Vec<(Bytes, Edit)> = (16_000..33_000).step_by(20).map(put).collect();
     let (_, read, _) = cost(&store, || apply(&store, &tree, &in_thirds));
     assert!((nodes / 4..nodes / 2).contains(&read), "{read} of {nodes} chunks");
@@ -209,9 +209,9 @@ fn no_data_set_makes_giant_chunks_or_costly_edits() {
     }
 }
 
-/// Why the salt is secret: a client that knows it can choose keys that never end a chunk by hash.
-/// Chunks then end by size alone, still below the maximum, but an insertion moves every boundary
-/// behind it.
+/// The reason for the secret salt: a client that knows it can choose keys that never end a chunk by
+/// hash. Chunks then end by size alone, still below the maximum, but an insertion moves every
+/// boundary behind it.
 #[test]
 fn knowing_the_salt_moves_boundaries_but_makes_no_giant_chunk() {
     let (_, entries) = hard_data_sets(SALT).pop().unwrap();

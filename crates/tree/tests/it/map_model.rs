@@ -360,7 +360,7 @@ fn merge_is_per_key() {
     });
 }
 
-/// So many changes that other threads help, and some of them fail.
+/// Makes so many changes that other threads help, and some of them fail.
 #[test]
 fn many_changes_are_merged_and_applied_by_several_threads() {
     let store: Arc<dyn ChunkStore> = MemoryStore::new();

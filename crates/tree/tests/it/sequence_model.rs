@@ -15,7 +15,7 @@ fn build(store: &dyn ChunkStore, format: TreeFormat, items: &[Bytes]) -> Sequenc
     Sequence::build(store, format, &mut items.iter().cloned().map(Ok)).unwrap()
 }
 
-/// How items are made: each kind defeats another naive boundary rule.
+/// The ways of making items: each defeats another naive boundary rule.
 const KINDS: usize = 8;
 
 fn random_item(random: &mut Random, kind: usize, position: usize) -> Bytes {
@@ -173,8 +173,8 @@ fn long_values_are_canonical_and_share_chunks() {
         let first = chunks_written(&value);
         assert!((30..150).contains(&first), "{first} chunks for 1 MB");
         assert_eq!(chunks_written(&value), 0);
-        // After how many chunks the cuts fall in step again is chance, and has no bound: 3.4 on
-        // average, the path included; of 480 insertions one took 11.
+        // The number of chunks after which the cuts fall in step again is chance, and has no bound:
+        // 3.4 on average, the path included; of 480 insertions one took 11.
         for _ in 0..8 {
             let place = random.below(value.len());
             value.splice(place..place, *b"inserted");
@@ -204,7 +204,7 @@ fn follow(before: &[Bytes], hunks: &[Hunk]) -> Vec<Bytes> {
     after
 }
 
-/// What differs, laid over the one sequence, gives the other, whatever came between.
+/// Differences, laid over the one sequence, give the other, whatever lies between.
 #[test]
 fn differences_turn_one_into_the_other() {
     for_seeds(60, |mut random| {
@@ -235,7 +235,7 @@ fn differences_turn_one_into_the_other() {
     });
 }
 
-/// Of items that differ from each other those are told that were changed, and no others.
+/// Where items differ from each other, the changed ones are reported, and no others.
 #[test]
 fn differences_are_no_more_than_the_changes() {
     for_seeds(40, |mut random| {

@@ -10,7 +10,7 @@ use frond_doc::{Document, DocumentBuilder, Value};
 use frond_engine::{Transaction, TreeId};
 use frond_store::ChunkHash;
 
-/// What a merge that waits will be when it is continued.
+/// The kind of a merge that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MergeKind {
     /// A commit of two parents.
@@ -44,7 +44,7 @@ impl MergeKind {
         }
     }
 
-    /// What a client asked for.
+    /// Returns the verb of the client's request.
     pub fn verb(self) -> &'static str {
         if self == MergeKind::Pick { "cherry-pick" } else { self.name() }
     }
@@ -64,20 +64,21 @@ pub(crate) struct MergeState {
     pub message: String,
     pub author: String,
     pub kind: MergeKind,
-    /// Of a replay: which parent a merge commit is compared with.
+    /// The parent with which a merge commit is compared in a replay.
     pub parent: Option<u32>,
-    /// Of a replay: the commit on which the next one goes.
+    /// The commit on which the next one of a replay goes.
     pub tip: Option<CommitId>,
-    /// Of a replay: the commits that come after this one.
+    /// The commits of a replay that come after this one.
     pub rest: Vec<CommitId>,
-    /// Of a replay: what the reflog will say.
+    /// The text that the reflog will have of a replay.
     pub why: String,
     /// The catalog of the working state to which an abort goes back.
     pub before: ChunkHash,
     /// The merged catalog, as ours has it where both sides conflict and as theirs has it: with
-    /// them, what was written since is told from what the merge did. None if there can't be both.
+    /// them, what was written since is distinguished from what the merge did. None if there can't
+    /// be both.
     pub merged: Vec<ChunkHash>,
-    /// By which documents were merged.
+    /// The rules by which documents were merged.
     pub rules: MergeRules,
     /// Conflicts of the schema that were decided, by id; `Some` while they are.
     pub decisions: Option<BTreeMap<String, MergeSide>>,

@@ -1,14 +1,14 @@
-//! How two documents differ, field by field.
+//! Compares two documents, field by field.
 //!
 //! 1. Fields of the same name belong together, wherever they stand; what is equal byte for byte is
 //!    skipped. Two documents are compared in turn, two arrays element by element by position, so a
 //!    longer array has added positions at its end.
-//! 2. Anything else of which type or bytes differ is modified: 1 and 1.0 differ.
+//! 2. Anything else whose type or bytes differ is modified: 1 and 1.0 differ.
 //! 3. Changes come in the order of the left side's fields; what only the right side has comes after
 //!    them, in its order.
 //!
 //! Two documents that differ in nothing but the order of their fields give one change, `reordered`,
-//! with the names in their orders; beside other changes of the same document the order isn't told.
+//! with the names in their orders; beside other changes of the same document the order isn't shown.
 
 use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, DocumentBuilder, Value, ValueBuf};

@@ -19,7 +19,7 @@ use crate::history::path_filter::refuse_points;
 use crate::repository::Repository;
 use crate::{CollectionChange, FieldChange};
 
-/// Which versions to compare, and what of them.
+/// The versions to compare, and the part of them.
 #[derive(Clone, Debug, Default)]
 pub struct DiffRequest {
     /// The left side, or both as `a..b` or `a...b` ([`Repository::diff`]); default HEAD.
@@ -37,38 +37,38 @@ pub struct DiffRequest {
 pub struct DiffRow {
     /// The collection.
     pub collection: String,
-    /// What happened.
+    /// The kind of change.
     pub change: CollectionChange,
-    /// To what.
+    /// The change.
     pub detail: DiffDetail,
 }
 
-/// What differs.
+/// The thing that differs.
 #[derive(Clone, Debug)]
 pub enum DiffDetail {
     /// The collection came or went; its documents and indexes follow.
     Collection,
     /// Its options changed.
     Options {
-        /// On the left side.
+        /// The options on the left side.
         from: DocumentBuf,
-        /// On the right side.
+        /// The options on the right side.
         to: DocumentBuf,
     },
     /// An index.
     Index {
         /// Its name.
         name: String,
-        /// As `listIndexes` tells it, on the left side.
+        /// As `listIndexes` shows it, on the left side.
         from: Option<DocumentBuf>,
-        /// On the right side.
+        /// The definition on the right side.
         to: Option<DocumentBuf>,
     },
     /// A document.
     Document {
-        /// On the left side.
+        /// The document on the left side.
         from: Option<DocumentBuf>,
-        /// On the right side.
+        /// The document on the right side.
         to: Option<DocumentBuf>,
     },
 }
@@ -103,7 +103,7 @@ pub struct DiffRows {
 }
 
 impl Repository {
-    /// How two versions differ, row by row.
+    /// Returns how two versions differ, row by row.
     ///
     /// # Errors
     /// `BadValue` if there is no such version.
@@ -172,7 +172,7 @@ impl DiffRows {
         })
     }
 
-    /// How one document differs, found without comparing the trees.
+    /// Returns how one document differs, found without comparing the trees.
     fn change_of(
         &self,
         collection: &ChangedCollection,
@@ -194,7 +194,7 @@ impl DiffRows {
     }
 }
 
-/// What changed of a collection besides its documents.
+/// Returns the changes to a collection besides its documents.
 fn own_rows(collection: &ChangedCollection) -> Vec<DiffRow> {
     let row = |change, detail| DiffRow { collection: collection.name.clone(), change, detail };
     let mut rows = Vec::new();

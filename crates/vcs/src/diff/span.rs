@@ -1,4 +1,5 @@
-//! What a change stream begins with that starts behind a commit: that commit, and the branch now.
+//! The span at the beginning of a change stream that starts behind a commit: that commit, and the
+//! branch now.
 
 use frond_db::inside::refs::format::id_of;
 use frond_db::inside::{CommitId, Error, Reader, Span};
@@ -11,7 +12,7 @@ use crate::state::BranchState;
 
 impl Repository {
     /// The commit that a revision names, and the branch's working state, or its commit `to`. Both
-    /// must be of the branch's history: who may read the branch may read them.
+    /// must be of the branch's history: a user who may read the branch may read them.
     ///
     /// # Errors
     /// `BadValue` if they aren't.

@@ -1,6 +1,6 @@
 //! Commits by what they changed: `git log -S`, for documents.
 //!
-//! A commit is told if, in a document that differs from its parent's, a text occurs more or less
+//! A commit is listed if, in a document that differs from its parent's, a text occurs more or less
 //! often than before. It is looked for in the document's relaxed extended JSON, so that names of
 //! fields count, and `"lamp"` with its quotes is a whole string. Merges are passed over, as by git:
 //! what they bring together was changed by the commits that they merge.
@@ -17,7 +17,7 @@ use crate::{CommitInfo, LogRequest};
 impl Repository {
     /// The commits that `request` asks for, newest first, but only those that changed how often
     /// `text` occurs in some document; `request.collection` and `document` say in which. Costs the
-    /// diff of every commit that is otherwise told, and of those that are passed over.
+    /// diff of every commit that is otherwise listed, and of those that are passed over.
     ///
     /// # Errors
     /// As [`Repository::log_of`]; a commit's own fail in its place.
@@ -72,7 +72,7 @@ impl Repository {
     }
 }
 
-/// How often `text` occurs in a document's JSON.
+/// Returns how often `text` occurs in a document's JSON.
 fn occurrences(document: Option<&DocumentBuf>, text: &str) -> usize {
     let Some(document) = document else { return 0 };
     let mut json = String::new();

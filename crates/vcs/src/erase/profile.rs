@@ -1,8 +1,8 @@
-//! What the profiler told of commands, emptied by an erase.
+//! The profiler's records of commands, emptied by an erase.
 //!
-//! A command that is told there may hold what is erased anywhere in it: all of it goes, of every
-//! branch. As of any document that is erased from a capped collection, the places stay behind, and
-//! go as the collection turns over.
+//! A command that is recorded there may hold erased data anywhere in it: all records go, of every
+//! branch. As with any document that is erased from a capped collection, the places stay behind,
+//! and go as the collection turns over.
 
 use frond_db::inside::{CatalogEntry, Error};
 use frond_engine::Transaction;
@@ -11,7 +11,7 @@ use frond_tree::Tree;
 use crate::repository::Repository;
 use crate::state::BranchState;
 
-/// Where the server tells of a database's commands.
+/// The collection in which the server records a database's commands.
 const COLLECTION: &str = "system.profile";
 
 impl Repository {

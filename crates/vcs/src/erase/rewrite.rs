@@ -31,15 +31,15 @@ pub(crate) struct Rewrite<'a> {
     pub store: &'a Arc<dyn ChunkStore>,
     pub format: TreeFormat,
     pub collection: &'a str,
-    /// For messages.
+    /// The namespace, for messages.
     pub namespace: String,
     /// Keys of the documents, ascending; none: all documents.
     pub id_keys: Vec<Bytes>,
-    /// What takes the fields out; `None`: the documents go.
+    /// The update that removes the fields; `None`: the documents are removed.
     pub update: Option<ParsedUpdate>,
     /// Paths of the fields.
     pub fields: &'a [String],
-    /// What became of entries, by their chunks.
+    /// The rewritten entries, by the chunks of the old ones.
     pub done: HashMap<ChunkHash, CatalogEntry>,
     /// Documents that were taken out or changed, each version of each once or more.
     pub documents: u64,

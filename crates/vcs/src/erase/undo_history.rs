@@ -1,5 +1,5 @@
-//! Whether what can be undone holds what is to be erased: commits that no branch reaches any more,
-//! working states that were replaced, collections and databases that were dropped.
+//! Checks whether undoable states hold the data to be erased: commits that no branch reaches any
+//! more, working states that were replaced, collections and databases that were dropped.
 //!
 //! These are the chunks that the system tree's records of commits, reflogs and dropped databases of
 //! the name refer to. Each is searched as a version is; none is changed, since all are forgotten
@@ -15,7 +15,8 @@ use crate::history::{self, walk::Walk};
 use crate::repository::Repository;
 
 impl Repository {
-    /// The chunks by which what can be undone holds the erased. What can't be read may hold it.
+    /// The chunks by which what can be undone holds the erased. A chunk that can't be read may hold
+    /// it.
     pub(crate) fn past_holding(
         &self,
         reader: &Reader<'_>,
@@ -47,7 +48,8 @@ impl Repository {
         Ok(held)
     }
 
-    /// What the records of commits, reflogs and dropped databases of the name refer to.
+    /// Returns the chunks that the records of commits, reflogs and dropped databases of the name
+    /// refer to.
     fn remembered(&self, reader: &Reader<'_>) -> Result<Vec<ChunkHash>, Error> {
         let name = self.repository_name();
         let place = TreeRef::Live(TreeId::SYSTEM);

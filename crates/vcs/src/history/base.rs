@@ -8,7 +8,7 @@
 //!
 //! Criss-cross histories have more than one best common ancestor. They come in the order of their
 //! generations, the greatest first, and among equals of their hashes, so that both directions
-//! agree; the merge makes one base of them all.
+//! agree; the merge makes one base of all of them.
 //!
 //! The walk ends early: nothing below the common ancestors but what shares their generation is
 //! read.
@@ -23,12 +23,12 @@ const OURS: u8 = 1;
 const THEIRS: u8 = 2;
 const STALE: u8 = 4;
 
-/// Where a commit stands in the order of visits: the last is visited first.
+/// The place of a commit in the order of visits: the last is visited first.
 type VisitOrder = (u64, std::cmp::Reverse<ChunkHash>);
 
 /// Returns the best common ancestors of two commits, the one that a merge begins with first. A
-/// commit is its own ancestor; several in the place of ours count as one that was made from them
-/// all. `load` reads commits; each is asked for once.
+/// commit is its own ancestor; several in the place of ours count as one that was made from all of
+/// them. `load` reads commits; each is asked for once.
 pub(crate) fn merge_bases(
     ours: &[ChunkHash],
     theirs: ChunkHash,
@@ -70,7 +70,7 @@ struct Walk<'a> {
     load: &'a mut dyn FnMut(ChunkHash) -> Result<Commit, Error>,
     colours: HashMap<ChunkHash, u8>,
     waiting: BTreeMap<VisitOrder, Commit>,
-    /// How many wait that are not stale.
+    /// The number of those that wait and are not stale.
     fresh: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Which commit each field of a document comes from.
+//! Finds the commit that each field of a document comes from.
 //!
 //! The fields (leaves: documents are entered, arrays and everything else are values) begin at the
 //! version that is asked about. A commit hands each field on to the first parent in which it is the
-//! same, bytes and type; what no parent has is the commit's own. Commits are visited children
-//! first, so that all fields that reach a commit are there when it is visited. A parent that has
-//! the very same document takes all at once, without its being read.
+//! same, bytes and type; a field that no parent has is the commit's own. Commits are visited
+//! children first, so that all fields that reach a commit are there when it is visited. A parent
+//! that has the very same document takes all at once, without its being read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ use crate::history::walk::{VisitOrder, visit_order_of};
 use crate::repository::Repository;
 use crate::{CommitInfo, history};
 
-/// Where the fields of a document come from.
+/// The origins of the fields of a document.
 #[derive(Clone, Debug)]
 pub struct Blame {
-    /// In the order of the document.
+    /// The fields in the order of the document.
     pub fields: Vec<BlamedField>,
     /// Whether the working state has another version of the document than the commit.
     pub is_dirty: bool,
@@ -63,7 +63,7 @@ fn leaf_map(document: Option<&DocumentBuf>) -> BTreeMap<String, ValueBuf> {
 type Waiting = BTreeMap<VisitOrder, (ChunkHash, BTreeSet<String>)>;
 
 impl Repository {
-    /// Tells for each field of the document with this `_id` which commit gave it its value.
+    /// Returns for each field of the document with this `_id` which commit gave it its value.
     ///
     /// # Errors
     /// `NoSuchKey` if there is no such document in this version.

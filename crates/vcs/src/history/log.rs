@@ -1,9 +1,9 @@
 //! The log: commits, newest first, those that a request asks for.
 //!
 //! `walk` orders them and leaves out what a range (`a..b`, `a...b`) doesn't want; `path_filter`
-//! tells which of them changed a collection or a document. What is left is filtered by who and
-//! when. Nothing is read beyond the limit, and nothing older than `since`: no commit is older than
-//! its parents.
+//! finds which of them changed a collection or a document. The other commits are filtered by
+//! author, message and time. Nothing is read beyond the limit, and nothing older than `since`: no
+//! commit is older than its parents.
 //!
 //! *Paging*: a page ends with a commit; the next one is asked for with `after` that commit. The
 //! order depends on the history alone, so pages fit together while new commits come on top. A page
@@ -20,7 +20,7 @@ use crate::history::walk::{VisitOrder, Walk, visit_order_of};
 use crate::repository::Repository;
 use crate::{CommitInfo, history};
 
-/// Which commits are wanted, and how many.
+/// The commits that are wanted, and how many.
 #[derive(Clone, Debug, Default)]
 pub struct LogRequest {
     /// A revision to begin at, or `a..b`: what `b` has and `a` hasn't, or `a...b`: what only one of
@@ -38,13 +38,13 @@ pub struct LogRequest {
     pub since_millis: Option<i64>,
     /// Only commits made then or before.
     pub until_millis: Option<i64>,
-    /// Of merges, follow the first parent only.
+    /// Whether only the first parent of merges is followed.
     pub first_parent: bool,
-    /// Only what comes behind this commit: the last one of the page before.
+    /// The commit behind which the list begins: the last one of the page before.
     pub after: Option<String>,
-    /// How many of them are skipped first.
+    /// The number of them that are skipped first.
     pub skip: u64,
-    /// At most so many.
+    /// The greatest number.
     pub limit: Option<u64>,
 }
 
@@ -114,7 +114,8 @@ impl Repository {
         })
     }
 
-    /// Where a range's commits begin, and where they end: the tips whose commits are left out.
+    /// Returns where a range's commits begin, and where they end: the tips whose commits are left
+    /// out.
     fn tips_of(
         &self,
         reader: &Reader<'_>,
@@ -182,7 +183,7 @@ impl Log {
         }
     }
 
-    /// What lies at the path that the log was asked for, in one commit.
+    /// Returns the state in one commit of the path that the log was asked for.
     pub(crate) fn path(&mut self) -> Option<&mut PathFilter> {
         self.filter.as_mut()
     }

@@ -1,10 +1,10 @@
-//! What lies at a path (a collection, a document in it) in one commit, and which commits changed
+//! The state of a path (a collection, a document in it) in one commit, and the commits that changed
 //! it.
 //!
-//! Names of content are compared, never content: equal catalogs, entries and trees are told by
-//! their hashes, so that a commit that didn't touch the collection costs its chunk and a catalog's
-//! path, and one that didn't touch the document a path of the documents' tree more, of which only
-//! the nodes that differ from its neighbour's aren't in the cache.
+//! Names of content are compared, never content: equal catalogs, entries and trees are recognised
+//! by their hashes, so that a commit that didn't touch the collection costs its chunk and a
+//! catalog's path, and one that didn't touch the document a path of the documents' tree more, and
+//! only those of its nodes that differ from its neighbour's aren't in the cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use frond_tree::{Tree, Value};
 
 use crate::history;
 
-/// What lies at the path in one commit: names of content, compared without reading it.
+/// The state of the path in one commit: names of content, compared without reading it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum PathState {
     Nothing,
@@ -40,12 +40,12 @@ impl PathState {
     }
 }
 
-/// Tells which commits changed what lies at a path.
+/// Finds which commits changed what lies at a path.
 pub(crate) struct PathFilter {
     store: Arc<dyn ChunkStore>,
     collection: String,
     document: Option<Bytes>,
-    /// What was found below a catalog, and in a tree of documents: most commits share these.
+    /// The states found below a catalog, and in a tree of documents: most commits share these.
     by_catalog: HashMap<ChunkHash, PathState>,
     by_documents: HashMap<ChunkHash, PathState>,
     /// Catalogs of commits that were looked at as another commit's parents.
@@ -86,7 +86,7 @@ impl PathFilter {
         Ok(true)
     }
 
-    /// What lies at the path in the commit `hash`.
+    /// Returns the state of the path in the commit `hash`.
     ///
     /// # Errors
     /// As [`PathFilter::changed`].
@@ -104,7 +104,7 @@ impl PathFilter {
         Ok(catalog)
     }
 
-    /// What lies at the path below a catalog.
+    /// Returns the state of the path below a catalog.
     ///
     /// # Errors
     /// `Damaged` if the catalog or the document's tree can't be read.
@@ -138,7 +138,7 @@ impl PathFilter {
     }
 }
 
-/// Refuses to find a document of a time series, whose `_id`s don't tell points.
+/// Refuses to find a document of a time series, whose `_id`s don't name points.
 pub(crate) fn refuse_points(entry: &CatalogEntry, collection: &str) -> Result<(), Error> {
     if entry.series().is_none() {
         return Ok(());

@@ -18,7 +18,7 @@ use frond_store::{ChunkHash, ChunkStore};
 
 use crate::history;
 
-/// Where a commit stands in the order of visits: the last is visited first.
+/// The place of a commit in the order of visits: the last is visited first.
 pub(crate) type VisitOrder = (i64, u64, Reverse<ChunkHash>);
 
 /// The place of a commit in the order of visits.
@@ -30,9 +30,9 @@ pub(crate) fn visit_order_of(hash: ChunkHash, commit: &Commit) -> VisitOrder {
 pub(crate) struct Walk {
     store: Arc<dyn ChunkStore>,
     waiting: BTreeMap<VisitOrder, Commit>,
-    /// Each commit that was met, and whether it is left out.
+    /// Each commit that was seen, and whether it is left out.
     left_out: HashMap<ChunkHash, bool>,
-    /// How many wait that are not left out.
+    /// The number of those that wait and are not left out.
     wanted: usize,
     first_parent: bool,
 }
@@ -90,7 +90,7 @@ impl Walk {
             let Some(((_, _, Reverse(hash)), commit)) = self.waiting.pop_last() else { break };
             let leaves_out = self.left_out.get(&hash).copied().unwrap_or_default();
             self.wanted -= usize::from(!leaves_out);
-            // What is left out is left out with all its parents, whatever the others follow.
+            // A commit that is left out is so with all its parents, whatever the others follow.
             let parents = if self.first_parent && !leaves_out { 1 } else { usize::MAX };
             for parent in commit.parents.iter().take(parents) {
                 self.add(*parent, leaves_out)?;

@@ -5,8 +5,8 @@
 //! 2. What both sides renamed, or one renamed and the other dropped, is found ([`renames`]), and
 //!    names that have another collection than before ([`reused_names`]).
 //! 3. For each collection that differs between the base and the other side, `merge_collection`.
-//! 4. What refuses the merge (too many indexes, a document that gets too large) is told all at
-//!    once, and nothing was changed.
+//! 4. The reasons for refusing the merge (too many indexes, a document that gets too large) are
+//!    reported all at once, and nothing was changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::{history, state};
 /// Problems named in one error; there may be a million.
 const PROBLEMS_NAMED_MAX: usize = 100;
 
-/// How catalogs of a database are merged.
+/// The rules for merging catalogs of a database.
 pub(crate) struct CatalogMerge<'a> {
     pub database: &'a Repository,
     pub format: TreeFormat,
@@ -52,7 +52,7 @@ pub(crate) struct MergedCatalog {
     pub schema: Vec<StoredConflict>,
 }
 
-/// What several bases are merged into.
+/// The result of merging several bases.
 enum MergedBases {
     Tree(Tree),
     /// The base of these must be known first.
@@ -94,12 +94,12 @@ impl CatalogMerge<'_> {
         }
     }
 
-    /// What both sides are compared with. Several best common ancestors are merged into one; where
-    /// they conflict, it has what was before them. So what each side took from another of them, or
-    /// decided between them, is a conflict again, while any one of them as the base would decide
-    /// for the side that took the other. What was before them may be several again, down to where
-    /// the branches last had a single best one: a merge for each round in which both merged each
-    /// other.
+    /// Returns the catalog that both sides are compared with. Several best common ancestors are
+    /// merged into one; where they conflict, the one before them is taken. So a change that each
+    /// side took from another of them, or a decision between them, is a conflict again, while any
+    /// one of them as the base would decide for the side that took the other. There may be several
+    /// ancestors before them again, down to where the branches last had a single best one: a merge
+    /// for each round in which both merged each other.
     ///
     /// # Errors
     /// `Damaged` if a commit or a catalog can't be read; `Unavailable` if the store takes no

@@ -4,10 +4,10 @@
 //! 2. Options and each index, by name, are merged as values: what one side changed counts, equal
 //!    changes agree. Anything else, as a collection that one side dropped and the other changed, or
 //!    that both made with other collations, is a conflict of the schema: it is decided as the
-//!    caller was told to, or told.
+//!    caller asked, or reported.
 //! 3. Documents: the trees' differences from the base are interleaved; what both sides changed is
 //!    merged field by field, or as the rules say.
-//! 4. What the validator or a unique index won't have is held back ([`hold_back`]).
+//! 4. Documents that the validator or a unique index won't have are held back ([`hold_back`]).
 //! 5. Each index starts from a side that has it, ours first, and gets the entries of the documents
 //!    that differ between that side and the result.
 
@@ -42,13 +42,13 @@ pub(crate) struct CollectionMerge<'a> {
     /// A merge that makes a larger one is refused.
     pub document_bytes_max: u64,
     pub format: TreeFormat,
-    /// For messages.
+    /// The namespace, for messages.
     pub namespace: String,
     pub collection: &'a str,
     pub base: Option<&'a CatalogEntry>,
     pub ours: Option<&'a CatalogEntry>,
     pub theirs: Option<&'a CatalogEntry>,
-    /// What a document has where both sides conflict.
+    /// The side that a document takes where both sides conflict.
     pub prefer: Side,
     /// The call's.
     pub rules: &'a MergeRules,
@@ -56,15 +56,15 @@ pub(crate) struct CollectionMerge<'a> {
     pub decisions: &'a BTreeMap<String, MergeSide>,
     /// Whether rules of fields count.
     pub by_rules: bool,
-    /// For what validators evaluate.
+    /// The variables for what validators evaluate.
     pub variables: Variables,
 }
 
-/// Why a collection isn't merged.
+/// The reason why a collection isn't merged.
 pub(crate) enum MergeFault {
     /// The merge as a whole is refused, for this reason.
     Refused(String),
-    /// It can't be told: something can't be read or written.
+    /// It can't be decided: something can't be read or written.
     Failed(Error),
 }
 
@@ -80,7 +80,7 @@ impl From<TreeError> for MergeFault {
     }
 }
 
-/// What a merge of the documents gives.
+/// The result of merging the documents.
 struct MergedDocuments {
     sides: Sides,
     conflicts: Vec<StoredConflict>,
@@ -88,10 +88,10 @@ struct MergedDocuments {
     both: BTreeSet<Bytes>,
 }
 
-/// What a merge of a collection gives.
+/// The result of merging a collection.
 pub(crate) struct MergedCollection {
     pub entry: Option<CatalogEntry>,
-    /// In the order of documents; the entry has what is preferred there.
+    /// The conflicts in the order of documents; the entry has what is preferred there.
     pub conflicts: Vec<StoredConflict>,
     /// Conflicts of the schema that are not decided; the entry has ours there.
     pub schema: Vec<StoredConflict>,
@@ -104,7 +104,7 @@ impl MergedCollection {
     }
 }
 
-/// How conflicts of the schema are decided.
+/// The decision of conflicts of the schema.
 pub(super) struct Decide<'a> {
     pub rules: &'a MergeRules,
     pub decisions: &'a BTreeMap<String, MergeSide>,
@@ -112,7 +112,8 @@ pub(super) struct Decide<'a> {
 }
 
 impl Decide<'_> {
-    /// Which side counts; ours, and `schema` gets the conflict, where that isn't decided.
+    /// Returns the side that counts; ours, and `schema` gets the conflict, where that isn't
+    /// decided.
     pub fn about(&self, conflict: StoredConflict, schema: &mut Vec<StoredConflict>) -> Side {
         let decided = self.decisions.get(&conflict.id()).copied().or(self.rules.on_conflict);
         match decided {
@@ -216,7 +217,7 @@ impl CollectionMerge<'_> {
         Ok(rules)
     }
 
-    /// Decides about indexes that came from theirs and that our documents don't fit: told as a
+    /// Decides about indexes that came from theirs and that our documents don't fit: reported as a
     /// conflict, left out, or, if they must stay, a reason in words to refuse the merge.
     fn leave_out(
         &self,
@@ -240,7 +241,7 @@ impl CollectionMerge<'_> {
         None
     }
 
-    /// Which side counts where both sides changed a part of the schema.
+    /// Returns the side that counts where both sides changed a part of the schema.
     fn decide(
         &self,
         kind: ConflictKind,
@@ -489,7 +490,7 @@ impl CollectionMerge<'_> {
     }
 }
 
-/// What is told of a collection where one side dropped it.
+/// Returns the description of a collection that one side dropped.
 pub(super) fn description(entry: &CatalogEntry) -> DocumentBuf {
     let mut builder = DocumentBuilder::new();
     builder.append("options", Value::from(&entry.options)).begin_array("indexes");

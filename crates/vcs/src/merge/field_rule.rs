@@ -11,7 +11,7 @@ use bytes::Bytes;
 use frond_db::inside::merge_rules::FieldRule;
 use frond_doc::{Array, DocumentBuilder, Value, ValueBuf, key};
 
-/// What the rule makes of three sides, or nothing if it can't.
+/// Applies the rule to three sides; returns nothing if it can't.
 pub(crate) fn apply(
     rule: FieldRule,
     base: Option<Value<'_>>,
@@ -74,7 +74,7 @@ fn union(base: Array<'_>, ours: Array<'_>, theirs: Array<'_>) -> ValueBuf {
         if had.contains(&key) {
             continue;
         }
-        // Of 1 and 1.0, which are the same element, both directions keep the same one.
+        // Both directions keep the same one of 1 and 1.0, which are the same element.
         let kept = added.entry(key).or_insert(element);
         if bytes_of(element) < bytes_of(*kept) {
             *kept = element;

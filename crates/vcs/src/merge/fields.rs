@@ -29,16 +29,16 @@ use crate::fields::{self, Fields, Label};
 use crate::merge::field_rule;
 use crate::three_way::{Side, ThreeWay};
 
-/// What a merge of one document gives.
+/// The result of merging one document.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct MergedDocument {
     /// The document, or that there is none.
     pub document: Option<DocumentBuf>,
-    /// Where the sides conflict, if they do; no paths: one side removed the document.
+    /// The paths where the sides conflict, if they do; no paths: one side removed the document.
     pub conflict: Option<Vec<String>>,
 }
 
-/// Merges a document of which there is one on each side, or none, in the usual way.
+/// Merges the sides' versions of a document, any of which may be absent, in the usual way.
 #[cfg(test)]
 pub(crate) fn merge_documents(
     base: Option<Document<'_>>,
@@ -49,7 +49,7 @@ pub(crate) fn merge_documents(
     merge_by_rules(ThreeWay::new(base, ours, theirs), prefer, &DocumentRules::default())
 }
 
-/// Merges a document of which there is one on each side, or none.
+/// Merges the sides' versions of a document, any of which may be absent.
 pub(crate) fn merge_by_rules(
     sides: ThreeWay<Option<Document<'_>>>,
     prefer: Side,
@@ -175,7 +175,7 @@ impl Merge<'_> {
     }
 }
 
-/// Of two spellings of one value, the one that both directions choose.
+/// Returns the one of two spellings of one value that both directions choose.
 fn spelled_first<'a>(
     ours: Option<RawElement<'a>>,
     theirs: Option<RawElement<'a>>,

@@ -1,8 +1,8 @@
-//! What a merge changed in our documents, kept while it is little.
+//! The changes of a merge to our documents, kept while they are few.
 //!
 //! Indexes follow the documents that differ between a side and the result. Of our side the
 //! documents' merge has just had them in hand; to find them again, both trees would be read once
-//! more where they differ. What is kept is copied, since values hold on to the leaves that they
+//! more where they differ. Kept values are copied, since values hold on to the leaves that they
 //! came from.
 
 use bytes::Bytes;

@@ -19,7 +19,7 @@ use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{MergeOutcome, history};
 
-/// Whether to do again or to undo.
+/// The direction: to do the commit's changes again or to undo them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PickKind {
     /// Do again what the commit did.
@@ -29,20 +29,20 @@ pub enum PickKind {
     Revert,
 }
 
-/// Which commit to pick or revert, and how.
+/// The commit to pick or revert, and the options.
 #[derive(Clone, Debug, Default)]
 pub struct PickRequest {
     /// The commit.
     pub revision: String,
     /// Pick or revert.
     pub kind: PickKind,
-    /// Of a merge: which parent it is compared with, counted from 1.
+    /// The parent with which a merge is compared, counted from 1.
     pub parent: Option<u32>,
     /// The new commit's message; default: the commit's own, or that it was reverted.
     pub message: Option<String>,
     /// Its author; default: the commit's own, of a revert `frond`.
     pub author: Option<String>,
-    /// How documents are merged, where not as usual.
+    /// The rules for merging documents, where they aren't the usual ones.
     pub rules: MergeRules,
     /// Fail if the branch has changes that are not committed, instead of committing them first.
     pub refuse_dirty: bool,
@@ -112,7 +112,7 @@ impl Repository {
         replayed.outcome()
     }
 
-    /// What a commit is compared with: a parent's catalog, or the empty one.
+    /// Returns the catalog that a commit is compared with: a parent's, or the empty one.
     pub(crate) fn catalog_before(
         &self,
         state: &BranchState,

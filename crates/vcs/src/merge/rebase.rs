@@ -21,10 +21,10 @@ use crate::repository::Repository;
 use crate::state::BranchState;
 use crate::{CommitInfo, history};
 
-/// More commits than this are not rebased at once.
+/// The number of commits above which they are not rebased at once.
 const COMMITS_MAX: usize = 10_000;
 
-/// What a rebase did.
+/// The result of a rebase.
 #[derive(Clone, Debug)]
 pub struct Rebased {
     /// The commit that the branch is at once it is done.

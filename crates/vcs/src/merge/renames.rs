@@ -1,6 +1,6 @@
 //! Collections that one side renamed, and the other renamed too, or dropped.
 //!
-//! A commit knows a collection by its name only, so a renaming is told by the documents: of a
+//! A commit knows a collection by its name only, so a renaming is recognised by the documents: of a
 //! collection that a side hasn't any more, more than half stand unchanged in another one that is
 //! new there, or took another's place. Of several the one that has most of them counts, the first
 //! by name among equals.
@@ -30,7 +30,7 @@ use crate::merge::reused_names::ReusedNames;
 use crate::state::catalog_entry;
 use crate::three_way::{Side, ThreeWay};
 
-/// What becomes of a collection.
+/// The work on a collection.
 pub(super) enum Work {
     /// These are merged.
     Merge(Box<ThreeWay<Option<CatalogEntry>>>),
@@ -38,7 +38,7 @@ pub(super) enum Work {
     Becomes(Option<CatalogEntry>),
 }
 
-/// By the names that the collections are to have.
+/// The works by the names that the collections are to have.
 pub(super) type Works = BTreeMap<String, Work>;
 
 /// A collection that neither side has any more under its name, and that a side at least renamed.
@@ -91,7 +91,7 @@ pub(super) fn find(
         let is_clear = match (&ours, &theirs) {
             (None, None) => false,
             (Some(ours), Some(theirs)) if ours.name == theirs.name => true,
-            // What has that name on the other side has nothing to do with this.
+            // The other side's collection of that name has nothing to do with this one.
             (ours, theirs) => {
                 !ours.as_ref().is_some_and(|ours| changes(ours, changed))
                     && !theirs.as_ref().is_some_and(|theirs| changes(theirs, &by_ours))
@@ -206,7 +206,7 @@ impl Renamed {
 }
 
 impl NewName {
-    /// What is told of it.
+    /// Returns its description.
     fn description(&self) -> DocumentBuf {
         renamed_description(&self.name, &self.entry)
     }

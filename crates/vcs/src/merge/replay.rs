@@ -42,17 +42,17 @@ pub(crate) struct Replay<'a> {
     pub state: &'a BranchState,
     /// Pick, revert or rebase.
     pub kind: MergeKind,
-    /// Of a merge commit: which parent it is compared with.
+    /// The parent with which a merge commit is compared.
     pub parent: Option<u32>,
-    /// For the reflog: `rebase: onto main`.
+    /// The text for the reflog: `rebase: onto main`.
     pub why: String,
     pub rules: &'a MergeRules,
     /// The next commit's, if it isn't the step's own.
     pub message: Option<&'a str>,
     pub author: Option<&'a str>,
-    /// What the working state is.
+    /// The present working state.
     pub working: Tree,
-    /// What it is to be again if all is aborted.
+    /// The working state to go back to if all is aborted.
     pub before: Tree,
     /// The step that waited and is left out.
     pub skipped: Option<SkippedStep<'a>>,
@@ -66,13 +66,13 @@ pub(crate) struct Replay<'a> {
     pub set_aside: Vec<String>,
 }
 
-/// A step that waited and is left out. What was written while it did is carried over.
+/// A step that waited and is left out. Writes during the wait are carried over.
 pub(crate) struct SkippedStep<'a> {
     pub merge: &'a MergeState,
     pub remembered: Option<RememberedMerge>,
 }
 
-/// How a replay ended.
+/// The outcome of a replay.
 pub(crate) enum Replayed {
     /// The branch moved to the tip.
     Done { head: Option<ChunkHash>, made: Vec<CommitInfo>, set_aside: Vec<String> },
@@ -200,7 +200,7 @@ impl Replay<'_> {
         self.state.adopt(self.database.frond().engine(), transaction, &adoption)
     }
 
-    /// What the reflog keeps.
+    /// Returns the state that the reflog keeps.
     fn lost(&self) -> Lost<'_> {
         match &self.skipped {
             Some(skipped) => Lost::working(self.working, skipped.remembered.as_ref()),
@@ -309,7 +309,7 @@ impl Replay<'_> {
     }
 }
 
-/// What a step that stops knows besides its conflicts: see [`MergeState`].
+/// The facts about a step that stops, besides its conflicts: see [`MergeState`].
 struct Stops {
     merged: Vec<ChunkHash>,
     decisions: Option<BTreeMap<String, MergeSide>>,
@@ -339,7 +339,7 @@ impl WaitingSteps {
     }
 }
 
-/// What to do with the step that waits.
+/// The treatment of the step that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resume {
     /// Its conflicts are resolved.
@@ -424,7 +424,7 @@ impl Repository {
     }
 }
 
-/// What the commits that are made already come to.
+/// Returns the catalog of the commits that are made already.
 fn catalog_of_tip(
     store: &dyn ChunkStore,
     state: &BranchState,

@@ -228,7 +228,7 @@ fn decide(
     Ok(())
 }
 
-/// What the document in conflict is to be.
+/// Returns the document that resolves the conflict.
 fn resolve(
     conflict: &StoredConflict,
     now: Option<&DocumentBuf>,
@@ -267,7 +267,8 @@ fn take_theirs(
     }
     let sides = ThreeWay::new(&conflict.base, &conflict.ours, &conflict.theirs);
     let sides = sides.map(|side| side.as_ref().map(DocumentBuf::view));
-    // What is held back is in the working state as ours has it, without what merged cleanly.
+    // A document that is held back is in the working state as ours has it, without the changes that
+    // merged cleanly.
     let left = match conflict.kind {
         ConflictKind::Document => merge_by_rules(sides, Side::Ours, rules).document,
         _ => conflict.ours.clone(),

@@ -2,12 +2,12 @@
 //!
 //! While a merge waits, clients go on writing: only what the merge itself did is taken back. That
 //! is a merge of its own: the base is the merged catalog, ours is the working state now, theirs is
-//! what it was before. What merged cleanly goes, what was written meanwhile stays, and where that
-//! changed the same field as the merge it is *set aside*: told, and remembered with the rest. Where
-//! a conflict was resolved, the base must not be what was there before, or the resolution would
-//! seem to be a client's: so it is done twice, with what ours has there and with what theirs has.
-//! A document that is just what theirs has there has that as its base the first time, too: one that
-//! no client changed comes back as it was, to the order of its fields.
+//! what it was before. Changes that merged cleanly go, those that were written meanwhile stay, and
+//! where these changed the same field as the merge they are *set aside*: reported, and remembered
+//! with the rest. Where a conflict was resolved, the base must not be what was there before, or the
+//! resolution would seem to be a client's: so it is done twice, with what ours has there and with
+//! what theirs has. A document that is just what theirs has there has that as its base the first
+//! time, too: one that no client changed comes back as it was, to the order of its fields.
 //!
 //! *Remembered*: the reflog's record of an abort, a skip, a hard reset or a deletion holds the
 //! working state, the merge's record and a tree of its conflicts, so that undoing it lets the merge
@@ -133,8 +133,8 @@ impl Repository {
     }
 }
 
-/// The collections of which an option or an index was defined between `base` and `now` otherwise
-/// than `result` has it, and those that were changed and that it lacks.
+/// The collections that had an option or an index defined between `base` and `now` otherwise than
+/// `result` has it, and those that were changed and that it lacks.
 fn redefined(
     store: &Arc<dyn ChunkStore>,
     base: &Tree,

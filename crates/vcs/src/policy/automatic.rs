@@ -3,14 +3,15 @@
 //! 1. Each write notes its bytes under the branch that it went to ([`Written::note`]), if the
 //!    database has a policy: in memory, and only as a hint of what is worth looking at.
 //! 2. The process that has the data directory open calls [`Frond::run_policies`] from time to time,
-//!    a server every second. It commits the branches of which enough was written, or whose first
+//!    a server every second. It commits the branches to which enough was written, or whose first
 //!    change since the last commit is old enough; thins automatic commits; removes branches whose
 //!    time is over.
 //! 3. After an opening nothing is noted: every branch of a database with a policy is looked at
 //!    once.
 //!
 //! A branch with nothing to commit, or a merge that waits, is left alone until it is written again.
-//! What a rule of the policy refuses is tried again after the next write or interval, and reported.
+//! A commit that a rule of the policy refuses is tried again after the next write or interval, and
+//! reported.
 
 use frond_db::inside::{Changed, Error, ErrorKind, Frond, Reader, TreeRef, system};
 use frond_engine::TreeId;
@@ -22,7 +23,7 @@ use crate::policy::commit_policy::{self, CommitPolicy};
 use crate::repository::Repository;
 use crate::{CommitInfo, CommitRequest};
 
-/// What a run of the policies did.
+/// The result of running the policies.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRun {
     /// Commits that were made, with the names of their databases.
@@ -31,7 +32,7 @@ pub struct PolicyRun {
     pub removed: Vec<String>,
     /// Automatic commits that were thinned out.
     pub thinned: u64,
-    /// What didn't work, by database.
+    /// The errors, by database.
     pub failed: Vec<(String, Error)>,
 }
 

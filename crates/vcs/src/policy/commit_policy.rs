@@ -1,5 +1,5 @@
-//! When commits of a database are made without being asked for, what they say, which of them stay,
-//! and what every commit must pass.
+//! The policy for commits of a database that are made without being asked for: when, what they say,
+//! which of them stay, and what every commit must pass.
 //!
 //! A policy is one document, given by a client and stored as it came:
 //!
@@ -45,10 +45,10 @@ const PARTS_MAX: usize = 100;
 const VIOLATIONS_NAMED_MAX: usize = 20;
 /// Words in braces that a message may hold.
 const PLACEHOLDERS: &[&str] = &["database", "branch", "reason", "changes", "collections"];
-/// What a commit says whose policy has no message.
+/// The message of a commit whose policy has none.
 const MESSAGE_DEFAULT: &str = "Automatic commit of {branch} ({reason})";
 
-/// When and how commits of a database are made.
+/// The rules of a database for making commits: when and how.
 #[derive(Clone, Debug)]
 pub struct CommitPolicy {
     document: DocumentBuf,
@@ -65,7 +65,8 @@ pub struct CommitPolicy {
     rules: Vec<Rule>,
 }
 
-/// Of automatic commits older than `older_millis` one stays in each `every_millis`.
+/// A rule by which one of the automatic commits older than `older_millis` stays in each
+/// `every_millis`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tier {
     pub older_millis: i64,
@@ -362,7 +363,7 @@ pub(crate) fn stored(reader: &Reader<'_>, database: &str) -> Result<Option<Docum
 }
 
 impl Repository {
-    /// When and how commits of this database are made, if there is a policy.
+    /// Returns when and how commits of this database are made, if there is a policy.
     ///
     /// # Errors
     /// `Damaged` if the record of it isn't one; `Unavailable` if the disk doesn't answer.

@@ -22,7 +22,7 @@ use crate::refs::tag;
 use crate::repository::Repository;
 use crate::state::BranchState;
 
-/// More commits than this are not looked at.
+/// The number of commits that are looked at at most.
 const COMMITS_MAX: usize = 100_000;
 
 impl Repository {
@@ -103,7 +103,7 @@ impl Repository {
     }
 }
 
-/// Which of `run`, newest first, go: the newest always stays.
+/// Decides which of `run`, newest first, go: the newest always stays.
 fn gone(run: &[(ChunkHash, Commit)], tiers: &[Tier], now_millis: i64) -> Vec<bool> {
     let mut last_piece = None;
     let mut goes = Vec::with_capacity(run.len());

@@ -1,6 +1,6 @@
 //! The acts that move a branch, which its policy judges.
 
-/// What moves a branch.
+/// The kind of move of a branch.
 #[derive(Clone, Copy)]
 pub(crate) enum BranchMove {
     /// A commit made on it.

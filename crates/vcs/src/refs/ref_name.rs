@@ -1,11 +1,11 @@
-//! What branches, tags and remotes may be called.
+//! The rules for names of branches, tags and remotes.
 
 use frond_db::inside::{CommitId, Error};
 use frond_query::Code;
 
 use crate::history;
 
-/// Longest name of a branch.
+/// The longest name of a branch.
 const NAME_BYTES_MAX: usize = 200;
 /// Characters that revisions, globs and refspecs give a meaning to.
 const FORBIDDEN: &[char] = &[' ', '~', '^', ':', '?', '*', '[', '\\'];

@@ -5,8 +5,8 @@
 //! branch was deleted. Its key ends with the Sequence of its transaction's snapshot. Two changes of
 //! one ref never share that: the second would not have seen the first, and conflicts.
 //!
-//! What a change took away stays with its record, as a reference to chunks, so that no collection
-//! of garbage takes it as long as the record is there:
+//! The state that a change took away stays with its record, as a reference to chunks, so that no
+//! collection of garbage takes it as long as the record is there:
 //! - `working`: the catalog of the working state that was replaced (a hard reset, a merge, a
 //!   deleted branch). Without it the change left the working state as it was. A merge that waited
 //!   in it is kept beside it (`merge`).
@@ -30,7 +30,7 @@ use frond_tree::{Bounds, Direction, Entry, Tree};
 use crate::repository::Repository;
 use crate::{BranchPolicy, TagInfo};
 
-/// Why a ref changes, and what the change takes away.
+/// The reason why a ref changes, and what the change takes away.
 #[derive(Clone, Copy)]
 pub(crate) struct RefWhy<'a> {
     /// `commit: first`, in git's words.
@@ -45,7 +45,7 @@ pub(crate) struct RefWhy<'a> {
     pub undid: Option<u64>,
 }
 
-/// What a change takes away.
+/// The state that a change takes away.
 #[derive(Clone, Copy)]
 pub(crate) enum Lost<'a> {
     /// Nothing that isn't in a commit.
@@ -94,7 +94,7 @@ pub struct RefChangeInfo {
     pub from: Option<CommitId>,
     /// HEAD after; `None` if the branch or the tag was deleted.
     pub to: Option<CommitId>,
-    /// In words: `commit: first`.
+    /// The reason in words: `commit: first`.
     pub why: String,
     /// Milliseconds since 1970.
     pub time_millis: i64,
@@ -118,14 +118,14 @@ pub struct RefChangeInfo {
     pub(crate) policy: Option<BranchPolicy>,
 }
 
-/// What the change that deletes a branch is called.
+/// The reflog's message for deleting a branch.
 pub(crate) const DELETED: &str = "branch: deleted";
 
-/// What the change begins with by which a branch came from another line.
+/// The beginning of the reflog's message for a branch that came from another line.
 pub(crate) const MOVED: &str = "move: ";
 
 impl RefChangeInfo {
-    /// Whether the branch came from another line. What was done there isn't remembered here, so
+    /// Whether the branch came from another line. Changes made there aren't remembered here, so
     /// nothing before can be undone.
     pub(crate) fn is_move(&self) -> bool {
         self.why.starts_with(MOVED)
@@ -270,7 +270,7 @@ fn decode(reader: &Reader<'_>, prefix: &[u8], entry: &Entry) -> Result<RefChange
     })
 }
 
-/// What was remembered of one branch, newest first.
+/// Returns the reflog of one branch, newest first.
 pub(crate) fn of_branch(
     reader: &Reader<'_>,
     database: &str,
@@ -280,7 +280,8 @@ pub(crate) fn of_branch(
 }
 
 impl Repository {
-    /// What changed refs, newest first: those of `branch` (or of a tag; it may be gone), or of all.
+    /// Returns the changes of refs, newest first: those of `branch` (or of a tag; it may be gone),
+    /// or of all.
     ///
     /// # Errors
     /// `NamespaceNotFound` if there never was such a branch.

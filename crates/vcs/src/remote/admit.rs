@@ -1,7 +1,7 @@
-//! What came from elsewhere is checked before anything refers to it.
+//! Checks chunks from elsewhere before anything refers to them.
 //!
-//! A chunk is what its name says; that doesn't make it what it should be. Chunks from elsewhere
-//! are believed only if
+//! A chunk's content matches its name; that doesn't make it right. Chunks from elsewhere are
+//! believed only if
 //!
 //! 1. everything that they refer to is here, is of a kind that has a place there, and isn't nested
 //!    deeper than any tree ([`complete`]; a fetch has walked all that itself, so this is for what
@@ -28,7 +28,7 @@ use crate::diff::changed_collections;
 use crate::history;
 use crate::remote::transfer::{Endpoint, Transfer};
 
-/// Most bytes of a large document.
+/// The greatest number of bytes of a large document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
 
 /// A transfer from here to here, which moves nothing and finds out what is missing.

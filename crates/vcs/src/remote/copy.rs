@@ -1,7 +1,7 @@
 //! A data directory that takes the place of its content: what another has, chunk by chunk.
 //!
 //! 1. Chunks that an image has and the directory lacks are brought while that is in use
-//!    ([`copy_image`]). What was brought before a cut is there, as long as nothing collects it.
+//!    ([`copy_image`]). Chunks brought before a cut are there, as long as nothing collects them.
 //! 2. Before the directory is opened again the image becomes its content ([`install_copy`]).
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::remote::transfer::{Endpoint, Moved, Transfer};
 
 /// An image whose chunks are all here, durably. They are kept until it is dropped.
 pub struct Copied {
-    /// How much was brought.
+    /// The counts of moved chunks.
     pub moved: Moved,
     _session: Session,
 }

@@ -29,10 +29,10 @@ use crate::state::BranchState;
 pub struct DataRemote {
     frond: Frond,
     database: Repository,
-    /// What is put is kept from being collected until the refs name it, and so is what comes here
-    /// from now on.
+    /// Keeps new chunks from being collected until the refs name them, and also those that come
+    /// here from now on.
     _session: Session,
-    /// What was here before is kept, too: a clone that is under way never finds it gone.
+    /// Keeps older chunks, too: a clone that is under way never finds them gone.
     _snapshot: Snapshot,
 }
 

@@ -3,8 +3,8 @@
 //! A fetch moves the commits of all branches and tags of the remote, and then, in one transaction,
 //! registers them and notes where the branches are (`origin/main`). No branch of this directory
 //! moves: that is a merge's work (pull). A clone is a repository with the remote's salt, one branch
-//! at the remote's default branch, and a fetch. What came before a cut stays, and isn't fetched
-//! again.
+//! at the remote's default branch, and a fetch. Chunks that came before a cut stay, and aren't
+//! fetched again.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,13 +38,13 @@ const COMMITS_BATCH: usize = 1_024;
 pub struct FetchedBranch {
     /// `origin/main`.
     pub name: String,
-    /// Where it was when it was last seen.
+    /// Its commit when it was last seen.
     pub from: Option<CommitId>,
-    /// Where it is.
+    /// Its commit now.
     pub to: CommitId,
 }
 
-/// How far back history is brought.
+/// The depth to which history is brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Depth {
     /// To what is here: all of it in a clone, and nothing beyond the end of a shallow one.
@@ -56,7 +56,7 @@ pub enum Depth {
     All,
 }
 
-/// What a fetch brought.
+/// The result of a fetch.
 #[derive(Clone, Debug, Default)]
 pub struct FetchReport {
     /// The remote's branches that moved, are new or have gone nowhere; by name.
@@ -65,7 +65,7 @@ pub struct FetchReport {
     pub tags: Vec<String>,
     /// Tags of the remote whose names are those of other commits here, which stay.
     pub tags_kept: Vec<String>,
-    /// How much moved.
+    /// The counts of moved chunks.
     pub moved: Moved,
 }
 
@@ -118,7 +118,7 @@ impl Repository {
         depth: Depth,
         progress: &mut dyn FnMut(&Moved),
     ) -> Result<FetchReport, Error> {
-        // What comes is kept from being collected until the refs name it.
+        // Fetched chunks are kept from being collected until the refs name them.
         let _session = self.frond().engine().store().session();
         let Some(state) = remote.state()? else {
             return Ok(FetchReport::default());
@@ -228,7 +228,7 @@ impl Repository {
             let message = format!("the remote {name} has no branch {}", branch.unwrap_or(&own));
             return Err(Error::invalid(Code::BadValue, message));
         };
-        // By the commit: a branch or tag of this repository may have the same name.
+        // Names the commit: a branch or tag of this repository may have the same name.
         let merge_in = found.commit.to_string();
         let message = request.message.or_else(|| Some(format!("Merge {tracked} into {own}")));
         let request = MergeRequest { message, ..request };

@@ -15,7 +15,7 @@ use crate::remote::transfer::CHUNK_BYTES_MAX;
 
 /// A frame ends when its chunks have grown to this.
 pub const FRAME_BYTES_TARGET: usize = 512 << 10;
-/// Most uncompressed bytes of a frame.
+/// The greatest number of uncompressed bytes of a frame.
 pub const FRAME_BYTES_MAX: usize = FRAME_BYTES_TARGET + CHUNK_BYTES_MAX;
 
 const CODEC_RAW: u8 = 0;
@@ -29,7 +29,7 @@ const FRAME_HEADER_BYTES: usize = OFFSET_CHUNK_COUNT + size_of::<u32>();
 const _: () = assert!(FRAME_HEADER_BYTES == 16); // Stored: change only with a new version.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// How hard a frame is compressed.
+/// The effort of compressing a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameEffort {
     /// For the way only.
@@ -54,7 +54,7 @@ pub struct FrameBuilder {
     bytes: usize,
 }
 
-/// What was wrong with bytes from outside.
+/// Returns the error for damaged bytes from outside.
 fn damaged(file: &str, what: &str) -> Error {
     Error::damaged(format!("remote: {file}: {what}"))
 }
@@ -106,7 +106,7 @@ impl FrameBuilder {
     }
 }
 
-/// Where a frame lies among others (offset, bytes), and the chunks that it holds.
+/// The place of a frame among others (offset, bytes), and the chunks that it holds.
 pub(crate) type EncodedFrame = (usize, usize, Vec<ChunkHash>);
 
 /// The frames that hold `chunks`, one after the other, and which frame has which.

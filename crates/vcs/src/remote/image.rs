@@ -3,15 +3,15 @@
 //! 1. An *image* of the engine is everything at one moment: all databases with their branches,
 //!    tags, working states and reflogs, and what isn't versioned, reachable from one chunk. Writers
 //!    go on.
-//! 2. What the plain remote lacks of it moves there, found as for a push; what the last backup
-//!    there has is skipped without being looked at. So a backup costs what changed since the one
+//! 2. Chunks that the plain remote lacks move there, found as for a push; those of the last backup
+//!    there are skipped without being looked at. So a backup costs what changed since the one
 //!    before, and each is whole.
 //! 3. A record names the chunk. It is written last: a backup that was cut is none, and what it
 //!    brought stays for the next one.
 //!
-//! *Damage in the place*: a share of what lies there is reread before (`plain::reread`). What is
-//! damaged there moves again. Where something is left that can't be had any more, or isn't known,
-//! the predecessor proves nothing: then all that the backups there need, and the whole image, is
+//! *Damage in the place*: a share of what lies there is reread before (`plain::reread`). Damaged
+//! chunks move again. Where something is left that can't be had any more, or isn't known, the
+//! predecessor proves nothing: then all that the backups there need, and the whole image, is
 //! compared with what is there, each chunk of which is read; and what the image has of it moves.
 //!
 //! *What the rest is found by lies twice*: the image's state, its base map and the system tree, in
@@ -41,7 +41,8 @@ use crate::remote::mend::{has_intact, mend};
 use crate::remote::plain::{BackupInfo, PlainRemote, Reread, StorageDamage};
 use crate::remote::transfer::{Endpoint, Moved, Transfer};
 
-/// How many lost chunks are listed: 2 MB of names. A client that lacks more needs no list.
+/// The number of lost chunks that are listed: 2 MB of names. A client that lacks more needs no
+/// list.
 const LOST_MAX: usize = 65_536;
 
 /// A data directory at one moment; its chunks stay as long as this lives.
@@ -53,7 +54,7 @@ pub struct DataImage {
     absent: Vec<ChunkHash>,
 }
 
-/// Where an image can be read: here, or on another machine.
+/// A source of an image: here, or on another machine.
 pub trait ImageSource: Send + Sync {
     /// The chunk that reaches all others.
     fn root(&self) -> ChunkHash;
@@ -70,30 +71,30 @@ pub trait ImageSource: Send + Sync {
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error>;
 }
 
-/// What a backup did.
+/// The result of a backup.
 #[derive(Clone, Debug)]
 pub struct BackupReport {
     /// The backup.
     pub backup: BackupInfo,
-    /// How much moved.
+    /// The counts of moved chunks.
     pub moved: Moved,
-    /// What was found damaged in the place.
+    /// The damage found in the place.
     pub damages: Vec<StorageDamage>,
-    /// Of that, and of what earlier backups lack, chunks that were brought again.
+    /// The number of chunks of that, and of what earlier backups lack, that were brought again.
     pub mended: u64,
-    /// Of that, chunks that are not to be had any more: earlier backups are damaged. The new one
-    /// isn't.
+    /// The chunks of that which are not to be had any more: earlier backups are damaged. The new
+    /// one isn't.
     pub gone: Vec<ChunkHash>,
-    /// Why chunks of `backup.lost` could not be read.
+    /// The reason why chunks of `backup.lost` could not be read.
     pub unread: Vec<Error>,
 }
 
-/// What a restore brought.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreReport {
     /// The backup.
     pub backup: BackupInfo,
-    /// How much moved.
+    /// The counts of moved chunks.
     pub moved: Moved,
     /// Chunks that can't be read there, and why: what they hold, and what only they lead to, isn't
     /// restored.
@@ -103,7 +104,7 @@ pub struct RestoreReport {
     pub is_there: bool,
 }
 
-/// What to restore.
+/// The backup to restore.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreRequest {
     /// The backup; default: the last.
@@ -204,7 +205,7 @@ impl Endpoint for ToPlain<'_> {
     }
 
     fn read_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
-        // What the last backup has may be gone where the image is.
+        // Chunks of the last backup may be gone where the image is.
         self.plain.get_many(hashes)
     }
 }
@@ -259,7 +260,7 @@ impl PlainRemote {
         let (mut mended, mut gone) = mend(&self.lost(), &get, &put)?;
         let is_sure = gone.is_empty() && !self.damages().iter().any(|it| it.may_hold_more);
         let mut others = Transfer::of_engine(&lane, progress).saving();
-        // What could not be read the last time, with all below it.
+        // Chunks that could not be read the last time, with all below them.
         let lacking = known.iter().flat_map(|known| known.lost.iter().copied()).collect();
         others.tree(lacking, Vec::new())?;
         let lacking: Vec<ChunkHash> =
@@ -329,7 +330,7 @@ impl PlainRemote {
     }
 
     /// Makes `machine`'s empty directory the data directory that a backup is of. One that a cut
-    /// restore left is gone on with. What can't be read here is in the report.
+    /// restore left is gone on with. Chunks that can't be read here are in the report.
     ///
     /// # Errors
     /// `NamespaceNotFound` if there is no such backup; `NamespaceExists` if the directory is in use

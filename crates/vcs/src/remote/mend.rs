@@ -1,5 +1,4 @@
-//! What was found damaged on the other side of a transfer is put there again, from where it is
-//! whole.
+//! Mends damage found on the other side of a transfer, from where the chunks are whole.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ pub(crate) fn mend(
     Ok((mended, lost))
 }
 
-/// Tells for each of `hashes` whether `store` has its chunk, whole: it is read.
+/// Returns for each of `hashes` whether `store` has its chunk, whole: it is read.
 pub(crate) fn has_intact(store: &dyn ChunkStore, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
     let mut there = store.has_many(hashes)?;
     let known: Vec<ChunkHash> =

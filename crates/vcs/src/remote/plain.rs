@@ -6,11 +6,11 @@
 //!   begins anew if another one was faster. Then it writes a copy, for when that file is lost
 //!   (`refs_file`).
 //!
-//! Readers take no lock: a pack that a ref needs was durable before the ref. What a cut push leaves
-//! are packs that nothing refers to; the next push finds their chunks there, and goes on, or
+//! Readers take no lock: a pack that a ref needs was durable before the ref. A push that was cut
+//! leaves packs that nothing refers to; the next push finds their chunks there, and goes on, or
 //! `reclaim` removes them.
 //!
-//! What a place is believed to hold is read again, by and by: see `reread`.
+//! The chunks that a place is believed to hold are read again, by and by: see `reread`.
 //!
 //! Where the files lie is a [`PlainStorage`]: a directory here, a bucket of an object store in a
 //! crate of its own.
@@ -46,7 +46,7 @@ use crate::remote::{RefUpdate, Remote, RemoteState};
 pub struct PlainRemote {
     place: Arc<dyn PlainStorage>,
     packs: Packs,
-    /// How often the place had been collected when the packs were looked at first: what was found
+    /// The number of collections of the place when the packs were looked at first: chunks found
     /// there may be gone if it was collected since.
     collections: Mutex<u64>,
     /// The pack that we reread last.
@@ -128,8 +128,8 @@ impl PlainRemote {
         Ok(self.refresh()?.backups)
     }
 
-    /// Adds a backup, whose chunks were put before. What the others lack was tried to be brought;
-    /// they still lack `lacking`.
+    /// Adds a backup, whose chunks were put before. An attempt was made to bring the chunks that
+    /// the others lack; they still lack `lacking`.
     ///
     /// # Errors
     /// `NamespaceExists` if there is one of that name.
@@ -174,7 +174,7 @@ impl Remote for PlainRemote {
         Ok(self.refresh()?.repository)
     }
 
-    /// What is there was read and is whole.
+    /// A stored chunk that counts as there was read and is whole.
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         let mut there = self.packs.has_many(hashes);
         let is_stored = |(position, there): (usize, &bool)| {

@@ -1,9 +1,9 @@
 //! Push: a branch's commits go to a remote, and its branch of that name moves there.
 //!
-//! The remote's branch must be an ancestor of what is pushed, so that no commits are lost.
-//! *Force with lease* lifts that only if the branch is still where this directory saw it last: what
-//! another client pushed meanwhile is not thrown away unseen. What was sent before a cut stays
-//! there.
+//! The remote's branch must be an ancestor of what is pushed, so that no commits are lost. *Force
+//! with lease* lifts that only if the branch is still where this directory saw it last: what
+//! another client pushed meanwhile is not thrown away unseen. Chunks that were sent before a cut
+//! stay there.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::remote::{RefUpdate, Remote, RemoteState, StorageDamage};
 use crate::repository::Repository;
 use crate::{TagInfo, history};
 
-/// How often all is sent, as far as it is missing, before a push is given up.
+/// The number of attempts at sending all missing chunks before a push is given up.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// What to push, and how.
+/// The branch to push, and the options.
 #[derive(Clone, Debug, Default)]
 pub struct PushRequest {
     /// The branch there; default: the one that is pushed.
@@ -40,22 +40,22 @@ pub struct PushRequest {
     pub tags: bool,
 }
 
-/// What a push did.
+/// The result of a push.
 #[derive(Clone, Debug)]
 pub struct PushReport {
     /// The branch there.
     pub branch: String,
-    /// Where it was.
+    /// Its commit before.
     pub from: Option<CommitId>,
-    /// Where it is.
+    /// Its commit now.
     pub to: CommitId,
     /// Tags that were sent.
     pub tags: Vec<String>,
-    /// How much moved.
+    /// The counts of moved chunks.
     pub moved: Moved,
-    /// What was found damaged there.
+    /// The damage found there.
     pub damages: Vec<StorageDamage>,
-    /// Of that, chunks that were put there again.
+    /// The number of chunks of that which were put there again.
     pub mended: u64,
 }
 
@@ -178,7 +178,7 @@ impl Repository {
             transfer.commits(&commits, &absent)?;
             let mut moved = transfer.moved;
             if !is_sure {
-                // What was there before may be damaged, of whichever commit.
+                // Chunks that were there before may be damaged, of any commit.
                 let (commits, absent) = self.whole_history(&*lane.store, update.new)?;
                 let mut transfer = Transfer::new(&lane, progress);
                 transfer.commits(&commits, &absent)?;

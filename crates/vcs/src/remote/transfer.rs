@@ -1,20 +1,21 @@
-//! Which chunks move: those that the new commits reach and the other side lacks.
+//! Selects the chunks to move: those that the new commits reach and the other side lacks.
 //!
 //! 1. The commits that the other side doesn't have are gone through in groups, the oldest first. A
 //!    group is compared with the parents of its commits, which are there by then or in the group.
 //! 2. The trees of chunks below a group's catalogs are walked level by level, beside those of the
-//!    parents. What a parent has too is there with all below it, and is not looked at. So the cost
-//!    follows the change, not the data, and the questions that are asked follow the depth of the
-//!    trees and the number of groups, not the number of commits: the other side may be far away.
+//!    parents. A chunk that a parent has, too, is there with all below it, and is not looked at. So
+//!    the cost follows the change, not the data, and the questions that are asked follow the depth
+//!    of the trees and the number of groups, not the number of commits: the other side may be far
+//!    away.
 //! 3. Of what is new, in batches, several at once: what the other side has already (a transfer that
 //!    was cut) isn't sent again, but what it refers to is looked at, since it may have come without
 //!    that.
 //!
-//! What the other side *has* was read there and is whole (`Endpoint::has_many`): a name in an index
-//! is no proof. What the two have in common is looked at only to pass it over, so a node of it that
-//! can't be read is left out, and more is asked for.
+//! A chunk that the other side *has* was read there and is whole (`Endpoint::has_many`): a name in
+//! an index is no proof. The common chunks of both are looked at only to pass over them, so a node
+//! of these that can't be read is left out, and more is asked for.
 //!
-//! *Damage* where chunks come from ends a transfer, unless it is told to save the rest
+//! *Damage* where chunks come from ends a transfer, unless it is to save the rest
 //! ([`Transfer::saving`]): then what can't be read is listed, and what only it leads to isn't
 //! reached.
 //!
@@ -41,16 +42,16 @@ const THREADS: usize = 4;
 /// Levels of chunks below a commit: catalog, entries, documents, and a document's containers, each
 /// a tree of several levels. Documents nest at most 180 deep or so.
 const LEVELS_MAX: usize = 2_048;
-/// Most bytes of a chunk that moves. The largest that Frond makes is a collection's entry with a
-/// validator of 16 MB.
+/// The greatest number of bytes of a chunk that moves. The largest that Frond makes is a
+/// collection's entry with a validator of 16 MB.
 pub const CHUNK_BYTES_MAX: usize = 20 << 20;
 
-/// How much has moved.
+/// The counts of moved commits, chunks and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moved {
     /// Commits that the other side lacked.
     pub commits: u64,
-    /// Of these, done.
+    /// The number of these that are done.
     pub commits_done: u64,
     /// Chunks that were sent.
     pub chunks: u64,
@@ -62,7 +63,7 @@ pub struct Moved {
 
 /// Moves chunks between two places.
 pub(crate) trait Endpoint: Sync {
-    /// Tells for each of `hashes` whether the place that chunks are sent to has it, whole: it was
+    /// Returns for each of `hashes` whether the place that chunks are sent to has it, whole: it was
     /// read.
     ///
     /// # Errors
@@ -90,14 +91,14 @@ pub(crate) struct Transfer<'a> {
     lane: &'a dyn Endpoint,
     progress: &'a mut dyn FnMut(&Moved),
     pub moved: Moved,
-    /// What was looked at.
+    /// The chunks that were looked at.
     seen: HashSet<ChunkHash>,
     how: How,
-    /// What can't be read where it comes from, and why.
+    /// The chunks that can't be read where they come from, and why.
     pub lost: Vec<(ChunkHash, Error)>,
 }
 
-/// What may move, and what is done where it can't.
+/// The kinds of chunks that may move, and the treatment of those that can't.
 #[derive(Clone, Copy, Default)]
 struct How {
     /// Whether an engine's state may move: in a backup, never to or from a remote's repository.
@@ -106,9 +107,9 @@ struct How {
     is_saving: bool,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 struct Batch {
-    /// What its chunks refer to.
+    /// The references of its chunks.
     below: Vec<ChunkHash>,
     sent: u64,
     bytes: u64,
@@ -117,7 +118,7 @@ struct Batch {
 }
 
 impl<'a> Transfer<'a> {
-    /// Nothing moved yet.
+    /// Begins with nothing moved.
     pub fn new(lane: &'a dyn Endpoint, progress: &'a mut dyn FnMut(&Moved)) -> Transfer<'a> {
         let (moved, seen, lost) = (Moved::default(), HashSet::new(), Vec::new());
         Transfer { lane, progress, moved, seen, how: How::default(), lost }
@@ -180,7 +181,7 @@ impl<'a> Transfer<'a> {
             if fresh.is_empty() {
                 return Ok(());
             }
-            // What stands on both sides needs no opening to find what they share below it.
+            // Chunks on both sides needn't be opened to find which chunks they share below them.
             old.retain(|hash| !shared.contains(hash));
             fresh = unique(self.level(&fresh)?);
             old = if fresh.is_empty() {
@@ -192,7 +193,8 @@ impl<'a> Transfer<'a> {
         Err(Error::damaged("the repository's trees are deeper than any can be"))
     }
 
-    /// Moves what of a level is missing, several batches at once; returns what all of it refers to.
+    /// Moves the chunks of a level that are missing, several batches at once; returns the hashes to
+    /// which all of it refers.
     fn level(&mut self, hashes: &[ChunkHash]) -> Result<Vec<ChunkHash>, Error> {
         let batches: Vec<&[ChunkHash]> = hashes.chunks(BATCH).collect();
         let (lane, how) = (self.lane, self.how);
@@ -281,7 +283,7 @@ fn get_many(hashes: &[ChunkHash], get: &ChunkGetter<'_>) -> Result<Vec<Chunk>, E
     }
 }
 
-/// Gets those chunks that are there and whole, together if that can be; `lose` is told of the
+/// Gets those chunks that are there and whole, together if that can be; `lose` is called with the
 /// others.
 pub(crate) fn saved(
     hashes: &[ChunkHash],
@@ -296,7 +298,7 @@ pub(crate) fn saved(
     }
 }
 
-/// Gets chunks one by one; `lose` is told of those that are damaged or missing.
+/// Gets chunks one by one; `lose` is called with those that are damaged or missing.
 pub(crate) fn each(
     hashes: &[ChunkHash],
     get: &ChunkGetter<'_>,
@@ -333,24 +335,24 @@ pub(crate) fn check_size(chunk: &Chunk) -> Result<(), Error> {
     Err(Error::damaged(format!("chunk {}: {bytes} bytes are too many", chunk.hash())))
 }
 
-/// What a chunk refers to that is to be moved with it. Of a commit in an engine's state not its
-/// parents: each commit has a record there, and in a shallow clone the parents of some are
+/// Returns the references of a chunk that are to be moved with it. Of a commit in an engine's state
+/// not its parents: each commit has a record there, and in a shallow clone the parents of some are
 /// elsewhere.
 fn below(chunk: &Chunk) -> impl Iterator<Item = ChunkHash> + '_ {
     let count = if chunk.kind() == ChunkKind::Commit { 1 } else { usize::MAX };
     chunk.references().take(count)
 }
 
-/// Why chunks are read that both places have.
+/// The reason why chunks are read that both places have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passed {
-    /// What they lead to needn't move: one that can't be read only makes more be looked at.
+    /// Chunks below them needn't move: one that can't be read only causes more to be looked at.
     Over,
-    /// What they lead to may be missing yet: all of them must be read.
+    /// Chunks below them may be missing yet: all of them must be read.
     Through,
 }
 
-/// What chunks that both places have refer to.
+/// Returns the references of chunks that both places have.
 fn references(
     lane: &dyn Endpoint,
     hashes: &[ChunkHash],
@@ -378,7 +380,7 @@ fn bytes_of(chunks: &[Chunk]) -> u64 {
     chunks.iter().map(|chunk| chunk.encoded().len() as u64).sum()
 }
 
-/// Each once, where it stood first.
+/// Returns each once, where it stood first.
 fn unique(mut hashes: Vec<ChunkHash>) -> Vec<ChunkHash> {
     let mut seen = HashSet::with_capacity(hashes.len());
     hashes.retain(|hash| seen.insert(*hash));

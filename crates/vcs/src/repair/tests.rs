@@ -136,9 +136,9 @@ fn damage_is_repaired_from_a_backup_or_reported() {
     random::assert_met("directories that were repaired", repaired, 10);
 }
 
-/// Opening meets what is damaged near a pack's end, and so does the check: it is told once, also
-/// where a second copy makes it whole and no source has to bring anything. So it is where a pack
-/// ends within a frame (FROND_SEED=2634258130).
+/// Opening finds what is damaged near a pack's end, and so does the check: it is reported once,
+/// also where a second copy makes it whole and no source has to bring anything. So it is where a
+/// pack ends within a frame (FROND_SEED=2634258130).
 #[test]
 fn one_damage_is_told_once() {
     let (whole, place) = make();
@@ -168,8 +168,8 @@ fn one_damage_is_told_once() {
     assert!(0 < healed, "no second copy healed anything");
 }
 
-/// What no source has is told by collection and `_id`, all else is served, and a source that has it
-/// makes the directory whole later.
+/// Chunks that no source has are reported by collection and `_id`, all else is served, and a source
+/// that has them makes the directory whole later.
 #[test]
 fn missing_chunks_are_reported_until_a_source_has_them() {
     let (whole, place) = make();
@@ -193,7 +193,7 @@ fn missing_chunks_are_reported_until_a_source_has_them() {
     assert!(told > 0);
 }
 
-/// What hashes to another name than was asked for isn't stored, whatever the source says.
+/// A chunk whose hash differs from the requested one isn't stored, whatever the source says.
 #[test]
 fn a_source_that_lies_is_not_believed() {
     let (whole, place) = make();
@@ -211,7 +211,7 @@ fn a_source_that_lies_is_not_believed() {
     assert!(report.brought[0] > 0 && report.left.damages.is_empty(), "{report:?}");
 }
 
-/// What isn't damage isn't passed over: nothing more was repaired.
+/// An error that isn't damage isn't passed over: nothing more is repaired.
 #[test]
 fn a_disk_without_room_ends_a_repair() {
     let (whole, place) = make();

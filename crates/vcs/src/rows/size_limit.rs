@@ -1,4 +1,4 @@
-//! Rows of bounded size: what a row has no room for is told by its bytes.
+//! Rows of bounded size: for a value that has no room in a row, the row has its number of bytes.
 //!
 //! 1. A row within the bound stays as it is.
 //! 2. Of another one the values that were stored (documents, and both sides of changed fields) are
@@ -13,14 +13,14 @@ use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 const DOCUMENTS: [&[u8]; 6] = [b"after", b"base", b"before", b"document", b"ours", b"theirs"];
 /// The list of changed fields.
 const CHANGES: &[u8] = b"changes";
-/// What an entry of it holds of a document.
+/// The fields of an entry that hold parts of a document.
 const SIDES: [&[u8]; 2] = [b"from", b"to"];
-/// What follows a value's name in the name of its size.
+/// The suffix that turns a value's name into the name of its size.
 const BYTES: &str = "Bytes";
-/// Smaller values are told: leaving them out gives little room.
+/// Smaller values stay: leaving them out gives little room.
 const LEFT_OUT_BYTES_MIN: usize = 64;
 
-/// What is left out of a row.
+/// The parts left out of a row.
 struct LeftOut {
     /// Values of so many bytes, and larger ones.
     bytes_min: usize,
@@ -45,7 +45,7 @@ pub(crate) fn fit(row: DocumentBuf, bytes_max: usize) -> DocumentBuf {
     without(row.view(), &left_out)
 }
 
-/// Bytes of each value that can be left out, those of changed fields too if they are told.
+/// Bytes of each value that can be left out, those of changed fields too if they are shown.
 fn values(row: Document<'_>, changes_are_told: bool) -> Vec<usize> {
     let mut values = Vec::new();
     for field in row.elements() {
@@ -62,8 +62,8 @@ fn values(row: Document<'_>, changes_are_told: bool) -> Vec<usize> {
     values
 }
 
-/// How large the smallest value is that is left out, so that `excess` bytes less remain; `None` if
-/// all together are too little.
+/// Returns how large the smallest value is that is left out, so that `excess` bytes less remain;
+/// `None` if all together are too little.
 fn bytes_min(mut values: Vec<usize>, excess: usize) -> Option<usize> {
     if excess == 0 {
         return Some(usize::MAX);

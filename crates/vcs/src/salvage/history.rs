@@ -30,7 +30,7 @@ pub(super) struct Branch {
     pub saved: Option<ChunkHash>,
 }
 
-/// Which chunks have all below them.
+/// Remembers which chunks have all chunks below them.
 #[derive(Default)]
 struct Whole(HashMap<ChunkHash, bool>);
 

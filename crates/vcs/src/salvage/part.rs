@@ -14,7 +14,7 @@ use crate::repository::Repository;
 use crate::salvage::source::Source;
 use crate::salvage::{LEFT_DIRECTORY, SalvageReport, history, working};
 
-/// What of a backup to restore.
+/// The part of a backup to restore.
 #[derive(Clone, Debug)]
 pub struct PartRequest {
     /// The backup; default: the last.
@@ -30,7 +30,7 @@ pub struct PartRequest {
 ///
 /// # Errors
 /// `NamespaceNotFound` if there is no such backup, database or collection; `NamespaceExists` if the
-/// directory has it already. What can't be read is in the report.
+/// directory has it already. Parts that can't be read are in the report.
 pub fn restore_part(
     place: PlainRemote,
     request: &PartRequest,

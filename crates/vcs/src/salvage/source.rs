@@ -1,4 +1,4 @@
-//! What is left of a damaged directory, opened so that what can't be read is passed over.
+//! The rest of a damaged directory, opened so that unreadable parts are passed over.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -27,14 +27,14 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
 const LOG_PREFIX: &str = "log-";
-/// So many records are left out one by one, each with an opening of its own; behind the next one
-/// the log is cut.
+/// The number of records that are left out one by one, each with an opening of its own; behind the
+/// next one the log is cut.
 const LEFT_OUT_MAX: usize = 100;
 
 /// A store whose readers pass over what can't be read, and whose losses are noted.
 struct Forgiving {
     store: Arc<LocalStore>,
-    /// Where chunks are brought from when they are asked for, if they aren't in the store.
+    /// The remote from which chunks are read that aren't in the store.
     place: Option<PlainRemote>,
     losses: Mutex<Vec<UnreadableRange>>,
 }
@@ -55,7 +55,7 @@ impl StoreLayer for Forgiving {
         if self.store.has_many(&[hash]).ok()? == [true] {
             return None;
         }
-        // What isn't there is missing in the store, too.
+        // A chunk that isn't there is missing in the store, too.
         place.get_many(&[hash]).ok()?.pop()
     }
 
@@ -98,7 +98,7 @@ impl Maintenance for Forgiving {
         self.store.scrub(first, throttle)
     }
 
-    /// None: of what is left nothing is kept.
+    /// Returns none: of what is left nothing is kept.
     fn copies(&self) -> Option<&Copies> {
         None
     }
@@ -108,7 +108,7 @@ impl Maintenance for Forgiving {
     }
 }
 
-/// What is left of a damaged directory.
+/// The rest of a damaged directory.
 pub(super) struct Source {
     pub frond: Frond,
     /// All commits in packs: what named some of them may be lost.
@@ -167,8 +167,8 @@ impl Source {
         Err(Error::damaged(reason.unwrap_or_else(|| "nothing of it can be read".to_owned())))
     }
 
-    /// Opens the backup `backup` of `place`, of which only what is asked for is read; `left` is an
-    /// empty disk for what an open directory writes.
+    /// Opens the backup `backup` of `place`, from which only what is asked for is read; `left` is
+    /// an empty disk for what an open directory writes.
     ///
     /// # Errors
     /// As `place`, and as opening the engine.
@@ -188,7 +188,7 @@ impl Source {
         Ok(Source { frond, forgiving, commits: Vec::new() })
     }
 
-    /// Opens a damaged directory as it is, to be looked at. What that writes is kept in memory.
+    /// Opens a damaged directory as it is, to be looked at. Its writes are kept in memory.
     ///
     /// # Errors
     /// `Damaged` if it can't be opened even so; `Unavailable` if a disk doesn't answer.
@@ -281,18 +281,18 @@ impl Source {
         Reader::now(self.frond.engine())
     }
 
-    /// Where chunks lie.
+    /// Returns where chunks lie.
     pub fn store(&self) -> Arc<dyn ChunkStore> {
         self.forgiving.clone()
     }
 
-    /// What could not be read since this was asked last.
+    /// Takes the ranges that could not be read since the last call.
     pub fn losses(&self) -> Vec<UnreadableRange> {
         std::mem::take(&mut *self.forgiving.losses.lock().expect("no panic under the lock"))
     }
 }
 
-/// Leaves out the record of the log of which `error` tells. Returns how many are whole behind it;
+/// Leaves out the record of the log that `error` names. Returns how many are whole behind it;
 /// `None` where the log ends with it, or more than a record is damaged.
 fn leave_out(left: &dyn Disk, error: &EngineError) -> Result<Option<u64>, Error> {
     match error {
@@ -308,8 +308,8 @@ fn leave_out(left: &dyn Disk, error: &EngineError) -> Result<Option<u64>, Error>
     }
 }
 
-/// Takes from the log what is damaged and all behind it, as `error` tells it; its last segment
-/// where that tells nothing of the log. Returns whether there was anything.
+/// Takes from the log what is damaged and all behind it, as `error` says; its last segment where
+/// that says nothing of the log. Returns whether there was anything.
 fn cut_log(left: &dyn Disk, error: &EngineError) -> Result<bool, Error> {
     let mut names = left.list().map_err(|error| io(".", error))?;
     names.retain(|name| name.starts_with(LOG_PREFIX));
@@ -322,7 +322,7 @@ fn cut_log(left: &dyn Disk, error: &EngineError) -> Result<bool, Error> {
         }
         _ => (names.len().saturating_sub(1), 0),
     };
-    // What doesn't get shorter by that would be met again.
+    // A segment that doesn't get shorter by this would fail again.
     let first = first.min(names.len().saturating_sub(1));
     for name in names.iter().skip(first) {
         let file = left.open(name).map_err(|error| io(name, error))?;

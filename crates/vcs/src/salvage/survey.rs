@@ -1,4 +1,4 @@
-//! What a damaged backup or data directory lacks, by database, branch and collection.
+//! Lists the losses of a damaged backup or data directory, by database, branch and collection.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::repository::Repository;
 use crate::salvage::source::Source;
 use crate::salvage::{LostPart, SalvageReport, SalvagedCollection, history, tell, working};
 
-/// Reads the documents of every branch's working state, and tells which of the backup `name` of
+/// Reads the documents of every branch's working state, and reports which of the backup `name` of
 /// `place` can't be read, and which commits aren't whole. `scratch` is a directory for what an open
 /// data directory writes, removed afterwards.
 ///
@@ -45,7 +45,7 @@ pub(crate) fn survey_directory(machine: &Machine) -> Result<SalvageReport, Error
     Ok(SalvageReport { collections, commits_lost, notes: [report.notes, notes].concat(), ..report })
 }
 
-/// Of all that `source` has, what can't be read.
+/// Returns what can't be read of all that `source` has.
 fn survey(source: &Source) -> Result<SalvageReport, Error> {
     let mut report = SalvageReport::default();
     let reader = source.reader();

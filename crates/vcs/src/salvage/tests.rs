@@ -82,7 +82,7 @@ fn damage(random: &mut Random, disk: &SimDisk) -> String {
     format!("{name} at {position}")
 }
 
-/// What was told of `database` may be missing or older; nothing else is.
+/// Checks that only the reported documents of `database` are missing or older.
 fn compare(
     target: &Frond,
     report: &SalvageReport,
@@ -160,8 +160,8 @@ fn readable_data_is_saved_and_the_rest_reported() {
 }
 
 /// Whichever of the chunks is damaged by which all others are found, its copy is there. Where that
-/// is damaged too, an older state may be all that is left, or none: that is told, and not only the
-/// place, and all commits are saved.
+/// is damaged too, an older state may be all that is left, or none: that is reported, and not only
+/// the place, and all commits are saved.
 #[test]
 fn metadata_chunks_are_stored_twice() {
     let whole = SimDisk::new(1);
@@ -181,7 +181,7 @@ fn metadata_chunks_are_stored_twice() {
         let below = |hash| store.get(hash).expect("it is there").references().collect::<Vec<_>>();
         let first = below(state);
         let bases: Vec<_> = first.iter().flat_map(|hash| below(*hash)).collect();
-        // Of the system tree, which comes first, all.
+        // All of the system tree, which comes first.
         let system: Vec<_> = bases.iter().take(1).flat_map(|hash| below(*hash)).collect();
         [vec![state], first, bases, system].concat()
     };
@@ -338,7 +338,7 @@ fn a_lost_log_costs_what_it_had_and_is_told() {
     assert!(tags.iter().any(|tag| tag.name.starts_with("salvaged-")), "{report:?}");
 }
 
-/// What was written behind it is whole, and each record tells that it is.
+/// Records behind a damaged one are whole, and each says so itself.
 #[test]
 fn a_damaged_record_of_the_log_costs_itself_alone() {
     let disk = SimDisk::new(5);

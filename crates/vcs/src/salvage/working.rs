@@ -118,7 +118,7 @@ fn save_collection(
         to.drop_collection(&saved.name)?;
         return to.create_collection(&saved.name, options.view());
     }
-    // What HEAD has takes the place of what is lost.
+    // HEAD's documents take the place of the lost ones.
     let head_reader = to.reader();
     let head = CatalogView::open(&head_reader, to)?.committed(&saved.name)?;
     to.drop_collection(&saved.name)?;

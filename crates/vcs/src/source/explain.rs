@@ -1,6 +1,6 @@
-//! How a pipeline that begins with history would go: `explain` of `$diff`, `$log` and their like.
+//! Explains a pipeline that begins with history: `explain` of `$diff`, `$log` and their like.
 //!
-//! Such a stage has one way to go, so what is told is which versions its names stand for now, and,
+//! Such a stage has one way to go, so the answer says which versions its names stand for now, and,
 //! if the stage is run for it, how many documents it made and how long that took.
 
 use frond_db::inside::refs::format;
@@ -14,7 +14,7 @@ use crate::repository::Repository;
 const VERSIONS: &[(&str, &str)] = &[("from", history::HEAD), ("to", "")];
 
 impl Repository {
-    /// Explains the first stage of a pipeline, if it is one that tells of history; also returns the
+    /// Explains the first stage of a pipeline, if it is one that shows history; also returns the
     /// stages after it. The stage's options are checked; it is only run where `effort` says so.
     ///
     /// # Errors

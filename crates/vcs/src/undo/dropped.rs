@@ -43,7 +43,7 @@ pub struct DroppedDatabase {
     pub name: String,
     /// Names the drop; rises in time.
     pub change: u64,
-    /// When: milliseconds since 1970.
+    /// The time: milliseconds since 1970.
     pub time_millis: i64,
     /// Its branches and their commits.
     pub branches: Vec<(String, Option<CommitId>)>,
@@ -159,11 +159,11 @@ struct Branch {
     policy: BranchPolicy,
 }
 
-/// What a record of a dropped database says.
+/// The content of a record of a dropped database.
 struct Remembered {
     key: Bytes,
     repository: RepositoryRecord,
-    /// When and how commits are made.
+    /// Says when and how commits are made.
     commit_policy: Option<DocumentBuf>,
     branches: Vec<Branch>,
     tags: Vec<(TagInfo, ChunkHash)>,
@@ -257,7 +257,7 @@ impl Repository {
         Ok(refs::repository(&self.reader(), self.repository_name())?.is_some())
     }
 
-    /// Refuses to tell of versions where there are none: nothing told would hide a misspelt name.
+    /// Refuses to show versions where there are none: an empty answer would hide a misspelt name.
     ///
     /// # Errors
     /// `NamespaceNotFound` if the database doesn't exist.

@@ -1,4 +1,5 @@
-//! What is kept so that it can be undone: why a collection gives back less than was dropped.
+//! Lists the states that are kept so that changes can be undone: they are why a collection gives
+//! back less than was dropped.
 
 use std::collections::HashSet;
 
@@ -11,7 +12,7 @@ use frond_tree::{Bounds, Direction, Tree, TreeFormat};
 use crate::repository::Repository;
 use crate::undo::dropped;
 
-/// What can be undone, and so isn't given back.
+/// The changes that can be undone, and the space that this takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Undoable {
     /// Changes of branches and tags that are remembered.
@@ -23,7 +24,7 @@ pub struct Undoable {
     pub databases: u64,
     /// Bytes of documents and indexes of what was dropped, uncompressed; what is in commits, too.
     pub bytes: u64,
-    /// When the oldest and the newest of all these were made: milliseconds since 1970.
+    /// The time when the oldest and the newest of all these were made: milliseconds since 1970.
     pub times_millis: Option<(i64, i64)>,
 }
 
@@ -64,7 +65,7 @@ impl Summing<'_> {
         Ok(())
     }
 
-    /// What is there anyway isn't kept for its own sake.
+    /// Leaves out chunks that are needed anyway.
     fn leave_out(&mut self, database: &Repository, format: TreeFormat) -> Result<(), Error> {
         for branch in database.branches_at(self.reader)? {
             let state = crate::state::BranchState::read(
@@ -107,7 +108,7 @@ impl Summing<'_> {
     }
 }
 
-/// What is kept so that it can be undone.
+/// Returns the changes that can be undone, and the space that this takes.
 ///
 /// # Errors
 /// `Damaged` if it can't be read.

@@ -188,7 +188,7 @@ fn a_hard_reset_is_not_kept_waiting_for_ever() {
         let written = writer.join().unwrap();
         let left = ids(&main, "things");
         assert!(left.contains(&0) && left.len() as i32 <= written + 1);
-        // What is left was written after the last reset, without a gap.
+        // The rest was written after the last reset, without a gap.
         let later: Vec<i64> = left.into_iter().skip(1).collect();
         assert!(later.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{later:?}");
     });

@@ -1,4 +1,4 @@
-//! What history costs, in chunks: in proportion to what differs, never to what there is.
+//! The cost of history, in chunks: in proportion to the differences, never to the data.
 
 use frond_db::Frond;
 use frond_doc::{Value, ValueBuf, document};

@@ -51,7 +51,7 @@ fn step(frond: &Frond, number: usize) -> Result<(), Error> {
     }
 }
 
-/// Everything that a client can see. What has random ids is counted.
+/// Everything that a client can see. Things with random ids are counted.
 fn digest(frond: &Frond) -> Result<String, Error> {
     let mut digest = String::new();
     for branch in Repository::open(frond, "shop")?.list_branches()? {
@@ -75,8 +75,8 @@ fn digest(frond: &Frond) -> Result<String, Error> {
     Ok(digest)
 }
 
-/// What is seen before the first step and after each. The transactions within a step that writes
-/// documents are steps of their own only there, so those steps may be seen in part.
+/// Returns the states before the first step and after each. The transactions within a step that
+/// writes documents are steps of their own only there, so those steps may be seen in part.
 fn clean_run() -> (Vec<String>, u64) {
     let disk = SimDisk::new(7);
     let frond = open(&disk);

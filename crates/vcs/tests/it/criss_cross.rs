@@ -17,9 +17,9 @@ const BRANCHES: usize = 3;
 struct Model {
     _frond: Frond,
     branches: Vec<Repository>,
-    /// What each branch wrote into its own field, in order.
+    /// The numbers that each branch wrote into its own field, in order.
     written: Vec<Vec<i32>>,
-    /// How many of another one's writes each branch has.
+    /// The number of another one's writes that each branch has.
     known: Vec<[usize; BRANCHES]>,
 }
 
@@ -121,7 +121,7 @@ fn many_rounds_of_criss_cross_keep_every_change() {
     });
 }
 
-/// What two clones do that merge each other's head, over and over.
+/// Two clones merge each other's head, over and over.
 #[test]
 fn two_branches_that_always_cross() {
     let mut model = Model::new();

@@ -54,7 +54,7 @@ fn history(frond: &Frond) -> Repository {
     main
 }
 
-/// What every version of main says, newest first.
+/// Returns the documents in every version of main, newest first.
 fn versions(frond: &Frond, count: usize) -> Vec<Vec<DocumentBuf>> {
     let version = |back: usize| all(&shop(frond, &format!("main~{back}")), "people");
     (0..count).map(version).collect()
@@ -237,7 +237,7 @@ fn large_documents_collections_without_versions_and_what_cursors_hold() {
     assert_eq!(files_with_marker(&disk), Vec::<String>::new());
 }
 
-/// Commands are told with what they carry, on any branch. The profiler goes on there.
+/// Commands are recorded with what they carry, on any branch. The profiler goes on there.
 #[test]
 fn profiled_commands_are_erased() {
     let disk = SimDisk::new(4);

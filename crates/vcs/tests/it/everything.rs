@@ -74,21 +74,21 @@ struct World {
     frond: Frond,
     collector: Option<Collector>,
     history: History,
-    /// What everything was after each step; the last is now.
+    /// The state of everything after each step; the last is the present one.
     log: Vec<Model>,
     /// The first state in the log that a power cut can bring back.
     durable: usize,
-    /// What may be there if the step under way has failed.
+    /// The states that are possible if the step under way has failed.
     tried: Vec<Tried>,
     is_full: bool,
-    /// What fails in the background is told later.
+    /// Whether the disk was full: failures in the background are reported later.
     was_full: bool,
     transactions: Vec<OpenTransaction>,
     held: Vec<Held>,
     seen: Seen,
 }
 
-/// How often what was tested came up.
+/// The number of times each tested case came up.
 #[derive(Default, Debug, Clone, Copy)]
 struct Seen {
     committed: u32,
@@ -198,7 +198,7 @@ impl World {
         after.edit(branch).insert(name, BTreeMap::new());
         after.replace(branch, self.log.len());
         let specs = index_keys().map(|key| {
-            // What an index holds of large documents are the same chunks.
+            // An index on large documents holds the same chunks.
             let clusters = key.get("a").is_some();
             let spec = document! { "key": &key, "clustering": clusters };
             IndexSpec::parse(spec.view()).expect("a good index")
@@ -254,7 +254,7 @@ impl World {
                 false => edit.run_within(&self.frond.begin(), &key, durability),
             };
             match result {
-                // What changes nothing waits for no sync.
+                // A write that changes nothing waits for no sync.
                 Ok(false) => self.settle(after, Durability::Relaxed),
                 Ok(true) => {
                     self.settle(after, durability);
@@ -280,7 +280,7 @@ impl World {
         let copied = after.0[&branch].working[from].clone();
         after.edit(&branch).insert(to, copied);
         after.replace(&branch, self.log.len());
-        // What it makes is durable once something that waits for that comes after it.
+        // The new collection is durable once a later write waits for that.
         self.act(after, Durability::Relaxed, |frond| {
             let pipeline = format!("[{{'$out': '{to}'}}]");
             aggregate(&frond.database(&branch)?, Some(from), &pipeline).map(drop)

@@ -51,7 +51,7 @@ fn place(frond: &Frond, generation: i64) -> Repository {
     shop(frond, "").moved_by(generation)
 }
 
-/// What the target fetches from.
+/// Returns the remote that the target fetches from.
 fn remote(frond: &Frond) -> DataRemote {
     DataRemote::new(frond.clone(), "shop").unwrap()
 }
@@ -78,7 +78,7 @@ fn a_copy_becomes_what_the_source_is() {
     let source = shop(&from, "");
     source.commit_all("before", "Ada").unwrap();
     place(&to, 1).copy_from("there", &remote(&from), &mut quiet()).unwrap();
-    // What changes while it is copied.
+    // Changes while it is copied.
     put(&source, "things", &document! { "_id": 1_i32, "a": 100_i32 }).unwrap();
     put(&shop(&from, "side"), "things", &document! { "_id": 2_i32, "a": 200_i32 }).unwrap();
     source.delete_branch("gone", true).unwrap();
@@ -225,7 +225,7 @@ fn unversioned_collections_are_named() {
     );
 }
 
-/// Where the log is kept, so that moments can be read.
+/// Returns where the log is kept, so that moments can be read.
 fn open_keeping(seed: u64) -> Frond {
     let changes =
         ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 1 << 20, bytes: 1 << 30 };
@@ -293,7 +293,7 @@ fn nothing_before_a_move_is_undone() {
     }
     assert_eq!(all(&branch(&from), "things"), there);
     assert_eq!(code(shop(&from, "").undo(Some("gone"), None)), Code::NoSuchKey);
-    // What is done from now on can be.
+    // Changes made from now on can be undone.
     branch(&from).reset(Some("HEAD~1"), true).unwrap();
     assert_ne!(all(&branch(&from), "things"), there);
     branch(&from).undo(None, None).unwrap();

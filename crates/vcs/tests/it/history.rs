@@ -571,7 +571,7 @@ fn dropped_collections_branches_and_databases_come_back() {
     assert_eq!(messages(&back, LogRequest::default()), ["one"]);
     assert!(back.undrop("shop").is_err(), "it came back");
     frond.engine().check().expect("whole");
-    // What has expired is forgotten.
+    // Expired states are forgotten.
     main.drop_database().expect("dropped");
     assert_eq!(main.dropped_databases().expect("known").len(), 1);
     assert_eq!(main.expire_dropped(i64::MAX).expect("forgotten"), 1);

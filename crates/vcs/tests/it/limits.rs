@@ -195,7 +195,7 @@ fn a_document_with_a_long_id_can_be_in_conflict() {
     assert!(is_same(&all(&main, &collection), &expected));
 }
 
-/// Two indexes of one key, of which one is unique, are allowed; so they don't stop a merge.
+/// Two indexes of one key, one of which is unique, are allowed; so they don't stop a merge.
 #[test]
 fn indexes_of_one_key_are_merged() {
     let frond = new();

@@ -157,7 +157,7 @@ fn many_conflicts_are_resolved_at_once_or_by_updates() {
     assert!(main.resolve_conflicts(&some, &theirs).is_err(), "they are resolved");
     let update = ValueBuf::from(document! { "$inc": &document! { "a": 40_i32 } });
     assert_eq!(main.resolve_conflict(&ids[3], &Resolution::Update(update)).unwrap(), 6);
-    // What a unique index refuses leaves all as it was.
+    // An update that a unique index refuses leaves all as it was.
     let twice = ValueBuf::from(document! { "$set": &document! { "b": 77_i32 } });
     let rest = ConflictSelection::Collection("things".to_owned());
     assert!(main.resolve_conflicts(&rest, &Resolution::Update(twice)).is_err());
@@ -223,7 +223,8 @@ fn commits_are_picked_and_reverted() {
     let _ = (frond, two);
 }
 
-/// What is decided against a picked commit ends it as conflicts of documents do: by a commit.
+/// A decision against a picked commit ends it in the same way as conflicts of documents do: by a
+/// commit.
 #[test]
 fn a_pick_may_be_decided_to_change_nothing() {
     let (_frond, main, side) = two_branches();

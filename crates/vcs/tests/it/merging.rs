@@ -53,7 +53,7 @@ fn fast_forward_and_up_to_date() {
     let filter = Some(document! { "a": 5_i32 });
     assert_eq!(find(&main, "things", filter, Some("a_1_b_1")), [thing(1, 5, 0)]);
     assert!(main.status().unwrap().collections.is_empty());
-    // What is written now builds on it.
+    // Later writes build on it.
     put(&main, "things", &thing(1, 6, 0)).unwrap();
     assert_eq!(main.status().unwrap().collections[0].modified, 1);
 }
@@ -194,7 +194,7 @@ fn conflicts_are_data_and_are_resolved() {
     let status = main.status().unwrap();
     assert!(status.merging.is_some());
     assert_eq!(status.conflicts, [("things".to_owned(), 3)]);
-    // What merged cleanly is there, ours stays in conflict.
+    // Changes that merged cleanly are there, ours stays in conflict.
     let things = all(&main, "things");
     assert_eq!(things[1..3], [thing(1, 7, 5), thing(2, 7, 0)]);
     assert_eq!(things[3], thing(4, 8, 0));
@@ -320,7 +320,7 @@ fn ids_are_unique_by_their_collation_after_a_merge() {
     main.commit("main", "").unwrap();
     let before = all(&main, "words");
     assert!(matches!(merge(&main, "side"), Ok(MergeOutcome::Conflicts { .. })));
-    // What is in no conflict is merged meanwhile.
+    // Documents without conflicts are merged meanwhile.
     let ids = ["A", "b", "x"].map(|id| document! { "_id": id });
     assert_eq!(all(&main, "words"), ids);
     main.merge_abort().unwrap();

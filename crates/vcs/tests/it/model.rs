@@ -43,7 +43,7 @@ struct Run {
     seen: Seen,
 }
 
-/// How often each way of ending a merge was tried.
+/// The number of times each way of ending a merge was tried.
 #[derive(Default, Debug)]
 struct Seen {
     up_to_date: u32,
@@ -314,7 +314,7 @@ impl Run {
         assert_eq!(found, differences(&head, working));
     }
 
-    /// Every commit is what it was, and differs from another one as their copies do.
+    /// Checks that every commit is what it was, and differs from another one as their copies do.
     fn check_history(&mut self) {
         for position in 0..self.commits.count() {
             let commit = &self.commits[position];
@@ -347,7 +347,7 @@ pub fn model_conflict(conflict: &Conflict) -> (&'static str, i32, Vec<String>) {
     (name, id, paths)
 }
 
-/// For each collection that differs: documents added, removed, modified.
+/// Returns for each collection that differs how many documents were added, removed, modified.
 fn differences(from: &Whole, to: &Whole) -> Vec<(&'static str, [u64; 3])> {
     let mut differences = Vec::new();
     for name in COLLECTIONS {
@@ -386,7 +386,7 @@ pub fn index_keys() -> [DocumentBuf; 3] {
     [document! { "a": 1_i32 }, document! { "n.x": -1_i32, "b": 1_i32 }, document! { "t": 1_i32 }]
 }
 
-/// What each index finds is what a scan finds.
+/// Checks that each index finds the same as a scan.
 pub fn check_indexes(version: &frond_db::Database, collection: &str) -> Result<(), Error> {
     let documents = try_find(version, collection, None, None)?;
     for number in 0..3 {

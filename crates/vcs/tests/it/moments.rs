@@ -35,7 +35,7 @@ struct Run {
     large: u64,
 }
 
-/// Each opening has other dice, as segments of the log that are used again need them.
+/// Opens it; each opening has other dice, as segments of the log that are used again need them.
 fn open(disk: &SimDisk, clock: &SimClock, seed: u64, options: FrondOptions) -> Frond {
     frond_vcs::open_on(&machine(disk, clock, seed), options).expect("opens")
 }
@@ -381,7 +381,7 @@ fn stages_that_name_a_moment_read_it() {
     let past = shop(&frond, &at(second));
     assert_eq!(ids(&past, "things", "[{'$unionWith': FROM}]"), [1, 1, 2]);
     assert_eq!(ids(&main, "both", "[]"), [1, 2, 3, 1, 2]);
-    // What it was then, not the text that it has now.
+    // The value of that moment counts, not the present text.
     let types = "[{'$match': {'_id': 1}}, {'$group': {'_id': {'$type': '$text'}}}, \
         {'$sort': {'_id': 1}}]";
     let rows = super::support::aggregate(&main, Some("both"), types);
@@ -432,7 +432,7 @@ fn past_working_states_can_be_compared_restored_branched_and_reset_to() {
     let diff = main.diff(Some(&then), Some("WORKING")).expect("a diff");
     assert_eq!(diff[0].added, [document! { "_id": 3_i32 }]);
     assert_eq!(diff[0].removed, [document! { "_id": 1_i32 }]);
-    // What a database that is open at the moment calls its working state is the same.
+    // A database that is open at the moment has the same state as its working state.
     let past = shop(&frond, &at(second + 10));
     assert!(past.diff(Some("WORKING"), Some(&then)).is_ok_and(|diff| diff.is_empty()));
     assert_eq!(past.diff(None, None).expect("a diff")[0].added, [document! { "_id": 2_i32 }]);
@@ -454,7 +454,7 @@ fn past_working_states_can_be_compared_restored_branched_and_reset_to() {
     assert_eq!((ids(&main), main.log(None, None).expect("a log").len()), (vec![1, 2], 1));
     insert(&main, "things", &[document! { "_id": 9_i32 }]);
     main.undo(None, None).expect("a reset can be undone");
-    // What was written since stays, and nothing else of what the reset left.
+    // Documents written since stay, and nothing else of the state that the reset left.
     assert_eq!((ids(&main), main.log(None, None).expect("a log").len()), (vec![2, 3, 9], 2));
     remove(&main, "things", 2);
     main.reset(Some(&then), true).expect("it is kept");

@@ -86,7 +86,7 @@ fn automatic_commits_come_by_interval_and_by_size() {
     insert(&main, "items", &large);
     assert_eq!(passes(0), 1);
     assert_eq!(messages(&main)[0], "size of shop@main: 10 in items");
-    // What wasn't committed when it closed is found after an opening.
+    // Writes that weren't committed when it closed are found after an opening.
     put(&main, "items", &item(3, 3)).unwrap();
     frond.close().unwrap();
     drop((main, frond));
@@ -439,7 +439,7 @@ fn rules_hold_for_what_a_fast_forward_brings() {
     }
     assert_eq!(log(&main, Some(1))[0].id, head);
     assert!(main.status().unwrap().collections.is_empty());
-    // What the branch has may be gone back to, whatever rules came since.
+    // The branch may go back to its own commits, whatever rules came since.
     side.reset(Some("main"), true).unwrap();
     refused(side.reset(Some(&cheap), true), Code::DocumentValidationFailure);
     side.undo(None, None).unwrap();

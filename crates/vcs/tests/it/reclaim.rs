@@ -1,5 +1,5 @@
-//! What can't be undone any more is forgotten and collected; everything else stays, and concurrent
-//! writers, committers and branchers notice nothing.
+//! States that can't be undone any more are forgotten and collected; everything else stays, and
+//! concurrent writers, committers and branchers notice nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

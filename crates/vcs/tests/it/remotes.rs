@@ -77,7 +77,7 @@ fn a_push_passes_the_rules_of_the_policy() {
         assert!(error.message.contains("rule small"), "{}", error.message);
         assert_eq!(main.log(Some(1), None).unwrap()[0].id, head);
     };
-    // What was there before the policy, on another branch.
+    // Commits that were there before the policy, on another branch.
     local.create_branch("mine", Some("origin/side")).unwrap();
     refused(&Repository::open(local.frond(), "shop@mine").unwrap(), "main");
     put(&local, "things", &document! { "_id": 8_i32, "a": 88_i32 }).unwrap();
@@ -224,14 +224,14 @@ fn a_plain_directory_lies_between() {
     let stale = open();
     let second = push(&clone, &open()).unwrap();
     assert!(second.chunks < 15, "{second:?}");
-    // What was opened before sees what came since.
+    // A remote that was opened before sees later commits.
     let (_, outcome) =
         main.pull(ORIGIN, &stale, None, MergeRequest::default(), &mut quiet()).unwrap();
     assert!(matches!(outcome, MergeOutcome::FastForward { .. }));
     assert_eq!(everything(&clone), everything(&main));
     there.engine().check().unwrap();
 
-    // A pack of which a bit is flipped is damage, never another document.
+    // A pack in which a bit is flipped is damage, never another document.
     let packs: Vec<String> = disk.machine().disk.list().unwrap();
     let pack = packs.iter().find(|name| name.starts_with("pack-")).unwrap();
     disk.flip_bit(pack, 8 * 2_000);
@@ -417,7 +417,8 @@ fn a_shallow_clone_ends_cleanly_and_is_deepened() {
     .unwrap();
     there.engine().check().unwrap();
 
-    // What would need the parents is refused, and a push works: the other side has them.
+    // An operation that would need the parents is refused, and a push works: the other side has
+    // them.
     let oldest = shop(&there, "main~1");
     let id = oldest.log_of(LogRequest::default()).unwrap().next().unwrap().unwrap().id.to_string();
     let pick = frond_vcs::PickRequest { revision: id, ..Default::default() };
@@ -484,7 +485,7 @@ impl Remote for GcReport<'_> {
 
     fn has_many(&self, hashes: &[ChunkHash]) -> Result<Vec<bool>, Error> {
         let found = self.remote.has_many(hashes);
-        // What was found there, and isn't sent for that, mustn't go any more.
+        // Chunks that were found there, and aren't sent for that reason, mustn't go any more.
         self.collect();
         found
     }
@@ -509,7 +510,7 @@ impl Remote for GcReport<'_> {
 fn a_collection_beside_a_push_takes_nothing_that_it_put_or_found() {
     let (there, _) = origin();
     let (_here, clone) = clone_of(&data(&there));
-    // What is there, and no longer referred to when the push finds it.
+    // Chunks that are there, and no longer referred to when the push finds them.
     let documents: Vec<DocumentBuf> = (10_000..12_000)
         .map(|id: i32| document! { "_id": id, "a": id % 10, "text": "new" })
         .collect();

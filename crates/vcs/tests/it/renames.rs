@@ -126,7 +126,8 @@ fn a_renaming_to_the_same_name_is_none() {
     assert_eq!(all(&main, "b")[1..3], [thing(1, 7), thing(2, 7)]);
 }
 
-/// What has most of the documents is the renamed one; what has half of them is another.
+/// A collection that has most of the documents is the renamed one; one that has half of them is
+/// another.
 #[test]
 fn a_collection_with_other_documents_is_another() {
     let (_frond, main, side) = two_branches();

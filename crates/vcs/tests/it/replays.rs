@@ -55,7 +55,7 @@ fn a_rebase_stops_and_goes_on() {
     let error = side.commit("no", "").unwrap_err();
     assert_eq!(error.code, Code::IllegalOperation);
     assert!(side.merge_continue(None, None).is_err(), "a conflict is left");
-    // What was made so far survives a collection and an opening.
+    // Commits made so far survive a collection and an opening.
     frond_vcs::reclaim(&frond, 0, ReclaimOptions { thorough: true, ..Default::default() }).unwrap();
     frond.close().unwrap();
     drop((side, frond));

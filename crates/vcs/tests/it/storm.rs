@@ -15,7 +15,7 @@ use frond_vcs::{MergeOutcome, Resolution};
 use super::{all, find, insert, merge, open, shop};
 
 const COLLECTION: &str = "things";
-/// By each of three writers, in each storm.
+/// The number of writes by each of three writers, in each storm.
 const WRITES: u32 = 1_000;
 const STORMS: u64 = 4;
 

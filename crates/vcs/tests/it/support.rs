@@ -1,4 +1,4 @@
-//! What tests of versions write as JSON.
+//! Helpers for tests of versions that write JSON.
 
 use frond_doc::{DocumentBuf, ValueBuf, extended_json};
 

@@ -146,7 +146,8 @@ fn keys_of_time_series_points_are_not_erased() {
     assert_eq!(all(&main, "points")[0].get("v"), None);
 }
 
-/// What it had is told by no event, so a stream must not go on as if nothing had come.
+/// No event reports the branch's former documents, so a stream must not go on as if nothing had
+/// come.
 #[test]
 fn a_stream_does_not_pass_over_a_branch_that_came_back() {
     let mut options = FrondOptions::default();

@@ -38,8 +38,8 @@ fn branches() -> (Frond, Repository, Repository) {
     (frond, main, side)
 }
 
-/// What clients do meanwhile: in collections and documents that the merge didn't touch, and in
-/// others of a document's fields.
+/// Makes a client's writes meanwhile: in collections and documents that the merge didn't touch, and
+/// in others of a document's fields.
 fn write(main: &Repository) {
     insert(main, "orders", &[order(5)]);
     insert(main, "new", &[order(1)]);
@@ -145,7 +145,7 @@ fn changed_definitions_are_set_aside_and_reported() {
     define(&main, 200);
     assert_eq!(main.undo(None, None).unwrap().set_aside, ["things"]);
     let undoing = main.reflog(Some("main")).unwrap()[0].change;
-    // What was set aside is there again, and nothing was defined since.
+    // The collections that were set aside are there again, and no definition changed since.
     assert!(main.undo(None, Some(undoing)).unwrap().set_aside.is_empty());
 }
 
@@ -323,7 +323,7 @@ fn a_merge_that_waits_for_a_decision_has_done_nothing() {
         let before = (all(&main, "new"), all(&main, "things"));
         assert!(main.merge_abort().unwrap().is_empty());
         assert_eq!((all(&main, "new"), all(&main, "things")), before);
-        // What is undone is the abort, not the commit before it.
+        // The abort is undone, not the commit before it.
         assert_eq!(whys(&main)[0], "merge: aborted");
         let head = main.status().unwrap().head;
         assert_eq!(main.undo(None, None).unwrap().change.why, "merge: aborted");
@@ -369,7 +369,7 @@ fn picks_reverts_and_rebases_that_are_aborted() {
     }
 }
 
-/// Of two commits that both conflict: writes while the first waits are in its commit if it is
+/// Rebases two commits that both conflict: writes while the first waits are in its commit if it is
 /// continued; an abort at the second one must not lose them, nor must leaving one of them out.
 #[test]
 fn a_rebase_that_waits_twice() {

@@ -10,7 +10,7 @@ pub struct Shape {
     fields: u64,
     /// Counts from 1.
     position: u64,
-    /// How many documents lie around the innermost one.
+    /// The number of documents that lie around the innermost one.
     depth: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::target::Failure;
 
-/// What the conditions are about.
+/// The state that the consistency conditions speak of.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// `W_YTD` of each warehouse, from the first.
@@ -14,7 +14,7 @@ pub struct State {
 /// One district.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct District {
-    /// From 1.
+    /// The warehouse, from 1.
     pub warehouse: i64,
     /// `D_YTD`.
     pub ytd: i64,
@@ -26,11 +26,11 @@ pub struct District {
     pub new_order_max: i64,
     /// The least.
     pub new_order_min: i64,
-    /// How many.
+    /// The number of new orders.
     pub new_orders: i64,
     /// The sum of `O_OL_CNT`.
     pub lines_told: i64,
-    /// How many order lines there are.
+    /// The number of order lines.
     pub lines: i64,
 }
 

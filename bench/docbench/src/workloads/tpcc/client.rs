@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause before a second attempt, doubled each time, up to 64 of them.
 const PAUSE_MICROS: u64 = 100;
 
-/// What all clients count.
+/// The counters of all clients.
 pub struct Counts {
     /// Transactions that were begun, the same one each time.
     pub attempts: AtomicU64,
@@ -27,7 +27,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// For a run that begins now.
+    /// Begins counts for a run that begins now.
     pub fn new(span: &Span) -> Counts {
         let began = span.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
         Counts {

@@ -7,9 +7,10 @@
 //! As in MongoDB's own adaptation (Kamsky, "Adapting TPC-C Benchmark to Measure Performance of
 //! Multi-Document Transactions in MongoDB", VLDB 2019), a document is changed and answered in one
 //! step (`findAndModify`), and what is read or changed of one collection is one request. Statements
-//! stand in the order that suits a database which tells a transaction at once that another is in
-//! its way: what many write comes first, before the transaction has a snapshot that the others'
-//! writes would make stale; stock is changed before it is read; what is only read comes last.
+//! stand in the order that suits a database which reports at once that another transaction is in
+//! the way: rows that many transactions write come first, before the transaction has a snapshot
+//! that the others' writes would make stale; stock is changed before it is read; rows that are only
+//! read come last.
 
 mod load;
 
@@ -32,7 +33,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// For a database of this size on a target whose documents are BSON.
+    /// Makes it for a database of this size on a target whose documents are BSON.
     pub fn new(sizes: Sizes, target: &dyn Target) -> Result<Documents, Failure> {
         let probe = doc! { "_id": 1_i64 };
         if target.encode(&probe)? != probe.to_vec()? {

@@ -1,5 +1,4 @@
-//! What the transactions are asked, by the specification's distributions (2.1.6, 2.4 to 2.8,
-//! 4.3.2).
+//! The inputs of the transactions, by the specification's distributions (2.1.6, 2.4 to 2.8, 4.3.2).
 
 use crate::random::Random;
 
@@ -12,14 +11,14 @@ const ITEM_BASE: i64 = 1_000_000;
 const SYLLABLES: [&str; 10] =
     ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 
-/// How large the database is.
+/// The size of the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Warehouses.
     pub warehouses: i64,
-    /// By which the specification's numbers are divided.
+    /// The number by which the specification's numbers are divided.
     pub divisor: i64,
-    /// Of all data.
+    /// The seed of all data.
     pub seed: u64,
 }
 
@@ -77,7 +76,7 @@ pub fn last_name(number: u64) -> String {
     format!("{}{}{}", syllable(100), syllable(10), syllable(1))
 }
 
-/// Which customer.
+/// The way a customer is named.
 #[derive(Clone, Debug)]
 pub enum Who {
     /// By number.
@@ -91,9 +90,9 @@ pub enum Who {
 pub struct Line {
     /// 0 is no item: the order rolls back.
     pub item: i64,
-    /// Which warehouse supplies it.
+    /// The warehouse that supplies it.
     pub supplier: i64,
-    /// How many.
+    /// The quantity.
     pub quantity: i64,
 }
 
@@ -220,12 +219,12 @@ fn lines(random: &mut Random, sizes: &Sizes, warehouse: i64) -> Vec<Line> {
     lines
 }
 
-/// Stock of which less than this remains after an order is filled up by [`STOCK_REFILL`]: 2.4.2.2.
+/// Stock that falls below this by an order is filled up by [`STOCK_REFILL`]: 2.4.2.2.
 pub const STOCK_LEAST: i64 = 10;
 /// See [`STOCK_LEAST`].
 pub const STOCK_REFILL: i64 = 91;
 
-/// What stock remains after an order.
+/// Returns the stock that remains after an order.
 pub fn stock_after(quantity: i64, ordered: i64) -> i64 {
     let rest = quantity - ordered;
     if rest >= STOCK_LEAST { rest } else { rest + STOCK_REFILL }

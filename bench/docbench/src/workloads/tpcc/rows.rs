@@ -26,7 +26,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// For a database of this size.
+    /// Makes it for a database of this size.
     pub fn new(sizes: Sizes) -> Rows {
         Rows { sizes }
     }
@@ -229,13 +229,13 @@ fn places(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
-/// `case COLUMN when ? then 0 + ? ... end`: the sum tells PostgreSQL that the parameter is a
+/// `case COLUMN when ? then 0 + ? ... end`: the sum shows PostgreSQL that the parameter is a
 /// number.
 fn case_of(column: &str, count: usize) -> String {
     format!("case {column}{} end", " when ? then 0 + ?".repeat(count))
 }
 
-/// What the ordered items cost; what is no item is left out.
+/// Returns the prices of the ordered items; numbers that belong to no item are left out.
 fn prices(sql: &mut dyn SqlSession, lines: &[Line]) -> Result<BTreeMap<i64, i64>, Failure> {
     let mut prices = BTreeMap::new();
     let items: Vec<SqlValue> = lines.iter().map(|line| line.item.into()).collect();

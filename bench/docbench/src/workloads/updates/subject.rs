@@ -12,7 +12,7 @@ use crate::target::Failure;
 pub const ARRAY: &str = "items";
 /// Letters of a value.
 pub const VALUE_LETTERS: usize = 40;
-/// What a field or an element takes, about: name and value.
+/// The approximate size of a field or an element: name and value.
 const FIELD_BYTES: u64 = 60;
 const SEED: u64 = 7;
 
@@ -23,7 +23,7 @@ pub enum Subject {
     Fields(u64),
     /// An array of so many elements.
     Array {
-        /// How many.
+        /// The number of elements.
         elements: u64,
         /// Whether they are objects.
         is_object: bool,
@@ -40,7 +40,7 @@ impl fmt::Display for Subject {
 }
 
 impl Subject {
-    /// With so many fields.
+    /// Makes one with so many fields.
     pub fn fields(fields: u64) -> Subject {
         Subject::Fields(fields)
     }
@@ -107,7 +107,7 @@ pub fn element(is_object: bool, number: i64, value: Bson) -> Bson {
     }
 }
 
-/// How long the array is.
+/// Returns how long the array is.
 pub fn array_length(document: &Document) -> u64 {
     document.get_array(ARRAY).map_or(0, |array| array.len() as u64)
 }

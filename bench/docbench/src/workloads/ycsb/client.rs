@@ -44,7 +44,7 @@ pub const MIXES: &[Mix] = &[
     Mix { name: "F", reads: 50, updates: 0, inserts: 0, scans: 0, latest: false },
 ];
 
-/// What all clients know.
+/// The knowledge that all clients share.
 pub struct Shared {
     /// Records that were loaded.
     loaded: u64,
@@ -59,7 +59,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// After `loaded` records were loaded.
+    /// The state after `loaded` records were loaded.
     pub fn new(loaded: u64) -> Shared {
         Shared {
             loaded,
@@ -76,7 +76,7 @@ impl Shared {
         self.version.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How many answers were checked.
+    /// Returns how many answers were checked.
     pub fn checked(&self) -> u64 {
         self.checked.load(Ordering::Relaxed)
     }

@@ -12,7 +12,7 @@ const HEADER_BYTES: usize = 12;
 const SERVICE: u16 = 33;
 const TEXT: u16 = 16;
 
-/// What a server has: a name, a kind, and the records' data.
+/// The records of a name server: a name, a kind, and the records' data.
 type Zone = Vec<(&'static str, u16, Vec<Vec<u8>>)>;
 
 fn encoded(name: &str) -> Vec<u8> {
@@ -139,7 +139,7 @@ fn a_name_server_leads_nowhere_else() {
     }
 }
 
-/// Whatever bytes come, they are an error.
+/// Answers of any bytes are an error.
 #[test]
 fn answers_that_are_broken() {
     let whole = service(1, "a.example.org");

@@ -1,32 +1,32 @@
-//! Which commit to test next, and what is left.
+//! Chooses the commit to test next, among those that are left.
 //!
 //! A bad commit's ancestors hold the first bad one, and so may itself; a good commit's ancestors
 //! and itself are good. Of the commits in question the one is tested next that has as many of them
 //! among its ancestors as not. Many of them are too many to count that for each: then the middle
 //! one of their order is taken, which halves a straight history as well.
 
-/// Of so many commits it is counted for each how well it halves them.
+/// The number of commits up to which it is counted for each how well it halves them.
 const COUNTED_MAX: usize = 2_000;
 
 /// The commits in question.
 pub struct Search {
-    /// Of each commit, its parents' positions.
+    /// The positions of each commit's parents.
     parents: Vec<Vec<usize>>,
     is_suspect: Vec<bool>,
-    /// What no test can tell of.
+    /// The commits that no test can judge.
     is_skipped: Vec<bool>,
     /// The commit that is known to be bad.
     bad: usize,
 }
 
 impl Search {
-    /// Of each commit the positions of its parents are given, the bad commit first.
+    /// Searches among commits given by their parents' positions, the bad commit first.
     pub fn new(parents: Vec<Vec<usize>>) -> Search {
         let count = parents.len();
         Search { parents, is_suspect: vec![true; count], is_skipped: vec![false; count], bad: 0 }
     }
 
-    /// The commit to test next; `None` if nothing is left to be told.
+    /// The commit to test next; `None` if nothing is left to decide.
     pub fn next(&self) -> Option<usize> {
         let left = self.left();
         let open: Vec<usize> = left
@@ -62,7 +62,7 @@ impl Search {
         }
     }
 
-    /// No test can tell of the commit.
+    /// Notes that the commit can't be tested.
     pub fn skip(&mut self, position: usize) {
         self.is_skipped[position] = true;
     }
@@ -72,7 +72,7 @@ impl Search {
         (0..self.parents.len()).filter(|position| self.is_suspect[*position]).collect()
     }
 
-    /// Of each commit, whether `position` comes from it, or is it.
+    /// Returns for each commit whether `position` comes from it, or is it.
     fn ancestors(&self, position: usize) -> Vec<bool> {
         let mut found = vec![false; self.parents.len()];
         let mut waiting = vec![position];

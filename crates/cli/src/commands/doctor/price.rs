@@ -1,8 +1,8 @@
-//! What a month in a bucket costs, by the requests that a server counted since it started.
+//! The monthly cost of a bucket, by the requests that a server counted since it started.
 //!
-//! The prices are those of S3 Standard (us-east-1, from a machine in the same region: what is read
-//! costs its request alone); a store that costs otherwise is told by `--store-prices`. Lists cost
-//! what puts do, deletes nothing.
+//! The prices are those of S3 Standard (us-east-1, from a machine in the same region: reads cost
+//! their request alone); other prices are set by `--store-prices`. Lists cost what puts do, deletes
+//! nothing.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ const MONTH_SECONDS: f64 = 30.0 * 24.0 * 3600.0;
 const MILLION: f64 = 1e6;
 const GIGABYTE: f64 = 1e9;
 
-/// What is paid in dollars.
+/// The prices, in dollars.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prices {
     /// A million objects put, or lists.
@@ -73,7 +73,7 @@ pub struct Plan {
     store_gigabytes: Option<f64>,
 }
 
-/// What a server asked of its bucket.
+/// The requests that a server made to its bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct BucketUsage {
     puts: f64,
@@ -105,7 +105,7 @@ impl Plan {
 }
 
 impl Report<'_> {
-    /// Tells what the bucket of a server costs, by its `serverStatus.frond.store`; nothing where
+    /// Prints what the bucket of a server costs, by its `serverStatus.frond.store`; nothing where
     /// it has none.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! `frond doctor --uri`: how a running server is, by what `serverStatus` tells of it.
+//! `frond doctor --uri`: the state of a running server, as its `serverStatus` reports it.
 
 use frond_db::ClockState;
 use frond_doc::{Document, DocumentBuf, Value};
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::{bytes, count_of, counted, text_of};
 
 impl Report<'_> {
-    /// Tells how a server is, by its `serverStatus`.
+    /// Reports the state of a server, by its `serverStatus`.
     ///
     /// # Errors
     /// [`Failure::ReaderGone`] if nothing reads the output.
@@ -39,7 +39,7 @@ impl Report<'_> {
         self.background(part(frond.view(), "engine").view())
     }
 
-    /// Tells whether writes are taken.
+    /// Reports whether writes are taken.
     fn writes(&mut self, health: Document<'_>, set: Document<'_>) -> Result<(), Failure> {
         if health.get("ok") == Some(Value::Boolean(true)) {
             let name = text_of(set, "setName");
@@ -58,7 +58,7 @@ impl Report<'_> {
         self.problem("writes", &format!("{are}: {reason}"), advice)
     }
 
-    /// Tells what is known to be damaged, and whether the disk is as full as it may be.
+    /// Reports what is known to be damaged, and whether the disk is as full as it may be.
     fn stored(&mut self, store: Document<'_>, disk: Document<'_>) -> Result<(), Failure> {
         let damages = count_of(store, "damagesNow");
         if damages > 0 {
@@ -74,7 +74,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Tells what failed of the work behind writes.
+    /// Reports what failed of the work behind writes.
     fn background(&mut self, engine: Document<'_>) -> Result<(), Failure> {
         let failures = count_of(engine, "backgroundFailures");
         if failures == 0 {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{count_value, counted, json};
 use crate::terminal::Terminal;
 
-/// Probes the store and tells what was found.
+/// Probes the store and reports what was found.
 ///
 /// # Errors
 /// [`Failure::Failed`], with JSON [`Failure::Reported`], if it can't be relied on.
@@ -48,7 +48,7 @@ pub fn look_at(terminal: &mut Terminal, store: &str, as_json: bool) -> Result<()
     Ok(())
 }
 
-/// What is wrong with the store.
+/// Returns the fault of the store.
 fn fault(report: &StoreReport) -> String {
     let races = &report.races;
     let what = match races.ignored.as_slice() {

@@ -26,7 +26,7 @@ use crate::input::parquet::TYPES;
 use column::Columns;
 use kind::{Kind, Typing};
 
-/// What a group of rows may hold in memory, about.
+/// The approximate memory of a group of rows.
 const GROUP_BYTES: usize = 32 << 20;
 /// Rows of a group at most.
 const GROUP_ROWS_MAX: usize = 100_000;
@@ -71,7 +71,7 @@ impl ParquetExport {
         Ok(self.documents.write_all(document.as_bytes())?)
     }
 
-    /// Writes the file; tells how many documents it has.
+    /// Writes the file; returns how many documents it has.
     ///
     /// # Errors
     /// [`Failure::Failed`] if the temporary file can't be read, or `out` not be written.
@@ -129,7 +129,7 @@ fn failed(error: &ParquetError) -> Failure {
     Failure::failed(format!("Parquet: {error}"))
 }
 
-/// What the texts of some columns stand for.
+/// Returns the types that the texts of some columns stand for.
 fn types(texts: &[(Vec<String>, &'static str)]) -> Option<String> {
     if texts.is_empty() {
         return None;

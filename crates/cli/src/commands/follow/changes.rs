@@ -1,6 +1,6 @@
 //! Changes of documents, taken over together in one transaction with the record.
 //!
-//! 1. What happened to one document is put together: a document that was changed a hundred times is
+//! 1. The changes of one document are put together: a document that was changed a hundred times is
 //!    read once and written once. Deletions go first, so that values of unique indexes are free.
 //! 2. That expects of each document that it is as the source had it. Where one isn't, and where
 //!    documents exchanged unique values, all is undone and taken over change by change, as it
@@ -18,7 +18,7 @@ use crate::commands::import::writer::{removal, replacement};
 use crate::failure::Failure;
 use crate::output::count_of;
 
-/// What one command writes takes so many bytes, unless one document is larger.
+/// The bytes that one command writes at most, unless one document is larger.
 const COMMAND_BYTES: usize = 12 << 20;
 /// Documents that are read together at first, and at most.
 const READ_FIRST: usize = 16;
@@ -43,7 +43,7 @@ struct Changed {
     change: Change,
 }
 
-/// What becomes of one document.
+/// The outcome of the changes to one document.
 struct Outcome<'c> {
     id: &'c ValueBuf,
     /// Whether it was there before.
@@ -52,7 +52,7 @@ struct Outcome<'c> {
     content: Option<DocumentBuf>,
     /// Whether that content is known; else it is what is stored.
     is_known: bool,
-    /// What is to be applied to it.
+    /// The updates to apply to it.
     descriptions: Vec<&'c DocumentBuf>,
 }
 
@@ -68,7 +68,7 @@ impl Changes {
         self.all.is_empty()
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.all.len()
     }
@@ -135,8 +135,8 @@ impl Changes {
         Ok(())
     }
 
-    /// What becomes of each document, by collections, in the order in which they were changed
-    /// first.
+    /// Returns the outcome for each document, by collections, in the order in which they were
+    /// changed first.
     fn outcomes(&self) -> Vec<(&str, Vec<Outcome<'_>>)> {
         let mut found: Vec<(&str, Vec<Outcome<'_>>)> = Vec::new();
         let mut places: HashMap<(&str, Vec<u8>), (usize, usize)> = HashMap::new();
@@ -281,7 +281,7 @@ fn key_of(id: Value<'_>) -> Vec<u8> {
     key::of_value(id).to_vec()
 }
 
-/// That a document isn't as it was expected.
+/// Returns the error that a document isn't as it was expected.
 fn unlike() -> WriteError {
     WriteError::Refused("a document isn't as the source had it".to_owned())
 }

@@ -1,11 +1,11 @@
-//! What an `updateDescription` makes of a document.
+//! Applies an `updateDescription` to a document.
 //!
-//! It is applied to the very document that the update met, so it fits: removed fields are there,
-//! and so is what stands before a path's last step. Fields that are new go to the end, in the order
-//! in which they are told, as the update put them. `$set` would sort them by name.
+//! It is applied to the very document that the update changed, so it fits: removed fields are
+//! there, and so is the container of a path's last step. New fields go to the end, in the order in
+//! which the description has them, as the update put them. `$set` would sort them by name.
 //!
-//! A step is a position where what it leads into is an array, else a name. Names that hold dots,
-//! and those that could be positions, are told apart by `disambiguatedPaths`.
+//! A step is a position if it leads into an array, else a name. Names that hold dots, and those
+//! that could be positions, are distinguished by `disambiguatedPaths`.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 

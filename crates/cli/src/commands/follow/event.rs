@@ -1,4 +1,4 @@
-//! Events of a change stream, as MongoDB tells them with `showExpandedEvents`.
+//! Events of a change stream, as MongoDB reports them with `showExpandedEvents`.
 
 use frond_doc::{Binary, Document, DocumentBuf, Timestamp, Value, ValueBuf};
 
@@ -9,21 +9,21 @@ use crate::output::{documents_of, text_of};
 pub struct Event {
     /// The resume token behind it.
     pub token: DocumentBuf,
-    /// When it was committed; events of one transaction have one time.
+    /// The time when it was committed; events of one transaction have one time.
     pub time: Timestamp,
     /// The same by the source's clock, in milliseconds since 1970.
     pub wall_millis: i64,
     /// The collection, or nothing for what is the whole database's.
     pub collection: String,
-    /// Which collection of that name.
+    /// The identity of the collection, among those that had this name.
     pub uuid: Option<Vec<u8>>,
-    /// What happened.
+    /// The kind of event.
     pub kind: Kind,
-    /// How large it was.
+    /// Its size.
     pub bytes: usize,
 }
 
-/// What happened.
+/// The kinds of events.
 pub enum Kind {
     /// To a document.
     Document { id: ValueBuf, change: Change },
@@ -47,7 +47,7 @@ pub enum Kind {
     Other(String),
 }
 
-/// What happened to a document.
+/// A change to a document.
 pub enum Change {
     /// It is new.
     Insert(DocumentBuf),

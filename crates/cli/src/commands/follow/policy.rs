@@ -1,10 +1,10 @@
-//! When versions are recorded.
+//! The times when versions are recorded.
 
 use std::time::Duration;
 
 use crate::commands::follow::record::Record;
 
-/// What makes a version due.
+/// The condition that makes a version due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitTrigger {
     /// So much time since the last one, if anything changed.

@@ -1,5 +1,5 @@
-//! What is told while following: a line on standard error that changes, where that is a terminal;
-//! what is copied and recorded on standard output; what is left out on standard error.
+//! Reports progress while following: a line on standard error that changes, where that is a
+//! terminal; copies and commits on standard output; omissions on standard error.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -16,16 +16,16 @@ use crate::notice::print;
 use crate::output::{answer_json, bytes, counted, date, grouped, plain};
 use crate::terminal::Terminal;
 
-/// What is told, and where.
+/// The reports, and where they go.
 pub struct FollowDisplay<'t> {
     terminal: &'t mut Terminal,
     as_json: Answer,
     bar: ProgressBar,
-    /// Where the source is.
+    /// The address of the source.
     source: String,
-    /// What was told to be left out.
+    /// The omissions that were reported.
     left_out: HashSet<String>,
-    /// Of the collection that is being copied.
+    /// The number of documents of the collection that is being copied.
     documents: u64,
     bytes: u64,
 }
@@ -43,7 +43,7 @@ impl FollowDisplay<'_> {
         FollowDisplay { terminal, as_json, bar, source, left_out, documents: 0, bytes: 0 }
     }
 
-    /// Where the source is.
+    /// Returns where the source is.
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -1,4 +1,4 @@
-//! What a copy knows of itself: how far it is, in a document that lies beside the data, on the same
+//! A copy's record of itself: how far it is, in a document that lies beside the data, on the same
 //! branch, and changes in the same transactions.
 //!
 //! So the place in the source's log always is that of the data: after a crash, and after a reset, a
@@ -20,19 +20,19 @@ const UUID: u8 = 4;
 pub struct Record {
     /// The database that is followed.
     pub source: String,
-    /// Behind which event all that is copied is.
+    /// The token of the event behind which all that is copied is.
     pub token: DocumentBuf,
     /// The collections that are copied.
     pub collections: Vec<Followed>,
     /// Changes that were taken over, since the beginning.
     pub changes: i64,
-    /// Of these, since the last version.
+    /// The number of these since the last version.
     pub uncommitted: i64,
     /// Documents that weren't as the source had them: others wrote to the copy.
     pub unlike: i64,
-    /// When the last version was recorded, in milliseconds since 1970; 0 before the first.
+    /// The time when the last version was recorded, in milliseconds since 1970; 0 before the first.
     pub committed_millis: i64,
-    /// When the source made the last change, by its clock.
+    /// The time when the source made the last change, by its clock.
     pub wall_millis: i64,
 }
 
@@ -41,13 +41,13 @@ pub struct Record {
 pub struct Followed {
     /// Its name.
     pub name: String,
-    /// Which one of that name.
+    /// Its identity, among those that had this name.
     pub uuid: Option<Vec<u8>>,
-    /// Up to which `_id` it is copied.
+    /// The `_id` up to which it is copied.
     pub reach: CopiedUpTo,
 }
 
-/// How much of a collection is copied.
+/// The part of a collection that is copied.
 #[derive(Clone)]
 pub enum CopiedUpTo {
     /// Nothing.
@@ -146,7 +146,7 @@ impl Record {
 }
 
 impl Followed {
-    /// Whether it is the collection of that id, where the source tells one.
+    /// Whether it is the collection of that id, where the source gives one.
     pub fn is(&self, uuid: Option<&[u8]>) -> bool {
         uuid.is_none() || self.uuid.is_none() || self.uuid.as_deref() == uuid
     }

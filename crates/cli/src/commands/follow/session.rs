@@ -1,7 +1,7 @@
 //! Following, as long as the connections hold.
 //!
 //! *The copy*: collection by collection, batch by batch in the order of `_id`. A batch is what the
-//! source had at one time, which its answer tells. Before it is written the stream is taken over up
+//! source had at one time, which its answer names. Before it is written the stream is taken over up
 //! to that time: changes of documents that are copied already are made, others are passed over,
 //! since the batch, or one that comes, has them. So what is copied always is, to the byte, what the
 //! source had where the stream is; a copy takes as long as it takes, and begins where it ended.
@@ -11,9 +11,9 @@
 //! A collection whose `_id`s are ordered by a language, or that has no index of them, is copied in
 //! one go, and from its beginning if that is cut off.
 //!
-//! *Collections* are told apart by their ids: one that was dropped and made again under its name
+//! *Collections* are distinguished by their ids: one that was dropped and made again under its name
 //! isn't the one that was listed. *Indexes* are listed and made when a collection's documents are
-//! here. What the stream tells of them before is passed over, since the list has it.
+//! here. Earlier events about them are passed over, since the list has these indexes.
 //!
 //! *Transactions of the source* are taken over whole, unless one is larger than [`HELD_BYTES`]; a
 //! version never has a part of one.
@@ -35,12 +35,12 @@ use crate::output::text_of;
 
 /// Events of one transaction of the source that are held until it is whole.
 const HELD_BYTES: usize = 64 << 20;
-/// What is written in one transaction, unless one of the source is larger.
+/// The bytes that are written in one transaction, unless one of the source is larger.
 const WRITTEN_BYTES: usize = 16 << 20;
 const WRITTEN_CHANGES: usize = 5_000;
-/// How long the source is asked to wait for something to tell.
+/// The time that the source is asked to wait for an event.
 const WAIT_MILLIS: i64 = 1_000;
-/// How long it is asked to wait where only what is there already is wanted.
+/// The time that it is asked to wait where only what is there already is wanted.
 const NO_WAIT_MILLIS: i64 = 1;
 /// The place in the source's log is noted so often where nothing changes, so that the log isn't
 /// asked for what it doesn't reach.
@@ -56,13 +56,13 @@ pub struct Session<'a, 'b, 't> {
     target: Target<'b>,
     /// As it is stored.
     record: Record,
-    /// Behind which event all that concerns the copy is taken over.
+    /// The place of the event up to which all that concerns the copy is taken over.
     place: DocumentBuf,
-    /// When the place was stored last.
+    /// The time when the place was stored last.
     noted: Instant,
-    /// When what is taken over happened at the source.
+    /// The time when what is taken over happened at the source.
     reached: Timestamp,
-    /// What was read and not taken over.
+    /// The events that were read and not applied.
     events: VecDeque<Event>,
     /// Collections that aren't copied.
     left_out: HashSet<String>,
@@ -141,7 +141,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         }
     }
 
-    /// Makes the views that aren't there, and tells what isn't copied.
+    /// Makes the views that aren't there, and reports what isn't copied.
     fn make_views(&mut self) -> Result<(), Failure> {
         for listed in self.source.collections(None)? {
             if listed.kind == "view" {
@@ -163,7 +163,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         if matches!(followed.reach, CopiedUpTo::Nothing) {
             let listed = self.source.collections(Some(name))?;
             let Some(listed) = listed.iter().find(|it| followed.is(it.uuid.as_deref())) else {
-                // It has another name, or is gone: the stream tells.
+                // It has another name, or is gone: the stream has the event.
                 self.catch_up(None)?;
                 if self.record.named(name).is_some_and(|it| it.is(followed.uuid.as_deref())) {
                     self.record.forget(name);
@@ -201,7 +201,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
     /// Copies a collection in one go.
     fn copy_whole(&mut self, followed: &Followed, options: Document<'_>) -> Result<(), Failure> {
         let name = &followed.name;
-        // What was cut off.
+        // A copy that was cut off is dropped.
         self.target.drop_collection(name)?;
         self.target.create(name, options)?;
         let mut batch = self.source.whole(name)?;
@@ -227,7 +227,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
     fn finish_copy(&mut self, followed: &Followed) -> Result<(), Failure> {
         let name = &followed.name;
         let indexes = match self.source.indexes(name) {
-            // It was dropped just now, and the stream tells it.
+            // It was dropped just now, and the stream reports it.
             Err(Failure::Refused { code: NAMESPACE_NOT_FOUND, .. }) => Vec::new(),
             other => other?,
         };
@@ -253,7 +253,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         Ok(())
     }
 
-    /// Takes over what the source told up to `time`, or up to now.
+    /// Takes over what the source reported up to `time`, or up to now.
     fn catch_up(&mut self, time: Option<Timestamp>) -> Result<(), Failure> {
         loop {
             let is_later = |event: &Event| time.is_some_and(|time| event.time.0 > time.0);
@@ -339,7 +339,7 @@ impl<'a, 'b, 't> Session<'a, 'b, 't> {
         }
         let name = &event.collection;
         if self.record.named(name).is_none() && !self.left_out.contains(name) {
-            // Made without being told, by a merge; or gone by now.
+            // Made without an event, by a merge; or gone by now.
             let listed = self.source.collections(Some(name))?;
             match listed.iter().find(|it| it.uuid == event.uuid && it.kind == "collection") {
                 Some(listed) if omission_reason(listed).is_none() => {

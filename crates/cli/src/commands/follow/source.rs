@@ -1,4 +1,4 @@
-//! What is asked of the source: nothing that MongoDB 6 to 8 doesn't know.
+//! The requests to the source: nothing that MongoDB 6 to 8 doesn't know.
 //!
 //! - `hello`, once a connection: whether it is the primary of a replica set, and which MongoDB's.
 //! - `listCollections`, `listIndexes`.
@@ -16,7 +16,7 @@ use crate::commands::follow::event::Event;
 use crate::failure::Failure;
 use crate::output::{documents_of, text_of};
 
-/// The wire version of MongoDB 6.0, the first that tells of collections and indexes in its streams.
+/// The wire version of MongoDB 6.0, the first that reports collections and indexes in its streams.
 const WIRE_VERSION_MIN: i64 = 17;
 /// Documents of one batch of a copy; a batch ends at 16 MB too.
 const BATCH_DOCUMENTS: i32 = 2_000;
@@ -26,7 +26,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(120);
 const PASSING: &[i64] = &[6, 7, 43, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 /// The log has no more of what is asked for.
 const HISTORY_LOST: &[i64] = &[136, 286];
-/// What a stream of a database is read as.
+/// The name by which a stream of a database is read.
 const STREAM: &str = "$cmd.aggregate";
 
 /// The source.
@@ -35,7 +35,7 @@ pub struct Source {
     /// The database that is followed.
     pub database: String,
     stream: i64,
-    /// Behind which event the stream is, where all that was read of it is applied.
+    /// The position of the event up to which all that was read of the stream is applied.
     position: DocumentBuf,
     /// The source's time when the stream was opened.
     pub opened: Timestamp,
@@ -43,9 +43,9 @@ pub struct Source {
 
 /// Documents of a collection as they were at one time.
 pub struct Batch {
-    /// In the order of `_id`.
+    /// The documents in the order of `_id`.
     pub documents: Vec<DocumentBuf>,
-    /// When.
+    /// The time of it.
     pub time: Timestamp,
     /// The cursor that has more, if it wasn't closed.
     more: i64,
@@ -55,9 +55,9 @@ pub struct Batch {
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// Which one of that name; views have none.
+    /// Its identity, among those that had this name; views have none.
     pub uuid: Option<Vec<u8>>,
-    /// What `create` takes.
+    /// The options that `create` takes.
     pub options: DocumentBuf,
     /// `collection`, `view` or `timeseries`.
     pub kind: String,
@@ -212,7 +212,7 @@ impl Source {
             command.append("startAfter", Value::Document(token.view()));
         }
         command.end().end().end().begin_document("cursor");
-        // What it has to tell already comes with the first `getMore`.
+        // Events that are there already come with the first `getMore`.
         command.append("batchSize", Value::Int32(0)).end();
         let answer = self.ask(&command.build())?;
         let cursor = cursor_of(&answer)?;
@@ -357,7 +357,7 @@ pub fn is_of_id(index: &DocumentBuf) -> bool {
         || key.is_some_and(|key| key.iter().map(|(name, _)| name).eq(["_id"]))
 }
 
-/// Whether the batches of a collection can be told apart by `_id`: not where it is compared by a
+/// Whether the batches of a collection can be separated by `_id`: not where it is compared by a
 /// language, nor where there is no index of it.
 pub fn is_in_order(options: Document<'_>) -> bool {
     options.get("collation").is_none() && options.get("clusteredIndex").is_none()

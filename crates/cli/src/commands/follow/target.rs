@@ -19,8 +19,8 @@ const NAMESPACE_NOT_FOUND: i64 = 26;
 const INDEX_NOT_FOUND: i64 = 27;
 const NAMESPACE_EXISTS: i64 = 48;
 const WRITE_CONFLICT: i64 = 112;
-/// A transaction that meets others is run again for so long before that is told: a process that was
-/// killed may have left one open, which a server ends after a minute.
+/// A transaction that conflicts with others is run again for so long before that is reported: a
+/// process that was killed may have left one open, which a server ends after a minute.
 const CONFLICTS_FOR: Duration = Duration::from_secs(150);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Options that are about the source's server, not about its data: images for its own streams, and
@@ -43,7 +43,7 @@ pub struct Writes<'t, 'a> {
     is_begun: bool,
 }
 
-/// Why something wasn't written.
+/// The reason why something wasn't written.
 pub enum WriteError {
     /// The copy doesn't take a statement: why.
     Refused(String),
@@ -115,7 +115,8 @@ impl<'a> Target<'a> {
         Ok(names)
     }
 
-    /// Runs `work` in a transaction, again where it met another. An error of `work` undoes all.
+    /// Runs `work` in a transaction, again where it conflicted with another. An error of `work`
+    /// undoes all.
     ///
     /// # Errors
     /// As [`Target::run`]; what `work` fails with.
@@ -131,7 +132,7 @@ impl<'a> Target<'a> {
                 Ok(()) if !writes.is_begun => return Ok(()),
                 Ok(()) => writes.end("commitTransaction").map_err(WriteError::Failed),
                 Err(error) => {
-                    // What it wrote is undone already, if the transaction met an error.
+                    // Its writes are undone already, if the transaction met an error.
                     if writes.is_begun && !matches!(error, WriteError::Failed(Failure::Lost(_))) {
                         let _ = writes.end("abortTransaction");
                     }
@@ -309,7 +310,8 @@ impl Writes<'_, '_> {
         let mut command = DocumentBuilder::new();
         command.append(verb, Value::String(collection));
         if verb != "delete" {
-            // What the source took is right, whatever validators say now; and so are its times.
+            // Documents that the source accepted are right, whatever validators say now; and so are
+            // its times.
             command.append("bypassDocumentValidation", Value::Boolean(true));
             command.append("bypassEmptyTsReplacement", Value::Boolean(true));
         }
@@ -372,7 +374,7 @@ impl Writes<'_, '_> {
     }
 }
 
-/// How many documents an update made.
+/// Returns how many documents an update made.
 pub fn upserted(answer: &DocumentBuf) -> u64 {
     array_of(answer.view(), "upserted").iter().count() as u64
 }

@@ -1,5 +1,4 @@
-//! Which value of BSON a cell becomes, by its column's type. docs/from-dolt.md has the same table
-//! for users.
+//! Converts a cell to a value of BSON, by its column's type.
 
 use frond_doc::{Binary, DocumentBuilder, Value, decimal, extended_json};
 use jiff::civil::DateTime;
@@ -7,7 +6,7 @@ use jiff::civil::DateTime;
 use crate::commands::from_dolt::connection::Row;
 use crate::failure::Failure;
 
-/// More digits than this a Decimal128 can't hold.
+/// The number of digits that a Decimal128 holds at most.
 const DECIMAL_DIGITS_MAX: u32 = 34;
 
 /// A column of a table, at one version.
@@ -20,7 +19,7 @@ pub struct Column {
     kind: Kind,
 }
 
-/// What a column's cells become.
+/// The kind of value that a column's cells become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// `tinyint(1)`, which `boolean` is another name of: 0 and 1 are booleans.
@@ -50,7 +49,7 @@ enum Kind {
 }
 
 impl Column {
-    /// A column as `SHOW COLUMNS` tells it.
+    /// A column as `SHOW COLUMNS` describes it.
     ///
     /// # Errors
     /// [`Failure::Failed`] if documents have no place for its type.
@@ -63,7 +62,7 @@ impl Column {
         Ok(Column { name: name.to_owned(), is_key: key == "PRI", kind })
     }
 
-    /// What a query asks for to get its cells.
+    /// Returns the expression by which a query gets its cells.
     pub fn selected(&self, prefix: &str) -> String {
         let name = quoted(&format!("{prefix}{}", self.name));
         match self.kind {

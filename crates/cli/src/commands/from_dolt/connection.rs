@@ -2,8 +2,8 @@
 //! whose rows come as text.
 //!
 //! A packet is three bytes of length, a number, and the payload; one of the greatest length goes on
-//! in the next. Rows are shown as they come, so that a table needs no memory. What a column is
-//! isn't read from here: the repository's schema says it better (`column`).
+//! in the next. Rows are shown as they come, so that a table needs no memory. The types of columns
+//! aren't read from here: the repository's schema says it better (`column`).
 
 use std::io::{self, BufReader, Read, Write};
 
@@ -56,7 +56,8 @@ impl Row {
 }
 
 impl Connection {
-    /// Logs in as `root`, whom a server that was just started on a repository asks no password.
+    /// Logs in as `root`, for which a server that was just started on a repository asks no
+    /// password.
     ///
     /// # Errors
     /// [`Failure::Failed`] with what the server says.

@@ -21,9 +21,9 @@ use crate::output::{documents_of, text_of};
 
 /// The branch on which commits are made.
 const WORKING: &str = "from-dolt-working";
-/// How the tags begin that hold commits until a branch has them.
+/// The prefix of tags that hold commits until a branch has them.
 const HELD: &str = "from-dolt-held-";
-/// How the committer of each commit begins; the commit's hash in Dolt follows.
+/// The beginning of each commit's committer; the commit's hash in Dolt follows.
 const COMMITTER: &str = "from-dolt ";
 /// The branch that a database begins with.
 pub const MAIN: &str = "main";
@@ -65,7 +65,7 @@ impl<'b> Copy<'b> {
             )));
         }
         if let Some((_, tip)) = branches.iter().find(|(name, _)| name == WORKING) {
-            // What an earlier run had written and not committed.
+            // Writes of an earlier run that weren't committed are dropped.
             copy.reset("HEAD")?;
             let at = copy.known.iter().find(|(_, id)| *id == tip).map(|(hash, _)| hash.clone());
             copy.at = at;
@@ -84,7 +84,7 @@ impl<'b> Copy<'b> {
         let answer = self.run(&log)?;
         for commit in documents_of(answer.view(), "commits") {
             if let Some(hash) = text_of(commit, "committer").strip_prefix(COMMITTER) {
-                // A server with users appends who was logged in.
+                // A server with users appends the name of the user who was logged in.
                 let hash = hash.split_once(',').map_or(hash, |(hash, _)| hash);
                 self.known.insert(hash.to_owned(), text_of(commit, "commitId").to_owned());
             }
@@ -145,7 +145,7 @@ impl<'b> Copy<'b> {
         self.backend.execute(&self.working, &reset).map(drop)
     }
 
-    /// Where a commit's rows are written: the first one makes the database.
+    /// Returns where a commit's rows are written: the first one makes the database.
     fn place(&self) -> &str {
         if self.known.is_empty() { &self.database } else { &self.working }
     }

@@ -20,7 +20,7 @@ use crate::commands::from_dolt::connection::Connection;
 use crate::failure::Failure;
 use crate::output::{json, plain};
 
-/// How long a server may take until it answers.
+/// The time that a server may take until it answers.
 const START_MAX: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(50);
 /// Of what a server that ended has said, so much is told.

@@ -1,4 +1,4 @@
-//! What a repository of Dolt holds: commits, names, and how tables change from commit to commit.
+//! The content of a Dolt repository: commits, names, and how tables change from commit to commit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// Databases that every server of Dolt has.
 const SYSTEM_DATABASES: &[&str] = &["information_schema", "mysql", "dolt_cluster"];
-/// How the tables begin that Dolt keeps for itself: views, procedures, ignored names.
+/// The prefix of tables that Dolt keeps for itself: views, procedures, ignored names.
 const SYSTEM_TABLES: &str = "dolt_";
 
 /// A commit of Dolt.
@@ -35,7 +35,7 @@ pub struct Name {
     pub message: Option<(String, String)>,
 }
 
-/// What a commit did to a table.
+/// A commit's change to a table.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change {
     Dropped(String),
@@ -75,7 +75,7 @@ impl Repository {
             return Err(Failure::failed(what));
         };
         connection.rows(&format!("USE {}", quoted(name)))?;
-        // What timestamps are told in.
+        // Timestamps are shown in UTC.
         connection.rows("SET time_zone = '+00:00'")?;
         Ok(Repository { connection })
     }
@@ -153,7 +153,7 @@ impl Repository {
         })
     }
 
-    /// What a commit did to the tables of its first parent.
+    /// Returns the changes of a commit to the tables of its first parent.
     ///
     /// # Errors
     /// As [`Connection::query`].

@@ -1,7 +1,7 @@
 //! A table at one version, and the document that a row of it becomes.
 //!
 //! The primary key is the document's `_id`: the value of its only column, or a document of its
-//! columns. Other columns follow in their order. Rows of a table without a key are told apart by
+//! columns. Other columns follow in their order. Rows of a table without a key are distinguished by
 //! what they hold, and equal ones by their count ([`Unkeyed`]).
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::commands::from_dolt::column::Column;
 use crate::commands::from_dolt::connection::Row;
 use crate::failure::Failure;
 
-/// How many bytes of a hash are the `_id` of a row without a key.
+/// The number of bytes of a hash that are the `_id` of a row without a key.
 const ID_BYTES: usize = 16;
 
 /// A table at one version.

@@ -13,7 +13,7 @@ use crate::commands::from_dolt::connection::Connection;
 /// Pieces as they passed: a mark of the direction, the length in four bytes, the bytes.
 const RECORDED: &[u8] = include_bytes!("tests/history.recorded");
 
-/// What went in one direction.
+/// Returns the bytes that went in one direction.
 fn passed(direction: u8) -> Vec<u8> {
     let (mut passed, mut rest) = (Vec::new(), RECORDED);
     while let [mark, low, second, third, high, after @ ..] = rest {

@@ -17,7 +17,7 @@ const BATCH_BYTES: usize = 8 << 20;
 /// Batches that wait between the threads.
 const BATCHES_WAITING: usize = 2;
 
-/// When a batch is full, and when reading stops.
+/// The limits of a batch, and whether reading stops at a problem.
 #[derive(Clone, Copy)]
 pub struct BatchLimits {
     /// Documents of a batch.
@@ -29,11 +29,11 @@ pub struct BatchLimits {
 /// Documents that are written together.
 #[derive(Default)]
 pub struct Batch {
-    /// In the file's order.
+    /// The documents in the file's order.
     pub documents: Vec<DocumentBuf>,
     /// The line of each document.
     pub lines: Vec<u64>,
-    /// What was no document: line, and why.
+    /// The records that were no documents: line, and why.
     pub problems: Vec<(u64, String)>,
     /// A document behind them all that is too long to be held, and its line.
     pub streamed: Option<(u64, Text)>,
@@ -43,7 +43,7 @@ pub struct Batch {
 /// Reads `source` to its end and gives each batch to `write`, until that says `false`.
 ///
 /// # Errors
-/// What the source says where it can't be read; what `write` fails with.
+/// An error of the source where it can't be read; an error of `write`.
 pub fn read_batches(
     source: Source,
     limits: BatchLimits,

@@ -7,7 +7,7 @@
 //!    lie in the file beside them, or in the archive's blocks. All may be compressed
 //!    (`mongodump --gzip`).
 //! 3. A collection is made, filled, and then indexed; views come last, when what they look at is
-//!    there. The server's own collections (`system.…`) and databases stay out, and it is told.
+//!    there. The server's own collections (`system.…`) and databases stay out, which is reported.
 //! 4. The documents of a time series are buckets, under another name: they are inserted so.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,12 +22,12 @@ use crate::failure::Failure;
 use crate::input::archive::{ArchivedCollection, Namespace};
 use crate::input::compressed;
 
-/// Longest text of metadata: a thousand indexes and a validator are far shorter.
+/// The longest text of metadata: a thousand indexes and a validator are far shorter.
 const METADATA_BYTES_MAX: u64 = 16 << 20;
-/// How the names of a collection's two files end, without what compression adds.
+/// The suffix of the names of a collection's two files, without that of compression.
 const DOCUMENTS: &str = ".bson";
 const METADATA: &str = ".metadata.json";
-/// How the names of the collections begin that hold the buckets of time series.
+/// The prefix of collections that hold the buckets of time series.
 pub const BUCKETS: &str = "system.buckets.";
 
 /// A collection in a dump.
@@ -36,14 +36,14 @@ pub struct DumpedCollection {
     pub database: String,
     /// Its name.
     pub name: String,
-    /// What its database was called where it was dumped, and what its documents are inserted as:
-    /// its name, or its buckets'.
+    /// The name of its database where it was dumped, and the collection that its documents are
+    /// inserted into: its own, or its buckets'.
     pub dumped_as: Namespace,
     /// Its documents' file; a view has none, and neither has what lies in an archive.
     pub documents: Option<PathBuf>,
-    /// What `create` took.
+    /// The options that `create` took.
     options: DocumentBuf,
-    /// What `createIndexes` took, that of `_id` too.
+    /// The indexes that `createIndexes` took, that of `_id` too.
     indexes: Vec<DocumentBuf>,
 }
 
@@ -98,7 +98,7 @@ impl DumpedCollection {
 pub struct Dump {
     /// Views last.
     pub collections: Vec<DumpedCollection>,
-    /// What is left out, by name.
+    /// The names of collections that are left out.
     pub left_out: Vec<String>,
 }
 
@@ -130,8 +130,8 @@ pub fn find(
     dump.finish(&directory.display().to_string(), collection)
 }
 
-/// What an archive holds, by its beginning; otherwise as [`find`]. An archive's only database is
-/// imported as `database`.
+/// Reads the collections of an archive from its beginning; otherwise as [`find`]. An archive's only
+/// database is imported as `database`.
 ///
 /// # Errors
 /// [`Failure::Failed`] if its metadata can't be read, or nothing is left.
@@ -209,7 +209,7 @@ impl Dump {
         });
     }
 
-    /// What is left of it for `collection`, views last.
+    /// Selects `collection`, and puts views last.
     fn finish(mut self, place: &str, collection: Option<&str>) -> Result<Dump, Failure> {
         if let Some(collection) = collection {
             self.collections.retain(|found| found.name == collection);
@@ -251,7 +251,8 @@ fn files_of(directory: &Path) -> Result<BTreeMap<String, Files>, Failure> {
             files.entry(stem.to_owned()).or_default().documents = Some(path);
         }
     }
-    // What mongodump --oplog writes beside the databases: no collection, and without metadata.
+    // mongodump --oplog writes a file beside the databases: it is no collection, and has no
+    // metadata.
     files.retain(|stem, found| stem != "oplog" || found.metadata.is_some());
     Ok(files)
 }
@@ -270,11 +271,11 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What is told of a collection beside its documents.
+/// The description of a collection beside its documents.
 struct Metadata {
     options: DocumentBuf,
     indexes: Vec<DocumentBuf>,
-    /// The collection's name, where it is told.
+    /// The collection's name, where it is given.
     name: Option<String>,
 }
 

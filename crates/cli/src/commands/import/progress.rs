@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::notice::print;
 
-/// Documents whose problem is told; of the others only the count is.
+/// The number of documents whose problem is printed; of the others only the count is.
 const PROBLEMS_TOLD_MAX: u64 = 20;
 
-/// How far the import is.
+/// The progress of the import.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -59,7 +59,7 @@ impl Progress {
         Arc::new(move |bytes| bar.inc(bytes as u64))
     }
 
-    /// Tells what is wrong with the document on `line`, which is the `count`th that failed.
+    /// Prints what is wrong with the document on `line`, which is the `count`th that failed.
     pub fn problem(&self, count: u64, line: u64, what: &str) {
         self.0.suspend(|| {
             if count <= PROBLEMS_TOLD_MAX {

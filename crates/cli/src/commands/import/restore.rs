@@ -27,7 +27,7 @@ use crate::terminal::Terminal;
 const NAMESPACE_EXISTS: i64 = 48;
 /// Documents of an archive that are written together take so many bytes.
 const BATCH_BYTES: usize = 8 << 20;
-/// What is read of an archive at once.
+/// The bytes that are read of an archive at once.
 const READ_BYTES: usize = 1 << 20;
 
 type OpenArchive = (Archive<BufReader<Box<dyn Read + Send>>>, Progress);
@@ -217,7 +217,7 @@ fn goal_of(dumped: &DumpedCollection) -> Goal<'_> {
     Goal { database: &dumped.database, collection: &dumped.name }
 }
 
-/// Where a collection's documents are inserted.
+/// Returns where a collection's documents are inserted.
 fn filled(dumped: &DumpedCollection) -> Goal<'_> {
     Goal { database: &dumped.database, collection: &dumped.dumped_as.1 }
 }

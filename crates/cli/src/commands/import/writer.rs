@@ -34,12 +34,13 @@ pub enum Mode {
 /// MongoDB's code of a key that is there already.
 const DUPLICATE_KEY: u32 = 11000;
 
-/// What an import did.
+/// The counts of an import.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Report {
     /// Documents that were not there before.
     pub inserted: u64,
-    /// Of those that could not be imported, those that a unique index refused, `_id`'s mostly.
+    /// The number of those that a unique index refused, `_id`'s mostly, out of those that could not
+    /// be imported.
     pub duplicates: u64,
     /// Documents that were there, with other content.
     pub replaced: u64,
@@ -78,7 +79,7 @@ pub struct Writer<'a> {
     is_ordered: bool,
     /// The keys of the `_id`s that the file held: kept in the mode that removes all others.
     seen: HashSet<Vec<u8>>,
-    /// What happened so far.
+    /// The counts so far.
     pub report: Report,
 }
 
@@ -89,7 +90,7 @@ impl<'a> Writer<'a> {
         Writer { database, collection, mode, is_ordered, seen, report }
     }
 
-    /// Counts and tells a document that could not be imported.
+    /// Counts and reports a document that could not be imported.
     pub fn failed(&mut self, line: u64, what: &str, progress: &Progress) {
         self.report.failed += 1;
         progress.problem(self.report.failed, line, what);

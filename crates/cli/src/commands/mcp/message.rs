@@ -3,10 +3,10 @@
 use frond_doc::extended_json::{self, Form};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
-/// A request, or what is only told: that has no id.
+/// A request, or a notification: that has no id.
 pub struct Request(DocumentBuf);
 
-/// Why a line is no request.
+/// The reason why a line is no request.
 pub enum InvalidMessage {
     /// It is no JSON.
     Json(String),
@@ -30,17 +30,17 @@ impl Request {
         }
     }
 
-    /// What the answer is known by, of any type; nothing if there must be none.
+    /// Returns the id of the request, of any type; nothing if there must be no answer.
     pub fn id(&self) -> Option<Value<'_>> {
         self.0.get("id")
     }
 
-    /// What is to be done.
+    /// Returns the method that is called.
     pub fn method(&self) -> &str {
         self.0.get("method").and_then(|method| method.as_str()).unwrap_or("")
     }
 
-    /// With what.
+    /// Returns the parameters.
     pub fn params(&self) -> Document<'_> {
         let params = self.0.get("params").and_then(|params| params.as_document());
         params.unwrap_or(Document::empty())

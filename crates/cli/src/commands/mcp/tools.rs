@@ -1,4 +1,4 @@
-//! The tools: what each takes is told in `tools.json`, what it does here.
+//! The tools: what each takes is described in `tools.json`, what it does here.
 //!
 //! *Invariant*: a command that writes runs on [`Bound::database`], and nothing that an agent gives
 //! becomes a command's name or another field than the one it is meant for.
@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::failure::Failure;
 use crate::output::{answer_json, array_of, documents_of, json, text_of};
 
-/// What is told of the tools.
+/// The list of tools that agents get.
 static LISTED: LazyLock<DocumentBuf> = LazyLock::new(|| {
     extended_json::parse(include_str!("tools.json")).expect("the list of tools is JSON")
 });
@@ -28,7 +28,7 @@ const WRITING_STAGES: &[&str] = &["$out", "$merge"];
 /// Stages that read another collection, which may be one of another database.
 const JOINING_STAGES: &[&str] = &["$lookup", "$graphLookup", "$unionWith"];
 
-/// What the tools are bound to.
+/// The branch and the limits that the tools are bound to.
 pub struct Bound {
     /// The database without a branch.
     pub name: String,
@@ -40,11 +40,11 @@ pub struct Bound {
     pub author: String,
     /// Whether no tool writes.
     pub is_read_only: bool,
-    /// How long a call may take: others wait for it.
+    /// The time that a call may take: others wait for it.
     pub seconds_max: u32,
 }
 
-/// A tool, as it is told.
+/// A tool, as it is described to clients.
 pub struct Tool<'a>(Document<'a>);
 
 /// All tools.
@@ -100,7 +100,7 @@ impl Bound {
         all().any(|tool| tool.name() == name) && !(self.is_read_only && WRITING.contains(&name))
     }
 
-    /// What an agent is told when it begins.
+    /// Returns the instructions for an agent that begins.
     pub fn instructions(&self) -> String {
         let Bound { name, branch, default, .. } = self;
         match self.is_read_only {
@@ -118,7 +118,7 @@ impl Bound {
     /// Calls a tool that is offered.
     ///
     /// # Errors
-    /// What the database refuses, and arguments that are missing.
+    /// A refusal by the database, and arguments that are missing.
     pub fn call(
         &self,
         backend: &mut dyn Backend,
@@ -204,12 +204,12 @@ impl Bound {
         self.write(backend, command)
     }
 
-    /// What is written.
+    /// Returns the name of the branch to write.
     fn database(&self) -> String {
         at(&self.name, &self.branch)
     }
 
-    /// What is read.
+    /// Returns the name of the version to read.
     fn version(&self, given: &Given<'_>) -> Result<String, Failure> {
         match given.0.get("version") {
             None => Ok(self.database()),

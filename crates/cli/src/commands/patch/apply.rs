@@ -1,8 +1,8 @@
 //! Putting a patch's two sides beside a branch, and what lies between them onto it.
 //!
-//! A side is put there in three passes over the patch, so that no unique index is met on the way
-//! that holds at its end: what the patch names goes; what the side has of it comes; then come its
-//! indexes.
+//! A side is put there in three passes over the patch, so that no unique index is violated on the
+//! way that holds at its end: what the patch names goes; what the side has of it comes; then come
+//! its indexes.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub struct Apply {
 }
 
 impl Apply {
-    /// Applies the patch, or tells what conflicts.
+    /// Applies the patch, or prints what conflicts.
     ///
     /// # Errors
     /// As [`Target::open`]; [`Failure::Failed`] if the patch isn't whole, or its left side can't be
@@ -115,7 +115,7 @@ struct Beside {
     /// As a database.
     database: String,
     name: String,
-    /// Of the branch that the patch is for.
+    /// The name of the branch that the patch is for.
     origin: String,
 }
 
@@ -127,7 +127,7 @@ enum Side {
 }
 
 impl Side {
-    /// What a row has on this side.
+    /// Returns a row's document on this side.
     fn of(self, row: Document<'_>) -> Option<Document<'_>> {
         let side = row.get(if self == Side::Before { "before" } else { "after" });
         side.and_then(|side| side.as_document())
@@ -257,7 +257,7 @@ impl Beside {
     }
 }
 
-/// What waits to be written to one collection together.
+/// The documents that are to be written to one collection together.
 #[derive(Default)]
 struct Batch {
     collection: String,

@@ -77,7 +77,7 @@ fn canonical(document: Document<'_>) -> String {
     text
 }
 
-/// How a line ends doesn't count: a mail may change it.
+/// The end of a line doesn't count: a mail may change it.
 fn add_line(checksum: &mut blake3::Hasher, text: &str) {
     checksum.update(text.trim_end().as_bytes()).update(b"\n");
 }
@@ -189,7 +189,7 @@ impl Patch {
     }
 }
 
-/// What a line has, or has as BSON.
+/// Returns the row in a line, or the one that it holds as BSON.
 fn row_of(number: u64, line: DocumentBuf) -> Result<DocumentBuf, Failure> {
     match line.get(ROW) {
         Some(Value::Binary(row)) => DocumentBuf::validated(row.bytes.to_vec().into())

@@ -1,11 +1,11 @@
-//! What `frond serve` is told beside its command line: a file in YAML with mongod's names
-//! (`--config`), then variables of the environment (`FROND_LISTEN` is `--listen`).
+//! Sources of options for `frond serve` besides its command line: a file in YAML with mongod's
+//! names (`--config`), then variables of the environment (`FROND_LISTEN` is `--listen`).
 //!
 //! 1. Each source becomes a list of settings: a flag, its value, where it stands.
 //! 2. Of each flag the settings of the last source that has it hold: file, environment, command
 //!    line.
-//! 3. What holds is put before the command line's own words, and clap reads it all: a value from a
-//!    file is judged as one of a flag, with the place where it stands.
+//! 3. These settings are put before the command line's own words, and clap reads it all: a value
+//!    from a file is judged as one of a flag, with the place where it stands.
 //!
 //! An unknown key or variable is refused by its name.
 
@@ -22,9 +22,9 @@ use crate::commands::serve::Serve;
 use crate::failure::Failure;
 use crate::text_file;
 
-/// Where mongod's files have what only Frond has.
+/// The prefix of Frond's own settings in mongod's files.
 const OWN: &str = "frond.";
-/// What variables of the environment begin with.
+/// The prefix of variables of the environment.
 const VARIABLE: &str = "FROND_";
 /// Variables that aren't settings of a server: those of other commands, and those of tests.
 const OTHER_VARIABLES: &[&str] = &[
@@ -48,9 +48,9 @@ pub struct Setting {
     flag: String,
     /// Its value; of a flag that takes none whether it is given.
     value: Given,
-    /// The key by which it is told: in a file, or as it would be in one.
+    /// The key by which it is reported: in a file, or as it would be in one.
     key: String,
-    /// Where it stands; `None`: on the command line.
+    /// The place of the setting; `None`: on the command line.
     origin: Option<String>,
 }
 
@@ -65,7 +65,7 @@ enum Given {
 pub struct Configuration {
     /// The command line, completed.
     pub arguments: Vec<OsString>,
-    /// What holds, under mongod's names: what `getCmdLineOpts` tells as `parsed`.
+    /// The settings in force, under mongod's names: `getCmdLineOpts` shows them as `parsed`.
     pub parsed: DocumentBuf,
     settings: Vec<Setting>,
 }
@@ -109,7 +109,8 @@ impl Configuration {
         Ok(Configuration { arguments: completed, parsed, settings })
     }
 
-    /// Where the value of a flag stands, named as clap names it; `None` on the command line.
+    /// Returns where the value of a flag stands, named as clap names it; `None` on the command
+    /// line.
     pub fn origin_of(&self, argument: &str) -> Option<&str> {
         let name = argument.trim_start_matches('-');
         let name = name.split_once(' ').map_or(name, |(name, _)| name);
@@ -143,7 +144,7 @@ fn flags() -> Vec<Flag> {
     flags.collect()
 }
 
-/// What the command line says; what clap won't take ends it.
+/// Reads the settings of the command line, up to a word that clap will refuse.
 fn of_command_line(words: &[OsString], flags: &[Flag]) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut words = words.iter();
@@ -166,7 +167,7 @@ fn of_command_line(words: &[OsString], flags: &[Flag]) -> Vec<Setting> {
     settings
 }
 
-/// What the environment says.
+/// Reads the settings of the environment.
 fn of_environment(
     variables: impl Iterator<Item = (OsString, OsString)>,
     flags: &[Flag],
@@ -221,7 +222,7 @@ fn of_file(path: &Path, flags: &[Flag]) -> Result<Vec<Setting>, Failure> {
     keys::settings(&entries, &name, flags).map_err(refused)
 }
 
-/// What YAML and people call true and false.
+/// Reads a boolean, in the words of YAML and of people.
 fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Some(true),

@@ -74,7 +74,7 @@ All other options of mongod are refused. A link to frond that is called mongod i
 Example:
   MONGOMS_SYSTEM_BINARY=/usr/local/bin/mongod npm test     mongodb-memory-server starts Frond";
 
-/// What a command line of mongod's asks for.
+/// The meaning of one of mongod's command lines.
 #[derive(PartialEq, Debug)]
 pub enum Invocation {
     /// To run `frond serve` with these arguments, the program's name first.
@@ -120,7 +120,7 @@ pub fn read(arguments: &[OsString]) -> Result<Invocation, Failure> {
     parsed.serve().map(Invocation::Serve)
 }
 
-/// What a command line has said.
+/// The options that a command line has set.
 #[derive(Default)]
 struct CommandLine {
     port: Option<OsString>,
@@ -335,7 +335,7 @@ fn unrecognised(word: &OsStr) -> Failure {
     Failure::Usage(message)
 }
 
-/// What programs look for: `db version v8.0.0`.
+/// Returns the text that programs look for: `db version v8.0.0`.
 fn version() -> String {
     format!("db version v{MONGODB_VERSION}\nfrond {}", env!("CARGO_PKG_VERSION"))
 }

@@ -1,4 +1,4 @@
-//! How `frond serve` talks with its clients.
+//! The arguments by which `frond serve` talks with its clients.
 
 use std::path::PathBuf;
 
@@ -89,7 +89,7 @@ const ADDRESS_DEFAULT: &str = "127.0.0.1:27017";
 const UNIX: &str = "unix:";
 
 impl NetworkArguments {
-    /// The address to listen on, and by which the server is told from others.
+    /// The address to listen on, and by which the server is distinguished from others.
     pub fn address(&self) -> String {
         self.addresses().next().map_or(ADDRESS_DEFAULT, String::as_str).to_owned()
     }
@@ -122,7 +122,7 @@ impl NetworkArguments {
         self.max_connections as usize
     }
 
-    /// How to serve the console, if at all.
+    /// Returns how to serve the console, if at all.
     pub fn console(&self) -> Option<ConsoleOptions> {
         let (hosts, read_only) = (self.console_host.clone(), self.console_read_only);
         self.console.clone().map(|listen| ConsoleOptions { listen, hosts, read_only })
@@ -133,12 +133,12 @@ impl NetworkArguments {
         self.tls_mode != Mode::Disabled
     }
 
-    /// How messages may be compressed.
+    /// Returns how messages may be compressed.
     pub fn compressors(&self) -> Vec<Compressor> {
         self.network_compressors.0.clone()
     }
 
-    /// How to speak TLS, if at all.
+    /// Returns how to speak TLS, if at all.
     ///
     /// # Errors
     /// [`Failure::Usage`] if mode and files don't go together.
@@ -160,7 +160,7 @@ impl NetworkArguments {
         }))
     }
 
-    /// What a shell is told beside the address.
+    /// Returns the options that a shell needs besides the address.
     pub fn shell_options(&self) -> &'static str {
         match self.tls_mode {
             Mode::Require => "--tls ",

@@ -1,4 +1,4 @@
-//! What is opened and served, as the arguments say it.
+//! Opens and serves, as the arguments say.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::{Changes, MEMBERS, Serve};
 use crate::commands::transfer::read_text;
 use crate::failure::Failure;
 
-/// What a member of a set has under way beside its databases: entries that come, that are written
-/// and that wait to be applied. It is a third of the memory at most.
+/// The memory of a member of a set besides its databases: entries that come, that are written and
+/// that wait to be applied. It is a third of the memory at most.
 const UNDER_WAY_BYTES: u64 = 64 << 20;
 const UNDER_WAY_SHARE: u64 = 3;
 
 impl Serve {
-    /// How the data directory is opened, within so much memory.
+    /// Returns how the data directory is opened, within so much memory.
     pub(super) fn database_options(&self, budget: Option<u64>) -> FrondOptions {
         let beside = |bytes: u64| match self.members.is_empty() {
             true => bytes,
@@ -51,7 +51,7 @@ impl Serve {
         options
     }
 
-    /// How the server serves it, but for where it listens.
+    /// Returns how the server serves it, but for where it listens.
     pub(super) fn server_options(
         &self,
         budget: Option<u64>,
@@ -128,7 +128,7 @@ impl Serve {
         (self.enable_test_commands || has_test_commands, begin)
     }
 
-    /// What opens other places for clients.
+    /// Returns the opener of remotes for clients.
     fn places(&self) -> Result<RemoteOpener, Failure> {
         let tokens = match &self.place_token_file {
             Some(file) => PlaceTokens::parse(&read_text(file)?).map_err(|error| {
@@ -148,7 +148,7 @@ impl Serve {
         }))
     }
 
-    /// How the server is a member of a set of several, if it is.
+    /// Returns how the server is a member of a set of several, if it is.
     pub(super) fn replica(&self, listen: &str) -> Result<Option<ReplicaOptions>, Failure> {
         let Some(key) = &self.cluster_key else { return Ok(None) };
         let own = self.advertise.as_deref().unwrap_or(listen).to_owned();

@@ -1,4 +1,4 @@
-//! The file that tells the number of the process that serves.
+//! The file that holds the number of the process that serves.
 
 use std::fs;
 use std::path::{Path, PathBuf};

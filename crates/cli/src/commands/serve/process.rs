@@ -17,7 +17,7 @@ pub fn allow_open_files() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// What this process runs, also where another version took the place of its file.
+/// Returns the path of the running program, also where another version took the place of its file.
 pub(super) fn own_program() -> Option<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() { Some(running) } else { std::env::current_exe().ok() }

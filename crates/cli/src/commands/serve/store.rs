@@ -14,7 +14,7 @@ use super::process;
 use super::values::parse_size;
 use crate::notice::print;
 
-/// What was written goes there at the latest after so long.
+/// The time within which writes are sent there.
 const SEND_EVERY: Duration = Duration::from_secs(60);
 
 /// A reader looks for what was acknowledged since: $0.52 a month.
@@ -173,7 +173,7 @@ impl Drop for Beside {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // What it panicked with, it has told.
+            // The thread has reported its panic itself.
             let _ = thread.join();
         }
     }

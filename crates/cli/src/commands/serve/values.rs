@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use frond_doc::{DocumentBuf, extended_json};
 use frond_server::limits::SNAPSHOT_WINDOW_MAX;
 
-/// With less, what isn't in the budget (the program, a few answers) is most of what is taken.
+/// The least memory: with less, what isn't in the budget (the program, a few answers) is most of
+/// what is taken.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// Reads the budget of memory.

@@ -1,7 +1,7 @@
-//! What the tour stands on: runs commands, measures what they cost, and prints steps.
+//! The stage of the tour: runs commands, measures their cost, and prints steps.
 //!
 //! A step is a heading with its costs at the right, the commands as one would type them in mongosh,
-//! and what came of them.
+//! and their results.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ use crate::terminal::{Style, Terminal};
 
 /// Columns of the whole tour.
 pub const COLUMNS: usize = 78;
-/// What each line below a heading begins with.
+/// The beginning of each line below a heading.
 pub const INDENT: &str = "    ";
 
 /// Runs and shows the tour's steps.
 pub struct Stage<'a> {
-    /// Where to print.
+    /// The terminal to print on.
     pub terminal: &'a mut Terminal,
     backend: Box<Embedded>,
     directory: PathBuf,
     step: u32,
-    /// What the commands took since the last heading.
+    /// The time of the commands since the last heading.
     elapsed: Duration,
     /// Chunks written before the last heading.
     chunks_before: u64,

@@ -5,8 +5,8 @@
 //! same command goes on: what a revert has taken back, which wasn't taken back itself, is passed
 //! over, and so is what others have made without effect.
 //!
-//! What the database says of a revert counts, not its message. The author's own reverts are changes
-//! as any, unless it is the author who takes them back.
+//! The database's own record of a revert counts, not its message. The author's own reverts are
+//! changes as any, unless it is the author that takes them back.
 
 use std::collections::HashSet;
 use std::io::Write;

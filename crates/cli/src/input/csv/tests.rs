@@ -103,7 +103,7 @@ fn input_that_ends_within_quotes_is_cut_off() {
     }
 }
 
-/// What came before is there: only the line with the quote isn't.
+/// Documents before it are read: only the line with the quote isn't.
 #[test]
 fn a_quote_where_none_may_be_is_told() {
     let one_at_once = |text: &str| {

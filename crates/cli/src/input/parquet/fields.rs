@@ -1,6 +1,6 @@
 //! Values of Parquet's rows, put into documents.
 //!
-//! What is there decides; the shape says only what a plain value stands for.
+//! The values themselves decide; the shape says only what a plain value stands for.
 
 use frond_doc::builder::position_name;
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, decimal, extended_json};
@@ -26,7 +26,7 @@ impl DocumentMaker {
     /// Appends the parts of a row or group.
     ///
     /// # Errors
-    /// What of them can't be in a document.
+    /// A part of them that can't be in a document.
     pub fn append_row(
         &self,
         document: &mut DocumentBuilder,

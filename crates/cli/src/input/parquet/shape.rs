@@ -1,4 +1,4 @@
-//! What each column of a Parquet file becomes, from the file's schema.
+//! Converts a Parquet file's schema into the shape of each column.
 //!
 //! All that the rows' reader takes for granted is checked here, so that a schema that contradicts
 //! itself is an error, not a panic.
@@ -11,7 +11,7 @@ use parquet::schema::types::Type;
 
 use crate::input::parquet::{DECIMAL, OBJECT_ID};
 
-/// How a part of a row is read.
+/// The way a part of a row is read.
 pub enum Shape {
     /// A document; these are its fields.
     Group(Vec<Shape>),
@@ -35,13 +35,13 @@ pub enum Shape {
     Decimal,
 }
 
-/// What a file tells of its texts.
+/// A file's notes about its texts.
 struct Noted<'a>(Option<Document<'a>>);
 
 /// The columns of all rows.
 ///
 /// # Errors
-/// What can't be read, by the column's name.
+/// A column that can't be read, by its name.
 pub fn columns(root: &Type, types: Option<&DocumentBuf>) -> Result<Vec<Shape>, String> {
     fields_of(root, &Noted(types.map(DocumentBuf::view)), &mut Vec::new())
 }
@@ -96,7 +96,7 @@ fn shape(field: &Type, noted: &Noted<'_>, path: &mut Vec<String>) -> Result<Shap
     }
 }
 
-/// What a list or map holds, again and again.
+/// Returns the repeated field inside a list or map.
 fn only_repeated<'a>(field: &'a Type, path: &[String]) -> Result<&'a Type, String> {
     match field.get_fields() {
         [inner] if inner.get_basic_info().repetition() == Repetition::REPEATED => Ok(inner),
@@ -160,7 +160,7 @@ fn is_read(physical: Physical, converted: ConvertedType) -> bool {
 }
 
 impl Noted<'_> {
-    /// What the text of a column stands for.
+    /// Returns the shape of the values that a column's text stands for.
     fn of(&self, path: &[String]) -> Shape {
         let columns = self.0.and_then(|types| types.get("columns")?.as_array());
         let mut columns = columns.iter().flat_map(|columns| columns.iter());

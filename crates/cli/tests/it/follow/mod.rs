@@ -102,7 +102,7 @@ fn number(record: &DocumentBuf, name: &str) -> i64 {
     record.get(name).and_then(|it| it.as_integer()).unwrap()
 }
 
-/// How many documents the source's stream says were changed since then.
+/// Returns how many documents the source's stream says were changed since then.
 fn events_since(address: &str, record: &DocumentBuf) -> i64 {
     let mut client = Client::connect(address).unwrap();
     let token = record.get("token").unwrap().as_document().unwrap();
@@ -269,7 +269,7 @@ fn a_copy_in_a_running_server_and_what_is_refused() {
     let diff = format!("diff copy main live -c items --uri {}", target.address);
     let diff = frond(&directory, &diff).ok();
     assert_eq!(diff.matches("+ {\"_id\":").count(), 3, "{diff}");
-    // Others write to it: that is told, and the copy is as the source has it.
+    // Others write to it: that is reported, and the copy is as the source has it.
     run(&mut to, "copy@live", r#"{"insert": "items", "documents": [{"_id": 4, "mine": 1}]}"#);
     run(&mut client, "shop", r#"{"insert": "items", "documents": [{"_id": 4}]}"#);
     let output = frond(&directory, &format!("{follow} {into} --once")).fails(3);

@@ -57,7 +57,7 @@ impl Proxy {
         Proxy { address, upstream, wrong }
     }
 
-    /// What no MongoDB would know.
+    /// Returns the requests that no MongoDB would know.
     pub fn wrong(&self) -> Vec<String> {
         self.wrong.lock().unwrap().clone()
     }

@@ -10,7 +10,7 @@ use crate::{Directory, frond, frond_with};
 const EXPORT: &str = "export -d shop -c items";
 const BY_PYARROW: &[u8] = include_bytes!("pyarrow.parquet");
 
-/// What `lines` are after a way through a file of Parquet.
+/// Returns `lines` after a round trip through a file of Parquet.
 fn round_trip(lines: &str, options: &str) -> String {
     let directory = Directory::new();
     frond_with(&directory, "import -d shop -c items", lines).ok();
@@ -96,7 +96,7 @@ fn files_written_by_pyarrow_are_read() {
     assert_eq!(frond(&directory, EXPORT).ok(), expected.join("\n") + "\n");
 }
 
-/// It is told, and never by a panic.
+/// It is reported, and never by a panic.
 #[test]
 fn a_damaged_file_is_refused() {
     let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! What a `$geoNear` finds, and which index it asks.
+//! The search of a `$geoNear`, and the index it uses.
 
 use frond_doc::ValueBuf;
 use frond_query::Code;

@@ -1,4 +1,4 @@
-//! What a scan finds, lent to a pipeline's stages.
+//! The documents that a scan finds, lent to a pipeline's stages.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::collection::deferred_errors::DeferredErrors;
 use crate::collection::scan::{Row, Scan};
 use crate::interrupt::Interrupt;
 
-/// Whether to stop is asked once for so many documents.
+/// The documents between two checks whether to stop.
 const CHECK_COUNT: usize = 64;
 
-/// What a scan finds, for stages.
+/// The documents that a scan finds, for stages.
 pub(super) struct ScannedRows {
     scan: Scan<'static>,
     deferred: DeferredErrors,
@@ -24,7 +24,7 @@ pub(super) struct ScannedRows {
 }
 
 impl ScannedRows {
-    /// What `scan` finds; why it fails is put aside.
+    /// Lends the documents that `scan` finds; its error is put aside.
     pub fn of(scan: Scan<'static>, deferred: DeferredErrors) -> ScannedRows {
         let interrupt = scan.interrupt().clone();
         ScannedRows { scan, deferred, interrupt, count: 0 }

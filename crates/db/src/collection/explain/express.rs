@@ -1,7 +1,7 @@
-//! How a search that MongoDB 8.0 answers beside its planner ([`express`]) is told: as one stage
+//! Explains a search that MongoDB 8.0 answers without its planner ([`express`]): as one stage
 //! without inputs.
 //!
-//! *Surprise*: the key's pattern is told as a string, as 8.0 does.
+//! *Surprise*: the key's pattern is shown as a string, as 8.0 does.
 
 use frond_doc::Value;
 

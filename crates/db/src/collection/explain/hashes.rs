@@ -1,4 +1,5 @@
-//! The hashes by which MongoDB tells queries of one shape: what they ask, not for which values.
+//! The hashes by which MongoDB distinguishes the shapes of queries: what they ask, not for which
+//! values.
 //!
 //! - *Shape*: the paths and operators of the filter, the sort, the names that a projection has, the
 //!   collation.
@@ -44,12 +45,12 @@ impl Hashes {
         Hashes { shape: hash(&shape), plan_cache_key: hash(&key) }
     }
 
-    /// The shape's and the plan cache's, as they are told.
+    /// The shape's and the plan cache's, as they are shown.
     pub fn told(&self) -> [String; 2] {
         [self.shape, self.plan_cache_key].map(|hash| format!("{hash:08X}"))
     }
 
-    /// Appends them as `queryPlanner` tells them.
+    /// Appends them as `queryPlanner` shows them.
     pub fn append_to(&self, planner: &mut DocumentBuilder) {
         let [shape, key] = self.told();
         planner.append("queryHash", Value::String(&shape));

@@ -20,9 +20,9 @@ use crate::collection::{AggregateRequest, FindRequest};
 use crate::database::Database;
 use crate::error::Error;
 
-/// How the search of a pipeline over `collection` would go, as [`Database::explain_as`] tells
-/// it, and the stages that its documents go through; `stages` are those of `request`. A view is
-/// no collection here.
+/// Returns how the search of a pipeline over `collection` would go, as [`Database::explain_as`]
+/// shows it, and the stages that its documents go through; `stages` are those of `request`. A view
+/// is no collection here.
 pub(crate) fn explain_aggregate(
     database: &Database,
     collection: &str,
@@ -80,7 +80,7 @@ pub(crate) fn explain_aggregate(
     Ok((told, rest))
 }
 
-/// In which order the search finds documents that a pipeline wants `sorted`.
+/// Returns the order in which the search finds documents that a pipeline wants `sorted`.
 fn order_of(filter: &Filter, sorted: Option<&SortPattern>, collation: &Collation) -> Order {
     match (filter.distance(), sorted) {
         (Some(distance), _) => Order::Near(distance),
@@ -97,8 +97,8 @@ fn purpose_of(pipeline: &Pipeline, is_near: bool) -> Purpose {
     }
 }
 
-/// What of the stages the search does, as a `find` would be asked for it, and the others; a `$sort`
-/// only if it sorts, and a `$skip` if it passes over `skip`.
+/// Splits the stages into those that the search does, in the form of a `find`, and the others; a
+/// `$sort` belongs to the former only if it sorts, and a `$skip` if it passes over `skip`.
 fn split(
     stages: Vec<DocumentBuf>,
     request: &AggregateRequest,

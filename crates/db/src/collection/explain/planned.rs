@@ -1,4 +1,4 @@
-//! A query whose plan was chosen: what is told of it, and what it does when it is run.
+//! A query whose plan was chosen: what is shown of it, and what it does when it is run.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ pub(super) struct PlannedQuery<'a> {
 }
 
 impl PlannedQuery<'_> {
-    /// How the query goes, run if that is asked for.
+    /// Returns how the query goes, run if that is asked for.
     ///
     /// # Errors
-    /// What the query fails with when it is run.
+    /// An error of the query when it is run.
     pub fn told(
         self,
         namespace: &str,
@@ -86,7 +86,8 @@ impl PlannedQuery<'_> {
         plan_stages(self.collection, access, self.query, self.request, self.purpose, done)
     }
 
-    /// What each walk of the plan does; `distinct` is the part of an index's keys that is scanned.
+    /// Runs the plan and returns the counts of each walk; `distinct` is the part of an index's keys
+    /// that is scanned.
     fn run(self, distinct: Option<usize>) -> Result<Vec<Done>, Error> {
         let PlannedQuery { database, reader, request, query, collection, .. } = self;
         let interrupt = &request.interrupt;
@@ -145,7 +146,7 @@ impl PlannedQuery<'_> {
         Scan::new(self.reader.clone(), self.collection, access, filter, order)
     }
 
-    /// What is found outward from a `$near`, if it is.
+    /// Returns the search outward from a `$near`, if this is one.
     fn nearest(self) -> Result<Option<Nearest>, Error> {
         let PlannedQuery { request, query, collection, access, .. } = self;
         let Order::Near(_) = &query.order else { return Ok(None) };

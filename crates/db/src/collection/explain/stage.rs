@@ -1,4 +1,4 @@
-//! The stages of a plan as a tree, and as `winningPlan` and `executionStages` tell them.
+//! The stages of a plan as a tree, and as `winningPlan` and `executionStages` show them.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 
@@ -33,7 +33,7 @@ impl Stage {
         Stage { is_express: true, ..Stage::leaf(name, details, returned) }
     }
 
-    /// A stage over another one, of which everything comes out.
+    /// A stage over another one, from which everything comes out.
     pub fn over(name: &'static str, details: DocumentBuf, input: Stage) -> Stage {
         let returned = input.returned;
         Stage { inputs: vec![input], ..Stage::leaf(name, details, returned) }
@@ -56,7 +56,7 @@ impl Stage {
         self
     }
 
-    /// This stage, with more to tell of it.
+    /// This stage, with more details.
     pub fn detailed(mut self, more: DocumentBuf) -> Stage {
         let mut details = DocumentBuilder::new();
         for (name, value) in self.details.iter().chain(more.iter()) {
@@ -75,19 +75,19 @@ impl Stage {
         self
     }
 
-    /// How many documents came out.
+    /// Returns how many documents came out.
     pub fn returned(&self) -> u64 {
         self.returned
     }
 
-    /// The tree as `winningPlan` tells it.
+    /// The tree as `winningPlan` shows it.
     pub fn plan(&self) -> DocumentBuf {
         let mut builder = self.head();
         self.append_inputs(&mut builder, &Stage::plan);
         builder.build()
     }
 
-    /// The tree as `executionStages` tells it. Times are those of the whole query.
+    /// The tree as `executionStages` shows it. Times are those of the whole query.
     pub fn execution(&self, millis: i64) -> DocumentBuf {
         let mut builder = self.head();
         let works = self.counters.iter().map(|(_, count)| *count).max().unwrap_or(0);
@@ -147,7 +147,7 @@ pub(crate) fn number(number: u64) -> Value<'static> {
         .map_or_else(|_| Value::Int64(i64::try_from(number).unwrap_or(i64::MAX)), Value::Int32)
 }
 
-/// A filter as MongoDB tells it once it is parsed: every condition with its operator.
+/// A filter as MongoDB shows it once it is parsed: every condition with its operator.
 pub(crate) fn parsed_query(filter: Document<'_>) -> DocumentBuf {
     let mut conditions = Vec::new();
     for (name, value) in filter.iter() {

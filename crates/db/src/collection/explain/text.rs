@@ -1,8 +1,8 @@
-//! A search by a text index, as MongoDB tells it.
+//! A search by a text index, as MongoDB shows it.
 //!
-//! `TEXT_MATCH` asks what words can't tell (negations, phrases) of the documents that are found.
-//! Below it is `TEXT_OR` where scores are asked for, else `FETCH`; below these the `IXSCAN`: one
-//! for all terms, where MongoDB has one for each and an `OR`.
+//! `TEXT_MATCH` checks what words can't decide (negations, phrases) in the documents that are
+//! found. Below it is `TEXT_OR` where scores are asked for, else `FETCH`; below these the `IXSCAN`:
+//! one for all terms, where MongoDB has one for each and an `OR`.
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
 use frond_query::index::FieldKind;
@@ -58,7 +58,7 @@ pub(super) fn stage(
     Some(Stage::over("TEXT_MATCH", told, fetched))
 }
 
-/// What a filter asks besides.
+/// Returns the other conditions of a filter.
 fn without_text(filter: Document<'_>) -> DocumentBuf {
     let mut rest = DocumentBuilder::new();
     for (name, value) in filter.iter().filter(|(name, _)| *name != "$text") {

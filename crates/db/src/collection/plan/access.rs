@@ -1,4 +1,4 @@
-//! Where documents are found: the trees that are scanned, and their ranges.
+//! The access path to documents: the trees that are scanned, and their ranges.
 
 use frond_doc::{ValueBuf, document};
 use frond_query::index::{FLAG_UNTOLD, FieldKind, IndexField};
@@ -13,7 +13,7 @@ use crate::collection::covered::Cover;
 use crate::error::Error;
 use crate::schema::{Collection, TreeRef};
 
-/// Where documents are found, and in which order.
+/// The paths by which documents are found, and their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     /// The scans, one after the other or merged; each document comes once.
@@ -31,27 +31,27 @@ pub(crate) struct Access {
 /// Ranges of one tree.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPath {
-    /// Which tree is scanned.
+    /// The tree to scan.
     pub source: Source,
     /// Disjoint, in the order in which they are scanned.
     pub ranges: Vec<Bounds>,
-    /// What parts of an index's keys must be.
+    /// The conditions on parts of an index's keys.
     pub checks: Vec<PartCheck>,
     /// Within each range.
     pub direction: Direction,
-    /// Whether one document may be met several times.
+    /// Whether one document may be found several times.
     pub may_repeat: bool,
     /// The flags of the index's entries.
     pub flags: u8,
-    /// What of documents comes out of the entries.
+    /// The fields of documents that the entries hold.
     pub cover: Cover,
-    /// What each part of a key may be, to be told.
+    /// The bounds of each part of a key, for `explain`.
     pub fields: Vec<FieldBounds>,
-    /// What keys must lie between by `min` and `max`, where the ranges are wider than that.
+    /// The bounds of `min` and `max`, where the ranges are wider than these.
     pub between: Option<Bounds>,
 }
 
-/// Which tree is scanned.
+/// The tree to scan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// The documents, all of them.
@@ -116,7 +116,7 @@ impl Access {
         self
     }
 
-    /// Has all documents in the order of their `_id`s told as found by the index of `_id`, where
+    /// Has all documents in the order of their `_id`s shown as found by the index of `_id`, where
     /// MongoDB would walk that: for a sort by `_id` alone, or a hint.
     ///
     /// # Errors

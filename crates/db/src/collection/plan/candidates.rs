@@ -1,4 +1,4 @@
-//! The indexes that may be used for a request, and what the planner is told of them.
+//! The indexes that may be used for a request, and what the planner knows of them.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::reader::Reader;
 use crate::schema::{Collection, Index, TreeRef};
 use crate::timeseries::{self, Series};
 
-/// Whether to stop is asked once for so many ranges that are counted.
+/// The counted ranges between two checks whether to stop.
 const CHECK_COUNT: usize = 64;
 
-/// Tells how many entries of a candidate (or of the documents) lie in ranges.
+/// A function that returns how many entries of a candidate (or of the documents) lie in ranges.
 pub(super) type RangeCount<'c> = &'c mut dyn FnMut(Option<usize>, &[Bounds]) -> u64;
 
 /// The indexes of a collection that may be used for a request.
@@ -27,9 +27,9 @@ pub(super) struct Candidates<'a> {
     pub indexes: &'a [Index],
     /// Those that may be used.
     pub sources: Vec<Source>,
-    /// What the planner is told of these.
+    /// The planner's facts about these.
     pub facts: Vec<IndexFacts>,
-    /// What of documents the request needs.
+    /// The parts of documents that the request needs.
     pub needs: NeededPaths,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Candidates<'a> {
         Ok(Candidates { indexes: &collection.indexes, sources, facts, needs })
     }
 
-    /// What the planner is asked.
+    /// Returns the request to the planner.
     pub fn question<'q>(&'q self, request: Request<'q>) -> PlanRequest<'q> {
         let (filter, sort) = (request.filter, request.order.pattern());
         let (limit, skip, distinct) = (request.limit, request.skip, request.distinct);
@@ -73,10 +73,10 @@ impl<'a> Candidates<'a> {
         PlanRequest { filter, sort, limit, skip, distinct, indexes, is_by_id }
     }
 
-    /// What `ask` answers, which may ask how large ranges are.
+    /// Returns the answer of `ask`, which may request the size of ranges.
     ///
     /// # Errors
-    /// `Damaged` if the store can't be read; what interrupts the request.
+    /// `Damaged` if the store can't be read; the error that interrupts the request.
     pub fn counting<A>(
         &self,
         reader: &Reader<'_>,
@@ -173,7 +173,7 @@ fn of_places(
     Ok(found)
 }
 
-/// What a request needs of documents to be answered, its filter and sort included.
+/// Returns the parts of documents that a request needs, its filter and sort included.
 fn needs_of(request: Request<'_>) -> NeededPaths {
     let mut needs = request.needs.clone()?;
     needs.extend(request.filter.paths()?.into_iter().map(str::to_owned));
@@ -185,7 +185,7 @@ fn needs_of(request: Request<'_>) -> NeededPaths {
     Some(needs)
 }
 
-/// What the planner is told of indexes.
+/// Returns the planner's facts about indexes.
 fn facts_of(
     reader: &Reader<'_>,
     collection: &Collection,
@@ -212,7 +212,7 @@ fn facts_of(
     Ok(facts)
 }
 
-/// What the planner is told of a time series' own tree: its entries are the documents.
+/// Returns the planner's facts about a time series' own tree: its entries are the documents.
 fn facts_of_places(series: &Series) -> IndexFacts {
     IndexFacts {
         name: series.index.name.clone(),

@@ -8,7 +8,7 @@ use frond_doc::key;
 use frond_tree::{Bounds, Direction};
 
 /// Puts ranges, which are disjoint and in the order of `direction`, where entries are. Answers
-/// whether they are wider than they were. `is_whole` tells which keys may be looked up.
+/// whether they are wider than they were. `is_whole` says which keys may be looked up.
 pub(super) fn fit(
     ranges: &mut Vec<Bounds>,
     direction: Direction,
@@ -61,7 +61,7 @@ fn widened(range: Bounds) -> Bounds {
     }
 }
 
-/// Whether two ranges, of which the second is met later, have keys in common.
+/// Whether two ranges, the second of which is reached later, have keys in common.
 fn meets(first: &Bounds, second: &Bounds, direction: Direction) -> bool {
     let (lower, upper) = match direction {
         Direction::Ascending => (first, second),

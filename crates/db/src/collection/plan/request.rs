@@ -1,4 +1,4 @@
-//! What is asked of a collection: which documents, in which order, by which index.
+//! Requests to a collection: the documents, their order, and the indexes to use.
 
 use bytes::Bytes;
 use frond_doc::{Document, Value, ValueBuf};
@@ -12,22 +12,22 @@ use crate::definition::{ID_INDEX_NAME, IndexSpec};
 use crate::error::Error;
 use crate::schema::{Collection, Index, IndexFilter};
 
-/// What is asked of a collection.
+/// A request to a collection.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Which documents.
+    /// The filter of the documents.
     pub filter: &'a Filter,
-    /// In which order.
+    /// The order.
     pub order: &'a Order,
-    /// By which index.
+    /// The index to use.
     pub hint: Option<Hint>,
-    /// At most how many, those that are passed over counted.
+    /// The greatest number, those that are passed over counted.
     pub limit: Option<u64>,
-    /// How many are passed over first.
+    /// The number of documents that are passed over first.
     pub skip: u64,
-    /// What of them.
+    /// The parts of them that are needed.
     pub needs: &'a NeededPaths,
-    /// Between which keys of the hinted index.
+    /// The keys of the hinted index between which it searches.
     pub between: MinMaxBounds<'a>,
     /// The field whose distinct values alone are wanted.
     pub distinct: Option<&'a str>,
@@ -105,7 +105,7 @@ impl MinMaxBounds<'_> {
     }
 }
 
-/// What a request asks of the order of its documents.
+/// The order of documents that a request asks for.
 #[derive(Clone, Debug)]
 pub enum Order {
     /// Nothing.
@@ -131,7 +131,8 @@ pub enum Hint {
     Index(usize),
 }
 
-/// What can be asked of a collection besides its trees: what a transaction itself wrote.
+/// The facts about documents that a transaction itself wrote, besides those in the collection's
+/// trees.
 #[derive(Clone, Debug, Default)]
 pub struct OwnFacts {
     /// For each index, the flags of entries that the transaction itself made.

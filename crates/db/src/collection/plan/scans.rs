@@ -106,7 +106,7 @@ impl Candidates<'_> {
         };
         let is_wider = path.fit(&is_whole, request);
         let is_exact = scan.is_exact && !is_wider;
-        // What were several ranges, each in order, may be one that isn't.
+        // Several ranges, each in order, may have become one that isn't in order.
         if !scan.is_merged || is_wider {
             return Access {
                 paths: vec![path],
@@ -121,7 +121,7 @@ impl Candidates<'_> {
         Access { paths, is_merged: true, gives_order, is_exact, filter: None }
     }
 
-    /// Which tree a plan of one scan is about.
+    /// Returns the tree that a plan of one scan is about.
     fn scanned(&self, plan: Plan, request: Request<'_>) -> Scanned {
         match plan {
             Plan::IndexScan(mut scan) => {
@@ -134,7 +134,7 @@ impl Candidates<'_> {
                     }
                     _ => {
                         scan.ranges = timeseries::ranges(scan.ranges);
-                        // Where a source is absent no key tells.
+                        // Where a source is absent no key shows it.
                         scan.is_exact = false;
                         Cover::Nothing
                     }

@@ -1,6 +1,7 @@
-//! How documents are found that a `$text` searches for: by the collection's text index, always.
+//! Plans how documents are found that a `$text` searches for: by the collection's text index,
+//! always.
 //!
-//! 1. The text index tells which texts are asked, so that the filter can be asked of documents.
+//! 1. The text index decides which texts are asked, so that the filter can be asked of documents.
 //! 2. A `$text` that each document must pass is looked up in that index alone, whatever other
 //!    indexes there are, as MongoDB does; the filter must fix what the index files before the
 //!    terms.

@@ -1,7 +1,7 @@
 //! The documents of `$out`, sorted by the keys of their `_id`s in bounded memory.
 //!
-//! What doesn't fit goes to temporary files ([`Sorter`]), with references for what is stored
-//! already.
+//! Documents that don't fit go to temporary files ([`Sorter`]), with references for values that are
+//! stored already.
 
 use bytes::Bytes;
 use frond_doc::{DocumentBuf, Value as BsonValue, key};
@@ -16,22 +16,22 @@ use crate::interrupt::Interrupt;
 use crate::large::{self, value_of_referring};
 use crate::timeseries::Series;
 
-/// Who sorts, in messages.
+/// The name of the sorter, in messages.
 const OUT: &str = "$out";
-/// Whether to stop is asked once for so many documents.
+/// The documents between two checks whether to stop.
 const CHECK_COUNT: usize = 64;
 
-/// What a collection will hold. Takes documents in any order.
+/// The content that a collection will hold. Takes documents in any order.
 pub(in crate::collection) struct Content<'r> {
     sorter: Sorter<'r>,
-    /// What the collection is if it is a time series.
+    /// The time series, if the collection is one.
     series: Option<Series>,
     interrupt: &'r Interrupt,
     count: usize,
 }
 
 impl<'r> Content<'r> {
-    /// None yet.
+    /// Begins with none.
     pub fn new(
         resources: &'r Resources,
         interrupt: &'r Interrupt,
@@ -40,7 +40,7 @@ impl<'r> Content<'r> {
         Content { sorter: Sorter::new(OUT, resources, usize::MAX), series, interrupt, count: 0 }
     }
 
-    /// What the collection is if it is a time series.
+    /// Returns the time series, if the collection is one.
     pub fn series(&self) -> Option<&Series> {
         self.series.as_ref()
     }
@@ -48,8 +48,8 @@ impl<'r> Content<'r> {
     /// Takes a document, which has an `_id`.
     ///
     /// # Errors
-    /// What writing a temporary file failed with; what ends the command; `BadValue` (2) for what is
-    /// no point of a time series.
+    /// An error of writing a temporary file; the error that ends the command; `BadValue` (2) for a
+    /// document that is no point of a time series.
     pub fn add(&mut self, document: &DocumentBuf) -> Result<(), Error> {
         let key = match &self.series {
             Some(series) => {

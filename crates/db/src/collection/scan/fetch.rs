@@ -1,7 +1,7 @@
 //! Documents fetched and filtered: what each entry that a walk reads gives.
 //!
-//! Where an index's entry tells that the filter fails, or holds all that is asked for, the document
-//! isn't fetched. What lies in the leaves of its tree is filtered where it lies.
+//! Where an index's entry shows that the filter fails, or holds all that is asked for, the document
+//! isn't fetched. Documents in the leaves of the collection's own tree are filtered where they lie.
 
 use std::cell::Cell;
 
@@ -25,10 +25,10 @@ use crate::large;
 use crate::reader::Reader;
 use crate::schema::{Index, TreeRef};
 
-/// Whether to stop is asked once for so many entries.
+/// The entries between two checks whether to stop.
 pub(super) const CHECK_COUNT: u64 = 256;
 
-/// What an entry of an index tells of its document without that being read.
+/// The facts about a document that an entry of an index gives without reading the document.
 enum ByKey {
     /// It doesn't pass.
     Fails,
@@ -38,12 +38,12 @@ enum ByKey {
     TooLittle,
 }
 
-/// How documents are fetched and filtered.
+/// The means by which documents are fetched and filtered.
 pub(super) struct Fetch<'a> {
     pub reader: Reader<'a>,
     pub documents: TreeRef,
     pub filter: Filter,
-    /// What of it is asked here, where the rest is for scripts.
+    /// The conditions to test here, where the others are for scripts.
     pub without_scripts: Option<Filter>,
     /// Whether documents that are found may fail the filter.
     pub may_fail: bool,
@@ -53,20 +53,20 @@ pub(super) struct Fetch<'a> {
     pub lazily: Option<(LazyLargeDocuments, NeededPaths)>,
     /// Whether nothing is asked of documents but that they are there, and what is found passes.
     pub counts_only: bool,
-    /// For each walk, the parts of its keys that tell whether the filter fails.
+    /// For each walk, the parts of its keys that decide whether the filter fails.
     pub told_by_key: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     pub interrupt: Interrupt,
-    /// How many entries all walks have read: each of two thousand may be short, and each call may
-    /// give one.
+    /// The number of entries all walks have read: each of two thousand may be short, and each call
+    /// may give one.
     pub steps: Cell<u64>,
-    /// What is left in the documents that come out.
+    /// The metadata to leave in the documents that come out.
     pub metadata: Metadata,
-    /// What documents score, if entries tell it.
+    /// The scores of documents, if entries hold them.
     pub scores: Scores,
 }
 
-/// Where scores come from.
+/// The source of scores.
 pub(super) enum Scores {
     /// From the documents' texts.
     Texts,
@@ -77,7 +77,7 @@ pub(super) enum Scores {
 }
 
 impl Fetch<'_> {
-    /// What an entry of the documents' own tree gives.
+    /// Returns the document of an entry of the documents' own tree, if it passes.
     pub(super) fn of_document(&self, walk: &mut Walk, entry: Entry) -> Result<Option<Row>, Error> {
         if self.counts_only {
             return Ok(Some(nothing_of(entry.key)));
@@ -87,8 +87,8 @@ impl Fetch<'_> {
         self.passing(entry.key, &entry.value)
     }
 
-    /// What the document at a place of a capped collection gives; a place whose document was erased
-    /// gives nothing.
+    /// Returns the document at a place of a capped collection, if it passes; a place whose document
+    /// was erased has none.
     pub(super) fn of_place(&self, walk: &mut Walk, place: &Entry) -> Result<Option<Row>, Error> {
         let id_key = self.reader.read(&place.value)?;
         match self.reader.get(self.documents, &id_key)? {
@@ -172,7 +172,7 @@ impl Fetch<'_> {
         if steps.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) }
     }
 
-    /// What an entry of an index gives.
+    /// Returns the document of an entry of an index, if it passes.
     pub(super) fn of_entry(
         &self,
         walk: &mut Walk,
@@ -258,8 +258,8 @@ impl Fetch<'_> {
         Ok(ByKey::Covered(passes.then_some(document)))
     }
 
-    /// Whether the whole key of an entry, which may have been cut, lies between what `min` and
-    /// `max` say.
+    /// Checks whether the whole key of an entry, which may have been cut, lies between `min` and
+    /// `max`.
     pub(super) fn lies_between(
         &self,
         between: &Bounds,
@@ -289,7 +289,7 @@ impl Fetch<'_> {
         Ok(!self.may_fail || self.asked_here().try_matches(document)?)
     }
 
-    /// What of the filter is asked where documents are fetched.
+    /// Returns the conditions to test where documents are fetched.
     fn asked_here(&self) -> &Filter {
         self.without_scripts.as_ref().unwrap_or(&self.filter)
     }
@@ -320,7 +320,7 @@ impl Fetch<'_> {
         Ok(Some(row.into_whole(&self.reader, self.documents)?.into()))
     }
 
-    /// Has the filter open what it looks at in large documents, of which only a part is wanted.
+    /// Has the filter open what it looks at in large documents, if only a part of them is wanted.
     pub(super) fn open_for_filter(&mut self) {
         if !self.may_fail || self.filter.runs_scripts() {
             return;
@@ -395,7 +395,7 @@ pub(crate) fn passing(
     for_update(reader, documents, filter, true).passing(id_key, value)
 }
 
-/// As [`passing`], of a document of which its key tells that it passes.
+/// As [`passing`], of a document whose key shows that it passes.
 pub(crate) fn known_to_pass(
     reader: Reader<'_>,
     documents: TreeRef,
@@ -431,7 +431,7 @@ fn for_update<'a>(
     fetch
 }
 
-/// What is found where nothing is asked of documents.
+/// Returns a row for a request that needs nothing of documents.
 fn nothing_of(id_key: Bytes) -> Row {
     Row::part(id_key, DocumentBuf::empty(), None)
 }

@@ -1,4 +1,4 @@
-//! What a scan leaves of its search in the documents that it finds, where that is asked for.
+//! The metadata of its search that a scan leaves in the documents it finds, where it is wanted.
 
 use frond_doc::{Binary, DocumentBuf, DocumentBuilder, Value, ValueBuf, document};
 use frond_query::index::{FieldKind, decode};
@@ -26,7 +26,7 @@ impl Fetch<'_> {
         !self.counts_only && self.metadata.is_empty()
     }
 
-    /// The key of the index that led to a document, if it is asked for, and can be told.
+    /// The key of the index that led to a document, if it is asked for, and the entry holds it.
     pub(super) fn index_key(
         &self,
         walk: &Walk,
@@ -86,7 +86,7 @@ impl Fetch<'_> {
         found.asked().get("_id").map(|id| document! { "_id": id })
     }
 
-    /// What the term of an entry counts, if that is its document's score.
+    /// Returns the score of an entry's term, if that is its document's score.
     pub(super) fn score_of_entry(&self, walk: &Walk, entry: &Entry) -> Result<Option<f64>, Error> {
         match (&self.scores, &walk.index) {
             (Scores::Entry, Some(index)) => {
@@ -97,8 +97,7 @@ impl Fetch<'_> {
         }
     }
 
-    /// What was found, with the metadata that is asked for; `key` is that of its index, `score`
-    /// what its entry tells.
+    /// Adds the wanted metadata to a row; `key` is that of its index, `score` the one in its entry.
     pub(super) fn with_metadata(
         &self,
         row: Row,

@@ -44,7 +44,7 @@ impl<'a> Scan<'a> {
         Ok(walks.map(|walks| walks.into_iter().enumerate().map(of_part).collect()))
     }
 
-    /// What stops the scan.
+    /// Returns the check that stops the scan.
     pub fn interrupt(&self) -> &Interrupt {
         &self.fetch.interrupt
     }
@@ -79,8 +79,9 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// What `gather` makes of the parts of a scan that hasn't begun, in their order; it is told how
-/// many there are. `None` if there are none or it failed: then one thread does it all.
+/// Applies `gather` to the parts of a scan that hasn't begun, and returns the results in their
+/// order; it is given the number of parts. `None` if there are none or it failed: then one thread
+/// does it all.
 pub(crate) fn gathered<T: Send>(
     cores: &Arc<Cores>,
     scan: &mut Scan<'_>,

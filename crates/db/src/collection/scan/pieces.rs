@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::large;
 
 impl Fetch<'_> {
-    /// Whether a document passes, if it is large and its pieces tell. One that is kept in memory
-    /// whole is asked itself, and one of which the filter asks for outermost fields alone is read
-    /// with these.
+    /// Whether a document passes, if it is large and its pieces decide it. One that is kept in
+    /// memory whole is asked itself, and one whose outermost fields alone the filter asks for is
+    /// read with these.
     pub(super) fn told_by_pieces(&self, value: &Value) -> Result<Option<bool>, Error> {
         let Some(large) = large::head(value) else { return Ok(None) };
         let is_asked = self.may_fail

@@ -1,9 +1,10 @@
-//! What a scan comes to, and what of it was read.
+//! The rows of a scan, and the parts of them that were read.
 //!
 //! A scan may have read of a document no more than it was asked for: the filter's fields of a large
 //! one, the parts of an index's keys, or nothing where only the count matters. So a [`Row`] doesn't
-//! show what it has without being told which is meant: *Invariant*: nothing but [`Row::into_whole`]
-//! makes a [`FetchedDocument`] of a row, and a `FetchedDocument` has all of its document's fields.
+//! show what it has unless its caller says which is meant: *Invariant*: nothing but
+//! [`Row::into_whole`] makes a [`FetchedDocument`] of a row, and a `FetchedDocument` has all of its
+//! document's fields.
 
 use bytes::Bytes;
 use frond_doc::pieces::LargeDocument;
@@ -70,7 +71,7 @@ impl Row {
         Row { id_key, large, read: Read::Whole(document) }
     }
 
-    /// A row of which only these fields were read.
+    /// A row of a document from which only these fields were read.
     pub fn part(id_key: Bytes, fields: DocumentBuf, large: Option<LargeDocument>) -> Row {
         Row { id_key, large, read: Read::Part(fields) }
     }
@@ -90,8 +91,8 @@ impl Row {
     }
 
     /// The document with all its fields: read now, from the tree of `documents`, unless it was
-    /// before. What the search left in what it read ([`Row::take_metadata`]) is not in what is read
-    /// now.
+    /// before. The metadata that the search left in it before ([`Row::take_metadata`]) are not in
+    /// the document that is read now.
     ///
     /// # Errors
     /// `Damaged` if the document isn't there or isn't what was written; as [`Reader::get`].
@@ -175,7 +176,7 @@ impl FoundRows {
         self.rows.push(row);
     }
 
-    /// What they take.
+    /// Returns the memory they take.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -14,10 +14,10 @@ use frond_store::budget::Reservation;
 use super::Row;
 use crate::error::Error;
 
-/// What the keys of a run begin with; `None` for a key that is in none.
+/// The common beginning of the keys of a run; `None` for a key that is in no run.
 pub(super) type Shared = Option<Bytes>;
 
-/// What `entry_key` shares with the others of its run.
+/// Returns the part of `entry_key` that it shares with the others of its run.
 pub(super) fn shared(entry_key: &Bytes) -> Shared {
     (entry_key.len() > key::CUT_PREFIX_BYTES).then(|| entry_key.slice(..key::CUT_PREFIX_BYTES))
 }
@@ -32,14 +32,14 @@ pub(super) struct Runs {
 
 #[derive(Default)]
 struct Ahead {
-    /// Of a run, in order.
+    /// The rows of a run, in order.
     sorted: VecDeque<Row>,
-    /// What was read behind it.
+    /// The row that was read behind it.
     behind: Option<(Row, Shared)>,
 }
 
 impl Runs {
-    /// None yet, of so many walks whose order is that of `pattern`.
+    /// Begins with none, of so many walks whose order is that of `pattern`.
     pub fn new(pattern: SortPattern, walks: usize, reservation: Reservation) -> Runs {
         let ahead = std::iter::repeat_with(Ahead::default).take(walks).collect();
         Runs { pattern, ahead, reservation }
@@ -49,7 +49,7 @@ impl Runs {
     /// which they are sorted.
     ///
     /// # Errors
-    /// What `next` and `key_of` fail with; 146 if a run is more than there is memory for.
+    /// An error of `next` or `key_of`; 146 if a run is more than there is memory for.
     pub fn next(
         &mut self,
         place: usize,

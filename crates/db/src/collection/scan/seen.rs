@@ -3,7 +3,7 @@
 //!
 //! A document is known by the key of its `_id`: one of up to fifteen bytes (numbers, ObjectIds) as
 //! a number, which takes a third of what its bytes would beside their place; any other as it is.
-//! All is told to a reservation of the memory that all requests share.
+//! All is charged to a reservation of the memory that all requests share.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use frond_store::budget::Reservation;
 
 use crate::error::Error;
 
-/// What a place in a table takes besides what lies in it: how full it is at least, and a byte that
-/// marks it.
+/// The factor for the memory of an entry in a table: the table's least fill, and a byte that marks
+/// an entry.
 const PLACE_BYTES: usize = 2;
-/// What a key by itself takes besides its bytes.
+/// The memory of a key by itself besides its bytes.
 const KEY_BYTES: usize = 16;
 
 /// A set of documents.
@@ -24,13 +24,13 @@ const KEY_BYTES: usize = 16;
 pub(crate) struct SeenDocuments {
     short: HashSet<u128, RandomState>,
     long: HashSet<Box<[u8]>, RandomState>,
-    /// Of the long keys.
+    /// The memory of the long keys.
     bytes: usize,
     reservation: Reservation,
 }
 
 impl SeenDocuments {
-    /// No documents; as many as `reservation` allows may be added.
+    /// Begins with no documents; as many as `reservation` allows may be added.
     pub fn new(reservation: Reservation) -> SeenDocuments {
         // Seeded for each scan, and three times as fast as the standard library's.
         let (short, long) = (HashSet::default(), HashSet::default());

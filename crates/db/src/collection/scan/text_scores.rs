@@ -1,11 +1,11 @@
-//! What documents score in a search by text, from the index's entries: no text is cut into terms
+//! The scores of documents in a search by text, from the index's entries: no text is cut into terms
 //! again.
 //!
-//! An entry holds what its term counts in its document, and a document's score is the sum over the
-//! terms that are searched for. Where one is, each entry tells its document's score. Where several
-//! are, a document's entries lie apart, one in the range of each term, so all entries are read
-//! before the first document comes out; the sums take memory, and where there is none for them,
-//! scores are computed from documents as before.
+//! An entry holds the score of its term in its document, and a document's score is the sum over the
+//! terms that are searched for. For a search for one term, each entry holds its document's score.
+//! For several, a document's entries lie apart, one in the range of each term, so all entries are
+//! read before the first document comes out; the sums take memory, and where there is none for
+//! them, scores are computed from documents as before.
 //!
 //! *Invariant*: ranges are read in ascending order, so that a document's terms are summed in the
 //! order in which [`TextMatcher::score`](frond_query::search::TextMatcher::score) does it, and the
@@ -52,7 +52,8 @@ impl TextScores {
         Ok(is_read?.then_some(scores))
     }
 
-    /// Adds what all entries' terms count; answers whether they told that and there was memory.
+    /// Adds what all entries' terms count; answers whether the entries held that and there was
+    /// memory.
     fn read_all(
         &mut self,
         walk: &mut Walk,
@@ -71,7 +72,7 @@ impl TextScores {
         Ok(true)
     }
 
-    /// Adds what an entry's term counts; answers whether it told that and there was memory for it.
+    /// Adds what an entry's term counts; answers whether it held that and there was memory for it.
     fn add(&mut self, index: &Index, reader: &Reader<'_>, entry: &Entry) -> Result<bool, Error> {
         let Some((id_key, score)) = of_entry(index, reader, entry)? else { return Ok(false) };
         if let Some(sum) = self.by_id.get_mut(&id_key[..]) {
@@ -83,7 +84,7 @@ impl TextScores {
         Ok(self.reservation.hold(self.bytes).is_ok())
     }
 
-    /// What a document scores, if it has one of the terms.
+    /// Returns a document's score, if it has one of the terms.
     pub(super) fn of(&self, id_key: &[u8]) -> Option<f64> {
         self.by_id.get(id_key).copied()
     }

@@ -1,4 +1,4 @@
-//! What a write keeps of a capped collection: the places of its documents, and the limits.
+//! The records of a write to a capped collection: the places of its documents, and the limits.
 //!
 //! See [`crate::collection::capped`] for the tree that holds them.
 
@@ -16,7 +16,7 @@ use crate::schema::TreeRef;
 /// The key of record 3. Stored: never change.
 const SUMS: &[u8] = &[0];
 
-/// What a capped collection holds, and where the next document goes.
+/// The sums of a capped collection, and the place of the next document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Sums {
     next: u64,
@@ -82,7 +82,7 @@ impl CollectionWriter<'_> {
         self.put_sums(order, sums)
     }
 
-    /// Removes the oldest documents until the limits hold. Change streams aren't told, as in
+    /// Removes the oldest documents until the limits hold. Change streams get no events, as in
     /// MongoDB.
     pub(in crate::collection) fn evict(&mut self) -> Result<(), Error> {
         self.is_silent = true;

@@ -27,10 +27,10 @@ use crate::large;
 use crate::reader::Reader;
 use crate::schema::TreeRef;
 
-/// Whether to stop is asked once for so many entries.
+/// The entries between two checks whether to stop.
 const CHECK_COUNT: usize = 256;
 
-/// What a statement found that needs nothing of it but its place.
+/// A row for a statement that needs only its place.
 pub enum MatchedRow {
     /// A document that was read, at least in part.
     Row(Row),
@@ -76,8 +76,8 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// What a filter that asks for `_id` only finds by keys; `None` if there is another order, or
-    /// an index that says which.
+    /// Returns the keys that a filter on `_id` alone finds; `None` if there is another order, or an
+    /// index to use.
     fn met_by_id(
         &self,
         filter: &Filter,
@@ -91,7 +91,8 @@ impl CollectionWriter<'_> {
         let mut access = self.access(now, filter, order, hint, limit)?;
         let beside = now.collated_id().map(Source::Index);
         if beside.is_some() && access.paths.iter().any(|path| Some(path.source) == beside) {
-            // By documents: an index of `_id` beside them leads to what can't be read.
+            // Finds documents in their own order: an index of `_id` beside them leads to what can't
+            // be read.
             let all = document! { "$natural": 1 };
             let all = BsonValue::from(&all).to_buf();
             access = self.access(now, filter, order, Some(&all), limit)?;
@@ -129,7 +130,7 @@ impl CollectionWriter<'_> {
         Ok(Some(met))
     }
 
-    /// Removes what was met.
+    /// Removes the row that was found.
     ///
     /// # Errors
     /// As [`CollectionWriter::remove`].
@@ -179,7 +180,7 @@ impl CollectionWriter<'_> {
     }
 
     /// A document of nothing but the `_id`, with the number's type that the replacement says, or
-    /// else the damaged document, or else the key: which tells numbers, and not their types.
+    /// else the damaged document, or else the key: which holds numbers, and not their types.
     fn id_of_damaged(&self, id_key: &Bytes, update: &ParsedUpdate) -> Result<DocumentBuf, Error> {
         let said = match update.source.as_value() {
             BsonValue::Document(replacement) => replacement.get("_id"),

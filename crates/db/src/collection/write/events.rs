@@ -1,9 +1,9 @@
-//! What a writer tells of the documents that it writes: see [`crate::event`].
+//! The events of a writer about the documents that it writes: see [`crate::event`].
 //!
-//! An event is told on the savepoint of its write. The log has a document once: where all of one
-//! of 32 KB or more is told, all its chunks travel with the transaction, whole, and the event names
-//! the first. So the record alone tells it, whatever became of the chunks since. A document that no
-//! event can hold is told without it, and the stream says so.
+//! An event is recorded on the savepoint of its write. The log has a document once: if an event
+//! needs all of a document of 32 KB or more, all its chunks travel with the transaction, whole, and
+//! the event names the first. So the record alone suffices, whatever became of the chunks since.
+//! For a document that no event can hold the event is recorded without it, and the stream says so.
 
 use bytes::Bytes;
 use frond_doc::document::DOCUMENT_BYTES_MAX;
@@ -17,16 +17,16 @@ use crate::error::Error;
 use crate::event::{EventKind, EventRecorder, difference};
 use crate::large::{self, damaged};
 
-/// What a new document is to those who are told of it.
+/// The kind of change that change streams see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentChange {
-    /// The old one, changed: what changed is told.
+    /// The old one, changed: the event has what changed.
     Changed,
-    /// Another in its place: all of it is told.
+    /// Another in its place: the event has all of it.
     Replaced,
 }
 
-/// How a document that comes in the place of another is told.
+/// The description of a document that comes in the place of another.
 pub(super) enum EventDetail {
     /// Not at all.
     Nothing,
@@ -37,12 +37,13 @@ pub(super) enum EventDetail {
 }
 
 impl CollectionWriter<'_> {
-    /// Whether all of a document that is written is told, if it isn't told by what changed.
+    /// Whether an event can have all of a document that is written, where it doesn't have what
+    /// changed.
     pub(super) fn tells_whole(&mut self, document: &DocumentBuf) -> bool {
         document.as_bytes().len() <= DOCUMENT_BYTES_MAX && self.teller().is_some()
     }
 
-    /// Tells of this collection; `None` if nothing is to be told.
+    /// The recorder of this collection's events; `None` if there are to be none.
     pub(super) fn teller(&mut self) -> Option<EventRecorder> {
         if self.is_silent {
             return None;
@@ -56,12 +57,12 @@ impl CollectionWriter<'_> {
         self.teller.clone().flatten()
     }
 
-    /// Tells of a document that was inserted as `value`.
+    /// Records the event of a document that was inserted as `value`.
     pub(super) fn tell_inserted(&mut self, id_key: &Bytes, document: &DocumentBuf, value: &Value) {
         self.tell_document(EventKind::Insert, id_key, document, value);
     }
 
-    /// Tells of a large document that was inserted.
+    /// Records the event of a large document that was inserted.
     pub(super) fn tell_inserted_large(&mut self, large: &LargeDocument) -> Result<(), Error> {
         let Some(teller) = self.teller() else { return Ok(()) };
         if large.bytes() <= DOCUMENT_BYTES_MAX as u64 {
@@ -72,8 +73,8 @@ impl CollectionWriter<'_> {
         Ok(())
     }
 
-    /// Tells of a document whose whole content is known, written as `value`; its chunks, if it has
-    /// any, all travel.
+    /// Records the event of a document whose whole content is known, written as `value`; its
+    /// chunks, if it has any, all travel.
     fn tell_document(
         &mut self,
         kind: EventKind,
@@ -99,7 +100,7 @@ impl CollectionWriter<'_> {
         teller.tell_with(self.transaction, kind, none, content);
     }
 
-    /// Tells of a large document whose chunks don't all travel, by its content.
+    /// Records the event of a large document whose chunks don't all travel, by its content.
     fn tell_content(&mut self, kind: EventKind, large: &LargeDocument) -> Result<(), Error> {
         let Some(teller) = self.teller() else { return Ok(()) };
         self.make_room(2 * large.bytes())?;
@@ -109,12 +110,12 @@ impl CollectionWriter<'_> {
         Ok(())
     }
 
-    /// Whether it is told what documents were before they are changed.
+    /// Whether events show what documents were before they are changed.
     pub(super) fn tells_images(&mut self) -> bool {
         self.keeps_images && self.teller().is_some()
     }
 
-    /// Tells what the document of the next event was, where the collection keeps that.
+    /// Records what the document of the next event was, where the collection keeps that.
     pub(super) fn tell_image(&mut self, before: Document<'_>) {
         if self.keeps_images
             && let Some(teller) = self.teller()
@@ -125,7 +126,7 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// How it is told that `after` comes in the place of `before`.
+    /// Returns the description of replacing `before` by `after`.
     pub(super) fn telling(
         &mut self,
         before: Document<'_>,
@@ -147,7 +148,7 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// Tells so of a document that was written as `value`.
+    /// Records the event, as `telling` describes it, of a document that was written as `value`.
     pub(super) fn tell_replaced(
         &mut self,
         id_key: &Bytes,
@@ -164,8 +165,8 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// Tells of a large document that was changed piece by piece: what both versions share isn't
-    /// read.
+    /// Records the event of a large document that was changed piece by piece: what both versions
+    /// share isn't read.
     pub(super) fn tell_changed_large(
         &mut self,
         before: &LargeDocument,
@@ -197,7 +198,7 @@ impl CollectionWriter<'_> {
         Ok(())
     }
 
-    /// Tells of a document that was removed, of which `fields` has the `_id`.
+    /// Records the event of a document that was removed, where `fields` has the `_id`.
     pub(super) fn tell_removed(&mut self, fields: Document<'_>) {
         if let Some(teller) = self.teller() {
             teller.tell(self.transaction, EventKind::Delete, keyed(fields, None).view());

@@ -1,6 +1,6 @@
 //! The entries of a collection's indexes, changed with its documents.
 //!
-//! An index is changed by the difference of the document's keys before and after. What is written
+//! An index is changed by the difference of the document's keys before and after. An entry written
 //! under a key of a unique index, or of one on the way to being unique, must be the only one there.
 
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl ExistingIndex<'_> {
     }
 }
 
-/// Whether no other document lies under the key of an index that isn't unique yet.
+/// Checks that no other document lies under the key of an index that isn't unique yet.
 fn is_first_under(
     reader: &Reader<'_>,
     collection: &Collection,

@@ -25,8 +25,8 @@ use crate::large::recorder::{Recorder, all_chunks};
 use crate::large::{self, damaged, unreadable};
 use crate::schema::TreeRef;
 
-/// From so many bytes on that the store has already, it is synced instead of logging them again: a
-/// sync takes as long as writing about that much.
+/// The number of bytes that the store has already from which on it is synced instead of logging
+/// them again: a sync takes as long as writing about that much.
 const STORED_BYTES_MIN: usize = 256 << 10;
 
 impl CollectionWriter<'_> {
@@ -81,7 +81,7 @@ impl CollectionWriter<'_> {
         self.insert_pieces(large, &[], id)
     }
 
-    /// Inserts a document of which some values may be references to what other transactions made.
+    /// Inserts a document some of whose values may be references to what other transactions made.
     ///
     /// # Errors
     /// As [`CollectionWriter::insert`]; `Damaged` if what is referred to can't be read where it has
@@ -93,7 +93,7 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// Puts `after`, of which some values may be references to what other transactions made, in the
+    /// Puts `after`, some of whose values may be references to what other transactions made, in the
     /// place of a document that was found.
     ///
     /// # Errors
@@ -122,7 +122,8 @@ impl CollectionWriter<'_> {
         self.change_pieces(&row.id_key, (&before, &large), &chunks, Transaction::put)
     }
 
-    /// Puts a large document in the place of one that isn't, where no change is told or checked.
+    /// Puts a large document in the place of one that isn't, where there is no event of the change
+    /// and no check.
     fn grow(
         &mut self,
         before: &FetchedDocument,
@@ -166,7 +167,7 @@ impl CollectionWriter<'_> {
         self.evict()
     }
 
-    /// Updates a large document piece by piece, and tells whether it changed; `None` if it isn't
+    /// Updates a large document piece by piece, and returns whether it changed; `None` if it isn't
     /// large, or the update, or a validator, needs the whole document.
     ///
     /// # Errors
@@ -227,7 +228,7 @@ impl CollectionWriter<'_> {
         })
     }
 
-    /// A document of which some values may be references as it is stored in the place of `before`,
+    /// A document some of whose values may be references, as it is stored in the place of `before`,
     /// and the chunks that travel; `None` if it isn't large, or may be nested too deep.
     fn built(
         &mut self,
@@ -284,8 +285,8 @@ impl CollectionWriter<'_> {
         }
     }
 
-    /// A large document with references for what lies elsewhere, and who reads them; `None` if it
-    /// has pieces that no other transaction sees yet.
+    /// A large document with references for what lies elsewhere, and their reader; `None` if it has
+    /// pieces that no other transaction sees yet.
     ///
     /// # Errors
     /// As [`CollectionWriter::whole`].
@@ -441,7 +442,7 @@ impl CollectionWriter<'_> {
             return Ok(());
         }
         let names = validator.outermost_names().map(|mut names| {
-            // It is told of a document that is refused.
+            // The error names the `_id` of a document that is refused.
             if !names.contains(&&b"_id"[..]) {
                 names.push(b"_id");
             }
@@ -458,8 +459,8 @@ impl CollectionWriter<'_> {
         self.check_valid(before.as_ref().map(DocumentBuf::view), asked(after)?.view())
     }
 
-    /// Whether a document passes the validator, which opens what it looks at; `false` too where
-    /// only this transaction has what it was before.
+    /// Checks whether a document passes the validator, which opens the parts it tests; `false` also
+    /// where only this transaction has the former document.
     fn passes_in_pieces(
         &self,
         validator: &Validator,
@@ -513,9 +514,9 @@ fn without_stored(store: &dyn ChunkStore, chunks: Vec<Chunk>) -> Result<Vec<Chun
     Ok(new)
 }
 
-/// Those of `chunks` that are in `new`, and what leads to them. What is stored may refer to what is
-/// damaged; and a walk that moves new chunks from the transaction to packs ends at those already
-/// there.
+/// Those of `chunks` that are in `new`, and what leads to them. A stored chunk may refer to a
+/// damaged one; and a walk that moves new chunks from the transaction to packs ends at those
+/// already there.
 fn with_ancestors(chunks: &[Chunk], mut new: HashSet<ChunkHash>) -> Vec<Chunk> {
     loop {
         let count = new.len();

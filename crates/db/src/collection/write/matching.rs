@@ -14,7 +14,7 @@ use crate::schema::Collection;
 
 impl CollectionWriter<'_> {
     /// Finds the documents that pass `filter`, at most `limit`; nothing if there is no collection.
-    /// They are all read before the caller changes one, so none is met twice.
+    /// They are all read before the caller changes one, so none is found twice.
     ///
     /// # Errors
     /// `BadValue` (2) for a hint on an index that it hasn't; as the scan and, for a sort, its
@@ -169,7 +169,7 @@ impl CollectionWriter<'_> {
         Ok(Some((Scan::new(self.reader(), now, access, filter.clone(), order), in_order)))
     }
 
-    /// How these documents are found.
+    /// Returns how these documents are found.
     pub(super) fn access(
         &self,
         now: &Collection,
@@ -199,7 +199,7 @@ impl CollectionWriter<'_> {
         let request = request.among(allowed.as_deref());
         match &self.before {
             Some(before) => plan::choose(&self.reader(), before, &self.own, request),
-            // What this transaction made itself has no index that is known here.
+            // A collection that this transaction made itself has no index that is known here.
             None if filter.text().is_some() => Err(plan::no_text_index()),
             None => Ok(Access::everything(request)),
         }

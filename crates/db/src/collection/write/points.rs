@@ -87,7 +87,7 @@ impl CollectionWriter<'_> {
         Ok(!points.is_empty())
     }
 
-    /// What the collection is if it is a time series.
+    /// Returns the time series, if the collection is one.
     pub fn series(&self) -> Option<&Arc<Series>> {
         self.series.as_ref()
     }

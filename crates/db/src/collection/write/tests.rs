@@ -28,7 +28,7 @@ fn insert(database: &Database, id: i32) {
     assert_eq!(report.expect("the request is right").count, 1);
 }
 
-/// Writes a document, lets `change` happen, and tells whether the commit then conflicts.
+/// Writes a document, lets `change` happen, and returns whether the commit then conflicts.
 fn conflicts(database: &Database, change: Change) -> bool {
     let mut transaction = database.frond().engine().begin();
     let mut writer = CollectionWriter::open(&mut transaction, database, "main", "things")

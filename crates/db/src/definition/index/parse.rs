@@ -1,4 +1,4 @@
-//! What `createIndexes` says of an index, option by option.
+//! Parses an index of `createIndexes`, option by option.
 
 use frond_doc::{Document, DocumentBuf, Value};
 use frond_query::{Code, Collation};
@@ -17,7 +17,7 @@ const EXPIRE_SECONDS_MAX: f64 = 2_147_483_647.0;
 /// Options that MongoDB has and we don't yet: asking for one is an error that names it.
 const UNSUPPORTED_OPTIONS: &[&str] = &["bucketSize", "clustered", "storageEngine"];
 
-/// What becomes of options that no index has.
+/// The treatment of options that no index has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnknownOptions {
     /// They are an error.

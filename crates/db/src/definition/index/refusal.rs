@@ -1,4 +1,4 @@
-//! What no index may be: keys, names and options that are refused, with MongoDB's words.
+//! The indexes that are refused, for their keys, names and options, with MongoDB's words.
 
 use frond_doc::{Document, Value};
 use frond_query::index::FieldKind;
@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// Fields of an index at most.
 const FIELDS_MAX: usize = 32;
-/// What may be said of the index of `_id`, beside its key: not even `unique: true`.
+/// The options that the index of `_id` may have, besides its key: not even `unique: true`.
 pub(super) const ID_INDEX_OPTIONS: &[&str] = &["collation", "name", "ns", "v"];
 /// The names in a DBRef, which paths may have.
 pub(super) const REFERENCE_NAMES: [&str; 3] = ["$ref", "$id", "$db"];
@@ -95,8 +95,8 @@ impl IndexSpec {
     }
 }
 
-/// Whether the key is one of `_id` alone, as MongoDB tells it: of any number that is 1 or -1
-/// without its fraction.
+/// Whether the key is one of `_id` alone, as MongoDB sees it: of any number that is 1 or -1 without
+/// its fraction.
 pub(super) fn is_of_id_alone(key: Document<'_>) -> bool {
     let mut fields = key.iter();
     let (Some(("_id", direction)), None) = (fields.next(), fields.next()) else { return false };

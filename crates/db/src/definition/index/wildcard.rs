@@ -1,7 +1,7 @@
-//! What a wildcard index may not be when it is made, in MongoDB's order and with its codes.
+//! Checks a wildcard index when it is made, in MongoDB's order and with its codes.
 //!
-//! Indexes that are there already aren't asked: what of these an older build has made can still be
-//! read and dropped.
+//! Existing indexes aren't checked: those that an older build has made against these rules can
+//! still be read and dropped.
 
 use frond_doc::{Document, DocumentBuf, Value};
 use frond_query::{Code, Projection};
@@ -10,7 +10,7 @@ use super::IndexSpec;
 use super::refusal::refused;
 use crate::error::Error;
 
-/// How the last part of a wildcard's path reads.
+/// The last part of a wildcard's path.
 const WILDCARD: &str = "$**";
 
 impl IndexSpec {
@@ -45,7 +45,7 @@ impl IndexSpec {
                            'wildcardProjection' option";
             return Err(refused(message.to_owned()));
         }
-        // What such a projection may not be at all is `IndexSpec::shape`'s.
+        // `IndexSpec::shape` refuses projections that are never right.
         let Some(projection) =
             projection.filter(|projection| root_path.is_empty() && !projection.is_empty())
         else {
@@ -95,7 +95,7 @@ fn check_beside(other: &[&str], projection: Document<'_>) -> Result<(), Error> {
             "wildcardProjection paths must exclude all regular index fields, however '{path}' is \
              not excluded."
         );
-        // MongoDB walks both lists at once, and tells by the code which of them ended first.
+        // MongoDB walks both lists at once, and shows by the code which of them ended first.
         let is_before_one = left_out.iter().any(|one| one.split('.').gt(path.split('.')));
         return Err(fault(if is_before_one { 7_246_209 } else { 7_246_210 }, message));
     }
@@ -107,7 +107,8 @@ fn check_beside(other: &[&str], projection: Document<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a wildcard's path begins with (nothing, if it takes all leaves); `None` if it is none.
+/// Returns the beginning of a wildcard's path (nothing, if it takes all leaves); `None` if it is
+/// none.
 fn root(path: &str) -> Option<&str> {
     let outer = path.strip_suffix(WILDCARD)?;
     if outer.is_empty() { Some("") } else { outer.strip_suffix('.') }

@@ -3,14 +3,14 @@
 use frond_doc::raw::RawElement;
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
-/// What becomes of one element, or of what lies in it.
+/// The change to one element, or to elements within it.
 #[derive(Default)]
 struct Change<'a> {
     set: Option<RawElement<'a>>,
     is_removed: bool,
-    /// How many elements of an array are left.
+    /// The number of elements of an array that are left.
     count: Option<usize>,
-    /// By name, in the order of the description.
+    /// The changes by name, in the order of the description.
     inside: Vec<(&'a str, Change<'a>)>,
 }
 

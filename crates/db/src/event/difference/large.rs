@@ -1,10 +1,10 @@
-//! What an update changed of a document of 32 KB or more: the chunks that both versions share are
-//! passed over, so that of a document of 16 MB that was changed in one place a few are read.
+//! The changes of an update to a document of 32 KB or more: the chunks that both versions share are
+//! passed over, so that for a document of 16 MB that was changed in one place only a few are read.
 //!
-//! Containers, which are what is long of such a document, are compared by what differs of their
-//! elements ([`Versions`]); what is short is compared in memory, as that of other documents is. An
-//! array of which elements came or went before others is told from there on by position, or whole
-//! where that is about as much.
+//! Containers, which make such a document long, are compared by their differing elements
+//! ([`Versions`]); short values are compared in memory, as those of other documents are. An array
+//! whose elements came or went before others is described from there on by position, or whole where
+//! that is about as much.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub fn describe_large(
 /// A walk through both versions.
 struct Walk<'a> {
     store: &'a dyn ChunkStore,
-    /// What is there now: its values are read.
+    /// The new version: its values are read.
     document: &'a LargeDocument,
     difference: Difference<'static>,
     /// About how long the description is so far.
@@ -195,7 +195,7 @@ impl Walk<'_> {
             self.bytes = bytes;
             return self.whole(path, new);
         }
-        // What was long is told whole: it isn't read to find out what is left of it.
+        // A long value is described whole: it isn't read to find out what is left of it.
         let Some(before) = old.short_value() else { return self.whole(path, new) };
         if self.bytes_max < self.bytes + new.value_len() {
             return self.whole(path, new);

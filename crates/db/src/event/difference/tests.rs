@@ -1,4 +1,4 @@
-//! What is described is applied to the old document, and gives the new one to the byte.
+//! Descriptions are applied to the old document, and give the new one to the byte.
 //!
 //! *Method*: random documents of few names, changed at random places; a naive applier that knows
 //! nothing of how descriptions are made.
@@ -321,7 +321,7 @@ mod pieces {
                 assert!(applied(before.view(), description.view()).as_ref() == Some(&after));
                 described += 1;
             }
-            // Where elements moved more may be told, never less than is there.
+            // Where elements moved more may be shown, never less than is there.
             assert!(by_pieces.is_some() || whole.is_none_or(|it| 1000 < it.as_bytes().len()));
         });
         assert_met("descriptions by pieces", described, 150);

@@ -8,8 +8,8 @@ use super::steps::Step;
 use super::{Change, ELEMENT, Stepped, large, single};
 use crate::large::ordered_array::OrderedArray;
 
-/// More elements of an array, one of so many at least, that come or go are left to the other way,
-/// which costs less then.
+/// The number of elements of an array, one of so many at least, that come or go, above which the
+/// other way is taken, which costs less then.
 const APART_COUNT_MAX: usize = 1_000;
 const APART_SHARE: u64 = 64;
 
@@ -116,7 +116,7 @@ impl Change<'_> {
         Ok(large(self.document.splice_all(self.store, splices)?))
     }
 
-    /// What a `$slice` leaves of the array of `count` elements in `pushed`.
+    /// Returns the part of the array of `count` elements that a `$slice` leaves in `pushed`.
     fn kept(
         &self,
         step: &Step<'_>,

@@ -17,7 +17,7 @@ pub(super) fn renamed(
     let (from, to): (Vec<&str>, Vec<&str>) =
         (source.split('.').collect(), target.split('.').collect());
     let is_plain = |part: &&str| !part.is_empty() && !part.starts_with('$') && *part != "_id";
-    // What would lie deeper than before is left to the other way, which checks.
+    // A field that would lie deeper than before is left to the other way, which checks depth.
     if !from.iter().chain(&to).all(is_plain) || from.len() < to.len() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! What an update asks for, path by path, in the order in which an update makes new fields.
+//! The steps of an update, path by path, in the order in which an update makes new fields.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,7 @@ pub(in crate::large) fn is_taken(step: &Step<'_>) -> bool {
         && is_shallow(*operand, DEPTH_CHECKED - parts.len().min(DEPTH_CHECKED))
 }
 
-/// Brings steps into the order of their paths, and tells whether none lies in another. Positions
+/// Brings steps into the order of their paths, and returns whether none lies in another. Positions
 /// may stand for what another path names too: a conflict that only the document shows.
 pub(super) fn sort(steps: &mut [Step<'_>]) -> bool {
     steps.sort_by(|left, right| {

@@ -7,7 +7,7 @@ use frond_doc::order::type_order;
 use frond_doc::{DocumentBuilder, ElementType, Value, ValueBuf};
 use frond_query::Collation;
 
-/// What of the values is told.
+/// The side of the values' range.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Least,
@@ -25,7 +25,7 @@ pub(super) enum Extreme {
 }
 
 impl Side {
-    /// How a value compares to the one in whose place it goes.
+    /// Returns how a value compares to the one in whose place it goes.
     fn ordering(self) -> Ordering {
         match self {
             Side::Least => Ordering::Less,

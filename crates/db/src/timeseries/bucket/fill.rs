@@ -19,7 +19,7 @@ pub(crate) struct Buckets {
     points: Documents<'static>,
     /// The bucket that is being filled.
     open: Option<Bucket>,
-    /// How many were given.
+    /// The number of values that were given.
     count: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Buckets into points. What comes from outside is checked: it is what a client inserts.
+//! Buckets into points. The input is checked: it comes from a client's insert.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const POINT_COUNT_MAX: usize = 100_000;
 const POINTS_BYTES_MAX: usize = 64 << 20;
 
 /// The points of a bucket, each as it was but for the order of its fields, which only our own
-/// buckets tell.
+/// buckets hold.
 ///
 /// # Errors
 /// `DocumentValidationFailure` (121) for what is no bucket, or more than a bucket.
@@ -50,7 +50,7 @@ pub(crate) fn points(series: &Series, bucket: Document<'_>) -> Result<Vec<Docume
             points.add_meta(meta.take())?;
         }
         points.add_column(&column, version == Some(PLAIN))?;
-        // As MongoDB tells them.
+        // As MongoDB shows them.
         if before.is_none() && column.name == series.time.as_bytes() {
             points.add_meta(meta.take())?;
         }
@@ -125,8 +125,8 @@ impl<'a> Points<'a> {
         Ok(())
     }
 
-    /// What differences made of a text may be none: so the points are validated as what comes from
-    /// outside is.
+    /// Builds the points. Differences may make an invalid text: so the points are validated, like
+    /// documents from outside.
     fn build(self) -> Result<Vec<DocumentBuf>, Error> {
         let built = self.points.into_iter().map(|point| {
             DocumentBuf::validated(point.build().into_bytes())

@@ -23,7 +23,7 @@ fn buckets(points: &[DocumentBuf]) -> Vec<DocumentBuf> {
     buckets.collect::<Result<_, _>>().expect("points")
 }
 
-/// How many buckets these points are; as many points, and the same, are in them.
+/// Returns how many buckets these points are; as many points, and the same, are in them.
 fn check(made: &[DocumentBuf]) -> usize {
     let series = series();
     let buckets = buckets(made);

@@ -104,7 +104,7 @@ const ARRAYS: &[&str] = &[
     "[{'$numberDouble': 'NaN'}]",
     "[{'$undefined': true}]",
 ];
-/// Of the first documents; those that follow have numbers. No two are equal.
+/// The ids of the first documents; those that follow have numbers. No two are equal.
 const IDS: &[&str] = &[
     "null",
     "''",
@@ -256,7 +256,7 @@ fn any_value(random: &mut Random) -> String {
     }
 }
 
-/// What lies below `n`: mostly what has fields.
+/// Returns the value of `n`: mostly one with fields.
 fn nested(random: &mut Random) -> String {
     match random.below(6) {
         0 => any_value(random),
@@ -285,7 +285,7 @@ fn random_document(random: &mut Random, place: usize, has_arrays: bool) -> Docum
         if random.one_in(5) {
             continue;
         }
-        // Of fields that share an index one may be an array.
+        // One of the fields that share an index may be an array.
         let value = match has_arrays && place == array {
             true => any_value(random),
             false => scalar(random).to_owned(),
@@ -432,7 +432,7 @@ fn check(database: &Database, specs: &[IndexSpec], model: &Model, random: &mut R
     }
 }
 
-/// What indexes once hid: an index, a document, and a filter that it passes.
+/// Documents that indexes once hid: an index, a document, and a filter that it passes.
 const HIDDEN: &[[&str; 3]] = &[
     [
         "{'a': 'hashed'}",

@@ -1,7 +1,8 @@
 //! Goal: keys above 8 KB, which indexes and documents' trees have cut, change no answer. Method:
 //! documents whose values and `_id`s share thousands of bytes, some as long as where keys are cut,
 //! lie in a collection with one index and in one without; both are changed and asked alike, in
-//! memory and folded. What is sorted is compared by its keys, since ties may come in any order.
+//! memory and folded. Sorted documents are compared by their keys, since ties may come in any
+//! order.
 
 use frond_db::catalog::IndexSpec;
 use frond_db::{Database, Durability, FindRequest, UpdateStatement};
@@ -223,7 +224,7 @@ fn check(shop: &Database, request: &FindRequest, random: &mut Random) {
     }
 }
 
-/// What is sorted comes in order, also without the first and up to a limit.
+/// Checks that sorted documents come in order, also without the first and up to a limit.
 fn check_sorted(shop: &Database, filter: &DocumentBuf, random: &mut Random) {
     let sort = json(SORTS[random.below(SORTS.len())]);
     let pattern = SortPattern::parse(sort.view()).expect("right");

@@ -1,4 +1,4 @@
-//! The shapes that were met.
+//! The shapes that were seen.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,14 +7,14 @@ use super::signature::Walk;
 use super::{Offset, Shape, hash};
 use crate::raw::RawElements;
 
-/// Signatures that were met once: their number bounds what is remembered of them.
+/// Signatures that were seen once: their number bounds what is remembered of them.
 const MET_ONCE_SLOTS: usize = 1 << 10;
 /// Fronts of documents that can't have a shape: their number bounds what is remembered of them.
 const REFUSED_SLOTS: usize = 1 << 8;
-/// How many names at the front choose the shapes that are tried first.
+/// The number of names at the front by which the shapes to try first are chosen.
 const FRONT_FIELDS: usize = 4;
 
-/// The shapes that were met, up to a bound. Its owner decides how long it lives.
+/// The shapes that were seen, up to a bound. Its owner decides how long it lives.
 ///
 /// *Thread safety*: any number of threads; the lock is held for a look-up or an insertion.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct FieldLookup {
     bytes: usize,
     /// The signature is all the names, so different shapes never meet.
     by_signature: HashMap<Box<[u8]>, Arc<Shape>>,
-    /// By the hash of the first names: the shapes met last, the last one first.
+    /// The shapes that were met last, the last one first, by the hash of the first names.
     by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
     /// Hashes of signatures, by hash.
     met_once: Box<[u64]>,
@@ -53,12 +53,12 @@ impl ShapeRegistry {
         ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
     }
 
-    /// How many shapes are known.
+    /// Returns how many shapes are known.
     pub fn count(&self) -> usize {
         self.known.read().unwrap_or_else(PoisonError::into_inner).by_signature.len()
     }
 
-    /// How much memory the shapes take.
+    /// Returns how much memory the shapes take.
     pub fn bytes(&self) -> usize {
         self.known.read().unwrap_or_else(PoisonError::into_inner).bytes
     }
@@ -196,7 +196,7 @@ mod tests {
         assert!(!is_refused(&registry, &wide));
         assert!(registry.shape_of::<u32>(wide.as_bytes()).is_none());
         assert!(is_refused(&registry, &wide));
-        // Others that begin alike have a shape, though they are met later.
+        // Others that begin alike have a shape, though they are seen later.
         let narrow = of_width(20, "field");
         registry.shape_of::<u32>(narrow.as_bytes());
         assert!(registry.shape_of::<u32>(narrow.as_bytes()).is_some());

@@ -11,7 +11,7 @@ pub(super) const NESTED_END: u8 = 0xff;
 /// Ends a name in a shape's signature: no byte of a name.
 const NAME_END: u8 = 0;
 
-/// What one walk over a document collects.
+/// The facts collected by one walk over a document.
 #[derive(Default)]
 pub(super) struct Walk {
     /// Per field the name, a zero, and whether a nested document follows; after that its end.
@@ -51,7 +51,7 @@ impl Walk {
     }
 }
 
-/// A field as a signature tells it.
+/// A field of a signature.
 pub(super) struct SignatureField {
     pub(super) name_bytes: u16,
     /// The names from the outermost on with separators between them; `None` below a field that is
@@ -60,7 +60,7 @@ pub(super) struct SignatureField {
     pub(super) depth: u8,
 }
 
-/// The fields that a signature tells, in their order; `None` if one has too long a name.
+/// The fields of a signature, in their order; `None` if one has too long a name.
 pub(super) fn fields_of(signature: &[u8]) -> Option<Vec<SignatureField>> {
     let mut fields = Vec::new();
     /// An open document: its path with a separator behind it, and the names met in it.

@@ -28,7 +28,7 @@ struct Container<'b> {
 }
 
 impl<'b> DedupedParts<'b> {
-    /// What an equal document or array became.
+    /// The parts that an equal document or array was made into, if it is remembered.
     pub(super) fn get(&self, kind: ElementType, bson: &[u8]) -> Option<(Layout, ChunkHash)> {
         let met = self.slots.get(slot(bson))?.as_ref()?;
         (met.kind == kind && met.bson == bson).then_some(met.made)
@@ -40,7 +40,8 @@ impl<'b> DedupedParts<'b> {
     }
 }
 
-/// By the length, what comes behind it, and the end, mixed as Fibonacci hashing does.
+/// Returns the slot by the length, what comes behind it, and the end, mixed as Fibonacci hashing
+/// does.
 fn slot(bson: &[u8]) -> usize {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let word = |offset| array_at(bson, offset).map_or(0, u64::from_le_bytes);

@@ -22,7 +22,7 @@ use crate::extended_json::{Element, Name, wrapper};
 use crate::pieces::{PiecesError, Writer};
 use crate::validate::check_element;
 
-/// What is taken from the reader at once.
+/// The number of bytes read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Reads one JSON object, and nothing behind it but white space, and writes its fields.
@@ -51,7 +51,7 @@ pub fn read_json(input: &mut dyn Read, writer: &mut Writer<'_>) -> Result<(), Pi
     }
 }
 
-/// Where elements go, and what the writer failed with: serde's errors are text.
+/// The writer that elements go to, and its error: serde's errors are text.
 struct Sink<'w, 'a> {
     writer: &'w mut Writer<'a>,
     failure: &'w mut Option<PiecesError>,

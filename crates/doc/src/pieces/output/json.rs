@@ -1,6 +1,6 @@
 //! Large documents as extended JSON, one after another.
 //!
-//! Equal parts are stored once, and made text once: the text of a container that is met again is
+//! Equal parts are stored once, and made text once: the text of a container that is seen again is
 //! kept, and copied from then on. Of most containers nothing is ever met again, so that at first
 //! only the name is remembered.
 
@@ -69,10 +69,10 @@ impl JsonWriter {
 /// A container whose text is kept, by its name and by what its items are.
 type Key = (ChunkHash, Layout);
 
-/// The text of containers that were met more than once, all of one form.
+/// The text of containers that were seen more than once, all of one form.
 #[derive(Default)]
 struct Texts {
-    /// The beginnings of names that were met, each where it says itself.
+    /// The beginnings of names that were seen, each at the place that follows from itself.
     met: Vec<u64>,
     kept: HashMap<Key, Range<usize>>,
     text: Vec<u8>,
@@ -83,7 +83,7 @@ impl Texts {
         self.text.get(self.kept.get(key)?.clone())
     }
 
-    /// Whether a name was met before, as far as is remembered. Of another one with the same
+    /// Whether a name was seen before, as far as is remembered. Of another one with the same
     /// beginning some text is kept in vain.
     fn was_met(&mut self, name: &ChunkHash) -> bool {
         let beginning = array_at(&name.0, 0).map_or(0, u64::from_le_bytes);
@@ -111,7 +111,7 @@ struct Json<'a> {
     output: Output<'a>,
     form: Form,
     texts: &'a mut Texts,
-    /// How many of the containers that are being written will be kept: their text stays in the
+    /// The number of the containers being written that will be kept: their text stays in the
     /// buffer.
     kept_depth: usize,
 }

@@ -208,7 +208,7 @@ fn no_read_passes_on_a_refused_commit() {
 }
 
 /// A transaction of several statements waits for a key of another's, whose commit has its place in
-/// the log then; it is told of neither.
+/// the log then; neither is reported to it.
 fn held_up<'e>(
     engine: &'e Engine,
     scope: &'e thread::Scope<'e, '_>,

@@ -68,7 +68,7 @@ fn seal(shared: &Shared) {
     shared.seal(&mut shared.queue());
 }
 
-/// What both trees hold at the key.
+/// Returns the values that both trees hold at the key.
 fn read_both(shared: &Shared) -> [Option<Value>; 2] {
     let snapshot = shared.snapshot();
     [FIRST, SECOND].map(|tree| snapshot.get(tree, b"key").unwrap())

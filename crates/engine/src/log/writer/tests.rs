@@ -24,7 +24,7 @@ fn write(writer: &mut Writer, sequence: u64, bytes: usize) {
     assert!(writer.write(&[record]).is_ok());
 }
 
-/// How many records are read, and whether what follows may be cut.
+/// Returns how many records are read, and whether what follows may be cut.
 fn read(disk: &SimDisk) -> (usize, bool) {
     let mut segment = Segment::open(disk, FIRST).unwrap();
     segment.read_header().unwrap();
@@ -88,7 +88,7 @@ fn marks_of_the_end_tell_of_the_sector_of_the_other() {
     assert_eq!(read(&damaged), (1, false));
 }
 
-/// What is cut off takes the mark along: it is written again.
+/// Cutting off a group takes the mark along: it is written again.
 #[test]
 fn a_mark_comes_back_after_a_write_that_was_refused() {
     let disk = SimDisk::new(1);

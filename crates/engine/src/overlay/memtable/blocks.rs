@@ -47,9 +47,9 @@ pub(crate) struct Blocks {
 /// An entry of a moment.
 #[derive(Clone)]
 pub(crate) struct Versioned {
-    /// When it was written.
+    /// The time when it was written.
     pub sequence: Sequence,
-    /// What.
+    /// The entry.
     pub stored: Stored,
 }
 
@@ -78,7 +78,7 @@ impl Drop for Blocks {
 }
 
 impl Blocks {
-    /// No entries. Blocks come from `recycler`, and go back there.
+    /// Begins with no entries. Blocks come from `recycler`, and go back there.
     pub fn new(recycler: &Arc<Recycler>) -> Blocks {
         let (blocks, guard) = (SkipList::new(default_collector().clone()), pin());
         let first = OwnedPlace { head: 0, key: Bytes::new(), sequence: Sequence(u64::MAX) };
@@ -169,7 +169,7 @@ impl Blocks {
         }
     }
 
-    /// Tells `take` of the entries from `start` on, ascending, until it says that it has enough.
+    /// Calls `take` with the entries from `start` on, ascending, until it says that it has enough.
     pub fn ascend(&self, start: Option<&[u8]>, mut take: impl FnMut(&Versioned) -> bool) {
         let newest = Sequence(u64::MAX);
         let mut next = BorrowedPlace::new(start.unwrap_or_default(), newest).to_owned();
@@ -189,7 +189,7 @@ impl Blocks {
         }
     }
 
-    /// Tells `take` of the entries before `end`, descending, until it says that it has enough.
+    /// Calls `take` with the entries before `end`, descending, until it says that it has enough.
     pub fn descend(&self, end: Option<&[u8]>, mut take: impl FnMut(&Versioned) -> bool) {
         let mut before = end.map(|end| BorrowedPlace::new(end, Sequence(u64::MAX)).to_owned());
         let guard = pin();
@@ -228,11 +228,11 @@ impl BlockEntries {
         self.end.as_ref().is_some_and(|end| end.place() <= *place)
     }
 
-    /// Where the first entry stands whose place isn't before `place`.
+    /// Returns where the first entry stands whose place isn't before `place`.
     fn position(&self, place: &BorrowedPlace<'_>) -> usize {
         let start = self.own.heads.partition_point(|head| *head < place.head);
         let is_before = |entry: &Versioned| entry.behind_head() < place.behind_head();
-        // Of a key that is written again and again the newest entry is sought, or comes before it.
+        // The newest entry of a key that is written again and again is sought, or comes before it.
         let is_shared = self.own.heads.get(start) == Some(&place.head);
         if !is_shared || !is_before(&self.own.entries[start]) {
             return start;
@@ -269,7 +269,7 @@ impl Block {
         Block { heads, entries: Vec::with_capacity(BLOCK_COUNT_MAX) }
     }
 
-    /// How many entries.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -292,7 +292,7 @@ impl Versioned {
         BorrowedPlace::new(self.stored.key(), self.sequence)
     }
 
-    /// What decides among entries of one head.
+    /// Returns the order among entries of one head.
     fn behind_head(&self) -> (&[u8], Reverse<Sequence>) {
         (self.stored.key(), Reverse(self.sequence))
     }
@@ -327,7 +327,7 @@ impl<'a> BorrowedPlace<'a> {
         BorrowedPlace { head: head_of(key), key, sequence: Reverse(sequence) }
     }
 
-    /// What decides among places of one head.
+    /// Returns the order among places of one head.
     fn behind_head(&self) -> (&'a [u8], Reverse<Sequence>) {
         (self.key, self.sequence)
     }

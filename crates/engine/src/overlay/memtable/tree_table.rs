@@ -14,7 +14,7 @@ use crate::ids::Sequence;
 use crate::overlay::recycled::Recycler;
 use crate::overlay::stored::TreeWrites;
 
-/// Memory of an entry besides its bytes in the payload: its place in a block of which seven tenths
+/// Memory of an entry besides its bytes in the payload: its place in a block, seven tenths of which
 /// are used, and a share of the block's own.
 const ENTRY_OVERHEAD_BYTES: u64 = 100;
 /// Memory that a transaction takes for each tree: its journal, and the payload's own fields.
@@ -23,13 +23,13 @@ const TOUCHED_OVERHEAD_BYTES: u64 = 120;
 /// Recent writes of one tree.
 pub(super) struct TreeTable {
     pub blocks: Blocks,
-    /// By Sequence, ascending.
+    /// The journal by Sequence, ascending.
     journal: Mutex<Vec<Touched>>,
     /// The least and the greatest Sequence of the journal: a look at them often saves its lock.
     /// These and what follows change under it.
     first: AtomicU64,
     pub last: AtomicU64,
-    /// What was done in all: never less than what is there.
+    /// The number of all writes: never less than the entries that are there.
     pub writes: AtomicU64,
     pub bytes: AtomicU64,
     pub flags: AtomicU8,
@@ -139,7 +139,7 @@ impl TreeTable {
     }
 }
 
-/// Tells `take` of the transactions within `window`, until it says that it has enough.
+/// Calls `take` with the transactions within `window`, until it says that it has enough.
 pub(super) fn each_touched(
     journal: &[Touched],
     window: Window,

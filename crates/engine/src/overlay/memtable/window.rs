@@ -2,10 +2,10 @@
 
 use crate::ids::Sequence;
 
-/// The moments of which a reader wants to see the entries: `after < sequence <= up_to`.
+/// The moments whose entries a reader wants to see: `after < sequence <= up_to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
-    /// What the base already contains.
+    /// The Sequence up to which the base already contains the entries.
     pub after: Sequence,
     /// The reader's Sequence.
     pub up_to: Sequence,

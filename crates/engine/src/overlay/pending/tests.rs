@@ -54,7 +54,7 @@ fn open(disk: &SimDisk) -> Arc<Shared> {
     Arc::new(recovery::open(&machine, store, EngineOptions::default()).unwrap())
 }
 
-/// An engine with one tree, of which the key has the first of `values` in turn.
+/// An engine with one tree, whose key has the first of `values` in turn.
 fn with(disk: &SimDisk, values: &[Parts]) -> Arc<Shared> {
     let shared = open(disk);
     assert_eq!(shared.tree_ids.reserve(), TREE);
@@ -171,7 +171,7 @@ fn chunks_of_two_memtables_stay_until_both_are_gone() {
     check(&disk, shared, [0, 1]);
 }
 
-/// A caller was told that the chunk is there, and nothing refers to it for a while.
+/// A chunk was reported to a caller as there, and nothing refers to it for a while.
 #[test]
 fn packed_chunks_stay_in_packs_while_they_are_pending() {
     let disk = SimDisk::new(4);
@@ -360,7 +360,8 @@ fn a_value_is_reached_in_its_order_and_each_chunk_behind_what_it_refers_to() {
     assert_eq!(found, [part(103), part(101), head(values[0]), part(102), head(values[1])]);
 }
 
-/// Else who reads it, or puts the same again, would read each of its chunks by a call of its own.
+/// Else a caller that reads it, or puts the same again, would read each of its chunks by a call of
+/// its own.
 #[test]
 fn a_value_of_many_chunks_lies_in_its_order() {
     let disk = SimDisk::new(1);

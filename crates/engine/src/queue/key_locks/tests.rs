@@ -1,5 +1,5 @@
 //! Goal: keys go from one to the next in the order in which they were asked for, and circles are
-//! broken. Method: cases by hand, and random ones of which a model knows who must hold what.
+//! broken. Method: cases by hand, and random ones, for which a model knows who must hold what.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -72,7 +72,7 @@ fn a_key_has_one_holder_at_a_time_and_every_wait_ends() {
         let mut held: Vec<Vec<u64>> = vec![Vec::new(); OWNERS];
         let mut waits: Vec<Option<Arc<Waiter>>> = vec![None; OWNERS];
         for _ in 0..200 {
-            // An owner that was told something hears of it; one that lost or is done begins again.
+            // An owner that was given an outcome learns it; one that lost or is done begins again.
             for at in 0..OWNERS {
                 let state = waits[at].as_ref().map(|waiter| waiter.wait(NOW));
                 match state {

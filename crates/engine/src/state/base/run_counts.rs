@@ -1,4 +1,4 @@
-//! By how many keys the runs of a base change the count of its tree.
+//! Counts by how many keys the runs of a base change the count of its tree.
 //!
 //! Of a key within a run it is asked whether the run gives it a value, and whether it had one below
 //! the run: as the newest of the older runs that names it says, or else the tree. Laid upon each
@@ -6,20 +6,20 @@
 //! one made of it is what the newer one begins with. Runs whose edits of the key are in the tree
 //! are asked neither way: the tree may have what a merged run above them says.
 //!
-//! 1. The keys of a run stand in blocks, by their order in it. What lies below a run is looked up
-//!    for a block at a time, when a count needs most of it, and kept: two bits a key. Of a block of
-//!    which a count needs little it looks up just that.
+//! 1. The keys of a run stand in blocks, by their order in it. The tree below a run is looked up
+//!    for a block at a time, when a count needs most of it, and the results are kept: two bits a
+//!    key. Of a block whose count needs little it looks up just that.
 //! 2. A count subtracts the ranks of its bounds in the run, and adds the blocks between them.
 //!
 //! *Why what is kept stays right* while a tree under the runs is replaced: a step folds all runs up
 //! to a moment H into a key range of it. Runs that end by H aren't asked for that range any more
 //! ([`CompactionProgress`]). Of a run that begins at H or later the keys have below it what they
-//! had when it began, before as after, as long as the tree had nothing newer than H. What is kept
-//! of any other run goes. So does all where a step was overtaken, and where a fold replaces the
-//! tree: that may undo steps.
+//! had when it began, before as after, as long as the tree had nothing newer than H. The results of
+//! any other run go. So does all where a step was overtaken, and where a fold replaces the tree:
+//! that may undo steps.
 //!
-//! What the base before a step keeps is copied for the base after it, and not shared: what is
-//! looked up then is right where the step was only for those who know of it.
+//! The results of the base before a step are copied for the base after it, and not shared: results
+//! looked up then are right where the step was only for readers that know of it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -38,7 +38,7 @@ use crate::state::compaction_progress::CompactionProgress;
 /// Keys of a block, a bit of a mask each. Tests have small runs.
 const BLOCK_KEYS: u64 = if cfg!(test) { 4 } else { 128 };
 
-/// By how much one run changes the count of what lies below it, as far as that is known.
+/// The amount by which one run changes the count of what lies below it, as far as that is known.
 #[derive(Clone, Default)]
 pub(super) struct RunCounts(Arc<Mutex<BTreeMap<u64, BlockCounts>>>);
 
@@ -52,7 +52,7 @@ struct BlockCounts {
 }
 
 impl PartialEq for RunCounts {
-    /// What is known of a run doesn't make it another.
+    /// Knowledge about a run doesn't make it another.
     fn eq(&self, _: &RunCounts) -> bool {
         true
     }
@@ -77,7 +77,7 @@ impl RunCounts {
 }
 
 impl BlockCounts {
-    /// What the keys within `positions` change.
+    /// Returns the change of the count by the keys within `positions`.
     fn within(self, positions: Range<u64>) -> i64 {
         let count = (positions.end - positions.start) as u32;
         let mask = (u128::MAX >> (u128::BITS - count)) << positions.start;
@@ -94,8 +94,8 @@ impl Base {
         Base { counts: counts.collect(), runs, ..self.clone() }
     }
 
-    /// What is known of `runs` still once a step has folded what runs have up to `up_to`, and made
-    /// `progress`.
+    /// Returns the counts of `runs` that are still valid once a step has folded the runs' entries
+    /// up to `up_to`, and made `progress`.
     pub(super) fn counts_after_step(
         &self,
         runs: &[Arc<Run>],
@@ -116,7 +116,7 @@ impl Base {
         position.map(|position| &self.counts[position])
     }
 
-    /// By how much the runs change how many keys the tree has within `bounds`.
+    /// Returns by how much the runs change how many keys the tree has within `bounds`.
     ///
     /// # Errors
     /// [`TreeError::Store`] and [`TreeError::Damaged`] if a node or a run's filter can't be read.
@@ -135,7 +135,7 @@ impl Base {
         Ok(change)
     }
 
-    /// What the keys within `ranks` of the run at `position` change.
+    /// Returns the change of the count by the keys within `ranks` of the run at `position`.
     fn change_within(
         &self,
         store: &Arc<dyn ChunkStore>,
@@ -165,8 +165,8 @@ impl Base {
         Ok(change)
     }
 
-    /// Looks up what lies below the keys within `ranks` of the run at `position`, of which there
-    /// are a block's at most.
+    /// Looks up what lies below the keys within `ranks` of the run at `position`, a block's at
+    /// most.
     fn look_below(
         &self,
         store: &Arc<dyn ChunkStore>,
@@ -195,8 +195,8 @@ impl Base {
         Ok(counts)
     }
 
-    /// Whether each of `keys`, which ascend strictly, has a value in the runs from the one at
-    /// `position` on, the tree below them included.
+    /// Returns whether each of `keys`, which ascend strictly, has a value in the runs from the one
+    /// at `position` on, the tree below them included.
     ///
     /// # Errors
     /// As [`Base::run_change`].

@@ -29,7 +29,7 @@ struct World {
     ready: Vec<VersionEdit>,
     /// Bases of a while ago, as snapshots have them.
     held: Vec<Base>,
-    /// How many runs steps dropped, and edits that no reader need look at any more.
+    /// The number of runs that steps dropped, and of edits that no reader need look at any more.
     dropped: usize,
     passed: usize,
 }
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// What the runs of `base` have and its tree hasn't.
+    /// Returns the entries that the runs of `base` have and its tree hasn't.
     fn left(&self, base: &Base, bounds: &Bounds) -> Vec<Source> {
         let ascending = Direction::Ascending;
         let source =

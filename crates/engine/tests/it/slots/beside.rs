@@ -160,7 +160,7 @@ fn count_up(engine: &Engine) -> (u64, Result<bool, EngineError>) {
     }
 }
 
-/// What was counted: the first so many counts are noted, and no other.
+/// Returns the count: the first so many counts are noted, and no other.
 fn counted(engine: &Engine, most: u64) -> u64 {
     let snapshot = engine.snapshot();
     let count = number(snapshot.get(TreeId::SYSTEM, COUNTER).expect("it is read"));

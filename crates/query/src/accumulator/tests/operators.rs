@@ -273,7 +273,7 @@ const TABLES: &[(&str, &[Row])] = &[
     ]),
 ];
 
-/// What needn't be there: accumulators, kinds, and why.
+/// The cases that may be missing: accumulators, kinds, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("$sum $avg $stdDevPop $stdDevSamp $median $percentile", "unicode", "they count numbers only"),
     ("$first $last $push", "bound nan unicode", "they take every value as it is"),

@@ -110,7 +110,7 @@ pub(super) fn from_string(
         Format::Base64Url => base64::decode_of_address(text),
         // The padding must be there.
         Format::Base64 => base64::decode(text).filter(|_| text.len().is_multiple_of(4)),
-        // What a string may be isn't guessed.
+        // The type of a string isn't guessed.
         Format::Auto => None,
     };
     let bytes = bytes.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! What `$convert` is told to convert to.
+//! The target of a `$convert`.
 
 use frond_doc::{ElementType, Value};
 
@@ -26,7 +26,7 @@ const CONVERTIBLE: [ElementType; 9] = [
 pub(super) struct Target {
     /// `None` is "missing", which `$type` answers and nothing is converted to.
     pub(super) kind: Option<ElementType>,
-    /// Of binary data.
+    /// The subtype of binary data.
     pub(super) subtype: Subtype,
     pub(super) format: Option<Format>,
     pub(super) order: ByteOrder,
@@ -96,7 +96,7 @@ pub(super) fn destination(
     Ok(Some((kind(&found)?, subtype)))
 }
 
-/// The type that is told by name or number.
+/// The type that is given by name or number.
 fn kind(to: &Evaluated<'_>) -> Result<Option<ElementType>, QueryError> {
     let refuse = |message: String| Err(QueryError::new(Code::FailedToParse, message));
     match to.value() {

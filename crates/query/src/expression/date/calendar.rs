@@ -3,20 +3,20 @@
 //! Dates are counted by the proleptic Gregorian calendar over the whole range of 64 bits of
 //! milliseconds (algorithms: Howard Hinnant, "chrono-compatible low-level date algorithms", 2013).
 
-/// How long a day is.
+/// The length of a day.
 pub(in crate::expression) const DAY_MILLIS: i64 = 86_400_000;
 
 /// A moment in the calendar.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::expression) struct Moment {
     pub(in crate::expression) year: i64,
-    /// From 1.
+    /// The month from 1.
     pub(in crate::expression) month: i64,
-    /// Of the month, from 1.
+    /// The day of the month, from 1.
     pub(in crate::expression) day: i64,
-    /// Of the year, from 1.
+    /// The day of the year, from 1.
     pub(in crate::expression) day_of_year: i64,
-    /// From 0 for Sunday.
+    /// The weekday from 0 for Sunday.
     pub(in crate::expression) weekday: i64,
     /// Within the day.
     pub(in crate::expression) millis: i64,
@@ -37,7 +37,7 @@ impl Moment {
         }
     }
 
-    /// From 1 for Monday.
+    /// Returns the weekday from 1 for Monday.
     pub(in crate::expression) fn iso_weekday(&self) -> i64 {
         if self.weekday == 0 { 7 } else { self.weekday }
     }
@@ -103,7 +103,7 @@ pub(in crate::expression) fn days_from_civil(year: i64, month: i64, day: i64) ->
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// How many days a month has.
+/// Returns how many days a month has.
 pub(in crate::expression) fn days_in_month(year: i64, month: i64) -> i64 {
     let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
     days_from_civil(next_year, next, 1) - days_from_civil(year, month, 1)

@@ -16,7 +16,7 @@ use crate::code::Code;
 use crate::error::QueryError;
 
 const ISO_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%LZ";
-/// Of other zones than UTC, whose offset MongoDB doesn't print.
+/// The format for other zones than UTC, whose offset MongoDB doesn't print.
 const LOCAL_FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%L";
 
 /// A date as C's `ctime` prints it, without its weekday and year.

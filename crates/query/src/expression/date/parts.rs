@@ -58,7 +58,7 @@ impl Operation for Part {
     }
 }
 
-/// Any of the parts: a date, or `{date, timezone}`.
+/// Parses any of the parts: of a date, or `{date, timezone}`.
 pub(in crate::expression) fn part(
     operator: &str,
     argument: Value<'_>,
@@ -216,7 +216,7 @@ impl Operation for FromParts {
     fn evaluate<'a>(&'a self, scope: &Scope<'a>) -> Answer<'a> {
         let rules = if self.is_iso { &ISO } else { &CIVIL };
         let mut numbers = [0; 7];
-        // In the order in which errors and nulls are met: times, zone, date.
+        // In the order in which errors and nulls are found: times, zone, date.
         for (rule, position) in TIMES.iter().zip(3..) {
             match self.number(position, rule, scope)? {
                 Some(number) => numbers[position] = number,

@@ -39,7 +39,7 @@ pub(super) fn unreadable(text: &str, why: &str) -> QueryError {
 }
 
 impl Read {
-    /// The moment, if the text told enough of it.
+    /// The moment, if the text gave enough of it.
     pub(super) fn moment(self, text: &str, zone: &Zone) -> Result<i64, QueryError> {
         let incomplete = || {
             let message = format!(
@@ -75,7 +75,7 @@ impl Read {
         }
     }
 
-    /// The days from 1970; `None` if the text didn't tell them.
+    /// The days from 1970; `None` if the text didn't give them.
     fn date(&self, text: &str) -> Result<Option<i64>, QueryError> {
         let checked = |is_inside: bool, day: i64| match is_inside {
             true => Ok(Some(day)),

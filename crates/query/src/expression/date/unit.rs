@@ -43,7 +43,7 @@ impl Unit {
         NAMES.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
     }
 
-    /// How many milliseconds it has, if it is an hour or less.
+    /// Returns how many milliseconds it has, if it is an hour or less.
     pub(in crate::expression) fn millis(self) -> Option<i64> {
         match self {
             Unit::Millisecond => Some(1),
@@ -54,7 +54,7 @@ impl Unit {
         }
     }
 
-    /// How many months it has, if it is a month or more.
+    /// Returns how many months it has, if it is a month or more.
     pub(in crate::expression) fn months(self) -> Option<i64> {
         match self {
             Unit::Month => Some(1),
@@ -65,7 +65,7 @@ impl Unit {
     }
 }
 
-/// The unit that `$dateDiff` or `$dateTrunc` is told.
+/// The unit that `$dateDiff` or `$dateTrunc` is given.
 pub(in crate::expression) fn unit(
     operator: &str,
     value: &Evaluated<'_>,

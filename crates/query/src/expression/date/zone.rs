@@ -18,9 +18,9 @@ use crate::error::QueryError;
 
 /// 400 years: after that the calendar and its weekdays repeat.
 const CYCLE_MILLIS: i64 = 146_097 * 86_400_000;
-/// From where on times are shifted back: the year 9500.
+/// The time from which on times are shifted back: the year 9500.
 const LATE_MILLIS: i64 = 237_628_512_000_000;
-/// Before that the earliest offset holds: the year -9900.
+/// The time before which the earliest offset holds: the year -9900.
 const EARLY_MILLIS: i64 = -374_566_464_000_000;
 
 /// A time zone.
@@ -61,7 +61,7 @@ impl Zone {
         matches!(self, Zone::Utc)
     }
 
-    /// By how many milliseconds the zone is ahead of UTC at a moment.
+    /// Returns by how many milliseconds the zone is ahead of UTC at a moment.
     pub(in crate::expression) fn offset_millis(&self, utc_millis: i64) -> i64 {
         match self {
             Zone::Utc => 0,

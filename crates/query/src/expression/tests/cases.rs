@@ -1,4 +1,4 @@
-//! What every operator answers: one table an operator, by family.
+//! The answers of every operator: one table an operator, by family.
 //!
 //! The facts are those of MongoDB's manual and server, in our own words and data; a table is
 //! written from them and not from what our code says. A case is `argument => answer`: a value,
@@ -43,7 +43,7 @@ use super::{DOCUMENT, check, evaluate, json};
 /// An operator and its cases.
 struct Table(&'static str, &'static str);
 
-/// What a case shows, by the values of the operator's arguments, or by the answer.
+/// The kind of a case, by the values of the operator's arguments, or by the answer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     /// A value comes out.
@@ -247,7 +247,7 @@ fn every_operator_shows_what_it_does_with_everything() {
     assert_eq!(features().count(), wanted.len(), "a table for what is no operator");
 }
 
-/// What a case shows.
+/// Returns the kinds of a case.
 fn kinds_of(
     argument: &str,
     answer: &str,
@@ -273,7 +273,7 @@ fn kinds_of(
         let mut text = String::new();
         let form = frond_doc::extended_json::Form::Canonical;
         frond_doc::extended_json::write_value(part, form, &mut text);
-        // What needs a variable that isn't there has no value by itself.
+        // A part that needs a variable which isn't there has no value by itself.
         if let Ok(value) = evaluate(&text, document) {
             kinds.extend(kinds_of_value(value.as_ref().map(ValueBuf::as_value), types));
         }
@@ -281,7 +281,7 @@ fn kinds_of(
     kinds
 }
 
-/// The arguments of an operator, with their names: one, a list, or some by name, of which some are
+/// The arguments of an operator, with their names: one, a list, or some by name, some of which are
 /// lists or have names within.
 fn arguments(whole: Value<'_>) -> Vec<(&str, Value<'_>)> {
     let named = match whole {

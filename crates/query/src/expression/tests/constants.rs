@@ -1,6 +1,6 @@
 //! Goal: expressions are computed ahead exactly where MongoDB's optimizer does so. Method: the
 //! errors of constants show what was computed; a document that would not reach them shows that they
-//! are told of all the same.
+//! are reported all the same.
 
 use frond_doc::Document;
 
@@ -31,7 +31,7 @@ fn errors_of_constants_come_before_documents() {
         (r#"{"$size": "$$CURRENT"}"#, 0),
         (r#"{"$size": "$$REMOVE"}"#, 17124),
         (r#"{"$concat": ["$a", 1]}"#, 0),
-        // Of several arguments those that stand together are one.
+        // Those of several arguments that stand together are one.
         (r#"{"$concat": ["$a", 1, "b"]}"#, 16702),
         (r#"{"$concat": [1, "$a", "b"]}"#, 0),
         (r#"{"$concatArrays": ["$a", [1], 2]}"#, 28664),
@@ -76,7 +76,7 @@ fn errors_of_constants_come_before_documents() {
             2,
         ),
         (r#"{"$switch": {"branches": [{"case": {"$eq": [1, 2]}, "then": 1}]}}"#, 40069),
-        // What binds variables.
+        // Operators that bind variables.
         (r#"{"$let": {"vars": {"x": "$a"}, "in": {"$divide": [1, 0]}}}"#, 2),
         (r#"{"$let": {"vars": {"x": 0}, "in": {"$divide": [1, "$$x"]}}}"#, 2),
         (r#"{"$let": {"vars": {"x": 0, "y": "$a"}, "in": {"$divide": ["$$y", "$$x"]}}}"#, 0),

@@ -1,4 +1,4 @@
-//! Why a value doesn't keep a schema, in the form of MongoDB's `errInfo.details`.
+//! Explains why a value doesn't keep a schema, in the form of MongoDB's `errInfo.details`.
 
 use frond_doc::{Array, Document, DocumentBuf, DocumentBuilder, Value};
 
@@ -75,7 +75,7 @@ impl Rule {
         }
     }
 
-    /// Which of a document's fields fail.
+    /// Appends the fields of a document that fail.
     fn append_document(&self, out: &mut DocumentBuilder, document: Document<'_>, run: &Run<'_>) {
         match &self.test {
             Test::Properties(properties) => {
@@ -128,7 +128,7 @@ impl Rule {
         }
     }
 
-    /// Which of an array's items fail.
+    /// Appends the items of an array that fail.
     fn append_array(&self, out: &mut DocumentBuilder, array: Array<'_>, run: &Run<'_>) {
         match &self.test {
             Test::Items(schema) => {
@@ -155,7 +155,7 @@ impl Rule {
         }
     }
 
-    /// The failures that are told by a sentence and the value.
+    /// The failures that are reported by a sentence and the value.
     fn append_reason(&self, out: &mut DocumentBuilder, value: Value<'_>) {
         let reason = match &self.test {
             Test::Type(_) => "type did not match",
@@ -188,7 +188,7 @@ impl Rule {
     }
 }
 
-/// What a document lacks that the property `name` asks for.
+/// Appends the fields that a document lacks and the property `name` requires.
 fn append_dependency(
     out: &mut DocumentBuilder,
     (name, dependency): (&str, &Dependency),

@@ -7,7 +7,7 @@
 
 use super::{Filter, json, unbounded};
 
-/// What stands at `a`, by name; nothing does where the text is empty.
+/// The values at `a`, by name; there is none where the text is empty.
 const VALUES: &[(&str, &str)] = &[
     ("missing", ""),
     ("null", "null"),
@@ -81,7 +81,7 @@ fn expected_names(text: &str) -> Vec<&'static str> {
     known.filter(|name| listed.contains(name) == is_wanted).collect()
 }
 
-/// Asks all rows and tells all that differ.
+/// Asks all rows and reports all that differ.
 pub(super) fn check(tables: &[Table]) {
     let mut differing = Vec::new();
     for (operator, kind, filter, expected) in tables
@@ -107,7 +107,7 @@ pub(super) fn check(tables: &[Table]) {
 /// The kinds of operands that each operator must have a row for.
 const KINDS: [&str; 7] = ["plain", "null", "type", "array", "bound", "nan", "unicode"];
 
-/// What needn't be there: operators, kinds, and why.
+/// The cases that may be missing: operators, kinds, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("$and $nor $not $or $elemMatch", "bound nan unicode", "they take filters, not values"),
     (

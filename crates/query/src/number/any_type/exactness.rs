@@ -1,4 +1,5 @@
-//! Whether doubles add up to the same in whatever order: then parts of them may be added up apart.
+//! Decides whether doubles add up to the same in any order: then parts of them may be added up
+//! apart.
 //!
 //! [`Sum`](super::Sum) keeps a sum `s`, the sum `e` of its rounding errors, and the sum `r` of
 //! those of `e`. Let every number be a multiple of `u`, a power of two, and let the sizes of all
@@ -17,7 +18,7 @@
 
 /// The most that is allowed of `n^2 S`: beyond it sums may overflow.
 const POWER_MAX: i32 = 1000;
-/// Of `2^158 u`, if `u` is 1.
+/// The power in `2^158 u`, if `u` is 1.
 const POWER: i32 = 158;
 const MANTISSA_BITS: i32 = 52;
 /// The power of two of the last bit of the numbers whose exponent is stored as 1.
@@ -31,7 +32,7 @@ pub(crate) struct Exactness {
     sizes: f64,
     /// All are multiples of two to this power.
     last_bit: i32,
-    /// What the square of the count times the sizes may be.
+    /// The upper limit for the square of the count times the sizes.
     most: f64,
 }
 
@@ -78,7 +79,7 @@ impl Exactness {
 fn last_bit(number: f64) -> i32 {
     let bits = number.to_bits();
     let mantissa = bits & ((1 << MANTISSA_BITS) - 1);
-    // Of the whole, eleven bits are the exponent's.
+    // The exponent has eleven bits of the whole.
     let exponent = (bits >> MANTISSA_BITS) as i32 & 0x7FF;
     let (first, mantissa) = match exponent {
         0 => (LAST_BIT_MIN, mantissa),

@@ -24,7 +24,7 @@ pub(crate) struct Sum {
     minus_infinite_count: u64,
 }
 
-/// What a number is besides its size.
+/// The kind of a number, apart from its size.
 enum Size {
     Finite,
     NaN,
@@ -163,7 +163,7 @@ impl Sum {
                 }
             }
         }
-        // What rounding left must not outlive the numbers that it came from.
+        // Rounding errors must not outlive the numbers that they came from.
         if self.double_count == 0 {
             self.doubles = DoubleSum::default();
         }
@@ -172,7 +172,7 @@ impl Sum {
         }
     }
 
-    /// Where numbers are counted that aren't finite.
+    /// Returns where numbers are counted that aren't finite.
     fn odd(&mut self, size: Size) -> Option<&mut u64> {
         match size {
             Size::Finite => None,

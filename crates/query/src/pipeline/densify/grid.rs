@@ -8,14 +8,14 @@ use frond_doc::{Value, ValueBuf, order};
 use crate::number;
 use crate::pipeline::time_unit::TimeUnit;
 
-/// From a value of the grid to another one.
+/// The step from a value of the grid to another one.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Number(ValueBuf),
     Time(i64, TimeUnit),
 }
 
-/// Between which values there are no gaps.
+/// The values between which there are no gaps.
 #[derive(Clone, Debug)]
 pub(super) enum Range {
     /// Those of all documents, in each partition.
@@ -40,8 +40,9 @@ impl Step {
         }
     }
 
-    /// Where a grid begins that is entered from the step before `low`, as MongoDB does where
-    /// documents lead to it: a month before March 31 is February 28, and a month later March 28.
+    /// Returns where a grid begins that is entered from the step before `low`, as MongoDB does
+    /// where documents lead to it: a month before March 31 is February 28, and a month later March
+    /// 28.
     pub(super) fn into(&self, low: Value<'_>) -> Option<ValueBuf> {
         let back = match self {
             Step::Number(step) => {
@@ -53,7 +54,7 @@ impl Step {
     }
 }
 
-/// Where a partition has got to in its grid.
+/// The place of a partition in its grid.
 #[derive(Debug)]
 pub(super) struct Grid {
     /// The first value that no document was seen at or made for; `None` at the end of numbers.
@@ -63,7 +64,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Of the `position`th partition, whose first document has `value`.
+    /// The grid of the `position`th partition, whose first document has `value`.
     pub(super) fn new(
         range: &Range,
         step: &Step,

@@ -9,10 +9,10 @@ use crate::expression::Evaluated;
 use crate::memory::RequestMemory;
 use crate::script_batches::BatchReader;
 
-/// What scripts make of a group's states; `None` of those that run none.
+/// The results of scripts for a group's states; `None` for those that run none.
 pub(super) type Made = Vec<Option<Evaluated<'static>>>;
 
-/// What scripts make of a group.
+/// Runs the scripts of a group and returns their results.
 fn made(group: &OneGroup) -> Result<Made, QueryError> {
     group.states.iter().map(|state| state.scripted()).collect()
 }
@@ -52,7 +52,7 @@ mod tests {
     use crate::memory::RequestMemory;
     use crate::pipeline::{Documents, Pipeline};
 
-    /// What the groups of numbers from 0 to 20, by their remainders of 7, become.
+    /// Returns the groups of the numbers from 0 to 20, by their remainders of 7.
     fn grouped(field: &str) -> Vec<DocumentBuf> {
         let stages = format!(
             r#"{{"stages": [{{"$group": {{"_id": {{"$mod": ["$n", 7]}}, "made": {field},

@@ -2,7 +2,7 @@
 //!
 //! 1. The local values of a batch are asked for at once, and what is found is handed out by its
 //!    keys.
-//! 2. All that a batch holds (its documents, their values, what was found) is told to a
+//! 2. All that a batch holds (its documents, their values, what was found) is charged to a
 //!    reservation. A batch that may hold no more is cut in two, and the second half waits until the
 //!    first was read; one document's join that takes too much is an error.
 //! 3. A document is joined when it is asked for: what was found is shared until then.
@@ -26,10 +26,10 @@ use crate::pipeline::{Documents, MEMORY_BYTES_MAX};
 
 /// The largest batch of an equality join.
 const BATCH_MAX: usize = 1024;
-/// What a value that is looked for takes besides its bytes: here, in the filter, and in what the
-/// filter is made of.
+/// The memory of a value that is looked for, besides its bytes: here, in the filter, and in the
+/// parts that the filter is made of.
 const VALUE_BYTES: usize = 512;
-/// Each byte of a value is there so often.
+/// The number of copies of each byte of a value.
 const VALUE_COPIES: usize = 4;
 
 /// An equality join on its way.
@@ -41,11 +41,11 @@ pub(super) struct BatchRun<'a> {
     waiting: Vec<Vec<DocumentBuf>>,
     /// Documents with what was found for them.
     found: VecDeque<(DocumentBuf, Vec<DocumentBuf>)>,
-    /// What those take that are found.
+    /// The memory of those that are found.
     reservation: Reservation,
-    /// What those take that wait.
+    /// The memory of those that wait.
     waiting_reservation: Reservation,
-    /// What comes after those that are found.
+    /// The error that comes after those that are found.
     failed: Option<QueryError>,
     batch: usize,
 }
@@ -137,7 +137,7 @@ impl<'a> BatchRun<'a> {
         }
     }
 
-    /// Nothing comes after an error.
+    /// Fails; nothing comes after an error.
     fn fail(&mut self, error: QueryError) {
         self.waiting.clear();
         self.failed = Some(error);
@@ -169,7 +169,7 @@ impl<'a> BatchRun<'a> {
         }
     }
 
-    /// What is found for each of `documents`.
+    /// Returns the documents found for each of `documents`.
     fn find(&mut self, documents: &[DocumentBuf]) -> Result<Vec<Vec<DocumentBuf>>, Failed> {
         let stage = Arc::clone(&self.stage);
         let Some(equality) = &stage.equality else { return Ok(Vec::new()) };
@@ -204,12 +204,12 @@ impl<'a> BatchRun<'a> {
 /// The local values of a batch, and which documents have them.
 struct Wanted {
     collation: Collation,
-    /// By key, so that the filter doesn't depend on chance.
+    /// The values by key, so that the filter doesn't depend on chance.
     values: BTreeMap<Bytes, ValueBuf>,
     positions: HashMap<Bytes, Vec<usize>>,
     /// The documents that join null.
     nulls: Vec<usize>,
-    /// About what all that takes.
+    /// About how much memory all that takes.
     bytes: usize,
 }
 

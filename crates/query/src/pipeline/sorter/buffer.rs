@@ -2,7 +2,7 @@
 //! each, and may be sorted by moving 24 bytes.
 //!
 //! *Invariant*: of two entries the one that came first lies before the other in the blocks. So
-//! entries of equal keys are told apart by where they lie, and sorting needs no second copy of the
+//! entries of equal keys are ordered by where they lie, and sorting needs no second copy of the
 //! list to be stable.
 
 use frond_store::budget::{Exceeded, Reservation};
@@ -27,7 +27,7 @@ struct Place {
 pub(super) struct SortBuffer {
     blocks: Vec<Vec<u8>>,
     places: Vec<Place>,
-    /// Of keys and documents.
+    /// The bytes of keys and documents.
     bytes: usize,
     reservation: Reservation,
 }
@@ -38,7 +38,7 @@ impl SortBuffer {
         SortBuffer { blocks: Vec::new(), places: Vec::new(), bytes: 0, reservation }
     }
 
-    /// Whether they may stay in memory.
+    /// Checks whether they may stay in memory.
     pub(super) fn check(&mut self) -> Result<(), Exceeded> {
         let bytes = self.bytes();
         self.reservation.hold(bytes)
@@ -50,12 +50,12 @@ impl SortBuffer {
         self.reservation.release();
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn count(&self) -> usize {
         self.places.len()
     }
 
-    /// What they take.
+    /// Returns the memory they take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.places.capacity() * size_of::<Place>()
     }

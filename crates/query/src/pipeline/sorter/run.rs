@@ -61,14 +61,14 @@ impl RunWriter {
 pub(super) struct Run {
     file: Box<dyn SpillFile>,
     bytes: u64,
-    /// How often its entries were merged.
+    /// The number of times its entries were merged.
     level: u32,
-    /// Where the next piece begins.
+    /// The offset of the next piece.
     offset: u64,
     buffer: Vec<u8>,
     /// It takes about so much.
     buffer_bytes: usize,
-    /// In the buffer.
+    /// The position in the buffer.
     position: usize,
 }
 
@@ -78,7 +78,7 @@ impl Run {
         Run { buffer_bytes: BUFFER_BYTES_RESTING, ..self }
     }
 
-    /// How often its entries were merged.
+    /// Returns how often its entries were merged.
     pub(super) fn level(&self) -> u32 {
         self.level
     }

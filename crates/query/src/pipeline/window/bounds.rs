@@ -1,5 +1,5 @@
-//! Which documents are in the window of each document: so many before and after it, or those whose
-//! sort value is so near.
+//! The documents in the window of each document: so many before and after it, or those whose sort
+//! value is near enough.
 
 use frond_doc::path::Path;
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf, order};
@@ -62,7 +62,7 @@ impl Bounds {
         }
     }
 
-    /// For each document the positions from the first in its window to after the last.
+    /// Returns for each document the positions from the first in its window to after the last.
     pub(super) fn ranges(
         &self,
         partition: &Partition<'_>,
@@ -90,7 +90,7 @@ impl Bounds {
         Ok(ranges)
     }
 
-    /// The sort value of a document, if windows are told by it; else null.
+    /// The sort value of a document, if windows are bounded by it; else null.
     ///
     /// # Errors
     /// 5429513 or 5429414 for one that is no date or number, 5429413 for a date without a unit.
@@ -175,7 +175,7 @@ fn places(low: &Bound<i64>, high: &Bound<i64>, position: usize, count: usize) ->
     (from, to.max(from))
 }
 
-/// A sort value by which windows can be told.
+/// A sort value by which windows can be bounded.
 fn checked<'v>(value: Option<Value<'v>>, unit: Option<TimeUnit>) -> Result<Value<'v>, QueryError> {
     let value = value.unwrap_or(Value::Null);
     let found = value.element_type().alias();

@@ -11,7 +11,7 @@ use crate::pipeline::spool::{Spool, SpoolReader};
 pub(super) struct Edge {
     reader: SpoolReader,
     next: Option<DocumentBuf>,
-    /// Of the document that it stands before.
+    /// The position of the document that it stands before.
     position: usize,
     has_begun: bool,
 }
@@ -22,7 +22,7 @@ impl Edge {
         Edge { reader: spool.read(), next: None, position: 0, has_begun: false }
     }
 
-    /// How many documents it has passed.
+    /// Returns how many documents it has passed.
     pub(super) fn position(&self) -> usize {
         self.position
     }

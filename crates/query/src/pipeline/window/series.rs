@@ -68,7 +68,7 @@ fn end(value: Option<Value<'_>>, unit: Option<TimeUnit>) -> Result<Number, Query
     }
 }
 
-/// What the input grows by: of dates in milliseconds.
+/// Returns the increase of the input: of dates in milliseconds.
 fn rise(from: &Evaluated<'_>, to: &Evaluated<'_>) -> Result<Number, QueryError> {
     if from.is_nullish() || to.is_nullish() {
         return Err(failure(5_624_903, "$derivative input must not be null or missing"));
@@ -87,8 +87,8 @@ fn rise(from: &Evaluated<'_>, to: &Evaluated<'_>) -> Result<Number, QueryError> 
     }
 }
 
-/// How steep the line from one document to another is: their sort values and inputs. Null if it has
-/// no length.
+/// Returns how steep the line from one document to another is: their sort values and inputs. Null
+/// if it has no length.
 pub(super) fn slope(
     from: (Option<Value<'_>>, Evaluated<'_>),
     to: (Option<Value<'_>>, Evaluated<'_>),
@@ -256,8 +256,8 @@ pub(super) fn between(
     Ok(plus(before.1, times(minus(x, before.0), share)))
 }
 
-/// `$derivative`: how steep the line from the first to the last document of a window is. What lies
-/// between them isn't looked at.
+/// `$derivative`: how steep the line from the first to the last document of a window is. Documents
+/// between them aren't looked at.
 pub(super) fn derivative(
     partition: &Partition<'_>,
     input: &Expression,
@@ -315,7 +315,7 @@ pub(super) struct MovingAverage {
 }
 
 impl MovingAverage {
-    /// After one more value: what isn't a number leaves the average as it is.
+    /// Adds one more value: what isn't a number leaves the average as it is.
     pub(super) fn add(&mut self, value: &Evaluated<'_>, alpha: Decimal128) {
         let Some(number) = value.value().and_then(Number::of) else { return };
         self.is_decimal |= number.is_decimal();

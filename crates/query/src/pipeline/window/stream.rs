@@ -31,7 +31,7 @@ use frond_store::budget::{Exceeded, Reservation};
 pub(in crate::pipeline) struct Stream {
     function: Arc<WindowFunction>,
     variables: Variables,
-    /// Of the sort's first field.
+    /// The path of the sort's first field.
     path: Path,
     /// Documents of the partition.
     count: usize,
@@ -57,7 +57,7 @@ struct Moving {
     window: Box<dyn Window>,
     leading: Edge,
     trailing: Edge,
-    /// What all values took that ever entered.
+    /// The memory of all values that ever entered.
     entered_bytes: usize,
     reservation: Reservation,
 }
@@ -79,7 +79,7 @@ struct MovingArea {
     last: Option<Point>,
 }
 
-/// Where a `$linearFill` is.
+/// The state of a `$linearFill`.
 struct Line {
     ahead: Edge,
     places: Places,
@@ -89,7 +89,7 @@ struct Line {
     after: Option<(usize, (Number, Number))>,
 }
 
-/// Where a document stands, and how its neighbours are looked at.
+/// The place of a document, and the access to its neighbours.
 struct Place<'s> {
     position: usize,
     count: usize,

@@ -140,7 +140,7 @@ const TABLES: &[(&str, &[Row])] = &[
     ]),
 ];
 
-/// What needn't be there: operators, kinds, and why.
+/// The cases that may be missing: operators, kinds, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("$meta", "missing bound nan unicode", "a name of a fixed set, and what only a search knows"),
     ("$slice", "nan", "MongoDB makes an int of it as the processor does"),

@@ -4,8 +4,8 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 use super::{Node, Opaque, Parser};
 
-/// Below this letter, and in [`UNCASED`], what matches caselessly is the same in every version of
-/// Unicode.
+/// The letter below which, and in [`UNCASED`], what matches caselessly is the same in every version
+/// of Unicode.
 const SETTLED: char = '\u{530}';
 /// Scripts without cases.
 const UNCASED: [(char, char); 3] =
@@ -87,7 +87,7 @@ impl Parser<'_> {
             return None;
         }
         let is_negated = self.take("^");
-        // What may be folded, and what may not.
+        // Letters that may be folded, and types that may not.
         let (mut letters, mut types) = (ClassUnicode::empty(), ClassUnicode::empty());
         let mut is_opaque = false;
         let mut is_first = true;

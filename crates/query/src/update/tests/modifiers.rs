@@ -152,7 +152,8 @@ pub(super) const TABLES: &[Table] = &[
                 r#"{"$push": {"a": {"$each": [], "$sort": 1}}}"#,
                 r#"{"a": [null, 5, "x", [1]]}"#,
             ),
-            // What has no fields counts as if its fields were absent, and keeps its place.
+            // An element that has no fields counts as if its fields were absent, and keeps its
+            // place.
             (
                 "array",
                 r#"{"a": [3, 1, 2]}"#,
@@ -175,7 +176,7 @@ pub(super) const TABLES: &[Table] = &[
         ],
     ),
     (
-        // What matched is the second element.
+        // The second element matched.
         "$",
         &[
             ("plain", r#"{"a": [1, 2, 3]}"#, r#"{"$set": {"a.$": 9}}"#, r#"{"a": [1, 9, 3]}"#),

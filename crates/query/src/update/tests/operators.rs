@@ -32,7 +32,7 @@ fn outcome(before: &str, update: &str) -> Result<String, QueryError> {
     Ok(changed.as_ref().map_or_else(String::new, canonical))
 }
 
-/// Does all rows and tells all that differ.
+/// Does all rows and reports all that differ.
 pub(super) fn check(tables: &[Table]) {
     let mut differing = Vec::new();
     for (name, rows) in tables {
@@ -53,12 +53,12 @@ pub(super) fn check(tables: &[Table]) {
     assert!(differing.is_empty(), "{} rows differ:\n{}", differing.len(), differing.join("\n"));
 }
 
-/// What stands within operators and paths, and has rows too.
+/// The names within operators and paths that have rows, too.
 const MODIFIERS: [&str; 7] = ["$each", "$position", "$slice", "$sort", "$", "$[]", "$[name]"];
 
 const KINDS: [&str; 8] = ["plain", "null", "missing", "type", "array", "bound", "nan", "unicode"];
 
-/// What needn't be there: operators, kinds, and why.
+/// The cases that may be missing: operators, kinds, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("$set $setOnInsert $unset $currentDate", "type", "no value is wrong, or told by other rows"),
     ("$unset $rename $currentDate", "nan bound", "they ask nothing of values"),
@@ -95,7 +95,7 @@ fn every_operator_has_its_cases() {
     }
 }
 
-/// What an upsert inserts, or its code.
+/// Returns the document that an upsert inserts, or its code.
 fn upserted(filter: &str, update: &str) -> String {
     let filter = crate::filter::Filter::parse(json(filter).view()).expect(filter);
     let made = Update::parse(Value::Document(json(update).view()), None).and_then(|update| {

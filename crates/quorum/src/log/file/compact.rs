@@ -22,16 +22,16 @@ use crate::log::format::{
     RecordHeader, chain_anew, damaged, encode_batch, record_bytes,
 };
 
-/// How much is kept though all members hold it: one that has lost the end of its log, as by damage
-/// there, gets it again.
+/// The bytes that are kept though all members hold them: a member that has lost the end of its log,
+/// as by damage there, gets it again.
 const KEPT_BYTES: u64 = if cfg!(test) { 300 } else { 64 << 20 };
 /// A cut gives back so much at least: it costs a copy of what is kept.
 const COMPACTED_BYTES_MIN: u64 = if cfg!(test) { 200 } else { 128 << 20 };
-/// What is moved is written in parts of this.
+/// The size of the parts in which records are copied.
 const PART_BYTES: usize = 1 << 20;
 
 impl State {
-    /// Where the record of an entry, or of the one behind the last, begins.
+    /// Returns where the record of an entry, or of the one behind the last, begins.
     pub(super) fn offset_of(&self, index: EntryIndex) -> u64 {
         let position = (index.0 - self.before.next().0) as usize;
         self.offsets.get(position).copied().unwrap_or(self.end)
@@ -54,7 +54,7 @@ impl State {
         (COMPACTED_BYTES_MIN <= given_back).then_some(up_to)
     }
 
-    /// What the new file begins with.
+    /// Returns the records at the beginning of the new file.
     fn records_to_begin_with(
         &self,
         up_to: EntryIndex,
@@ -105,7 +105,7 @@ impl FileLog {
         }
         let renamed = disk.rename(NEW_FILE_NAME, FILE_NAME).and_then(|()| disk.sync_directory());
         if let Err(error) = renamed {
-            // Which of the two is in force shows at the next opening.
+            // The next opening shows which of the two files is in force.
             state.broken = true;
             return Err(StoreError::io(FILE_NAME, error));
         }
@@ -130,7 +130,7 @@ impl State {
             *offset = *offset - first_kept + moved_to;
         }
         if let Some((offset, _)) = &mut self.ballot {
-            // Of one that was moved to the beginning only that it lies there counts.
+            // For one that was moved to the beginning, only that it lies there counts.
             *offset = (*offset + moved_to).saturating_sub(first_kept);
         }
         self.changes.retain(|(index, _)| up_to < *index);
@@ -177,7 +177,7 @@ impl Old<'_> {
 struct New {
     file: Arc<dyn DiskFile>,
     nonce: u64,
-    /// What isn't written yet, and where it belongs.
+    /// The bytes that aren't written yet, and their offset.
     part: Vec<u8>,
     part_at: u64,
     chain: Chain,

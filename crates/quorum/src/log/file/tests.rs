@@ -30,7 +30,7 @@ fn entry(index: u64, term: u64, bytes: Vec<u8>) -> Entry {
     Entry { index: EntryIndex(index), term: Term(term), content }
 }
 
-/// What a member could append next.
+/// Returns a batch that a member could append next.
 fn next_batch(random: &mut Random, ballot: &mut Ballot, entries: &mut Vec<Entry>) -> Batch {
     let mut batch = Batch::default();
     if random.one_in(3) {
@@ -58,7 +58,7 @@ fn next_batch(random: &mut Random, ballot: &mut Ballot, entries: &mut Vec<Entry>
     batch
 }
 
-/// What lies behind `before` of it, which may be cut.
+/// Reads the entries up to `before`; the beginning of the log may have been compacted away.
 fn read_all(log: &FileLog, recovered: &Recovered, before: usize) -> Vec<Entry> {
     assert!(recovered.before().0 as usize <= before);
     match recovered.last() {
@@ -78,7 +78,7 @@ fn synced_entries_survive_any_crash() {
         let mut disk = SimDisk::new(random.next());
         created(&disk);
         let (mut ballot, mut entries) = (Ballot::default(), Vec::new());
-        // How many of them may be cut.
+        // The number of them that may be cut.
         let mut gone = 0;
         for _ in 0..4 {
             let (log, recovered) = open(&disk);
@@ -146,7 +146,7 @@ fn a_bit_that_turned_over_before_the_last_batch_is_damage() {
         assert!(FileLog::open(&disk.machine()).is_err(), "bit {bit}");
         disk.flip_bit("quorum-log", bit);
     }
-    // Of the last batch it isn't known that it was durable.
+    // The last batch isn't known to have been durable.
     disk.flip_bit("quorum-log", last + 8);
     let (log, recovered) = open(&disk);
     assert_eq!(recovered.last(), EntryIndex(2));
@@ -239,7 +239,7 @@ fn a_log_is_made_once_and_whole() {
     }
 }
 
-/// What a member knows of the set doesn't change by a cut, wherever it is.
+/// A member's knowledge of the set is the same after a compaction, wherever the log is cut.
 #[test]
 fn a_cut_leaves_terms_members_and_ballot_as_they_were() {
     for_seeds(100, |mut random| {
@@ -294,7 +294,8 @@ fn a_cut_is_worth_it_where_it_gives_back_much_and_leaves_enough() {
         [0, 1, 2, 5, 7, 8, 9].map(place),
         [None, None, Some(2), Some(5), Some(7), Some(7), Some(7)]
     );
-    // What others lack is kept up to a limit: three records here, four bytes short of a fourth.
+    // Entries that other members lack are kept up to a limit: three records here, four bytes short
+    // of a fourth.
     let place = |bytes_max| log.compaction_point(EntryIndex(9), EntryIndex::ZERO, bytes_max);
     assert_eq!([u64::MAX, 636].map(place), [None, Some(EntryIndex(5))]);
     let bytes = || disk.contents("quorum-log").expect("the log").len() as u64;
@@ -337,7 +338,7 @@ fn a_log_that_is_replaced_goes_on_behind_what_another_has() {
     own.append(&next).and_then(|()| own.sync()).expect("the next one");
 }
 
-/// Damage is told once: the next member in its place isn't told of it again.
+/// Damage is reported once: the next member in its place doesn't hear of it again.
 #[test]
 fn a_damaged_vote_goes_with_its_member() {
     let disk = SimDisk::new(1);

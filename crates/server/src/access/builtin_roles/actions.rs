@@ -77,7 +77,7 @@ pub(super) const DB_ADMIN: &[Action] = &[
     Validate,
 ];
 
-/// What administrators may do with `system.profile`, beside what [`READ`] has.
+/// The actions that administrators may do on `system.profile`, besides those of [`READ`].
 pub(super) const PROFILE_ADMIN: &[Action] = &[ConvertToCapped, CreateCollection, DropCollection];
 
 pub(super) const ENABLE_SHARDING: &[Action] =

@@ -45,7 +45,7 @@ pub(super) fn append_connections(answer: &mut DocumentBuilder, server: &Shared) 
         .end();
 }
 
-/// How many operations run that read, and that write.
+/// Returns how many operations run that read, and that write.
 pub(super) fn readers_and_writers(server: &Shared) -> (u64, u64) {
     let running = server.operations.list();
     let count = |latency| {
@@ -55,7 +55,8 @@ pub(super) fn readers_and_writers(server: &Shared) -> (u64, u64) {
     (count(Latency::Read), count(Latency::Write))
 }
 
-/// Appends who runs and who waits: writers for another's transaction, and clients for a thread.
+/// Appends the counts of running and waiting operations: writers for another's transaction, and
+/// clients for a thread.
 pub(super) fn append_global_lock(answer: &mut DocumentBuilder, server: &Shared) {
     let running = server.operations.list();
     let (readers, writers) = readers_and_writers(server);
@@ -67,7 +68,8 @@ pub(super) fn append_global_lock(answer: &mut DocumentBuilder, server: &Shared) 
         .append("totalTime", long(micros))
         .begin_document("currentQueue")
         .append("total", reply::number(waiting + without_thread))
-        // What those want who have no thread isn't known before it is read.
+        // Whether the messages of clients without a thread read or write isn't known before they
+        // are read.
         .append("readers", reply::number(without_thread))
         .append("writers", reply::number(waiting))
         .end()
@@ -122,8 +124,8 @@ pub(super) fn append_counters(answer: &mut DocumentBuilder, server: &Shared) {
     answer.end();
 }
 
-/// Appends how many operations a server by itself got from another: none. What a member of a set
-/// applies are entries of the set's log, which aren't counted by what clients did.
+/// Appends how many operations a server by itself got from another: none. A member of a set applies
+/// entries of the set's log, which aren't counted by clients' operations.
 pub(super) fn append_replicated(answer: &mut DocumentBuilder, server: &Shared) {
     if server.replica.is_none() {
         answer.begin_document("opcountersRepl");
@@ -134,7 +136,7 @@ pub(super) fn append_replicated(answer: &mut DocumentBuilder, server: &Shared) {
     }
 }
 
-/// Appends what the server is in its set, as `hello` tells it.
+/// Appends the server's role in its set, as in `hello`.
 pub(super) fn append_member(answer: &mut DocumentBuilder, server: &Shared) {
     answer.begin_document("repl");
     handshake::append_member(answer, server);

@@ -1,5 +1,5 @@
-//! `serverStatus.wiredTiger`: what tools read there of the storage engine (mongostat's `dirty`,
-//! `used`, `flushes`, `qrw`, `arw`; agents' `cache` and `log`), told of Frond's own.
+//! `serverStatus.wiredTiger`: the fields of the storage engine that tools read there (mongostat's
+//! `dirty`, `used`, `flushes`, `qrw`, `arw`; agents' `cache` and `log`), filled with Frond's own.
 
 use frond_doc::{DocumentBuilder, Value};
 

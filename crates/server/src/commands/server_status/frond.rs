@@ -160,12 +160,12 @@ fn append_health(answer: &mut DocumentBuilder, server: &Shared) {
     answer.end();
 }
 
-/// What to do about a fault: told in the log, and to clients that ask.
+/// The advice about a fault: for the log, and for clients that ask.
 pub const FAULT_ADVICE: &str = "reads go on, writes are refused; which of the transactions that were being committed were \
      kept is read from the log at the next start: check the disk, then stop this server and start it again (it doesn't \
      open the data directory again by itself)";
 
-/// What to do where packs can't be sent.
+/// The advice for a store to which packs can't be sent.
 const STORE_ADVICE: &str = "writes continue until too many new packs are on the disk, reads of \
                             what isn't on the disk fail: check that the store answers (frond \
                             doctor --store); what waits is then sent by itself";

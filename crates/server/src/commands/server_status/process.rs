@@ -8,7 +8,7 @@ use crate::process_counts::ProcessCounts;
 use crate::shared::Shared;
 
 /// Appends how much memory the process has, in megabytes; not supported where the system doesn't
-/// tell.
+/// report it.
 pub(super) fn append_mem(answer: &mut DocumentBuilder, _: &Shared) {
     let bits = usize::BITS as i32;
     answer.begin_document("mem").append("bits", Value::Int32(bits));

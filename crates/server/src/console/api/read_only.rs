@@ -1,5 +1,5 @@
-//! Which commands a console runs that only reads (`--console-read-only`): those that are listed
-//! here, and nothing else, whatever is added elsewhere.
+//! The commands that a read-only console runs (`--console-read-only`): those that are listed here,
+//! and nothing else, whatever is added elsewhere.
 //!
 //! They change nothing that lasts, keep nothing from others, and leave nothing behind in the server
 //! but a cursor that ends when it isn't used: so they belong to no session, begin no transaction,
@@ -81,7 +81,7 @@ pub(super) fn allows(command: Document<'_>) -> bool {
     }
 }
 
-/// What is answered instead.
+/// Returns the error that is answered instead.
 pub(super) fn refusal(name: &str) -> String {
     let message =
         format!("{name} may change something: this console is read only (--console-read-only)");

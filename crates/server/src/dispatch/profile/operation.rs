@@ -28,11 +28,11 @@ pub(super) struct ProfiledOperation<'a> {
     pub examined: Examined,
     pub counts: Counts,
     pub error: Option<&'a Error>,
-    /// How many bytes the answer has, if there is one.
+    /// The number of bytes the answer has, if there is one.
     pub answer_bytes: Option<usize>,
 }
 
-/// How many documents something was about.
+/// The number of documents something was about.
 #[derive(Default)]
 pub(super) struct Counts {
     cursor_id: Option<i64>,
@@ -109,7 +109,7 @@ impl ProfiledOperation<'_> {
         }
     }
 
-    /// What the profiler tells of it.
+    /// Returns the profiler's document about it.
     pub fn entry(&self, server: &Shared, hashes: Option<&[String; 2]>) -> DocumentBuf {
         let (operation, peer) = (self.operation, &self.operation.peer);
         let mut entry = DocumentBuilder::new();
@@ -158,7 +158,7 @@ impl ProfiledOperation<'_> {
         entry.build()
     }
 
-    /// Tells the log of it.
+    /// Logs it.
     pub fn log(&self, server: &Shared, hashes: Option<&[String; 2]>) {
         let (operation, peer) = (self.operation, &self.operation.peer);
         let mut facts = DocumentBuilder::new();

@@ -1,4 +1,4 @@
-//! The hashes by which the profiler tells queries of one shape: those that `explain` tells.
+//! The hashes by which the profiler identifies queries of one shape: those of `explain`.
 
 use frond_db::{AggregateRequest, Effort, FindRequest, Interrupt};
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
@@ -9,7 +9,7 @@ use crate::operations::collection_of;
 use crate::shared::Shared;
 
 /// The hashes of a query's shape and of its plan's key; `None` where the planner had no choice, or
-/// they can't be told any more.
+/// they can't be found any more.
 pub(super) fn hashes(server: &Shared, deed: &ProfiledOperation<'_>) -> Option<[String; 2]> {
     if !deed.plan.is_planned() {
         return None;
@@ -59,7 +59,7 @@ fn search(name: &str, body: Document<'_>) -> Option<FindRequest> {
     })
 }
 
-/// What a `distinct` wants of documents, as `explain` has it.
+/// Returns the projection of a `distinct`, as `explain` shows it.
 fn projection_of(path: &str) -> Option<DocumentBuf> {
     let mut projection = DocumentBuilder::new();
     projection.append("_id", Value::Int32(0)).append(path, Value::Int32(1));

@@ -1,4 +1,4 @@
-//! What MongoDB answers, written by hand: the tables are not their own oracle. Each expectation is
+//! MongoDB's answers, written by hand: the tables are not their own oracle. Each expectation is
 //! shown to bite: it fails with a table whose row of that field takes everything.
 
 use super::*;
@@ -67,7 +67,7 @@ const EXPECTED: &[(&str, &str, i32)] = &[
     (r#"{"bulkWrite": 1, "ops": [], "nsInfo": [], "errorsOnly": 1}"#, "errorsOnly", 14),
 ];
 
-/// What MongoDB takes, whatever becomes of it.
+/// Commands that MongoDB accepts, whatever their outcome.
 const TAKEN: &[&str] = &[
     r#"{"find": "c", "limit": {"$numberDecimal": "1.5"}, "let": null}"#,
     r#"{"count": "c", "skip": null, "query": null}"#,

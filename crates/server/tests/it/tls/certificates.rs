@@ -83,7 +83,7 @@ impl Authority {
         self.certificate(&[(DnType::CommonName, name)])
     }
 
-    /// How a client connects that trusts this authority, with a certificate if it has one.
+    /// Returns how a client connects that trusts this authority, with a certificate if it has one.
     pub fn client(&self, certificate: Option<&str>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         let own = CertificateDer::from_pem_slice(self.pem.as_bytes()).expect("a certificate");

@@ -13,7 +13,7 @@ use super::{Secured, ping};
 use crate::running::Running;
 use crate::tls::certificates::TlsClient;
 
-/// What a client says first.
+/// Returns the first message of a client.
 fn client_hello(secured: &Secured) -> Vec<u8> {
     let name = "localhost".try_into().expect("a name");
     let mut client = ClientConnection::new(secured.client.clone(), name).expect("a client");

@@ -3,10 +3,10 @@
 //! 1. A part is appended to the open segment of a queue, and found by its fingerprint; the chunk's
 //!    whole name stands in the record. A record that its fingerprint leads to no more is as good as
 //!    gone.
-//! 2. What is new comes to *probation*, a tenth of the segments. When its oldest segment is wanted
+//! 2. A new part comes to *probation*, a tenth of the segments. When its oldest segment is wanted
 //!    for others, what was read since moves to the *main* queue, the rest is dropped and its
-//!    fingerprint noted. What is put again while that note is there comes to the main queue at
-//!    once.
+//!    fingerprint noted. A part that is put again while that note is there comes to the main queue
+//!    at once.
 //! 3. Of the main queue's oldest segment, what was read moves to its end, and counts as read once
 //!    less.
 //!
@@ -35,7 +35,7 @@ const RECORD_SHARE: usize = 2;
 /// Probation has such a part of all segments.
 const PROBATION_SHARE: usize = 10;
 const SPARE_SEGMENTS: usize = 2;
-/// So many segments are tried before parts are dropped that were read.
+/// The number of segments that are tried before parts are dropped that were read.
 const TRIES_MAX: usize = 4;
 /// Reads beyond these aren't counted.
 const READS_MAX: u8 = 3;
@@ -46,13 +46,13 @@ const OFFSET_PRINT: usize = 0;
 const OFFSET_READS: usize = OFFSET_PRINT + size_of::<u32>();
 const OFFSET_BYTES: usize = OFFSET_READS + 2 * size_of::<u8>();
 const OFFSET_CHUNK: usize = OFFSET_BYTES + size_of::<u16>();
-/// What stands before the part itself.
+/// The bytes before the part itself.
 const HEADER_BYTES: usize = OFFSET_CHUNK + HASH_BYTES;
 const _: () = assert!(SEGMENT_BYTES_MAX as usize / RECORD_SHARE <= u16::MAX as usize);
 
 pub(super) struct Shard {
     places: SlotTable,
-    /// By number; those that are vacant take no memory.
+    /// The segments by number; those that are vacant take no memory.
     segments: Vec<Vec<u8>>,
     probation: VecDeque<u16>,
     main: VecDeque<u16>,
@@ -78,7 +78,7 @@ struct Record<'a> {
 }
 
 impl Shard {
-    /// For at most about so many bytes.
+    /// Makes one for at most about so many bytes.
     pub(super) fn new(bytes: u64) -> Shard {
         let segment_bytes = (bytes / SEGMENT_SHARE).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
         Shard {
@@ -94,7 +94,7 @@ impl Shard {
         }
     }
 
-    /// What this takes of memory.
+    /// Returns the memory that this takes.
     pub(super) fn bytes(&self) -> u64 {
         let ghosts = self.ghosts.len() * size_of::<u32>();
         (self.taken() * self.segment_bytes + ghosts + self.places.bytes()) as u64
@@ -150,7 +150,7 @@ impl Shard {
         Record::at(&self.segments[usize::from(place.segment)][usize::from(place.offset)..])
     }
 
-    /// How many segments fit into so many bytes beside the tables.
+    /// Returns how many segments fit into so many bytes beside the tables.
     fn segment_count_max(&self, bytes_max: u64) -> usize {
         let tables = self.ghost_count * size_of::<u32>() + self.places.bytes_next();
         let count = bytes_max.saturating_sub(tables as u64) / self.segment_bytes as u64;

@@ -1,7 +1,7 @@
 //! A hash table from fingerprints to records, of eight bytes each, at most seven eighths full.
 //!
 //! A fingerprint's way begins at a position that follows from it, and goes on to the next vacant
-//! one. What is removed leaves no gap: those behind move up as far as their ways allow (Knuth, 6.4,
+//! one. Removing a slot leaves no gap: those behind move up as far as their ways allow (Knuth, 6.4,
 //! algorithm R).
 
 /// A fingerprint, which isn't zero, or zero for a vacant position; and where its record lies.
@@ -76,7 +76,7 @@ impl SlotTable {
         self.slots[gap] = Slot::default();
     }
 
-    /// Where `print` is, or where it would be. A table without positions has no place.
+    /// Returns where `print` is, or where it would be. A table without positions has no place.
     fn find(&self, print: u32) -> Result<usize, usize> {
         if self.slots.is_empty() {
             return Err(0);

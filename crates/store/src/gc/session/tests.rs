@@ -1,4 +1,4 @@
-//! What sessions protect, and for how long; that notes stay small.
+//! The chunks that sessions protect, and for how long; that notes stay small.
 
 use super::*;
 use crate::location::FrameOffset;

@@ -17,8 +17,8 @@ const A_THREAD_BYTES_MIN: u64 = 64 << 20;
 /// A sealed pack, and how many bytes it has.
 pub(super) type SealedPack = (Arc<Pack>, u64);
 
-/// What the index needs of each of `packs`, in their order; `None` where a pack's header or index
-/// isn't right or can't be read.
+/// Returns the pairs that the index needs of each of `packs`, in their order; `None` where a pack's
+/// header or index isn't right or can't be read.
 pub(super) fn read(packs: &[SealedPack]) -> Vec<Option<PackPairs>> {
     let bytes: u64 = packs.iter().map(|(_, bytes)| bytes).sum();
     let worth = usize::try_from(bytes / A_THREAD_BYTES_MIN).unwrap_or(THREADS_MAX);

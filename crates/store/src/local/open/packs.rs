@@ -35,7 +35,7 @@ pub(super) struct Loaded {
     pub open: Vec<ActivePack>,
     /// Chunks in frames that are damaged.
     damaged: Vec<(ChunkHash, FrameDamage)>,
-    /// What is told.
+    /// The damage to report.
     pub findings: Vec<Damage>,
 }
 
@@ -118,7 +118,7 @@ impl Loaded {
         }
     }
 
-    /// Loads those sealed packs of which nothing was set aside and whose indexes are right, all
+    /// Loads those sealed packs from which nothing was set aside and whose indexes are right, all
     /// together. Returns which these are.
     fn load_whole(
         &mut self,
@@ -246,7 +246,8 @@ impl Loaded {
         }
     }
 
-    /// Loads the open pack, of which `bytes_durable` were, and makes all that is whole durable.
+    /// Loads the open pack, whose first `bytes_durable` bytes were durable, and makes all that is
+    /// whole durable.
     fn load_open(
         &mut self,
         pack: &Arc<Pack>,
@@ -276,7 +277,8 @@ impl Loaded {
         Ok(ActivePack { pack: Arc::clone(pack), position: end, entries, torn: false })
     }
 
-    /// Notes what lies between the whole frames of a pack, of which so many bytes were durable.
+    /// Notes what lies between the whole frames of a pack, whose first `bytes_durable` bytes were
+    /// durable.
     fn note_gaps(&mut self, pack: &Pack, gaps: Vec<Gap>, bytes_durable: u64, manifest: &Manifest) {
         for Gap { bytes, what, chunks } in gaps {
             let offset = u32::try_from(bytes.start).expect("a window has no more of a pack");
@@ -304,7 +306,7 @@ impl Loaded {
         self.note_hole(&pack.name, u64::from(place.offset), what, origin);
     }
 
-    /// Notes a place that is damaged or was never acknowledged: nothing tells which.
+    /// Notes a place that is damaged or was never acknowledged: nothing shows which.
     fn note_torn(&mut self, pack: &Pack, place: FrameOffset, what: &str) {
         self.index.note_aside(pack.number, place, SetAsideReason::DamagedOrTorn);
         self.note_hole(&pack.name, u64::from(place.offset), what, HoleOrigin::DamageOrCrash);
@@ -361,7 +363,7 @@ impl Loaded {
         self.damaged.iter().any(|(_, damage)| damage.at.pack == pack && damage.at.place == place)
     }
 
-    /// Sets aside what is damaged, once all packs are there. What is nowhere else is lost.
+    /// Sets aside what is damaged, once all packs are there. A chunk that is nowhere else is lost.
     fn set_aside_damaged(&mut self) -> Result<(), StoreError> {
         for (hash, damage) in std::mem::take(&mut self.damaged) {
             if self.holds(hash, None)? {
@@ -405,7 +407,7 @@ impl Loaded {
             if state == PackState::Sealed && last.replace(chunk.hash) == Some(chunk.hash) {
                 continue;
             }
-            // Of this pack, only others are there yet, whose names may begin alike.
+            // Only others of this pack are there yet, whose names may begin alike.
             let is_there = self.holds(chunk.hash, Some(pack))?;
             match state {
                 PackState::Sealed => self.index.insert_sealed(chunk.hash, pack, !is_there),
@@ -443,7 +445,7 @@ fn keep_first(entries: &mut Vec<PackedChunk>) {
     entries.retain(|entry| names.insert(entry.hash));
 }
 
-/// Where what is no frame begins, of which a pack has the first bytes up to `end`.
+/// Returns where what is no frame begins, of which a pack has the first bytes up to `end`.
 fn last_gap(gaps: &[Gap], end: u64) -> u64 {
     gaps.last().filter(|gap| gap.bytes.end == end).map_or(end, |gap| gap.bytes.start)
 }
@@ -462,7 +464,7 @@ fn mend_header(pack: &Pack) -> Result<(), StoreError> {
     pack.file.write_all_at(0, &prefix(PACK_MAGIC)).map_err(|error| pack.io(error))
 }
 
-/// Writes an index of `entries` behind all that the pack has, of which so many bytes should be
+/// Writes an index of `entries` behind all that the pack has, of which `bytes_durable` should be
 /// there. Returns the pack's length then.
 fn append_index(
     pack: &Pack,

@@ -4,12 +4,12 @@ const WORD_BITS: u32 = u64::BITS;
 /// An unaligned word from the byte where a number begins holds all of it up to this width.
 const WIDTH_IN_WORD_MAX: u32 = WORD_BITS - 7;
 
-/// How many bits `number` needs.
+/// Returns how many bits `number` needs.
 pub(super) fn width(number: u64) -> u32 {
     WORD_BITS - number.leading_zeros()
 }
 
-/// How many bytes so many numbers take.
+/// Returns how many bytes so many numbers take.
 pub(super) fn packed_bytes(count: usize, width: u32) -> Option<usize> {
     Some(count.checked_mul(width as usize)?.div_ceil(8))
 }

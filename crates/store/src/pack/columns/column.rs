@@ -19,8 +19,8 @@ pub(super) enum Column<'a> {
     Strings(Vec<&'a [u8]>),
 }
 
-/// A column that was read; of doubles, their bits. What asks for another kind than it has gets
-/// zeros or nothing.
+/// A column that was read; of doubles, their bits. A reader that asks for another kind than it has
+/// gets zeros or nothing.
 pub(super) enum Read<'a> {
     Numbers(Vec<i64>),
     Strings(Strings<'a>),

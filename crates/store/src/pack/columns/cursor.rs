@@ -9,7 +9,7 @@ const VARINT_GOES_ON: u8 = 1 << VARINT_BITS;
 /// The rest of a stream.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
-    /// So many bytes the content has at least beside the strings of the dictionaries that were
+    /// The bytes that the content has at least beside the strings of the dictionaries that were
     /// read: each of these stands somewhere in it.
     pub(super) content_bytes: usize,
 }
@@ -85,7 +85,7 @@ pub(super) fn write_string(out: &mut Vec<u8>, string: &[u8]) {
     out.extend_from_slice(string);
 }
 
-/// How many bytes [`write_signed`] takes.
+/// Returns how many bytes [`write_signed`] takes.
 pub(super) fn signed_bytes(number: i64) -> usize {
     let bits = u64::BITS - (zigzag(number) | 1).leading_zeros();
     bits.div_ceil(VARINT_BITS) as usize
@@ -99,7 +99,7 @@ fn zigzag(number: i64) -> u64 {
 mod tests {
     use super::*;
 
-    /// More than the content of any column here.
+    /// A size above the content of any column here.
     const CONTENT_BYTES: usize = 100;
 
     #[test]

@@ -1,6 +1,6 @@
 //! A column of doubles, by their bits.
 //!
-//! What was measured has few decimals: such a number is a whole one divided by a power of ten, and
+//! Measured values have few decimals: such a number is a whole one divided by a power of ten, and
 //! the whole ones are a column of [`numbers`] (ALP; Afroozeh et al., "ALP: adaptive lossless
 //! floating-point compression", 2023). A number counts as one only if the division gives back its
 //! very bits. A few others (NaN, -0.0, an infinity) are listed beside. If there are more, the bits
@@ -9,7 +9,7 @@
 use super::cursor::{Reader, write_varint};
 use super::numbers;
 
-/// In place of a scale: the numbers' bits follow. Stored: never renumber.
+/// The mark, in place of a scale, that the numbers' bits follow. Stored: never renumber.
 const BITS: u8 = 0xff;
 /// One number in so many may be no decimal.
 const OTHERS_SHARE: usize = 8;
@@ -115,7 +115,7 @@ fn whole(bits: u64, scale: usize) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// More than the content of any column here.
+    /// A size above the content of any column here.
     const CONTENT_BYTES: usize = 1 << 10;
 
     /// Checks that the numbers come back, bit by bit, and how many bytes they take at most.

@@ -1,8 +1,8 @@
 //! Finds the parts of keys that repeat values of their documents.
 //!
 //! A document's key is made of its values (`_id`; a point's source and time too), in bytes that
-//! sort. So a key is told as *pieces*, each a value of a slot, and what stands before, between and
-//! behind them, which is mostly the same in all rows and is a column of strings each.
+//! sort. So a key is written as *pieces*, each a value of a slot, and what stands before, between
+//! and behind them, which is mostly the same in all rows and is a column of strings each.
 //!
 //! Which slots these are isn't known here: their values are looked for in the first key, and the
 //! others must have them in the same order.
@@ -16,7 +16,7 @@ const PIECE_BYTES_MIN: usize = 4;
 const PIECES_MAX: usize = 4;
 /// Added to a date in a key, so that dates before 1970 sort first.
 const SIGN: u64 = 1 << 63;
-/// Before the bytes of a binary value, in its column.
+/// The bytes before those of a binary value, in its column.
 const SUBTYPE_BYTES: usize = 1;
 
 /// The slots whose values can be pieces of keys, in the order of a shape.
@@ -73,14 +73,14 @@ pub(super) fn append_piece(slot: &Slot, columns: &[Read<'_>], row: usize, key: &
     }
 }
 
-/// How the keys of one shape's rows are split: the pieces, as positions among the candidates, and
+/// The split of the keys of one shape's rows: the pieces, as positions among the candidates, and
 /// what stands around them, a string for each row.
 pub(super) struct SplitKeys<'a> {
     pub(super) pieces: Vec<usize>,
     pub(super) rests: Vec<Vec<&'a [u8]>>,
 }
 
-/// Finds out how to tell `keys`, one for each row of `columns`.
+/// Finds out how to derive `keys`, one for each row of `columns`.
 pub(super) fn split_keys<'a>(
     candidates: &[Slot],
     columns: &[Column<'_>],
@@ -117,8 +117,8 @@ fn pieces_of_first(candidates: &[Slot], columns: &[Column<'_>], keys: &[&[u8]]) 
     found.into_iter().map(|(_, _, number)| number).collect()
 }
 
-/// What stands around `pieces` in each of `keys`; or which piece isn't in some key behind those
-/// before it.
+/// Returns the bytes around `pieces` in each of `keys`; or the piece that isn't in some key behind
+/// those before it.
 fn split<'a>(
     candidates: &[Slot],
     columns: &[Column<'_>],
@@ -127,7 +127,7 @@ fn split<'a>(
 ) -> Result<Vec<Vec<&'a [u8]>>, usize> {
     let mut rests = vec![Vec::with_capacity(keys.len()); pieces.len() + 1];
     let mut piece = Vec::new();
-    // Where each was in the last key: it is there again, mostly.
+    // The place where each was in the last key: it is there again, mostly.
     let mut starts = vec![0; pieces.len()];
     for (row, key) in keys.iter().enumerate() {
         let mut rest = *key;

@@ -3,7 +3,7 @@
 //! 1. The leaf is read as docs/format/map-node.md has it: keys, flags and values, all inline.
 //! 2. Each value is filed under its shape ([`shape`]); a leaf of many shapes isn't worth it.
 //! 3. Written are: how many entries, the shapes, which one each entry has, the flags, and for each
-//!    shape its columns and how its keys are told ([`keys`]).
+//!    shape its columns and how its keys are derived ([`keys`]).
 //!
 //! The header, the offset table and all lengths follow from that. Layout: docs/format/columns.md.
 
@@ -15,7 +15,7 @@ use super::shape::Shape;
 use super::slot::Slot;
 use super::strings::{self, Strings};
 
-// Where the parts of a leaf's chunk lie: docs/format/chunk.md and map-node.md.
+// The offsets of the parts of a leaf's chunk: docs/format/chunk.md and map-node.md.
 const CHUNK_HEADER: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 0];
 const OFFSET_LEVEL: usize = CHUNK_HEADER.len();
 const OFFSET_FLAGS: usize = OFFSET_LEVEL + 1;
@@ -30,7 +30,7 @@ const ENTRY_TAG: usize = 3;
 const ENTRY_KEY: usize = 4;
 const TAG_INLINE: u8 = 0;
 
-/// Fewer entries share too little.
+/// The least number of entries: fewer share too little.
 const ENTRY_COUNT_MIN: usize = 4;
 /// One entry in so many may have a new shape, and at most `SHAPES_MAX`.
 const SHAPES_SHARE: usize = 4;
@@ -129,11 +129,11 @@ struct ReadRows<'a> {
     shape: Shape,
     columns: Vec<Read<'a>>,
     pieces: Vec<Slot>,
-    /// What stands before each piece, and behind the last.
+    /// The strings before each piece, and behind the last.
     rests: Vec<Strings<'a>>,
     /// The next row.
     row: usize,
-    /// Where each run of each document begins.
+    /// The offset of each run of each document.
     starts: Vec<usize>,
     /// Room for the documents that are open while one is written.
     open: Vec<usize>,
@@ -172,7 +172,7 @@ impl<'a> ReadRows<'a> {
     }
 }
 
-/// Appends the leaf that columns tell; `None` if they don't, or if `out` would have more than
+/// Appends the leaf that columns hold; `None` if they hold none, or if `out` would have more than
 /// `bytes_max`.
 pub(super) fn read(reader: &mut Reader<'_>, bytes_max: usize, out: &mut Vec<u8>) -> Option<()> {
     let left = bytes_max.checked_sub(out.len())?;

@@ -15,14 +15,14 @@ use std::borrow::Cow;
 use super::bit_packing::{pack, packed_bytes, unpack, width};
 use super::cursor::{Reader, signed_bytes, write_signed, write_varint};
 
-// How a column begins. Stored: never renumber.
+// The first bytes of a column. Stored: never renumber.
 const ORDER_BITS: u8 = 0b11;
 const ORDER_DICTIONARY: u8 = 3;
 const HAS_DIVISOR: u8 = 1 << 2;
 const HAS_OUTLIERS: u8 = 1 << 3;
 const IS_CONSTANT: u8 = 1 << 4;
 
-/// Below this width outliers and dictionaries win too little for the search.
+/// The width below which outliers and dictionaries win too little for the search.
 const WIDTH_SEARCHED_MIN: u32 = 3;
 /// One number in so many may be an outlier, and at most `OUTLIERS_MAX`.
 const OUTLIERS_SHARE: usize = 8;
@@ -41,7 +41,7 @@ struct Packing {
     bytes: usize,
 }
 
-/// What decides how numbers are packed.
+/// The facts that decide how numbers are packed.
 #[derive(Clone, Copy)]
 struct Summary {
     first: i64,
@@ -64,7 +64,7 @@ impl Summary {
         self.spread += width((above << 1 ^ above >> 63) as u64);
     }
 
-    /// How many bits the greatest needs above the least.
+    /// Returns how many bits the greatest needs above the least.
     fn width(&self) -> u32 {
         width(self.most.wrapping_sub(self.least) as u64)
     }
@@ -406,7 +406,7 @@ fn read_dictionary(
 mod tests {
     use super::*;
 
-    /// More than the content of any column here.
+    /// A size above the content of any column here.
     const CONTENT_BYTES: usize = 1 << 10;
 
     /// Checks that `numbers` come back, and how many bytes they take at most.

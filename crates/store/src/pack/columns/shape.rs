@@ -1,26 +1,26 @@
 //! The shape of BSON documents: their types and names, in order, without values.
 //!
 //! A *shape* is a document's bytes without lengths and without the values of its elements; nested
-//! documents and arrays are part of it. What a document is beyond its shape are its values, in
-//! *slots*, each of which is a column (or some) over all documents of the shape.
+//! documents and arrays are part of it. The parts of a document beyond its shape are its values, in
+//! *slots*, each a column (or some) over all documents of the shape.
 //!
 //! Between two values that have any length, all documents of a shape have as many bytes: a *run*,
 //! which is compared and copied as a whole, and in which each length and value has its place.
 //!
-//! Nothing is trusted here: what can't be told by a shape has none, and what a shape tells wrongly
-//! (a length that isn't that of the content) is found when the columns are read back.
+//! Nothing is trusted here: what a shape can't express has none, and what a shape says wrongly (a
+//! length that isn't that of the content) is found when the columns are read back.
 
 use std::ops::Range;
 
 use super::column::{Column, Kind, Read};
 use super::slot::{Content, LENGTH_BYTES, Slot, Value, content, put_length};
 
-/// Bytes of which only those in some places differ between documents of a shape.
+/// Bytes that differ between documents of a shape only in some places.
 #[derive(Debug)]
 struct Run {
-    /// Where they are in the template.
+    /// Their place in the template.
     bytes: Range<usize>,
-    /// Which of them are the same in all documents: types, names and ends. They count from the
+    /// The ranges that are the same in all documents: types, names and ends. They count from the
     /// run's beginning, as all places in it do.
     literals: Vec<Range<usize>>,
     places: Vec<(usize, RunPlace)>,
@@ -28,7 +28,7 @@ struct Run {
     value: Option<Slot>,
 }
 
-/// What is at a place of a run.
+/// The content of a place of a run.
 #[derive(Debug)]
 enum RunPlace {
     /// A document's length, and its beginning.
@@ -87,7 +87,7 @@ impl Shape {
         Some(shape)
     }
 
-    /// How many runs it has.
+    /// Returns how many runs it has.
     pub(super) fn runs(&self) -> usize {
         self.runs.len()
     }
@@ -192,7 +192,7 @@ impl Shape {
 
     /// Appends the document that the values in `row` make, unless that exceeds `bytes_max` of
     /// `out`; but values of a fixed length are left zero. Where each of its runs begins goes to
-    /// `starts`. What is in `open` is of no account.
+    /// `starts`. The former content of `open` doesn't count.
     pub(super) fn append(
         &self,
         columns: &[Read<'_>],

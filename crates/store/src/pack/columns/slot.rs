@@ -3,7 +3,7 @@
 
 use super::column::{Column, Kind, Read};
 
-// BSON's types, of elements that a shape can tell.
+// BSON's types, of elements that a shape can express.
 const DOUBLE: u8 = 0x01;
 const STRING: u8 = 0x02;
 const DOCUMENT: u8 = 0x03;
@@ -40,7 +40,8 @@ pub(super) enum Content {
     Value(Value),
 }
 
-/// What follows the name of an element of this type; `None` if no shape can tell it.
+/// Returns the content behind the name of an element of this type; `None` if no shape can express
+/// it.
 pub(super) fn content(element_type: u8) -> Option<Content> {
     Some(Content::Value(match element_type {
         UNDEFINED | NULL | MIN_KEY | MAX_KEY => return Some(Content::Nothing),
@@ -82,7 +83,7 @@ impl Value {
         }
     }
 
-    /// How many bytes each such value has, if all have as many.
+    /// Returns how many bytes each such value has, if all have as many.
     pub(super) fn fixed_bytes(self) -> Option<usize> {
         match self {
             Value::Double => Some(size_of::<f64>()),
@@ -93,7 +94,7 @@ impl Value {
         }
     }
 
-    /// How many bytes the value has that `bytes` begin with, by its own word.
+    /// Returns how many bytes the value has that `bytes` begin with, by its own word.
     pub(super) fn bytes_in(self, bytes: &[u8]) -> Option<usize> {
         if let Some(fixed) = self.fixed_bytes() {
             return Some(fixed);
@@ -146,7 +147,7 @@ impl Slot {
     ) {
         let columns = &columns[self.column..];
         let column = columns[0].numbers().iter().zip(places);
-        // Of a length that is known when this is compiled: a call for each value costs more.
+        // The length is known when this is compiled: a call for each value costs more.
         match self.value {
             Value::Integer(1) => column.for_each(|(number, at)| put(out, at, [*number as u8])),
             Value::Integer(4) => {

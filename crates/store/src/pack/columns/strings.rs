@@ -6,7 +6,7 @@
 use super::cursor::{Reader, write_string};
 use super::numbers;
 
-// How a column begins. Stored: never renumber.
+// The first bytes of a column. Stored: never renumber.
 const FORM_SAME: u8 = 0;
 const FORM_DICTIONARY: u8 = 1;
 const FORM_PLAIN: u8 = 2;
@@ -15,7 +15,7 @@ const FORM_NUMBERED: u8 = 3;
 /// One string in so many may be new in a dictionary, and at most `DIFFERENT_MAX`.
 const DICTIONARY_SHARE: usize = 2;
 const DIFFERENT_MAX: usize = 64;
-/// More digits are no number of 64 bits for sure.
+/// The number of digits above which there is no number of 64 bits for sure.
 const DIGITS_MAX: usize = 18;
 
 /// A column that was read.
@@ -29,7 +29,7 @@ pub(super) enum Strings<'a> {
 /// The strings of a dictionary, one after the other.
 pub(super) struct Different {
     bytes: Vec<u8>,
-    /// Where each begins, and where the last one ends.
+    /// The beginning of each, and the end of the last one.
     bounds: Vec<usize>,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn write(out: &mut Vec<u8>, strings: &[&[u8]]) {
     middles.for_each(|middle| out.extend_from_slice(middle));
 }
 
-/// Appends the column of `strings` if few of them are different; tells whether that is so.
+/// Appends the column of `strings` if few of them are different; returns whether that is so.
 fn write_repeated(out: &mut Vec<u8>, strings: &[&[u8]]) -> bool {
     if strings.iter().all(|string| *string == strings[0]) {
         out.push(FORM_SAME);
@@ -154,7 +154,8 @@ struct Numbered<'a> {
 }
 
 impl<'a> Numbered<'a> {
-    /// By the last digits of each, if all have some, and those can be made of numbers again.
+    /// Takes the numbers of the last digits of each, if all have some, and those can be made of
+    /// numbers again.
     fn of(strings: &[&'a [u8]]) -> Option<Numbered<'a>> {
         let count = strings.len();
         let (mut before, mut behind) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -285,7 +286,7 @@ fn append_digits(number: i64, digits_min: usize, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// More than the content of any column here.
+    /// A size above the content of any column here.
     const CONTENT_BYTES: usize = 1 << 13;
 
     /// Checks that `strings` come back, and how many bytes they take at most.

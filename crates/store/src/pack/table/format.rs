@@ -36,7 +36,7 @@ const _: () = assert!(PAGE_BYTES == 4088); // Stored: change only with a new ver
 const OFFSET_TRAILER_INDEX: usize = 0;
 const OFFSET_TRAILER_ENTRY_COUNT: usize = OFFSET_TRAILER_INDEX + size_of::<u32>();
 const OFFSET_TRAILER_CHECKSUM: usize = OFFSET_TRAILER_ENTRY_COUNT + size_of::<u32>();
-/// Bytes at the end of a sealed pack that tell where its index is.
+/// Bytes at the end of a sealed pack that hold where its index is.
 pub(crate) const TRAILER_BYTES: usize = OFFSET_TRAILER_CHECKSUM + CHECKSUM_BYTES;
 const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new version.
 
@@ -44,8 +44,8 @@ const _: () = assert!(TRAILER_BYTES == 16); // Stored: change only with a new ve
 const REFERS: u32 = 1 << 31;
 const _: () = assert!(CHUNK_BYTES_MAX < REFERS as usize / 2);
 
-/// Where page `page` lies in a pack whose index begins at `index_offset` and has `entry_count`
-/// entries, and its bytes.
+/// Returns where page `page` lies in a pack whose index begins at `index_offset` and has
+/// `entry_count` entries, and its bytes.
 pub(crate) fn page_place(index_offset: u32, entry_count: u32, page: u32) -> (u64, usize) {
     let before = page as usize * PAGE_ENTRY_COUNT;
     let entries = (entry_count as usize - before).min(PAGE_ENTRY_COUNT);
@@ -123,7 +123,7 @@ pub(crate) fn page_chunks(entries: &[u8]) -> impl Iterator<Item = PackedChunk> {
     entries.chunks_exact(ENTRY_BYTES).filter_map(parse_entry)
 }
 
-/// Finds `hash` among `entries`, which are a page's; `guess` tells about where among so many.
+/// Finds `hash` among `entries`, which are a page's; `guess` returns about where among so many.
 /// Returns its position in the page, too.
 pub(crate) fn search_page(
     entries: &[u8],
@@ -151,8 +151,8 @@ fn parse_entry(entry: &[u8]) -> Option<PackedChunk> {
     Some(PackedChunk { hash: ChunkHash(array_at(entry, 0)?), place, refers: bytes & REFERS != 0 })
 }
 
-/// Reads the index that begins at `offset` of its pack and is `index`, exactly. What is wrong is
-/// told with where it lies in the pack.
+/// Reads the index that begins at `offset` of its pack and is `index`, exactly. A fault is reported
+/// with its place in the pack.
 pub(crate) fn parse_index(
     index: &[u8],
     offset: u64,

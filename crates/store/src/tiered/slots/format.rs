@@ -20,22 +20,22 @@ const OFFSET_THROUGH: usize = OFFSET_CLOSED_BY + size_of::<u64>();
 const OFFSET_ENTRY: usize = OFFSET_THROUGH + size_of::<u64>();
 const _: () = assert!(OFFSET_ENTRY == 56); // Stored: change only with a new version.
 
-/// What stands for the checksum of the slot before the first of an epoch.
+/// Stands for the checksum of the slot before the first of an epoch.
 pub(super) const NONE_BEFORE: u64 = 0;
-/// In the place of the epoch that closed it, where a slot has an entry.
+/// The mark in the place of the epoch that closed it, where a slot has an entry.
 const NOT_CLOSED: u64 = 0;
 
-/// What a slot says.
+/// A slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
-    /// Which slot it is.
+    /// The slot's id.
     pub(super) id: SlotId,
     /// The checksum of the one before it in its epoch.
     pub(super) before: u64,
     pub(super) content: Content,
 }
 
-/// What a slot is there for.
+/// The purpose of a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Content {
     /// An entry of the log, and how far the log is with it.

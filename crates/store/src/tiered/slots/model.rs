@@ -26,7 +26,7 @@ use crate::io::Chance;
 use crate::tiered::format::{HEAD_NAME, Head, SlotId};
 use crate::tiered::lead;
 
-/// Which of the means is taken out.
+/// The safeguard that is taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Without {
     Nothing,
@@ -34,7 +34,7 @@ enum Without {
     Tombstone,
     Condition,
     LookUp,
-    /// What is made is acknowledged, whatever lies before it.
+    /// A slot that is made is acknowledged, whatever lies before it.
     Order,
 }
 
@@ -46,7 +46,7 @@ fn hash(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What an actor does.
+/// The kind of an actor.
 #[derive(Clone, Copy, Debug)]
 enum Actor {
     /// It leads in the first epoch, and puts two entries side by side, the second one first, and
@@ -76,7 +76,7 @@ enum Answer {
     Found(Option<Bytes>),
 }
 
-/// What became of a put.
+/// The fate of a put.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Done,
@@ -181,12 +181,12 @@ impl Chance for Own {
     }
 }
 
-/// How far an actor is.
+/// The progress of an actor.
 #[derive(Clone)]
 struct Run {
-    /// What it asks next; `None`: it has ended.
+    /// The next request; `None`: it has ended.
     next: Option<Request>,
-    /// What it has taken over, and then acknowledged.
+    /// The slots that it has taken over, and then acknowledged.
     known: Vec<u8>,
 }
 
@@ -292,7 +292,7 @@ struct World {
     objects: Objects,
     /// Puts that may yet be done.
     late: Vec<Request>,
-    /// So many more may go wrong.
+    /// The number of faults that may still happen.
     faults: u32,
     answers: Vec<Vec<Answer>>,
     runs: Vec<Run>,
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// Stands for it among those that were met.
+    /// Stands for it among those that were seen.
     fn key(&self) -> u64 {
         hash((&self.objects, &self.late, self.faults, &self.answers))
     }
@@ -372,7 +372,7 @@ impl World {
         next
     }
 
-    /// What the next that takes over finds.
+    /// Returns the slots that the next successor finds.
     fn found(&self, without: Without) -> Vec<u8> {
         run(LOOKS, &[], Some(self.objects.clone()), without).known
     }

@@ -13,7 +13,7 @@ use crate::tiered::format::{LOG_PREFIX, SlotId};
 
 /// Reads are tried so often.
 const READS_MAX: u32 = 9;
-/// So many slots are read at once where there are many.
+/// The number of slots that are read at once where there are many.
 const AHEAD_MAX: u64 = 16;
 
 impl Slots {
@@ -68,7 +68,7 @@ impl Slots {
                     }
                     Content::Tombstone { .. } => return Ok(()),
                     Content::Entry { through, entry } => {
-                        // What is sent meanwhile doesn't have it.
+                        // A record sent meanwhile doesn't have it.
                         self.state().open = id;
                         apply(entry)?;
                         self.state().held.push_back((id, through));
@@ -179,7 +179,7 @@ pub(in crate::tiered) fn remove_left(bucket: &dyn Bucket, first: SlotId) {
             true => entries_among(bucket, &ids),
             false => ids.iter().map(|id| id.name()).collect(),
         };
-        // What can't be removed now is found by a later opening.
+        // A slot that can't be removed now is found by a later opening.
         let _ = bucket.remove_many(&names);
     }
 }

@@ -1,4 +1,4 @@
-//! Where the parts of a map's node lie, how they are checked and written.
+//! The layout of a map's node: where its parts lie, how they are checked and written.
 //!
 //! The authority is docs/format/map-node.md.
 
@@ -41,7 +41,7 @@ pub(in crate::map) const CHILD_KEY: usize = CHILD_VALUE_BYTES + size_of::<u64>()
 const _: () = assert!(LEAF_KEY == 4 && CHILD_KEY == 28 && OUTLINE_CONTENT_BYTES == 12);
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 
-// Where a leaf's content lies. Stored: never renumber. Interior entries have zero.
+// The place of a leaf's content. Stored: never renumber. Interior entries have zero.
 pub(super) const TAG_INLINE: u8 = 0;
 const TAG_CHUNK: u8 = 1;
 const TAG_SEQUENCE: u8 = 2;

@@ -55,7 +55,7 @@ fn the_order_of_fields_alone_is_a_change() {
     assert_eq!(diff_documents(from.view(), to.view())[0].kind, FieldChangeKind::Reordered);
     let (from, to) = (document! { "x": &from }, document! { "x": &to });
     check(&from, &to, &[&format!("x:{reordered}")]);
-    // Beside another change it isn't told.
+    // Beside another change it isn't shown.
     let to = document! { "b": 3_i32, "a": 1_i32 };
     check(&document! { "a": 1_i32, "b": 2_i32 }, &to, &["b:Int32(2)>Int32(3)"]);
 }

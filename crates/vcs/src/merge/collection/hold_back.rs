@@ -1,15 +1,15 @@
 //! Merged documents that an index or a validator won't have.
 //!
 //! Merged field by field, each document is fine by itself; but a document of ours and one of theirs
-//! may claim one key of a unique index, and a document of which both sides changed a part may fail
-//! the validator that each side passed, or have no key that an index can file (arrays in two of its
+//! may claim one key of a unique index, and a document that both sides changed in part may fail the
+//! validator that each side passed, or have no key that an index can file (arrays in two of its
 //! fields, a key that is too long, no place of a geo index). Such a document is *held back*: it
 //! stays as ours has it (or as the preferred side has), and is a conflict, with all three sides,
 //! for the merging client to resolve.
 //!
 //! 1. Validators look at what both sides changed. Where one side brought or changed the validator,
 //!    they look at what the other side changed, too: it was never asked.
-//! 2. Unique indexes tell which two documents claim a key. The one that brought it is held back; if
+//! 2. Unique indexes show which two documents claim a key. The one that brought it is held back; if
 //!    it is what the preferred side has already, the other one is.
 //! 3. A document that is held back may claim again what it gave up, so 2 is repeated. More and more
 //!    documents are as the preferred side has them, and that side has no duplicates: it ends.
@@ -40,7 +40,7 @@ pub(crate) struct Sides {
     pub ours: Tree,
     pub theirs: Tree,
     pub merged: Tree,
-    /// What led from ours to merged.
+    /// The edits that led from ours to merged.
     pub noted: MergeNotes,
 }
 
@@ -106,8 +106,8 @@ impl CollectionMerge<'_> {
         self.hold_back(sides, held, conflicts)
     }
 
-    /// The merged indexes of `specs`, documents held back that one of them won't have together.
-    /// What can't be helped by that is told with its index.
+    /// The merged indexes of `specs`, documents held back that one of them won't have together. A
+    /// violation that this can't help is reported with its index.
     pub fn merge_indexes(
         &self,
         sides: &mut Sides,

@@ -14,8 +14,8 @@ use frond_db::inside::{Error, Series};
 use frond_store::ChunkStore;
 use frond_tree::{Tree, TreeError, Value};
 
-/// Whether both sides took a point away, and one of them put it elsewhere. Reads the keys that
-/// changed, and documents only of what both sides removed.
+/// Checks whether both sides took a point away, and one of them put it elsewhere. Reads the keys
+/// that changed, and documents only of points that both sides removed.
 ///
 /// # Errors
 /// `Error` if a tree can't be read.

@@ -17,7 +17,7 @@ use crate::remote::frame;
 pub struct StorageDamage {
     /// The file.
     pub file: String,
-    /// What is wrong, and where.
+    /// The fault, and its place.
     pub what: String,
     /// Chunks that can't be read there.
     pub chunks: Vec<ChunkHash>,
@@ -25,15 +25,15 @@ pub struct StorageDamage {
     pub may_hold_more: bool,
 }
 
-/// What a pack's index says that isn't so: the frames that can't be read, or lack chunks.
+/// A wrong entry of a pack's index: a frame that can't be read, or lacks chunks.
 pub(super) struct BadFrame {
     pub place: ChunkLocation,
     pub what: String,
     pub chunks: Vec<ChunkHash>,
 }
 
-/// Compares a whole pack with the chunks that its index has. `seen` is told of every chunk that is
-/// whole.
+/// Compares a whole pack with the chunks that its index has. `seen` is called with every chunk that
+/// is whole.
 pub(super) fn check_frames(
     file: &str,
     pack: &[u8],
@@ -66,11 +66,11 @@ pub(super) fn check_frames(
     bad
 }
 
-/// Of two names, so many bits may differ if the one is what damage made of the other: of those of
-/// two chunks half do, 128 of 256, and never so few.
+/// The number of bits in which two names may differ if the one is what damage made of the other:
+/// names of two chunks differ in half, 128 of 256, and never in so few.
 const DAMAGED_BITS_MAX: u32 = 64;
 
-/// What is found in a pack whose index is damaged.
+/// The chunks found in a pack whose index is damaged.
 pub(super) struct Scanned {
     pub places: Vec<(ChunkHash, ChunkLocation)>,
     /// Names that the index has, as it is, and the frames don't.
@@ -79,7 +79,7 @@ pub(super) struct Scanned {
     pub may_hold_more: bool,
 }
 
-/// Reads a pack from its beginning; `seen` is told of every chunk. What is left of the index tells
+/// Reads a pack from its beginning; `seen` is called with every chunk. The rest of the index shows
 /// whether something else was there.
 pub(super) fn scan(file: &str, pack: &[u8], seen: &mut dyn FnMut(&Chunk)) -> Scanned {
     let (mut places, mut has_gaps, mut entries) = (Vec::new(), false, Vec::new());

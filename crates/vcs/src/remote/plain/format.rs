@@ -3,7 +3,7 @@
 //! Everything here comes from outside: lengths are compared with what is there before they are
 //! believed.
 //!
-//! The refs lie twice in their file, once told from its beginning and once from its end: what
+//! The refs lie twice in their file, once located from its beginning and once from its end: what
 //! damages one of them takes no backup and no branch away.
 
 use std::collections::BTreeMap;
@@ -30,17 +30,17 @@ const TRAILER_BYTES: usize = HASH_BYTES + 2 * size_of::<u32>() + PACK_MAGIC.len(
 /// The second copy of the refs begins at a multiple of this, so that no page of a disk has parts of
 /// both.
 const PAGE_BYTES: usize = 4 << 10;
-/// Of each copy of the refs: the hash of the record, and its bytes.
+/// The size of the head of each copy of the refs: the hash of the record, and its bytes.
 const COPY_HEAD_BYTES: usize = HASH_BYTES + size_of::<u32>();
-/// Of a pack's name, without what all of them begin with.
+/// The number of bytes of a pack's name, without what all of them begin with.
 const PACK_ID_BYTES: usize = 20;
-/// Of the hash of a pack's index.
+/// The length of the mark, of the hash of a pack's index.
 const PACK_MARK_BYTES: usize = 8;
 
-/// Most bytes of a file of refs.
+/// The greatest number of bytes of a file of refs.
 pub(crate) const REFS_BYTES_MAX: usize = 64 << 20;
 
-/// Where a frame lies in its pack.
+/// The place of a frame in its pack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ChunkLocation {
     pub offset: u32,
@@ -67,8 +67,8 @@ pub struct BackupInfo {
 /// A pack's name, without what all of them begin with.
 pub(crate) type PackId = CommitId;
 
-/// How the hash of a pack's index begins: what lies under its name and has another one is not what
-/// was written.
+/// The beginning of the hash of a pack's index: what lies under its name and has another one is not
+/// what was written.
 pub(crate) type PackMark = [u8; PACK_MARK_BYTES];
 
 /// All that the file of refs says.
@@ -78,7 +78,7 @@ pub(crate) struct Refs {
     pub repository: Option<RemoteState>,
     /// Backups, the oldest first.
     pub backups: Vec<BackupInfo>,
-    /// How often it was collected: a client that looked at the packs before must look again.
+    /// The number of collections: a client that looked at the packs before must look again.
     pub collections: u64,
     /// Packs that are about to be removed. They count for nothing.
     pub doomed: Vec<String>,
@@ -86,7 +86,7 @@ pub(crate) struct Refs {
     pub packs: BTreeMap<PackId, Option<PackMark>>,
     /// The pack that was reread last.
     pub reread: Option<PackId>,
-    /// How often they were changed.
+    /// The number of changes.
     pub changes: u64,
 }
 
@@ -109,9 +109,9 @@ pub(crate) fn begin_pack() -> Vec<u8> {
     prefix(PACK_MAGIC).to_vec()
 }
 
-/// Where a pack's first frame begins.
+/// The offset of a pack's first frame.
 pub(crate) const FRAMES_START: usize = PREFIX_BYTES;
-/// What lies behind the frames of a pack of so many chunks.
+/// Returns the bytes behind the frames of a pack of so many chunks.
 pub(crate) fn end_bytes(count: usize) -> usize {
     count * ENTRY_BYTES + TRAILER_BYTES
 }
@@ -139,8 +139,8 @@ pub(crate) fn end_pack(pack: &mut Vec<u8>, places: &mut [(ChunkHash, ChunkLocati
     pack.extend_from_slice(&PACK_MAGIC);
 }
 
-/// How many bytes the index and all that follows it take, as the last bytes of the pack `file` of
-/// `bytes` bytes tell it.
+/// Returns how many bytes the index and all that follows it take, as the last bytes of the pack
+/// `file` of `bytes` bytes say.
 pub(crate) fn index_bytes(file: &str, bytes: u64, tail: &[u8]) -> Result<u64, Error> {
     let trailer = tail.len().checked_sub(TRAILER_BYTES).and_then(|start| tail.get(start..));
     let trailer = trailer.ok_or_else(|| damaged(file, "is too short"))?;
@@ -196,13 +196,13 @@ pub(crate) fn read_index(
     Ok(places)
 }
 
-/// The mark of the pack that `tail` ends, of which an index was read or written.
+/// The mark of the pack that `tail` ends, whose index was read or written.
 pub(crate) fn mark_of(tail: &[u8]) -> Option<PackMark> {
     let trailer = tail.len().checked_sub(TRAILER_BYTES)?;
     tail[trailer..].first_chunk().copied()
 }
 
-/// Where the second copy of a record begins.
+/// Returns where the second copy of a record begins.
 fn second_copy(record_bytes: usize) -> usize {
     (PREFIX_BYTES + COPY_HEAD_BYTES + record_bytes).next_multiple_of(PAGE_BYTES)
 }
@@ -347,7 +347,7 @@ pub(crate) fn decode_repository(record: Document<'_>) -> Result<Option<RemoteSta
     Ok(Some(RemoteState { salt: salt as u64, default_branch, branches, tags }))
 }
 
-/// The record of the copy that is told from the beginning.
+/// The record of the copy that is located from the beginning.
 fn first_copy(bytes: &[u8]) -> Result<&[u8], Error> {
     check_prefix(bytes, REFS_MAGIC, "REFS")?;
     let wrong = || damaged("REFS", "is not what was written");
@@ -357,7 +357,7 @@ fn first_copy(bytes: &[u8]) -> Result<&[u8], Error> {
     if head[..HASH_BYTES] == hash_of(record).0 { Ok(record) } else { Err(wrong()) }
 }
 
-/// The record of the copy that is told from the end.
+/// The record of the copy that is located from the end.
 fn last_copy(bytes: &[u8]) -> Result<&[u8], Error> {
     let wrong = || damaged("REFS", "its end is not what was written");
     let (rest, suffix) =

@@ -31,19 +31,19 @@ use super::format;
 use crate::remote::frame::{self, FRAME_BYTES_TARGET, FrameEffort};
 use crate::remote::plain::storage::{FilePart, PlainStorage};
 
-/// What lies for long is worth some time.
+/// Packs lie for long, so that thorough compression is worth its time.
 pub(crate) const EFFORT: FrameEffort = FrameEffort::Thorough;
-/// What the names of packs begin with.
+/// The beginning of the names of packs.
 pub(crate) const PACK_PREFIX: &str = "pack-";
 /// A pack is written when its frames have grown to this.
 const PACK_BYTES_TARGET: usize = 16 << 20;
-/// How much of a pack's end is read first: the index of a few hundred chunks.
+/// The bytes of a pack's end that are read first: the index of a few hundred chunks.
 const TAIL_BYTES: u64 = 32 << 10;
 /// Packs whose indexes are read together.
 const INDEX_BATCH: usize = 64;
 /// Frames of one pack are read at once if no more than this lies between them.
 const GAP_BYTES_MAX: u64 = 64 << 10;
-/// No more than this is read at once.
+/// The number of bytes that are read at once at most.
 const READ_BYTES_MAX: u64 = 8 << 20;
 
 /// A frame in a pack: (number of the pack, offset), bytes.
@@ -142,7 +142,7 @@ impl Packs {
         }
     }
 
-    /// Tells for each of `hashes` whether its chunk was put.
+    /// Returns for each of `hashes` whether its chunk was put.
     pub fn has_many(&self, hashes: &[ChunkHash]) -> Vec<bool> {
         let state = self.state();
         hashes.iter().map(|hash| state.has(hash)).collect()
@@ -155,7 +155,7 @@ impl Packs {
         state.copies.get(hash).is_some_and(|copies| copies.iter().any(|copy| copy.pack != at.pack))
     }
 
-    /// Tells for each of `hashes` whether it was put by us, and needs no rereading yet.
+    /// Returns whether `hash` was put by us, and needs no rereading yet.
     pub fn is_new(&self, hash: &ChunkHash) -> bool {
         let state = self.state();
         state.pending.chunks.contains(hash) || state.in_writing.contains(hash)
@@ -210,7 +210,8 @@ impl Packs {
             if frames.is_empty() {
                 return Ok(Some(hashes.iter().map(|hash| found.get(hash).cloned()).collect()));
             }
-            // What isn't where it should be is forgotten there: it lies elsewhere, or nowhere.
+            // A chunk that isn't where it should be is forgotten there: it lies elsewhere, or
+            // nowhere.
             let frames: Vec<((u32, u32), u32)> = frames.into_iter().collect();
             for run in self.runs(&frames) {
                 if !self.read_run(run, &mut wanted, &mut found)? {
@@ -320,8 +321,8 @@ impl Packs {
         Ok(Some(each))
     }
 
-    /// Reads a frame once more, alone: it wasn't what it should be. What isn't there this time,
-    /// too, is damage. `None` if the pack is gone.
+    /// Reads a frame once more, alone: it wasn't what it should be. A chunk that isn't there this
+    /// time, too, is damage. `None` if the pack is gone.
     fn reread_frame(
         &self,
         key: (u32, u32),

@@ -1,7 +1,7 @@
 //! Collecting a plain remote: what no ref needs goes.
 //!
-//! 1. What the refs reach is found by reading it. (It lies elsewhere: only the names are kept
-//!    here.)
+//! 1. The chunks that the refs reach are found by reading them. (It lies elsewhere: only the names
+//!    are kept here.)
 //! 2. Packs without any of it are *doomed*. Of those that are mostly garbage, or small where there
 //!    are many small ones, what is needed is put into new packs first, and then they are doomed,
 //!    too.
@@ -26,10 +26,10 @@ use crate::remote::plain::packs::check::name_of_pack;
 const BATCH: usize = 256;
 /// A pack of fewer chunks is a small one.
 const SMALL_COUNT_MAX: usize = 64;
-/// So many small packs are put up with.
+/// The number of small packs that are put up with.
 const SMALL_PACKS_MAX: usize = 8;
 
-/// What a collection did.
+/// The result of a collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainReclaimed {
     /// Chunks that are needed.
@@ -45,8 +45,8 @@ pub struct PlainReclaimed {
 }
 
 impl PlainRemote {
-    /// Removes what no branch, tag or backup needs. `progress` is told how many chunks were looked
-    /// at.
+    /// Removes what no branch, tag or backup needs. `progress` is called with how many chunks were
+    /// looked at.
     ///
     /// # Errors
     /// `Damaged` if something that is needed is not there (nothing was removed); `Unavailable` if

@@ -1,10 +1,9 @@
 //! The file of refs, and its copy.
 //!
 //! 1. `REFS` alone is in force, and swapped if it is what was read. Once it is, the same bytes are
-//!    written to `REFS.copy`, unless that tells of a later change already: refs count their
-//!    changes.
+//!    written to `REFS.copy`, unless that holds a later change already: refs count their changes.
 //! 2. A reader that finds no `REFS`, or neither of the two records in it whole, takes the copy, and
-//!    tells so. The next change writes both.
+//!    reports that. The next change writes both.
 //!
 //! A writer that is cut between the two leaves a copy that lacks the last change; so does one whose
 //! copy can't be written: the change stands, and the next one writes the copy.
@@ -20,9 +19,10 @@ use super::storage::FileVersion;
 pub(super) const REFS_NAME: &str = "REFS";
 /// Its copy.
 const COPY_NAME: &str = "REFS.copy";
-/// How often a swap of the refs is tried again when others were faster.
+/// The number of attempts at swapping the refs when others were faster.
 const SWAP_ATTEMPTS_MAX: u32 = 1_000;
-/// How often that of the copy is: a writer that was faster has written a later one, mostly.
+/// The number of attempts at swapping the copy: a writer that was faster has written a later one,
+/// mostly.
 const COPY_ATTEMPTS_MAX: u32 = 8;
 
 impl PlainRemote {
@@ -55,7 +55,7 @@ impl PlainRemote {
         }
     }
 
-    /// What the copy says, if there is one.
+    /// Reads the copy, if there is one.
     fn read_copy(&self) -> Result<Option<(Refs, FileVersion)>, Error> {
         let Some((bytes, version)) = self.place.load(COPY_NAME, REFS_BYTES_MAX)? else {
             return Ok(None);
@@ -115,7 +115,7 @@ impl PlainRemote {
         Ok(is_done)
     }
 
-    /// Writes the copy, unless it tells of a later change.
+    /// Writes the copy, unless it holds a later change.
     fn write_copy(&self, changes: u64, bytes: &Bytes) -> Result<(), Error> {
         for _ in 0..COPY_ATTEMPTS_MAX {
             let found = self.place.load(COPY_NAME, REFS_BYTES_MAX)?;

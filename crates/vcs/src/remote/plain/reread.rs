@@ -1,16 +1,16 @@
-//! What is believed to lie in a place is read again.
+//! Reads chunks again that are believed to lie in a place.
 //!
 //! - A chunk that a transfer counts as there is read first (`Remote::has_many`).
-//! - What a transfer passes over, since its predecessor has it, is not. So each backup rereads a
-//!   share of the packs: those behind the one that was read last, in the order of their names. All
-//!   of a place comes to its turn in [`SHARE`] backups; a place of [`BYTES_MIN`] each time. A push,
-//!   which may be of a few bytes, rereads [`LITTLE_BYTES`].
+//! - A chunk that a transfer passes over, since its predecessor has it, is not. So each backup
+//!   rereads a share of the packs: those behind the one that was read last, in the order of their
+//!   names. All of a place comes to its turn in [`SHARE`] backups; a place of [`BYTES_MIN`] each
+//!   time. A push, which may be of a few bytes, rereads [`LITTLE_BYTES`].
 //! - A pack that the refs may need and that isn't there is damage, too, and so is another one under
 //!   its name.
-//! - A damaged pack of which nothing is lost (since it lies elsewhere, or was put again) is *set
+//! - A damaged pack nothing of which is lost (since it lies elsewhere, or was put again) is *set
 //!   aside* when the refs are changed: what else it holds was put into other packs, and it counts
 //!   for nothing. The next collection removes it. One that is the only place where something was
-//!   stays, told again and again.
+//!   stays, reported again and again.
 
 use frond_db::inside::Error;
 use frond_store::{Chunk, ChunkHash};
@@ -20,15 +20,15 @@ use super::examine::StorageDamage;
 use super::format::{PackId, Refs};
 use super::packs::check::{id_of_pack, name_of_pack};
 
-/// So many transfers reread all of a place.
+/// The number of transfers that together reread all of a place.
 const SHARE: u64 = 16;
-/// So many bytes are reread at least: eight packs, about a second of work.
+/// The number of bytes that are reread at least: eight packs, about a second of work.
 const BYTES_MIN: u64 = 128 << 20;
 
-/// So many bytes a push rereads: one whole pack, or many small ones.
+/// The number of bytes that a push rereads: one whole pack, or many small ones.
 const LITTLE_BYTES: u64 = 16 << 20;
 
-/// How much of a place is reread.
+/// The part of a place that is reread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reread {
     /// A share, which goes round.
@@ -51,7 +51,7 @@ impl PlainRemote {
         self.packs.forget_unknown();
     }
 
-    /// Rereads packs. `seen` is told of every chunk that is whole.
+    /// Rereads packs. `seen` is called with every chunk that is whole.
     pub(in crate::remote) fn reread(
         &self,
         how_much: Reread,

@@ -1,6 +1,6 @@
-//! What the other chunks of a backup are found by lies twice, in different packs: its state, the
-//! base map, the base of each tree, and the nodes of the system tree. So damage to one pack takes
-//! no more than what lies in it and below that.
+//! The chunks by which the others of a backup are found lie twice, in different packs: its state,
+//! the base map, the base of each tree, and the nodes of the system tree. So damage to one pack
+//! takes no more than the chunks in it and below them.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,9 @@ use crate::remote::transfer::each;
 const BATCH: usize = 256;
 
 impl PlainRemote {
-    /// Puts what all else of the image `root` is found by a second time, in another pack, unless it
-    /// lies twice. `trusts`: below what lies twice all does. What can't be read is left out.
+    /// Puts a second copy of the chunks by which all else of the image `root` is found, in another
+    /// pack, unless they lie twice. `trusts`: below what lies twice all does. A chunk that can't be
+    /// read is left out.
     pub(in crate::remote) fn put_directory_twice(
         &self,
         root: ChunkHash,

@@ -1,4 +1,4 @@
-//! Where the files of a plain remote lie: a directory, or (in another crate) a bucket.
+//! The storage of the files of a plain remote: a directory, or (in another crate) a bucket.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,16 +16,16 @@ use super::format::hash_of;
 
 /// MongoDB's `LockBusy`.
 const LOCK_BUSY: Code = Code::Location(46);
-/// What a file is written as before it is renamed.
+/// The prefix of a file's name before it is renamed.
 const NEW_PREFIX: &str = "new-";
-/// How often the lock is asked for, and how long it is waited for each time.
+/// The number of attempts to lock, and the wait after each.
 const LOCK_ATTEMPTS_MAX: u32 = 500;
 const LOCK_WAIT_MILLIS: u64 = 10;
-/// How often a file is written again because another client took it for a leftover.
+/// The number of attempts to write a file that another client took for a leftover.
 const WRITE_ATTEMPTS_MAX: u32 = 100;
 
-/// What a file was when it was read, so that it is replaced only if it still is: compared, never
-/// understood.
+/// The version of a file when it was read, so that it is replaced only if it is still the same:
+/// compared, never interpreted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileVersion(pub String);
 
@@ -91,10 +91,10 @@ pub trait PlainStorage: Send + Sync {
 /// A directory of a disk. Files are written under names of their own, synced and renamed; the one
 /// that is swapped is changed under the directory's lock.
 ///
-/// *Leftovers*: a write that fails removes its file. What a killed client left is removed before
-/// the first file is written, so that a full disk has that room again. It can't be told from a
-/// file that another client is just writing: that client finds it gone when it renames it, and
-/// writes it again.
+/// *Leftovers*: a write that fails removes its file. Files that a killed client left are removed
+/// before the first file is written, so that a full disk has that room again. It can't be
+/// distinguished from a file that another client is just writing: that client finds it gone when it
+/// renames it, and writes it again.
 pub(crate) struct DirectoryStorage {
     disk: Arc<dyn Disk>,
     chance: Arc<dyn Chance>,
@@ -145,8 +145,8 @@ impl DirectoryStorage {
     /// Writes a file under a name of its own, syncs it and renames it.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         self.is_swept.get_or_init(|| {
-            // What can't be removed is only in the way where the disk is full, which the write
-            // tells.
+            // A file that can't be removed is only in the way where the disk is full, which the
+            // write reports.
             let _ = self.sweep();
         });
         for _ in 1..WRITE_ATTEMPTS_MAX {

@@ -173,7 +173,7 @@ fn damage_in_a_remote_is_noticed_and_repaired() {
         let after = verify(&disk, None);
         assert!(after.parts.iter().all(|part| part.lost.is_empty()), "{what}: {:?}", after.parts);
         if report.damages.iter().any(|damage| damage.may_hold_more) {
-            // What was in it can't be told, but a collection finds that nothing is needed of it.
+            // The pack's content is unknown, but a collection finds that nothing in it is needed.
             let place = PlainRemote::open(&disk.machine()).expect("it opens");
             place.reclaim(&mut |_| {}).expect("all that is needed is there");
         }
@@ -187,8 +187,8 @@ fn damage_in_a_remote_is_noticed_and_repaired() {
     });
 }
 
-/// Where the file of refs is gone, or nothing in it is whole, its copy is taken and told of, and
-/// the next change writes both.
+/// If the file of refs is gone, or nothing in it is whole, its copy is taken and reported, and the
+/// next change writes both.
 #[test]
 fn refs_that_are_gone_are_in_their_copy() {
     let (frond, main, whole) = begin(1);
@@ -223,7 +223,7 @@ fn refs_that_are_gone_are_in_their_copy() {
         assert_eq!(report.damages.len(), found.damages.len(), "{report:?}");
         assert!(verify(&disk, None).damages.is_empty());
         assert_eq!(disk.contents("REFS"), disk.contents("REFS.copy"));
-        // One that lacks the last change is no damage, and what is in force tells it.
+        // One that lacks the last change is no damage, and the file that is in force shows it.
         disk.set_contents("REFS.copy", &whole.contents("REFS.copy").expect("it is there"));
         let found = verify(&disk, None);
         assert!(found.damages.is_empty() && found.parts[2].name == "backup wednesday");
@@ -293,7 +293,7 @@ fn irreparable_damage_is_reported_and_the_rest_restored() {
         // One with documents: what they are found by lies twice.
         let mut packs = files(&disk.machine(), "pack-");
         packs.retain(|name| 20_000 < disk.contents(name).expect("it is there").len());
-        // What only the old backups have.
+        // Chunks that only the old backups have.
         main.drop_collection("things").expect("it is there");
         insert(&main, &(0..50).map(|id| thing(id, 7)).collect::<Vec<_>>());
         drop(main);
@@ -325,7 +325,7 @@ fn irreparable_damage_is_reported_and_the_rest_restored() {
             let report = place.restore_on(&request, &target.machine(), &mut quiet());
             let report = report.expect("what all else is found by lies twice");
             assert!(report.is_there && !report.lost.is_empty());
-            // And it is told of what: of documents, of commits, or of what leads to them.
+            // And the report says of what: of documents, of commits, or of what leads to them.
             let left = SimDisk::new(8);
             let told = survey_on(place, name, &left.machine()).expect("as much is there");
             let is_of_shop = |collection: &SalvagedCollection| {
@@ -372,8 +372,8 @@ fn a_push_notices_too() {
     frond.engine().check().expect("it is whole");
 }
 
-/// What a push found in a place, and did not put, may be gone once the place was collected: it is
-/// refused, and finds out what is missing when it is run again.
+/// Chunks that a push found in a place, and did not put, may be gone once the place was collected:
+/// the push is refused, and finds out what is missing when it is run again.
 #[test]
 fn a_push_brings_again_what_was_gone_of_older_commits() {
     let (_, main) = origin(31);
@@ -421,7 +421,7 @@ fn a_push_is_refused_that_a_collection_overtook() {
     assert!(found.parts.iter().all(|part| part.lost.is_empty()), "{found:?}");
 }
 
-/// What a backup's other chunks are found by lies twice: damage to any pack, a whole one too,
+/// The chunks by which a backup's others are found lie twice: damage to any pack, a whole one too,
 /// leaves the rest.
 #[test]
 fn no_damage_of_one_pack_takes_all_of_a_backup() {

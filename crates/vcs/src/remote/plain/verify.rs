@@ -1,9 +1,9 @@
-//! Reads everything in a place, and tells which backups and branches are whole.
+//! Reads everything in a place, and reports which backups and branches are whole.
 //!
-//! 1. Every pack is read, from its beginning to its end, and compared with its index. What its
-//!    chunks refer to is noted, in 16 bytes each: the beginnings of both names. (Two names that
-//!    begin alike would hide a loss, or invent one; of a hundred million chunks none do, most
-//!    likely.)
+//! 1. Every pack is read, from its beginning to its end, and compared with its index. The
+//!    references of its chunks are noted, in 16 bytes each: the beginnings of both names. (Two
+//!    names that begin alike would hide a loss, or invent one; of a hundred million chunks none do,
+//!    most likely.)
 //! 2. From each backup, branch and tag these references are followed, without reading anything
 //!    again: to chunks that are nowhere whole.
 
@@ -17,21 +17,21 @@ use super::examine::StorageDamage;
 use super::format::Refs;
 use super::reread::Reread;
 
-/// How often `progress` hears of it.
+/// The number of chunks between two calls of `progress`.
 const CHUNKS_A_REPORT: u64 = 256;
 /// Chunks that are looked for together.
 const BATCH: usize = 256;
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct PlaceReport {
     /// Chunks that are whole.
     pub chunks: u64,
     /// Bytes of all packs.
     pub bytes: u64,
-    /// What is damaged.
+    /// The damage found.
     pub damages: Vec<StorageDamage>,
-    /// What was looked at: backups first, the oldest first.
+    /// The parts that were checked: backups first, the oldest first.
     pub parts: Vec<StoragePart>,
 }
 
@@ -44,7 +44,7 @@ pub struct StoragePart {
     pub root: ChunkHash,
     /// Chunks that it needs and that are nowhere whole.
     pub lost: Vec<ChunkHash>,
-    /// Of these, chunks that could not be read when the backup was made.
+    /// The number of these chunks that could not be read when the backup was made.
     pub lost_before: u64,
 }
 
@@ -53,7 +53,7 @@ fn short(hash: &ChunkHash) -> u64 {
     hash.0.first_chunk().copied().map_or(0, u64::from_be_bytes)
 }
 
-/// What chunks refer to, sorted by the chunk that refers.
+/// The references of chunks, sorted by the chunk that refers.
 struct References(Vec<(u64, u64)>);
 
 impl References {
@@ -63,7 +63,7 @@ impl References {
     }
 }
 
-/// What is followed from.
+/// A starting point for following references.
 struct Root {
     name: String,
     chunk: ChunkHash,
@@ -74,9 +74,9 @@ struct Root {
 }
 
 impl PlainRemote {
-    /// Reads everything that lies here and tells what of `backup` (default: of all backups,
-    /// branches and tags) is damaged. Nothing is changed. `progress` is told how many chunks were
-    /// read.
+    /// Reads everything that lies here and reports what of `backup` (default: of all backups,
+    /// branches and tags) is damaged. Nothing is changed. `progress` is called with how many chunks
+    /// were read.
     ///
     /// # Errors
     /// `NamespaceNotFound` if there is no such backup; `Unavailable` if the place doesn't answer.

@@ -19,7 +19,7 @@ pub enum Edit {
     /// There afterwards, whatever there was.
     Put(Fields),
     Remove,
-    /// Of what is there.
+    /// An update of what is there.
     Update(Change),
 }
 
@@ -75,7 +75,7 @@ impl Edit {
         }
     }
 
-    /// What is there afterwards.
+    /// Returns the fields after the edit.
     pub fn apply(&self, before: Option<&Fields>) -> Option<Fields> {
         match self {
             Edit::Put(fields) => Some(fields.clone()),
@@ -95,7 +95,7 @@ impl Edit {
         transaction.commit(durability, None).map(|()| changed)
     }
 
-    /// Does it; tells whether there was something to change.
+    /// Does it; returns whether there was something to change.
     pub fn run(
         &self,
         database: &frond_db::Database,

@@ -12,7 +12,7 @@ use frond_testkit::machine::machine;
 use super::state::{Found, Tried};
 use super::{FOR_EVER, World};
 
-/// Collects beside everything else: when it is told to, if it isn't at it.
+/// Collects beside everything else: when it is asked to, if it isn't at it.
 pub struct Collector {
     turns: SyncSender<()>,
     thread: JoinHandle<u32>,
@@ -41,7 +41,7 @@ impl Collector {
     }
 
     pub fn collect(&self) {
-        // A collector that is at it already need not be told.
+        // A collector that is at it already need not be asked.
         let _ = self.turns.try_send(());
     }
 
@@ -56,7 +56,7 @@ fn is_full(error: &Error) -> bool {
 }
 
 impl World {
-    /// Where others work in the background, has collections run there too.
+    /// Has collections run in the background, too, where others work there.
     pub fn watch(&mut self) {
         if self.options.engine.fold_threads > 0 {
             self.collector = Some(Collector::begin(&self.frond, &self.disk));
@@ -98,10 +98,10 @@ impl World {
         }
     }
 
-    /// After a step: if it has failed, finds out what it has left.
+    /// Finds out, if a step has failed, what it has left.
     pub fn recover(&mut self, result: Result<(), Error>) {
         let mut result = result;
-        // What fails in the midst of finding out is found out next.
+        // A failure while finding out is found out next.
         while self.disk.is_dead() || result.is_err() {
             if self.disk.is_dead() {
                 result = self.restart(false);
@@ -134,7 +134,7 @@ impl World {
             false => self.disk.crash(),
         };
         if kills {
-            // What the process has written is there as long as there is power.
+            // Everything that the process has written is there as long as there is power.
             self.seen.kills += 1;
         } else {
             self.seen.cuts += 1;
@@ -151,7 +151,7 @@ impl World {
         let machine = machine(&self.disk, &self.clock, self.random.next());
         self.frond = frond_vcs::open_on(&machine, self.options)?;
         self.identify(self.durable)?;
-        // What was found stays.
+        // The state that was found stays.
         self.durable = self.log.len() - 1;
         self.frond.engine().check()?;
         self.check_history(self.log.len().is_multiple_of(4))?;
@@ -159,7 +159,7 @@ impl World {
         Ok(())
     }
 
-    /// Every chunk is whole, and all that others refer to are there.
+    /// Checks that every chunk is whole, and all that others refer to are there.
     fn check_chunks(&self) {
         let machine = machine(&self.disk, &self.clock, 2);
         let store =

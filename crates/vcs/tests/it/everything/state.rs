@@ -1,4 +1,4 @@
-//! What everything should be at one moment, and what is there.
+//! The expected state of everything at one moment, and the state found.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub struct Branch {
     /// A commit in the history.
     pub head: Option<usize>,
     pub is_merging: bool,
-    /// When trees were last replaced.
+    /// The time when trees were last replaced.
     pub replaced: usize,
 }
 
@@ -63,7 +63,7 @@ impl Model {
     }
 }
 
-/// What a step that failed may have left.
+/// A state that a failed step may have left.
 pub struct Tried {
     pub model: Model,
     /// The branch and the parents of a commit, whose id isn't known: in the model it is the next
@@ -71,7 +71,7 @@ pub struct Tried {
     pub commit: Option<(String, Vec<usize>)>,
 }
 
-/// What is there.
+/// The state found.
 pub struct Found(BTreeMap<String, FoundBranch>);
 
 #[derive(PartialEq, Debug)]
@@ -144,7 +144,7 @@ fn documents(collection: &BTreeMap<i32, Fields>) -> Vec<DocumentBuf> {
     collection.iter().map(|(id, fields)| to_document(*id, fields)).collect()
 }
 
-/// Where documents differ first. Large ones are told around that place.
+/// Returns where documents differ first. Large ones are shown around that place.
 fn difference(found: &[DocumentBuf], expected: &[DocumentBuf]) -> Option<String> {
     let count = found.len().max(expected.len());
     let differs = |at: &usize| found.get(*at) != expected.get(*at);

@@ -1,8 +1,9 @@
 //! Transactions of several statements, open beside each other.
 //!
-//! What such a transaction has read must be what one single state was, of all since it began (its
-//! snapshot may move, if nothing that it has read has changed). What it has written replaces just
-//! what was there when it commits: had another changed that meanwhile, it must fail.
+//! The documents that such a transaction has read must be those of one single state, of all since
+//! it began (its snapshot may move, if nothing that it has read has changed). The documents that it
+//! has written replace just those that were there when it commits: had another changed them
+//! meanwhile, it must fail.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -157,8 +158,8 @@ impl World {
             Err(error) => return self.lose(position, error),
         };
         let key: Key = (branch, name, id);
-        // What it replaces is what is there now: else it would be refused. But what it writes into
-        // trees that are gone is refused by the commit only.
+        // The replaced document is the present one: else the write would be refused. But a write
+        // into trees that are gone is only refused by the commit.
         let mut state = self.log.len() - 1;
         if !is_same {
             let found = try_find(&inside, name, Some(document! { "_id": id }), None)?;
@@ -258,7 +259,8 @@ impl World {
         open.check(&self.log);
         let mut is_lost = false;
         for (key, own) in &open.own {
-            // What it has written must still be what it has read, or the commit is refused.
+            // A document that it has written must still be as it has read it, or the commit is
+            // refused.
             is_lost |= !after.has_collection(&key.0, key.1);
             if !is_lost {
                 is_lost = open.reads.get(key).is_some_and(|read| {
@@ -281,7 +283,7 @@ impl World {
         }
     }
 
-    /// After an error a transaction is given up. A conflict needs another writer.
+    /// Gives up a transaction after an error. A conflict needs another writer.
     fn lose(&mut self, position: usize, error: Error) -> Result<(), Error> {
         let open = self.transactions.swap_remove(position);
         open.transaction.abort();

@@ -43,7 +43,7 @@ impl World {
         (*self.random.choose(&names)).clone()
     }
 
-    /// What the branch will be with a new commit of `working` as HEAD.
+    /// Returns the model with a new commit of `working` as the branch's HEAD.
     fn with_commit(&self, branch: &str, working: Whole) -> Model {
         let mut after = self.now().clone();
         let head = Some(self.history.count());

@@ -44,7 +44,7 @@ impl History {
         self.0.len() - 1
     }
 
-    /// What a branch at `head` has committed.
+    /// Returns the committed state of a branch at `head`.
     pub fn whole(&self, head: Option<usize>) -> Whole {
         head.map_or_else(Whole::new, |head| self.0[head].whole.clone())
     }
@@ -80,7 +80,7 @@ impl History {
         best.into_iter().copied().collect()
     }
 
-    /// What a merge compares with: the best common ancestors, merged.
+    /// Returns the state that a merge compares with: the best common ancestors, merged.
     pub fn base_whole(&self, bases: &[usize]) -> Whole {
         let mut merged = self.whole(bases.first().copied());
         for (done, other) in bases.iter().enumerate().skip(1) {

@@ -79,7 +79,7 @@ pub fn random_fields(random: &mut Random) -> Fields {
     fields
 }
 
-/// What conflicts: collection, `_id`, paths.
+/// The conflicts: collection, `_id`, paths.
 pub type ModelConflicts = BTreeSet<(&'static str, i32, Vec<String>)>;
 
 /// `ours` or `theirs` where both sides differ from each other and from the base.
@@ -97,7 +97,7 @@ fn merge_items<T: PartialEq + Clone>(
     }
 }
 
-/// Which side's value counts where both conflict: its place among base, ours and theirs.
+/// The side whose value counts where both conflict: its place among base, ours and theirs.
 pub type Preferred = usize;
 pub const BASE: Preferred = 0;
 pub const OURS: Preferred = 1;
@@ -177,11 +177,11 @@ pub fn merge_document(
     (Some(merged), (!paths.is_empty()).then_some(paths))
 }
 
-/// What is merged into each collection: its three sides, where all are the same if it is decided.
+/// The three sides of each collection, which are all the same if it is decided.
 type Works = BTreeMap<&'static str, [Option<Collection>; 3]>;
 
-/// Where a side has most documents of `name`, which it hasn't any more: more than half of them, in
-/// a collection that wasn't so before.
+/// Returns the new name of a collection `name` that a side hasn't any more: the collection with
+/// more than half of its documents that wasn't so before.
 fn new_name(
     [base, side]: [&Whole; 2],
     name: &str,
@@ -408,7 +408,7 @@ fn works(sides: [&Whole; 3], decided: Option<Preferred>) -> Option<Works> {
     Some(works)
 }
 
-/// What a document is on the three sides of a merge that was decided so.
+/// Returns a document's content on the three sides of a merge that was decided so.
 pub fn document_sides(
     sides: [&Whole; 3],
     (name, id): (&str, i32),

@@ -7,8 +7,8 @@ use crate::workload::Context;
 use crate::workloads::tpcc::input::{Sizes, last_name};
 
 const ROWS_MAX: usize = 200;
-/// What each customer of the specification has paid at the beginning, and what its district has
-/// been paid.
+/// The amount that each customer of the specification has paid at the beginning, and that its
+/// district has received.
 const PAID: i64 = 1_000;
 const DISTRICT_YTD: i64 = 3_000_000;
 

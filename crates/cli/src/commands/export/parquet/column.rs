@@ -25,11 +25,11 @@ pub type Texts = Vec<(Vec<String>, &'static str)>;
 pub struct Columns {
     fields: Fields,
     form: Form,
-    /// What texts stand for.
+    /// The types that texts stand for.
     pub texts: Texts,
     /// About what the rows take.
     pub bytes: usize,
-    /// How many there are.
+    /// The number of rows.
     pub rows: usize,
 }
 

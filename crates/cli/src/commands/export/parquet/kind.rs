@@ -1,8 +1,8 @@
-//! Which type a column has: found from all values that it is to hold.
+//! Finds a column's type from all values that it is to hold.
 //!
-//! Kinds meet as in a lattice: from nothing by one type to JSON, which holds whatever documents
-//! hold. Numbers of different types meet as doubles, where all of them are exact as such and types
-//! needn't be kept.
+//! Kinds meet as in a lattice: from nothing by one type to JSON, which can hold any value. Numbers
+//! of different types meet as doubles, where all of them are exact as such and types needn't be
+//! kept.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use frond_doc::{Document, Value};
 
 /// Names that a document may have in all documents together: where there are more they are data.
 pub const NAMES_MAX: usize = 2000;
-/// How deep documents and arrays become columns.
+/// The depth to which documents and arrays become columns.
 const DEPTH_MAX: usize = 24;
 /// Integers up to this, and their opposites, are exact as doubles.
 const EXACT_MAX: i64 = 1 << 53;
@@ -44,14 +44,14 @@ pub enum Kind {
     Json,
 }
 
-/// The fields of documents, in the order in which they were met.
+/// The fields of documents, in the order in which they were seen.
 #[derive(Debug, Default)]
 pub struct Names {
     pub all: Vec<(String, Kind)>,
     pub positions: HashMap<String, usize>,
 }
 
-/// How values become types.
+/// The rules for turning values into types.
 pub struct Typing {
     /// In the canonical form types are kept.
     pub form: Form,
@@ -122,7 +122,7 @@ impl Typing {
 }
 
 impl Names {
-    /// Where a name is, at the end if it wasn't met before.
+    /// Returns where a name is, at the end if it wasn't met before.
     fn position(&mut self, name: &str) -> usize {
         if let Some(position) = self.positions.get(name) {
             return *position;

@@ -34,29 +34,29 @@ enum Values {
     Json(Vec<ByteArray>),
 }
 
-/// Where a value stands.
+/// The levels of a value.
 #[derive(Clone, Copy, Default)]
 pub struct Levels {
     /// Optional and repeated parts of its path that are there.
     definition: i16,
     /// The repeated part that began anew, counted from the outermost, 1; 0: the row.
     repetition: i16,
-    /// How many repeated parts there are above it.
+    /// The number of repeated parts above it.
     depth: i16,
 }
 
 impl Levels {
-    /// Of what is within an optional part that is there.
+    /// Returns the levels of what is within an optional part that is there.
     pub fn there(self) -> Levels {
         Levels { definition: self.definition + 1, ..self }
     }
 
-    /// Of an array's first element.
+    /// Returns the levels of an array's first element.
     pub fn first_element(self) -> Levels {
         Levels { definition: self.definition + 1, depth: self.depth + 1, ..self }
     }
 
-    /// Of those behind it.
+    /// Returns the levels of the elements behind it.
     pub fn next_element(self) -> Levels {
         Levels { repetition: self.depth, ..self }
     }
@@ -104,7 +104,7 @@ impl Leaf {
         built.with_logical_type(self.logical.clone()).build()
     }
 
-    /// Nothing is there, below these levels.
+    /// Notes that nothing is there, below these levels.
     pub fn push_absent(&mut self, levels: Levels) {
         self.definitions.push(levels.definition);
         self.repetitions.push(levels.repetition);

@@ -1,14 +1,14 @@
 //! The keys of a configuration file: mongod's names, and which flag each stands for.
 //!
-//! What mongod has and Frond hasn't is refused with the reason, unless the value says that it is
-//! off. `frond.NAME` is a flag that mongod has no name for.
+//! A key that mongod has and Frond hasn't is refused with the reason, unless the value says that it
+//! is off. `frond.NAME` is a flag that mongod has no name for.
 
 use std::ffi::OsString;
 
 use crate::commands::serve::configuration::yaml::{Entry, Value};
 use crate::commands::serve::configuration::{Flag, Given, OWN, Setting, boolean};
 
-/// What a key stands for.
+/// The meaning of a key.
 enum Meaning {
     /// This flag's value.
     Flag(&'static str),
@@ -24,7 +24,7 @@ enum Meaning {
     Parameter(&'static str),
     /// One of these values changes nothing; others are refused for this reason.
     Only(&'static [&'static str], &'static str),
-    /// Where the server listens: read together.
+    /// A part of the server's address: read together.
     Address,
 }
 
@@ -120,7 +120,7 @@ pub fn key_of(flag: &str) -> String {
     known.map_or_else(|| format!("{OWN}{}", camel(flag)), |(key, _)| (*key).to_owned())
 }
 
-/// Whether the last name of a key tells of a number.
+/// Whether the last name of a key stands for a number.
 pub fn is_number(name: &str) -> bool {
     !matches!(
         name,
@@ -128,7 +128,7 @@ pub fn is_number(name: &str) -> bool {
     )
 }
 
-/// What a file's keys say. `file` names it.
+/// Returns the settings of a file's keys. `file` names it.
 ///
 /// # Errors
 /// The line and the key that is unknown, that Frond doesn't have, or whose value is wrong.
@@ -223,7 +223,7 @@ fn given(
     }
 }
 
-/// How many megabytes a count of gigabytes is.
+/// Returns how many megabytes a count of gigabytes is.
 fn megabytes(gigabytes: &str) -> Result<f64, String> {
     let count: f64 = gigabytes.parse().map_err(|_| "not a number".to_owned())?;
     let megabytes = (count * 1_024.0).round();
@@ -267,10 +267,10 @@ fn text(value: &Value) -> Result<&str, String> {
     }
 }
 
-/// Where to listen, of several keys.
+/// The address to listen on, made up of several keys.
 #[derive(Default)]
 struct Addresses {
-    /// Where the first of them stands.
+    /// The line of the first of them.
     line: Option<usize>,
     address: Option<String>,
     all: bool,

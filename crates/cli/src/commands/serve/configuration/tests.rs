@@ -15,7 +15,7 @@ fn variables(text: &str) -> impl Iterator<Item = (OsString, OsString)> {
     pairs.map(|(name, value)| (name.into(), value.into())).collect::<Vec<_>>().into_iter()
 }
 
-/// What a file says, as flags.
+/// Returns the settings of a file, as flags.
 fn of_text(text: &str) -> Result<String, String> {
     let entries: Vec<Entry> = yaml::read(text).expect("it is YAML");
     let settings = keys::settings(&entries, "f", &flags())

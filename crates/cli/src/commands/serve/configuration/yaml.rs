@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 8;
 pub struct Entry {
     /// The names on the way to it, joined by dots.
     pub key: String,
-    /// Where it stands, from 1.
+    /// Its line, counted from 1.
     pub line: usize,
     /// Its value.
     pub value: Value,
@@ -31,7 +31,7 @@ pub enum Value {
     List(Vec<String>),
 }
 
-/// What is wrong, and in which line.
+/// A message about a fault, and the number of its line.
 type Fault = (usize, String);
 
 /// Reads a file's text.

@@ -2,7 +2,7 @@
 //!
 //! 1. The program is started again, without `--fork`, in a process group of its own, which signals
 //!    of the terminal don't reach.
-//! 2. It tells on a socket when it is ready, as it tells systemd (`NOTIFY_SOCKET`).
+//! 2. It reports on a socket when it is ready, as it reports to systemd (`NOTIFY_SOCKET`).
 //! 3. Then this process ends, with mongod's words; if the other ends before, with its words.
 
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::commands::serve::process::own_program;
 use crate::failure::Failure;
 
-/// How often it is looked whether the other process is still there.
+/// The interval at which it checks whether the other process is still there.
 const LOOK: Duration = Duration::from_millis(50);
 const NOTIFY: &str = "NOTIFY_SOCKET";
 const READY: &str = "READY=1";

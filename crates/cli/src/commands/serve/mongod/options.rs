@@ -1,7 +1,8 @@
-//! mongod's options, and what each is here. What isn't in the table is unknown to mongod 8.0, or
-//! belongs to what Frond lacks as a whole (sharding, LDAP, Kerberos, encryption of files).
+//! mongod's options, and what each is here. An option that isn't in the table is unknown to mongod
+//! 8.0, or belongs to something that Frond lacks as a whole (sharding, LDAP, Kerberos, encryption
+//! of files).
 
-/// What an option is here.
+/// The meaning of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Meaning {
     /// This option of `frond serve`, with the value as it is.
@@ -98,7 +99,8 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("wiredTigerJournalCompressor", Refused("the log is compressed by itself")),
 ];
 
-/// What an option is here, by its name without dashes; `None`: mongod doesn't have it, either.
+/// Returns the meaning of an option, by its name without dashes; `None`: mongod doesn't have it,
+/// either.
 pub fn meaning_of(name: &str) -> Option<Meaning> {
     let position = OPTIONS.binary_search_by_key(&name, |(known, _)| *known).ok()?;
     Some(OPTIONS[position].1)

@@ -62,7 +62,7 @@ fn pid_behind(socket: &Path) -> Option<Pid> {
     rustix::net::sockopt::socket_peercred(&stream).ok().map(|process| process.pid)
 }
 
-/// Elsewhere the system doesn't tell.
+/// Elsewhere the system doesn't say.
 #[cfg(not(target_os = "linux"))]
 fn pid_behind(_: &Path) -> Option<Pid> {
     None

@@ -10,7 +10,7 @@ const STRING_BYTES_MAX: u64 = 3 << 30;
 pub struct Bounded<R> {
     reader: R,
     bytes_max: u64,
-    /// Of the string that is being read; `None` between strings.
+    /// The length of the string that is being read; `None` between strings.
     string_bytes: Option<u64>,
     /// Whether a backslash came before.
     is_escaped: bool,
@@ -58,7 +58,7 @@ impl<R: Read> Read for Bounded<R> {
 mod tests {
     use super::*;
 
-    /// What is read, so many bytes at a time.
+    /// Reads `text` in steps of so many bytes.
     fn read(text: &str, step: usize) -> Option<String> {
         let mut reader = Bounded { bytes_max: 8, ..Bounded::new(text.as_bytes()) };
         let (mut read, mut part) = (Vec::new(), vec![0; step]);

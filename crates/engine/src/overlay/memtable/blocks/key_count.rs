@@ -1,7 +1,7 @@
-//! By how many keys a tree's entries in the memtable change its count.
+//! Counts by how many keys a tree's entries in the memtable change its count.
 //!
 //! An entry changes it by one, or not at all: its key has a value, or none, and had one just
-//! before, or none. What was *just before* is a fact about the entry, which no later write and no
+//! before, or none. The state *just before* is a fact about the entry, which no later write and no
 //! fold alters. So it is found out once, for the first count that meets the entry, and kept beside
 //! it; the changes of any entries then add up, whichever of them are of one key.
 
@@ -15,24 +15,25 @@ use crate::overlay::memtable::Window;
 /// The change of a count.
 #[derive(Default)]
 pub(crate) struct KeyCount {
-    /// What entries change of which it is known.
+    /// The change by the entries for which it is known.
     pub change: i64,
-    /// Entries of which it wasn't known, in order.
+    /// Entries about which it wasn't known, in order.
     pub unknown: Vec<Unknown>,
-    /// Where the entries begin that weren't counted, if any weren't.
+    /// The place of the first entry that wasn't counted, if there is one.
     pub rest: Option<OwnedPlace>,
 }
 
-/// An entry of which it wasn't known what was just before it.
+/// An entry for which it wasn't known what was just before it.
 pub(crate) struct Unknown {
-    /// The entry. It knows by now where the memtable's next entry tells.
+    /// The entry. It holds by now what the memtable's next entry says of it.
     pub entry: Versioned,
     /// Whether the memtable has no older entry of its key within the window.
     pub is_oldest: bool,
 }
 
 impl Versioned {
-    /// By how much it changes how many keys have a value, if it is known what was just before.
+    /// Returns by how much it changes how many keys have a value, if it is known what was just
+    /// before.
     pub fn change(&self) -> Option<i64> {
         let replaces = self.stored.replaces()?;
         Some(i64::from(self.stored.has_value()) - i64::from(replaces))
@@ -40,7 +41,7 @@ impl Versioned {
 }
 
 impl Block {
-    /// The entry at `position`, with what the next one tells of what was before it.
+    /// The entry at `position`, with what the next one says of what was before it.
     fn unknown(&self, position: usize, window: Window) -> Unknown {
         let mut entry = self.entries[position].clone();
         let next = self.entries.get(position + 1);
@@ -114,7 +115,7 @@ impl Blocks {
             let (noted, behind) = rest.split_at(here);
             for Unknown { entry, .. } in noted {
                 let position = found.position(&entry.place());
-                // What was refused meanwhile is gone.
+                // Entries that were refused meanwhile are gone.
                 let kept = found.own.entries.get_mut(position);
                 if let (Some(kept), Some(replaces)) = (kept, entry.stored.replaces())
                     && kept.place() == entry.place()

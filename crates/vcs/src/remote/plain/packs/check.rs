@@ -14,7 +14,7 @@ use crate::remote::plain::storage::FilePart;
 /// Chunks that are put together.
 const BATCH: usize = 256;
 
-/// What a pack's name says, without what all of them begin with.
+/// Returns the id in a pack's name, behind the prefix.
 pub(crate) fn id_of_pack(name: &str) -> Option<PackId> {
     CommitId::parse(name.strip_prefix(PACK_PREFIX)?)
 }
@@ -54,7 +54,7 @@ impl Packs {
     }
 
     /// Reads a whole pack and compares it with its index; what isn't what it should be counts as
-    /// not being there from now on. `seen` is told of every chunk that is whole.
+    /// not being there from now on. `seen` is called with every chunk that is whole.
     ///
     /// # Errors
     /// As the place; what is damaged is noted instead.
@@ -125,7 +125,7 @@ impl Packs {
         self.state().note(damage);
     }
 
-    /// Nothing is needed of what damaged packs may have held beside what is known.
+    /// Notes that nothing is needed of what damaged packs may have held beside what is known.
     pub fn forget_unknown(&self) {
         for damage in &mut self.state().damages {
             if std::mem::take(&mut damage.may_hold_more) {
@@ -142,7 +142,7 @@ impl Packs {
         lost.into_iter().collect()
     }
 
-    /// Packs with damage of which nothing is lost: what else is in them is put again, so that they
+    /// Packs with damage by which nothing is lost: what else is in them is put again, so that they
     /// are needed no more. Returns their names.
     ///
     /// # Errors

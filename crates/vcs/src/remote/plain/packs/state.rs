@@ -1,4 +1,4 @@
-//! What is known of a plain remote's packs: where chunks lie, which of them were found damaged, and
+//! The knowledge of a plain remote's packs: where chunks lie, which of them were found damaged, and
 //! what is being written.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -10,10 +10,10 @@ use crate::remote::frame::FrameBuilder;
 use crate::remote::plain::examine::StorageDamage;
 use crate::remote::plain::format::{self, ChunkLocation, PackMark};
 
-/// Most uncompressed bytes of chunks that were read and are kept.
+/// The greatest number of uncompressed bytes of chunks that were read and are kept.
 const RECENT_BYTES_MAX: usize = 48 << 20;
 
-/// Where a chunk lies.
+/// The place of a chunk.
 #[derive(Clone, Copy)]
 pub(super) struct Location {
     /// A position in `names`.
@@ -26,10 +26,10 @@ pub(super) struct State {
     /// Names of packs, in the order in which they were found; one that is gone keeps its place.
     pub names: Vec<String>,
     pub opened: HashSet<String>,
-    /// Of those that were opened and have an index.
+    /// The marks of those that were opened and have an index.
     pub marks: HashMap<String, PackMark>,
     pub chunks: HashMap<ChunkHash, Location>,
-    /// Where else chunks lie, of those that lie more than once.
+    /// The other places of chunks that lie more than once.
     pub copies: HashMap<ChunkHash, Vec<Location>>,
     pub damages: Vec<StorageDamage>,
     pub pending: Pending,
@@ -201,7 +201,7 @@ impl State {
         self.note(StorageDamage { file, what, chunks: lost, may_hold_more: false });
     }
 
-    /// Whether all of `wanted` that should lie in a frame are among its `chunks`.
+    /// Checks whether all of `wanted` that should lie in a frame are among its `chunks`.
     pub fn are_all_of(
         &self,
         key: (u32, u32),

@@ -1,5 +1,5 @@
-//! What is told of a place is what is so: a pack that is gone, one whose index is damaged, one of
-//! which little is needed.
+//! Reports about a place are right: on a pack that is gone, on one whose index is damaged, on one
+//! little of which is needed.
 
 use frond_db::collection::DeleteStatement;
 
@@ -27,7 +27,7 @@ fn a_pack_whose_index_is_damaged_serves_what_its_frames_hold() {
     }
 }
 
-/// A backup is told of as damaged if, and only if, it can't be restored.
+/// A backup is reported as damaged if, and only if, it can't be restored.
 #[test]
 fn a_backup_lacks_what_a_pack_had_that_is_gone() {
     let (_frond, _main, whole) = begin(1);
