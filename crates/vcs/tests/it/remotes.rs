@@ -460,7 +460,8 @@ fn a_shallow_clone_ends_cleanly_and_is_deepened() {
     there.close().unwrap();
 }
 
-/// A remote that is collected whenever a client has put chunks there, and before its refs change.
+/// A remote beside which a directory is collected, the remote's or the client's, whenever chunks
+/// went there or are about to come, and before its refs change.
 struct GcReport<'a> {
     remote: DataRemote,
     frond: &'a Frond,
@@ -491,6 +492,8 @@ impl Remote for GcReport<'_> {
     }
 
     fn get_many(&self, hashes: &[ChunkHash]) -> Result<Vec<Chunk>, Error> {
+        // What came before these mustn't go.
+        self.collect();
         self.remote.get_many(hashes)
     }
 
@@ -526,6 +529,25 @@ fn a_collection_beside_a_push_takes_nothing_that_it_put_or_found() {
     drop(remote);
     assert_eq!(everything(&shop(&there, "")), everything(&clone));
     there.engine().check().unwrap();
+}
+
+#[test]
+fn a_collection_beside_a_clone_or_a_fetch_takes_nothing_that_came() {
+    let (there, main) = origin();
+    let here = new();
+    let clone = shop(&here, "");
+    let remote = GcReport { remote: data(&there), frond: &here, count: AtomicUsize::new(0) };
+    clone.clone_from("elsewhere", &remote, &mut quiet()).expect("nothing of it went");
+    here.engine().check().unwrap();
+    let documents: Vec<DocumentBuf> = (10_000..12_000)
+        .map(|id: i32| document! { "_id": id, "a": id % 10, "text": "new" })
+        .collect();
+    insert(&main, "things", &documents);
+    main.commit("more", "Ada").unwrap();
+    clone.fetch(ORIGIN, &remote, &mut quiet()).expect("nothing of it went");
+    assert!(remote.count.load(Ordering::Relaxed) > 4);
+    assert_eq!(everything(&shop(&here, "origin%2Fmain")), everything(&main));
+    here.engine().check().unwrap();
 }
 
 /// A remote that takes chunks and then no refs.
