@@ -32,9 +32,9 @@ pub(crate) mod notes;
 pub(crate) mod pick;
 pub(crate) mod rebase;
 mod renames;
-mod reused_names;
 pub(crate) mod replay;
 pub(crate) mod resolve;
+mod reused_names;
 pub(crate) mod waiting;
 
 use std::collections::BTreeMap;

@@ -82,7 +82,7 @@ pub(super) fn open_index(
 /// Fetches a pack's index from the bucket and writes its file.
 ///
 /// # Errors
-/// Errors of disk or bucket.
+/// Errors of disk or bucket: `NotFound` if the bucket has lost the pack.
 pub(super) fn fetch_index(
     disk: &dyn Disk,
     bucket: &dyn Bucket,
@@ -90,11 +90,12 @@ pub(super) fn fetch_index(
     pack: &PackObject,
 ) -> io::Result<()> {
     let part = ObjectPart { name: pack.name(), range: u64::from(pack.index)..pack.bytes };
-    let index = read_parts(bucket, &[part])?.remove(0);
-    write_index(disk, number, &index)
+    let index = find_parts(bucket, &[part])?.remove(0);
+    write_index(disk, number, &index.ok_or(ErrorKind::NotFound)?)
 }
 
-/// Fetches the indexes of packs that have none on the disk, several at once.
+/// Fetches the indexes of packs that have none on the disk, several at once. A pack that the bucket
+/// has lost gets none: an opening takes it for one whose file is gone.
 ///
 /// # Errors
 /// Errors of disk or bucket.
@@ -125,16 +126,23 @@ pub(super) fn fetch_indexes(
             range: u64::from(pack.index)..pack.bytes,
         };
         let parts: Vec<ObjectPart> = batch.iter().map(part).collect();
-        for ((number, _), index) in batch.iter().zip(read_parts(bucket, &parts)?) {
-            write_index(disk, *number, &index)?;
+        for ((number, _), index) in batch.iter().zip(find_parts(bucket, &parts)?) {
+            if let Some(index) = index {
+                write_index(disk, *number, &index)?;
+            }
         }
     }
     Ok(())
 }
 
-/// Parts of objects that are there; one that isn't, however often it is asked for, ends too early,
-/// as a file that is cut.
+/// Parts of objects that are there; one that isn't ends too early, as a file that is cut.
 fn read_parts(bucket: &dyn Bucket, parts: &[ObjectPart]) -> io::Result<Vec<Bytes>> {
+    let there = |part: Option<Bytes>| part.ok_or_else(|| ErrorKind::UnexpectedEof.into());
+    find_parts(bucket, parts)?.into_iter().map(there).collect()
+}
+
+/// Parts of objects; `None` for one that isn't there, however often it is asked for.
+fn find_parts(bucket: &dyn Bucket, parts: &[ObjectPart]) -> io::Result<Vec<Option<Bytes>>> {
     let mut read = bucket.read_many(parts).map_err(io::Error::other)?;
     for _ in 1..ASKED_MAX {
         let is_absent = |at: &usize| read[*at].is_none();
@@ -148,8 +156,7 @@ fn read_parts(bucket: &dyn Bucket, parts: &[ObjectPart]) -> io::Result<Vec<Bytes
             read[at] = part;
         }
     }
-    let there = |part: Option<Bytes>| part.ok_or_else(|| ErrorKind::UnexpectedEof.into());
-    read.into_iter().map(there).collect()
+    Ok(read)
 }
 
 /// A pack that lies in the bucket.

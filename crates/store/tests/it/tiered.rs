@@ -289,6 +289,44 @@ fn an_opening_tells_which_packs_the_bucket_has_lost() {
     });
 }
 
+/// As where a disk has lost the file of a pack.
+#[test]
+fn a_takeover_opens_without_a_pack_that_the_bucket_has_lost() {
+    for_seeds(6, |mut random| {
+        let bucket = SimDepot::new(random.next());
+        let node = Node::new(random.next(), &bucket);
+        let store = node.open().unwrap();
+        let all: Vec<Vec<Chunk>> = (0..4)
+            .map(|_| {
+                let chunks = random_chunks(&mut random, 20);
+                store.put_many(&chunks).unwrap();
+                swap(&store, chunks[19].hash()).unwrap();
+                chunks
+            })
+            .collect();
+        drop(store);
+        let packs = bucket.objects().into_keys().filter(|name| name.starts_with("packs/"));
+        let packs: Vec<String> = packs.collect();
+        let lost: &String = random.choose(&packs);
+        bucket.remove(lost).unwrap();
+        let mut other = Node::new(random.next(), &bucket);
+        other.take_over = true;
+        let store = other.open().expect("damage keeps no store closed");
+        assert!(!store.take_findings().is_empty(), "it tells which one is lost");
+        let is_lost = |chunk: &Chunk| store.get(chunk.hash()).is_err();
+        let lost = all.iter().filter(|chunks| chunks.iter().any(is_lost)).count();
+        assert_eq!(lost, 1, "what the others hold is there");
+        // What was lost is put again, from a backup say, and the next one has it.
+        all.iter().for_each(|chunks| store.put_many(chunks).unwrap());
+        swap(&store, all[0][19].hash()).unwrap();
+        drop(store);
+        let mut last = Node::new(random.next(), &bucket);
+        last.take_over = true;
+        let store = last.open().expect("damage keeps no store closed");
+        all.iter().for_each(|chunks| assert_stored(&*store, chunks));
+    });
+}
+
 /// As by a snapshot of its disk: its next packs would have the numbers of others.
 #[test]
 fn a_directory_that_was_put_back_does_not_go_on() {

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_what_was_changed_is_not() {
+    fn a_table_is_read_as_it_was_written_and_a_changed_one_is_not() {
         let slot = |pack, extent| Slot {
             extent: Some((PackNumber(pack), extent)),
             checksum: 0x1234_5678_9abc_def0,
