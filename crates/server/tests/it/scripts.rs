@@ -228,7 +228,7 @@ fn scripts_know_the_functions_that_are_stored() {
         ),
         (
             format!(r#"{{"findAndModify": "c", "query": {filter}, "remove": true}}"#),
-            r#"{"value": null, "ok": 1.0}"#,
+            r#"{"lastErrorObject": {"n": 0}, "value": null, "ok": 1.0}"#,
         ),
         (
             r#"{"mapReduce": "c", "map": "function() { emit(factor, twice(this.n)); }",
