@@ -180,7 +180,6 @@ impl Command {
 
 /// The reason why commands of replica sets and clusters are refused.
 const ONE_MEMBER: &str = "the replica set has one member, and there is no cluster";
-const UNSHARDED: &str = "no collection is sharded";
 
 /// All commands, by name.
 #[rustfmt::skip]
@@ -188,10 +187,8 @@ pub static COMMANDS: &[Command] = &[
     Command::new("_mergeAuthzCollections", Found(rights_of_users::merge_accounts), merge_accounts::run).on_admin(),
     Command::new("abortTransaction", Login, transaction::abort).on_admin().ends_transactions(),
     Command::new("aggregate", Found(pipelines::aggregate), aggregate::run).in_transactions(),
-    Command::refused("analyzeShardKey", Login, UNSHARDED).on_admin(),
     Command::refused("appendOplogNote", Cluster(&[AppendOplogNote]), ONE_MEMBER).on_admin(),
     Command::new("authenticate", Nothing, certificate_login::run),
-    Command::refused("autoCompact", Login, "space is given back in the background").on_admin(),
     Command::new("buildInfo", Nothing, handshake::build_info).also(&["buildinfo"]),
     Command::new("bulkWrite", Found(bulk_write::needs), bulk_write::run).on_admin().takes(&["nsInfo", "ops"]).retryable(),
     Command::new("cloneCollectionAsCapped", Found(writes::clone_capped), create::clone),
@@ -200,7 +197,6 @@ pub static COMMANDS: &[Command] = &[
     Command::new("commitTransaction", Login, transaction::commit).on_admin().ends_transactions(),
     Command::new("compact", Collection(&[Compact]), maintenance::compact),
     Command::new(fail_point::NAME, Cluster(&[SetParameter]), fail_point::configure).on_admin(),
-    Command::refused("configureQueryAnalyzer", Login, UNSHARDED).on_admin(),
     Command::new("connPoolStats", Cluster(&[ConnPoolStats]), diagnostics::conn_pool_stats),
     Command::new("connectionStatus", Nothing, login::connection_status),
     Command::new("convertToCapped", Collection(&[ConvertToCapped]), create::convert),

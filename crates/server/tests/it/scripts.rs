@@ -236,7 +236,7 @@ fn scripts_know_the_functions_that_are_stored() {
                 "finalize": "function(key, value) { return value + four() + one; }",
                 "scope": {"factor": 10, "one": 100}, "out": {"inline": 1}}"#
                 .to_owned(),
-            r#"{"results": [{"_id": 10, "value": 23.0}], "ok": 1.0}"#,
+            r#"{"results": [{"_id": 10.0, "value": 23.0}], "ok": 1.0}"#,
         ),
     ] {
         client.check("test", &command, expected);
