@@ -16,10 +16,11 @@ pub fn unrelated_file(directory: &Path) -> Option<String> {
     // One that can't be looked into is reported when it is opened.
     let entries = std::fs::read_dir(directory).ok()?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| is_foreign(name)).min()
+    names.filter(|name| is_unrelated(name)).min()
 }
 
-fn is_foreign(name: &str) -> bool {
+/// Whether no file of a data directory has this name.
+pub(crate) fn is_unrelated(name: &str) -> bool {
     let is_ours = name == "LOCK"
         || name == "RESERVE"
         || name.starts_with("MANIFEST")
@@ -52,7 +53,7 @@ mod tests {
             ("letter.txt", true),
             ("log", true),
         ] {
-            assert_eq!(is_foreign(name), expected, "{name}");
+            assert_eq!(is_unrelated(name), expected, "{name}");
         }
     }
 }

@@ -22,7 +22,8 @@ use super::lead::{
 use super::{DEPOT_NAME, INDEX_SUFFIX, TieredDisk, TieredOptions, file, is_own};
 use crate::bucket::Bucket;
 use crate::error::StoreError;
-use crate::io::Machine;
+use crate::io::{Disk, Machine};
+use crate::unrelated_files::is_unrelated;
 
 /// A reader whose engine has written more than so many times what a leader keeps on the disk, and
 /// than its cache may take, begins anew where there is something newer: nothing is collected there.
@@ -51,7 +52,13 @@ pub(super) fn begin(
             ));
         }
         Some(member) if member.place == *place => {}
-        _ => write_membership(disk, &Membership { id: NOBODY, place: place.clone() })?,
+        member => {
+            if let (None, Some(name)) = (member, unrelated_file_on(disk)?) {
+                let what = format!("it holds {name}, which isn't Frond's: name an empty directory");
+                return Err(refused(what));
+            }
+            write_membership(disk, &Membership { id: NOBODY, place: place.clone() })?;
+        }
     }
     let found = load_head(bucket)?.filter(|(head, _)| !head.manifest.is_empty());
     let (head, version) = found.ok_or_else(|| {
@@ -62,7 +69,7 @@ pub(super) fn begin(
     for name in disk.list().map_err(io)? {
         let stays = match name.ends_with(INDEX_SUFFIX) {
             true => needed.contains(&name),
-            false => is_own(&name) || name == "LOCK",
+            false => is_own(&name) || name == "LOCK" || is_unrelated(&name),
         };
         if !stays {
             disk.remove(&name).map_err(io)?;
@@ -72,6 +79,12 @@ pub(super) fn begin(
         .map_err(|error| StoreError::io("the bucket", error))?;
     begin_with(disk, &head.manifest)?;
     Ok(Lead { head, version, lost: Vec::new(), left: Vec::new() })
+}
+
+/// A file that keeps a directory from becoming a reader's, which removes what it doesn't know.
+fn unrelated_file_on(disk: &dyn Disk) -> Result<Option<String>, StoreError> {
+    let names = disk.list().map_err(|error| StoreError::io(".", error))?;
+    Ok(names.into_iter().filter(|name| is_unrelated(name)).min())
 }
 
 impl TieredDisk {

@@ -141,3 +141,24 @@ fn a_directory_that_has_read_nothing_may_lead() {
     assert_stored(&*again.open().unwrap().1, &chunks);
     assert_stored(&*as_reader.node.open().unwrap(), &chunks);
 }
+
+/// A directory with files of its owner's is left alone, and what comes into a reader's later.
+#[test]
+fn files_of_others_stay() {
+    let bucket = SimDepot::new(1);
+    let leader = Node::new(2, &bucket);
+    let store = leader.open().unwrap();
+    put(&store, &mut Random::new(3));
+    let reader = Reader::new(4, &bucket);
+    let disk = reader.node.disk.machine().disk;
+    disk.create("letter.txt").unwrap();
+    disk.create("00000000.index").unwrap();
+    let refused = reader.open().map(drop).unwrap_err().to_string();
+    assert!(refused.contains("letter.txt"), "{refused}");
+    assert_eq!(disk.list().unwrap(), ["00000000.index", "letter.txt"]);
+    disk.remove("letter.txt").unwrap();
+    drop(reader.open().unwrap());
+    disk.create("letter.txt").unwrap();
+    drop(reader.open().unwrap());
+    assert!(disk.open("letter.txt").is_ok());
+}
