@@ -226,7 +226,7 @@ impl Database {
         Database { user_roles: Some(roles), ..self }
     }
 
-    /// The roles of the user whose request it is; `None` if nobody has logged in.
+    /// The roles of the user whose request it is; `None` without a login.
     pub(crate) fn user_roles(&self) -> Option<&ValueBuf> {
         self.user_roles.as_ref()
     }

@@ -150,6 +150,17 @@ fn end(transaction: Transaction, interrupt: &Interrupt) -> Result<(), Error> {
     outcome(transaction.end_while(&|| interrupt.check().is_ok()), interrupt)
 }
 
+/// Ends a transaction whose attempt failed: it may rest on queued commits. Returns the error of the
+/// request; a fold that was interrupted doesn't say by whom.
+fn end_failed(transaction: Transaction, interrupt: &Interrupt, error: Error) -> Error {
+    let awaited = end(transaction, interrupt);
+    let interrupted = match error.code {
+        Code::Interrupted => interrupt.check(),
+        _ => Ok(()),
+    };
+    awaited.and(interrupted).err().unwrap_or(error)
+}
+
 /// Returns the outcome of a commit or a wait that `interrupt` may have ended.
 fn outcome<T>(done: Result<T, EngineError>, interrupt: &Interrupt) -> Result<T, Error> {
     match &done {
@@ -291,15 +302,7 @@ impl Frond {
                 Err(error) if error.code == Code::SnapshotTooOld && attempt < EXPIRED_MAX => {
                     continue;
                 }
-                // It may rest on queued commits; a fold that was interrupted doesn't tell by whom.
-                Err(error) => {
-                    let awaited = end(transaction, interrupt);
-                    let told = match error.code {
-                        Code::Interrupted => interrupt.check(),
-                        _ => Ok(()),
-                    };
-                    Err(awaited.and(told).err().unwrap_or(error))
-                }
+                Err(error) => Err(end_failed(transaction, interrupt, error)),
             };
             match result {
                 Err(error) if error.kind == ErrorKind::Conflict => {

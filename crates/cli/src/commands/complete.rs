@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output::{documents_of, text_of};
 use crate::terminal::Terminal;
 
-/// Databases in which nobody works.
+/// Databases of the server's own.
 const OF_THE_SERVER: [&str; 3] = ["admin", "config", "local"];
 
 /// Print the names that may stand next in a command line

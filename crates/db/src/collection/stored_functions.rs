@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use frond_doc::{DocumentBuf, DocumentBuilder, Value};
 use frond_query::{Code, Filter};
+use frond_tree::{Bounds, Direction};
 
-use crate::collection::{FindRequest, find};
+use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::error::Error;
 
@@ -23,10 +24,14 @@ const BYTES_MAX: usize = 16 << 20;
 /// 10209 for a name that is no string, 10210 for a document without a value;
 /// `ExceededMemoryLimit`.
 pub(crate) fn stored_functions(database: &Database) -> Result<Option<DocumentBuf>, Error> {
-    let request = FindRequest { interrupt: database.interrupt().clone(), ..FindRequest::default() };
+    let reader = database.reader();
+    let Some(found) = Catalog::of(&reader, database).collection(SYSTEM_JS)? else {
+        return Ok(None);
+    };
     let mut functions = DocumentBuilder::new();
-    for document in find::find(database, SYSTEM_JS, &request)? {
-        let document = document?;
+    for entry in reader.range(found.documents, Bounds::all(), Direction::Ascending)? {
+        database.interrupt().check()?;
+        let document = reader.document(&entry?.value)?;
         let Some(Value::String(name)) = document.get("_id") else {
             let name = document.get("_id").map(frond_query::text::value).unwrap_or_default();
             let message = format!("name has to be a string: {name}");

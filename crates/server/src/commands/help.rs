@@ -54,8 +54,8 @@ impl Section {
     }
 }
 
-/// `[text](#place)` as `text`, and `[text](page.md)` as `text (docs/page.md)`: a reader of an answer
-/// can't follow a link, but find a page.
+/// `[text](#place)` as `text`, and `[text](page.md)` as `text (docs/page.md)`: links can't be
+/// followed from an answer.
 fn without_links(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

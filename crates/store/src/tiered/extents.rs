@@ -26,15 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use twox_hash::XxHash3_64;
 
-use self::format::Table;
+pub(super) use self::format::{EXTENT_BYTES, Extent};
+use self::format::{Slot, TABLE_NAME, Table};
 use super::EXTENTS_NAME;
 use super::format::{Nonce, PackObject};
 use super::single_flight::SingleFlight;
 use crate::io::{Disk, DiskFile};
 use crate::location::PackNumber;
 
-/// An extent's bytes, but for a pack's last.
-pub(super) const EXTENT_BYTES: u64 = 64 << 10;
 /// The number of reads of a slot that count: each saves it once.
 const USES_MAX: u8 = 3;
 /// There are so many slots at least.
@@ -46,12 +45,7 @@ const SLOTS_A_READ: usize = 16;
 const SLOTS_A_TABLE: usize = 64;
 /// And so many at least.
 const CHANGES_A_TABLE_MIN: usize = 64;
-/// The table of the file.
-const TABLE_NAME: &str = "EXTENTS.table";
 const TABLE_NEW_NAME: &str = "EXTENTS.new";
-
-/// A part of a pack, by the pack's number and its own.
-pub(super) type Extent = (PackNumber, u32);
 
 /// See the module.
 ///
@@ -80,16 +74,6 @@ struct State {
     /// How often all was let go.
     clearings: u64,
     is_closed: bool,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
-struct Slot {
-    /// `None`: free, or being written.
-    extent: Option<Extent>,
-    checksum: u64,
-    bytes: u32,
-    uses: u8,
-    is_being_written: bool,
 }
 
 impl Extents {

@@ -11,10 +11,28 @@
 use std::collections::BTreeMap;
 
 use super::super::format::{CHECKSUM_BYTES, Nonce, body, sealed};
-use super::{EXTENT_BYTES, Slot, TABLE_NAME};
 use crate::error::StoreError;
 use crate::field::{Magic, PREFIX_BYTES, array_at, prefix, u8_at, u32_at, u64_at};
 use crate::location::PackNumber;
+
+/// An extent's bytes, but for a pack's last.
+pub(in crate::tiered) const EXTENT_BYTES: u64 = 64 << 10;
+/// The table of the file.
+pub(super) const TABLE_NAME: &str = "EXTENTS.table";
+
+/// A part of a pack, by the pack's number and its own.
+pub(in crate::tiered) type Extent = (PackNumber, u32);
+
+/// A slot of the file.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub(super) struct Slot {
+    /// `None`: free, or being written.
+    pub(super) extent: Option<Extent>,
+    pub(super) checksum: u64,
+    pub(super) bytes: u32,
+    pub(super) uses: u8,
+    pub(super) is_being_written: bool,
+}
 
 const TABLE_MAGIC: Magic = *b"FRNDEX\x1A\n";
 
