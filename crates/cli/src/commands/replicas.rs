@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     fn member(name: &str, state: &str, seconds: u64) -> DocumentBuf {
-        let optime = document! { "ts": Value::Timestamp(Timestamp((seconds << 32) | 7)) };
+        let optime = document! { "ts": Value::Timestamp(Timestamp(seconds << 32)) };
         document! { "name": name, "stateStr": state, "optime": &optime }
     }
 
