@@ -19,10 +19,10 @@ pub(crate) mod indexes;
 mod lookup;
 pub(crate) mod options;
 pub(crate) mod prepared;
+pub(crate) mod record;
 pub mod reference;
 pub(crate) mod rename;
 pub(crate) mod stats;
-pub(crate) mod tell;
 pub(crate) mod view;
 mod view_cycle;
 

@@ -131,8 +131,8 @@ impl ChangeStream {
         }
         for _ in 0..RECORDS_MAX {
             if let Some(mut current) = self.current.take() {
-                while let Some(told) = self.tell_next(&mut current)? {
-                    if let Some(event) = told {
+                while let Some(found) = self.next_event(&mut current)? {
+                    if let Some(event) = found {
                         self.current = Some(current);
                         return Ok(Some(event));
                     }
@@ -167,8 +167,8 @@ impl ChangeStream {
             };
             let Some(database) = self.concerned(&event)? else { continue };
             let record = Record::empty(sequence);
-            if let Some(told) = self.tell_at(place, &database, (&record, &event))? {
-                return Ok(Some(told));
+            if let Some(found) = self.event_at(place, &database, (&record, &event))? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -194,9 +194,9 @@ impl ChangeStream {
     fn next_by_itself(&mut self) -> Result<Option<Arc<Record>>, Error> {
         let engine = self.frond.engine();
         let changes = self.changes.get_or_insert_with(|| engine.changes(self.after));
-        let told = changes.next_record().map_err(lost)?;
+        let logged = changes.next_record().map_err(lost)?;
         self.after = changes.position();
-        told.map(|told| Ok(Arc::new(Record::decode(&told)?))).transpose()
+        logged.map(|logged| Ok(Arc::new(Record::decode(&logged)?))).transpose()
     }
 
     /// Whether anything was written since it last looked.
@@ -216,10 +216,10 @@ impl ChangeStream {
 
     /// Goes on to the next event of a record that concerns what is watched; `None`: there is none.
     /// An event that the stages leave out is `Some(None)`.
-    fn tell_next(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {
+    fn next_event(&mut self, current: &mut Current) -> Result<Option<Option<DocumentBuf>>, Error> {
         let record = Arc::clone(&current.record);
-        if let Some(told) = self.tell_expanded(current, &record)? {
-            return Ok(Some(told));
+        if let Some(sent_count) = self.next_of_expansion(current, &record)? {
+            return Ok(Some(sent_count));
         }
         if let Some((place, wall_millis)) = current.end.take() {
             (current.next, self.is_over) = (record.events.len(), true);
@@ -239,31 +239,31 @@ impl ChangeStream {
             let Some(database) = self.concerned(event)? else { continue };
             let is_begun = self.place.of_event() == place && self.place != place;
             if event.kind == EventKind::Rewritten && (self.place < place || is_begun) {
-                let told = match (is_begun, self.place.item, self.place.fragment) {
+                let sent_count = match (is_begun, self.place.item, self.place.fragment) {
                     (true, Some(item), None) => item.saturating_add(1),
                     (true, Some(item), Some(_)) => item,
                     _ => 0,
                 };
-                let expansion = Expansion::of(self.frond.engine(), event, told)?;
+                let expansion = Expansion::of(self.frond.engine(), event, sent_count)?;
                 current.expansion = Some((place, expansion.ok_or_else(|| rewritten(event))?));
-                return self.tell_next(current);
+                return self.next_event(current);
             }
             let end = ResumePoint { step: Step::Invalidate, ..place };
             if self.watched.is_ended_by(event) && self.place < end {
                 current.end = Some((end, event.scope.wall_millis));
             }
             if self.place < place || self.is_within(place) {
-                return self.tell_at(place, &database, (&record, event)).map(Some);
+                return self.event_at(place, &database, (&record, event)).map(Some);
             }
             if current.end.is_some() {
-                return self.tell_next(current);
+                return self.next_event(current);
             }
         }
         Ok(None)
     }
 
     /// Goes on with an event that is many.
-    fn tell_expanded(
+    fn next_of_expansion(
         &mut self,
         current: &mut Current,
         record: &Record,
@@ -277,7 +277,7 @@ impl ChangeStream {
             return Ok(None);
         };
         let place = ResumePoint { item: Some(number), ..place };
-        self.tell_at(place, &database, (record, &event)).map(Some)
+        self.event_at(place, &database, (record, &event)).map(Some)
     }
 
     /// Whether some of the fragments of the event at a place were returned.
@@ -286,25 +286,25 @@ impl ChangeStream {
     }
 
     /// Returns an event, or what wasn't returned yet of one that was split.
-    fn tell_at(
+    fn event_at(
         &mut self,
         place: ResumePoint,
         database: &str,
         (record, event): (&Record, &Event),
     ) -> Result<Option<DocumentBuf>, Error> {
-        match self.tell(place, database, (record, event))? {
+        match self.build_event(place, database, (record, event))? {
             Some(event) if self.is_within(place) || is_too_large(&event) => {
-                self.tell_split(place, &event)
+                self.next_fragment(place, &event)
             }
-            told => {
+            whole => {
                 self.place = place;
-                Ok(told)
+                Ok(whole)
             }
         }
     }
 
     /// The next fragment of an event that is too large; those behind it come later.
-    fn tell_split(
+    fn next_fragment(
         &mut self,
         place: ResumePoint,
         event: &DocumentBuf,
@@ -348,7 +348,7 @@ impl ChangeStream {
     }
 
     /// Returns the document of an event for the client, unless the stages leave it out.
-    fn tell(
+    fn build_event(
         &self,
         place: ResumePoint,
         database: &str,
@@ -365,7 +365,7 @@ impl ChangeStream {
         let (before, looked_up) = self.images(record, event)?;
         let transaction = record.transaction.as_ref();
         let (is_expanded, is_net) = (self.is_expanded, place.step == Step::Net);
-        let told = EventSource {
+        let source = EventSource {
             database,
             event,
             transaction,
@@ -376,7 +376,7 @@ impl ChangeStream {
             is_net,
         };
         let id = token::encode(place, self.era);
-        let document = document::of(&told, place.sequence, &id)?;
+        let document = document::of(&source, place.sequence, &id)?;
         self.shown(document, &id)
     }
 

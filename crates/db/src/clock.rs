@@ -214,7 +214,7 @@ pub(crate) struct ClockRecords {
     /// The last record.
     pub known: Option<Known>,
     /// Whether a doubt was reported to an operator.
-    pub told_doubt: bool,
+    pub reported_doubt: bool,
 }
 
 #[cfg(test)]

@@ -209,7 +209,7 @@ pub struct FindRequest {
     /// Whether a sort may not go to disk.
     pub in_memory_only: bool,
     /// Whether each document shows the key by which it lies, as `$recordId`.
-    pub tells_key: bool,
+    pub shows_record_id: bool,
     /// Whether, instead of documents, the keys of the index by which they are found are given.
     pub gives_keys: bool,
     /// The places between which documents of a capped collection count, in the order of insertion.

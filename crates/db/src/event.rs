@@ -139,12 +139,12 @@ impl EventRecorder {
     }
 
     /// Records an event without a document.
-    pub fn tell(&self, transaction: &mut Transaction, kind: EventKind, facts: Document<'_>) {
-        self.tell_with(transaction, kind, facts, EventContent::None);
+    pub fn record(&self, transaction: &mut Transaction, kind: EventKind, facts: Document<'_>) {
+        self.record_with(transaction, kind, facts, EventContent::None);
     }
 
     /// Records an event with a document, or nothing in its place.
-    pub fn tell_with(
+    pub fn record_with(
         &self,
         transaction: &mut Transaction,
         kind: EventKind,
@@ -177,7 +177,7 @@ impl EventKind {
 }
 
 /// Records that a transaction with any events is all a client's.
-pub(crate) fn tell_transaction(transaction: &mut Transaction, key: RetryKey) {
+pub(crate) fn record_transaction(transaction: &mut Transaction, key: RetryKey) {
     if transaction.events().is_empty() {
         return;
     }
@@ -220,27 +220,27 @@ impl Event {
     ///
     /// # Errors
     /// `Damaged` if it isn't what this module writes.
-    pub fn decode_all(told: &[LoggedEvent]) -> Result<Vec<Event>, Error> {
+    pub fn decode_all(logged: &[LoggedEvent]) -> Result<Vec<Event>, Error> {
         let mut last: Option<(&Bytes, Arc<EventScope>)> = None;
-        let events = told.iter().map(|told| {
+        let events = logged.iter().map(|logged| {
             let scope = match &last {
-                Some((bytes, scope)) if **bytes == told.scope => Arc::clone(scope),
-                _ => Arc::new(EventScope::decode(&told.scope)?),
+                Some((bytes, scope)) if **bytes == logged.scope => Arc::clone(scope),
+                _ => Arc::new(EventScope::decode(&logged.scope)?),
             };
-            last = Some((&told.scope, Arc::clone(&scope)));
-            Event::decode(told, scope)
+            last = Some((&logged.scope, Arc::clone(&scope)));
+            Event::decode(logged, scope)
         });
         events.collect()
     }
 
-    fn decode(told: &LoggedEvent, scope: Arc<EventScope>) -> Result<Event, Error> {
-        let (kind, facts) = told.head.split_first().ok_or_else(damaged)?;
+    fn decode(logged: &LoggedEvent, scope: Arc<EventScope>) -> Result<Event, Error> {
+        let (kind, facts) = logged.head.split_first().ok_or_else(damaged)?;
         let kind = KINDS.iter().find(|known| **known as u8 == *kind).ok_or_else(damaged)?;
         let facts = match facts.is_empty() {
             true => DocumentBuf::empty(),
-            false => DocumentBuf::validated(told.head.slice(1..)).map_err(|_| damaged())?,
+            false => DocumentBuf::validated(logged.head.slice(1..)).map_err(|_| damaged())?,
         };
-        let (content, before) = (told.content.clone(), LoggedContent::None);
+        let (content, before) = (logged.content.clone(), LoggedContent::None);
         Ok(Event { kind: *kind, scope, facts, content, before })
     }
 }

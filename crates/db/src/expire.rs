@@ -126,10 +126,10 @@ impl Expiry<'_> {
             transaction.give_back();
             let mut writer =
                 CollectionWriter::open(transaction, self.database, branch, collection)?;
-            let met =
+            let matching =
                 writer.matching_or_damaged(filter, &Order::Any, None, Some(BATCH_COUNT_MAX))?;
-            let count = met.len();
-            met.into_iter().try_for_each(|met| writer.remove_met(met))?;
+            let count = matching.len();
+            matching.into_iter().try_for_each(|matching| writer.remove_matched(matching))?;
             Ok(Outcome::commit_if(writer.changed(), count))
         })
     }

@@ -46,7 +46,7 @@ pub use crate::collection::write::{CollectionWriter, DocumentChange};
 // Events for change streams.
 pub use crate::definition::images::are_kept as keeps_images;
 pub use crate::event::{EventKind, EventRecorder};
-pub use crate::rewritten::{Rewriting, tell_rewritten};
+pub use crate::rewritten::{Rewriting, record_rewrite};
 
 // A data directory being opened.
 pub use crate::frond::open_machine;

@@ -122,7 +122,7 @@ thread_local! {
 /// or longer. Its profile is also kept in `live`.
 pub fn begin(statements_from: Option<Duration>, live: &Arc<Live>) {
     examined::take();
-    examined::tell_to(Some(Arc::clone(&live.examined)));
+    examined::report_to(Some(Arc::clone(&live.examined)));
     let (plan, live, statements) = (Plan::Unknown, Arc::clone(live), Vec::new());
     NOTES.set(Some(Notes { plan, live, first: 0, statements, statements_from }));
 }
@@ -136,7 +136,7 @@ pub fn begin_group(first: usize) {
 /// The request of this thread has ended.
 pub fn end() -> RequestProfile {
     let examined = examined::take();
-    examined::tell_to(None);
+    examined::report_to(None);
     match NOTES.take() {
         Some(Notes { plan, statements, .. }) => RequestProfile { plan, examined, statements },
         None => RequestProfile { examined, ..RequestProfile::default() },
@@ -249,7 +249,7 @@ impl Plan {
             Plan::Unknown => return None,
             Plan::Nothing => return Some("EOF".to_owned()),
             Plan::ById => return Some("IDHACK".to_owned()),
-            Plan::ExpressById => return Some(format!("{EXPRESS} {}", told_key(id_key().view()))),
+            Plan::ExpressById => return Some(format!("{EXPRESS} {}", key_text(id_key().view()))),
             Plan::Scans(scans) => scans,
         };
         let mut summary = String::new();
@@ -259,7 +259,7 @@ impl Plan {
             }
             summary.push_str(scan.stage);
             if let Some(key) = &scan.key {
-                let _ = write!(summary, " {}", told_key(key.view()));
+                let _ = write!(summary, " {}", key_text(key.view()));
             }
         }
         Some(summary)
@@ -276,14 +276,14 @@ fn id_key() -> DocumentBuf {
 }
 
 /// A key's pattern as MongoDB writes it: `{ a: 1, b: -1 }`.
-pub(crate) fn told_key(pattern: Document<'_>) -> String {
-    let told = |value: Value<'_>| match value {
+pub(crate) fn key_text(pattern: Document<'_>) -> String {
+    let text_of = |value: Value<'_>| match value {
         Value::String(kind) => format!("\"{kind}\""),
         Value::Double(number) => format!("{number:?}"),
         other => other.as_integer().map_or_else(|| "1".to_owned(), |number| number.to_string()),
     };
     let fields: Vec<String> =
-        pattern.iter().map(|(name, value)| format!("{name}: {}", told(value))).collect();
+        pattern.iter().map(|(name, value)| format!("{name}: {}", text_of(value))).collect();
     format!("{{ {} }}", fields.join(", "))
 }
 
@@ -315,14 +315,14 @@ mod tests {
         let key = document! { "a": 1, "b": -1.0, "c": "2dsphere" };
         let scans = vec![scan("IXSCAN", Some(key)), scan("COLLSCAN", None)];
         let plan = Plan::Scans(scans);
-        let told = r#"IXSCAN { a: 1, b: -1.0, c: "2dsphere" }, COLLSCAN"#;
-        assert_eq!(plan.summary().as_deref(), Some(told));
+        let expected = r#"IXSCAN { a: 1, b: -1.0, c: "2dsphere" }, COLLSCAN"#;
+        assert_eq!(plan.summary().as_deref(), Some(expected));
         assert!(plan.is_planned() && !Plan::ById.is_planned());
         begin(None, &Arc::default());
         note(|| plan);
         note_stage("COUNT_SCAN", "RECORD_STORE_FAST_COUNT");
-        let told = r#"COUNT_SCAN { a: 1, b: -1.0, c: "2dsphere" }, RECORD_STORE_FAST_COUNT"#;
-        assert_eq!(end().plan.summary().as_deref(), Some(told));
+        let expected = r#"COUNT_SCAN { a: 1, b: -1.0, c: "2dsphere" }, RECORD_STORE_FAST_COUNT"#;
+        assert_eq!(end().plan.summary().as_deref(), Some(expected));
     }
 
     #[test]

@@ -46,27 +46,32 @@ pub struct DocumentEvent {
 ///
 /// # Errors
 /// `Damaged` if a document can't be read.
-pub fn tell_rewritten(
+pub fn record_rewrite(
     engine: &Engine,
     transaction: &mut Transaction,
     scope: (&str, &str, &str),
     rewriting: Rewriting,
 ) -> Result<(), Error> {
-    let Some(teller) = EventRecorder::new(engine, scope) else {
+    let Some(recorder) = EventRecorder::new(engine, scope) else {
         return Ok(());
     };
     let Some(changes) = changes(engine, rewriting)? else {
         let facts = facts_of(rewriting);
-        teller.tell(transaction, EventKind::Rewritten, facts.view());
+        recorder.record(transaction, EventKind::Rewritten, facts.view());
         return Ok(());
     };
     let whole = |document: DocumentBuf| EventContent::Whole(document.into_bytes());
     for DocumentEvent { kind, facts, document, before } in changes {
         if let Some(before) = before.filter(|_| rewriting.keeps_images) {
-            teller.tell_with(transaction, EventKind::PreImage, Document::empty(), whole(before));
+            recorder.record_with(
+                transaction,
+                EventKind::PreImage,
+                Document::empty(),
+                whole(before),
+            );
         }
         let content = document.map_or(EventContent::None, whole);
-        teller.tell_with(transaction, kind, facts.view(), content);
+        recorder.record_with(transaction, kind, facts.view(), content);
     }
     Ok(())
 }
@@ -85,8 +90,8 @@ fn changes(engine: &Engine, rewriting: Rewriting) -> Result<Option<Vec<DocumentE
             return Ok(None);
         }
         let old = difference.from.as_ref().filter(|_| keeps_images);
-        let told = difference.to.iter().chain(old);
-        bytes += told.map(|value| value.bytes() as usize).sum::<usize>();
+        let values = difference.to.iter().chain(old);
+        bytes += values.map(|value| value.bytes() as usize).sum::<usize>();
         if BYTES_MAX < bytes {
             return Ok(None);
         }

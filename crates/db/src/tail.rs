@@ -141,15 +141,15 @@ impl State {
     fn read_on(&mut self, bytes_max: u64) -> Result<Next, TailError> {
         let Some(changes) = &mut self.changes else { return Ok(Next::Nothing(self.to)) };
         for _ in 0..SILENT_MAX {
-            let Some(told) = changes.next_record()? else {
+            let Some(logged) = changes.next_record()? else {
                 self.to = changes.position();
                 break;
             };
-            self.to = told.sequence;
-            if told.events.is_empty() {
+            self.to = logged.sequence;
+            if logged.events.is_empty() {
                 continue;
             }
-            let record = Arc::new(Record::decode(&told).map_err(TailError::Record)?);
+            let record = Arc::new(Record::decode(&logged).map_err(TailError::Record)?);
             self.records.push_back(Arc::clone(&record));
             self.bytes += record.bytes;
             while bytes_max < self.bytes

@@ -138,10 +138,10 @@ impl Frond {
     pub fn keep_clock(&self) -> Result<(), Error> {
         let state = self.clock_state();
         let mut recorded = self.clock_records().lock().unwrap_or_else(PoisonError::into_inner);
-        let told = std::mem::replace(&mut recorded.told_doubt, state.is_doubted);
+        let reported = std::mem::replace(&mut recorded.reported_doubt, state.is_doubted);
         let before = recorded.known;
         drop(recorded);
-        if told != state.is_doubted {
+        if reported != state.is_doubted {
             self.notice(Notice::Warning, &format!("clock: {}", state.describe()));
         }
         let Some(known) = self.clock().known() else { return Ok(()) };

@@ -72,13 +72,13 @@ impl Series {
 
 /// Returns the further statistics of a time series: of MongoDB's buckets, which don't exist here.
 pub(crate) fn statistics(buckets: &str) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("bucketsNs", Value::String(buckets));
+    let mut built = DocumentBuilder::new();
+    built.append("bucketsNs", Value::String(buckets));
     for name in ["bucketCount", "numBucketInserts", "numBucketUpdates", "numMeasurementsCommitted"]
     {
-        told.append(name, Value::Int64(0));
+        built.append(name, Value::Int64(0));
     }
-    told.build()
+    built.build()
 }
 
 /// Whether documents lie by the same fields, by `_id` where it is no time series.

@@ -188,7 +188,7 @@ impl Transaction {
         }
         if let Some(key) = remember {
             session::put_committed(&mut own, key, self.inner.frond.time_millis())?;
-            event::tell_transaction(&mut own, key);
+            event::record_transaction(&mut own, key);
         }
         let _gates = self.inner.frond.contention().pass(&scopes, own.written_count());
         // Closing a branch waits for all holders of these latches, and no statement has looked.

@@ -15,7 +15,7 @@ use crate::document::value::Value;
 use crate::element_type::ElementType;
 use crate::name_walk::{Head, Walk};
 use crate::raw::{RawElement, element_at};
-use layout::{Layout, LayoutExit, LearntLayout, Progress, ScannedField};
+use layout::{Layout, LayoutExit, LearnedLayout, Progress, ScannedField};
 
 /// Names of at most so many fields are collected; others are looked for by themselves.
 pub const SCANNED_NAMES_MAX: usize = 8;
@@ -25,7 +25,7 @@ pub const SCANNED_NAMES_MAX: usize = 8;
 pub struct ScannedNames {
     heads: Vec<Head>,
     names: Vec<Box<[u8]>>,
-    learnt: LearntLayout,
+    learned: LearnedLayout,
 }
 
 /// A walk over one document.
@@ -58,7 +58,7 @@ impl ScannedNames {
         }
         self.names.push(name.into());
         self.heads.push(Head::of(name));
-        self.learnt = LearntLayout::default();
+        self.learned = LearnedLayout::default();
         Some(self.names.len() as u8 - 1)
     }
 }
@@ -117,7 +117,7 @@ impl<'a> FieldScan<'a> {
         FieldScan {
             names,
             walk: Walk::over(bytes),
-            layout: names.learnt.layout(bytes, names),
+            layout: names.learned.layout(bytes, names),
             progress: Progress::START,
             found: [0; SCANNED_NAMES_MAX],
         }
@@ -130,9 +130,9 @@ impl<'a> FieldScan<'a> {
     pub fn meet_all(&mut self, mut meet: impl FnMut(u8, ElementType, &'a [u8]) -> bool) -> bool {
         let mut open = self.names.names.len();
         let mut is_stopped = false;
-        self.meet(|met| {
+        self.meet(|field| {
             open -= 1;
-            is_stopped = meet(met.number, met.kind, met.value);
+            is_stopped = meet(field.number, field.kind, field.value);
             is_stopped || open == 0
         });
         is_stopped
@@ -152,7 +152,7 @@ impl<'a> FieldScan<'a> {
 
     /// Returns where the first field with the name of that number begins.
     fn walk_to(&mut self, number: usize) -> Option<u32> {
-        self.meet(|met| usize::from(met.number) == number);
+        self.meet(|field| usize::from(field.number) == number);
         self.found.get(number).copied().filter(|offset| *offset != 0)
     }
 
@@ -161,13 +161,13 @@ impl<'a> FieldScan<'a> {
     #[inline(always)]
     fn meet(&mut self, mut meet: impl FnMut(ScannedField<'a>) -> bool) {
         let found = &mut self.found;
-        let mut meet = |met: ScannedField<'a>| {
-            let place = &mut found[usize::from(met.number) % SCANNED_NAMES_MAX];
+        let mut meet = |field: ScannedField<'a>| {
+            let place = &mut found[usize::from(field.number) % SCANNED_NAMES_MAX];
             let is_first = *place == 0;
             if is_first {
-                *place = met.offset as u32;
+                *place = field.offset as u32;
             }
-            is_first && meet(met)
+            is_first && meet(field)
         };
         if let Some(layout) = self.layout {
             match layout.follow(self.walk.bytes, &mut self.progress, &mut meet) {
@@ -190,13 +190,14 @@ fn search<'a>(
     let mut here = walk.clone();
     loop {
         let offset = here.offset;
-        let Some(met) = here.next() else { break };
-        if !names.heads.contains(&met.head) {
+        let Some(field) = here.next() else { break };
+        if !names.heads.contains(&field.head) {
             continue;
         }
-        let Some(position) = names.position(met.head, met.name) else { continue };
-        let met = ScannedField { number: position as u8, offset, kind: met.kind, value: met.value };
-        if meet(met) {
+        let Some(position) = names.position(field.head, field.name) else { continue };
+        let field =
+            ScannedField { number: position as u8, offset, kind: field.kind, value: field.value };
+        if meet(field) {
             break;
         }
     }

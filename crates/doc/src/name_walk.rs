@@ -10,10 +10,10 @@ use crate::raw::{RawElement, array_at, split_name, value_bytes};
 pub(crate) fn find<'a>(document: &'a [u8], name: &[u8]) -> Option<RawElement<'a>> {
     let head = Head::of(name);
     let mut walk = Walk::over(document);
-    while let Some(met) = walk.next() {
+    while let Some(field) = walk.next() {
         // A name that is asked for with a zero in it is no field's.
-        if met.head == head && met.name == name {
-            return Some(RawElement { kind: met.kind, name: met.name, value: met.value });
+        if field.head == head && field.name == name {
+            return Some(RawElement { kind: field.kind, name: field.name, value: field.value });
         }
     }
     None

@@ -105,25 +105,25 @@ pub(crate) struct Name {
 pub(crate) fn name_at(bytes: &[u8], offset: usize) -> Option<Name> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let (mut end, mut met) = (offset, 0);
+    let (mut end, mut bits_of_all) = (offset, 0);
     while let Some(word) = array_at(bytes, end) {
         let word = u64::from_le_bytes(word);
         // The lowest of these bits is at the first byte that is zero (Mycroft's test).
         let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
         if zeros != 0 {
             let bits = zeros.trailing_zeros() & !7;
-            met |= word & ((1 << bits) - 1);
+            bits_of_all |= word & ((1 << bits) - 1);
             return Some(Name {
                 bytes: end - offset + bits as usize / 8,
-                is_ascii: met & HIGHS == 0,
+                is_ascii: bits_of_all & HIGHS == 0,
             });
         }
-        met |= word;
+        bits_of_all |= word;
         end += size_of::<u64>();
     }
     let rest = bytes.get(end..)?;
     let count = rest.iter().position(|byte| *byte == 0)?;
-    let is_ascii = met & HIGHS == 0 && rest[..count].is_ascii();
+    let is_ascii = bits_of_all & HIGHS == 0 && rest[..count].is_ascii();
     Some(Name { bytes: end - offset + count, is_ascii })
 }
 
@@ -133,12 +133,13 @@ pub(crate) fn name_at(bytes: &[u8], offset: usize) -> Option<Name> {
 pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let (words, rest) = bytes.as_chunks::<8>();
-    let met = words.iter().fold(0, |met, word| met | u64::from_le_bytes(*word));
+    let bits_of_all =
+        words.iter().fold(0, |bits_of_all, word| bits_of_all | u64::from_le_bytes(*word));
     let last = match bytes.last_chunk::<8>() {
         Some(last) => u64::from_le_bytes(*last),
-        None => rest.iter().fold(0, |met, byte| met | u64::from(*byte)),
+        None => rest.iter().fold(0, |bits_of_all, byte| bits_of_all | u64::from(*byte)),
     };
-    (met | last) & HIGHS == 0
+    (bits_of_all | last) & HIGHS == 0
 }
 
 /// Shows safe Rust that bytes are UTF-8.

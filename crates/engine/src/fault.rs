@@ -26,7 +26,7 @@ pub struct Fault {
 pub(crate) struct FaultCell {
     fault: OnceLock<Fault>,
     sink: OnceLock<Sink>,
-    told: OnceLock<()>,
+    reported: OnceLock<()>,
 }
 
 impl FaultCell {
@@ -50,7 +50,7 @@ impl FaultCell {
     /// caller holds no lock.
     pub fn report(&self) {
         let (Some(fault), Some(sink)) = (self.fault.get(), self.sink.get()) else { return };
-        self.told.get_or_init(|| sink(fault));
+        self.reported.get_or_init(|| sink(fault));
     }
 }
 
@@ -66,10 +66,10 @@ mod tests {
     fn the_first_fault_is_reported_once_by_any_thread() {
         for sink_comes_first in [false, true] {
             let cell = FaultCell::default();
-            let told: Arc<Mutex<Vec<String>>> = Arc::default();
+            let lines: Arc<Mutex<Vec<String>>> = Arc::default();
             let sink = {
-                let told = Arc::clone(&told);
-                move |fault: &Fault| told.lock().unwrap().push(fault.message.clone())
+                let lines = Arc::clone(&lines);
+                move |fault: &Fault| lines.lock().unwrap().push(fault.message.clone())
             };
             if sink_comes_first {
                 cell.on_fault(sink.clone());
@@ -81,7 +81,7 @@ mod tests {
                 cell.on_fault(sink);
             }
             cell.report();
-            assert_eq!(*told.lock().unwrap(), ["first"]);
+            assert_eq!(*lines.lock().unwrap(), ["first"]);
             assert_eq!(cell.get(), Some(&Fault { message: "first".to_owned(), at_micros: 1 }));
         }
     }
@@ -91,7 +91,7 @@ mod tests {
     fn a_thread_that_finds_another_telling_waits_for_that() {
         const BEGUN: u8 = 1;
         const WAITED_FOR: u8 = 2;
-        const TOLD: u8 = 3;
+        const REPORTED: u8 = 3;
         let cell = FaultCell::default();
         let phase = Arc::new(AtomicU8::new(0));
         let await_phase = |phase: &AtomicU8, awaited| {
@@ -104,7 +104,7 @@ mod tests {
             of_sink.store(BEGUN, Ordering::SeqCst);
             await_phase(&of_sink, WAITED_FOR);
             (0..1_000).for_each(|_| thread::yield_now());
-            of_sink.store(TOLD, Ordering::SeqCst);
+            of_sink.store(REPORTED, Ordering::SeqCst);
         });
         cell.set("first", 1);
         thread::scope(|scope| {
@@ -112,7 +112,7 @@ mod tests {
             await_phase(&phase, BEGUN);
             phase.store(WAITED_FOR, Ordering::SeqCst);
             cell.report();
-            assert_eq!(phase.load(Ordering::SeqCst), TOLD);
+            assert_eq!(phase.load(Ordering::SeqCst), REPORTED);
         });
     }
 }

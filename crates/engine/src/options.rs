@@ -78,17 +78,23 @@ pub enum RetentionBegins {
     AtOnce,
     /// From when it is first asked for ([`Engine::keep_changes`](crate::Engine::keep_changes)),
     /// over restarts, until it was not read for [`ChangeRetention::seconds`].
-    WhenAsked,
+    WhenRequested,
 }
 
 impl ChangeRetention {
     /// Keeps records that an earlier opening kept until an opening that has limits: for callers
     /// that open a directory for a moment.
-    pub const AS_FOUND: ChangeRetention =
-        ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: u64::MAX, bytes: u64::MAX };
+    pub const AS_FOUND: ChangeRetention = ChangeRetention {
+        begins: RetentionBegins::WhenRequested,
+        seconds: u64::MAX,
+        bytes: u64::MAX,
+    };
     /// Once a client follows, for a day, and 2 GB at most.
-    pub const OF_A_DAY: ChangeRetention =
-        ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 24 * 3600, bytes: 2 << 30 };
+    pub const OF_A_DAY: ChangeRetention = ChangeRetention {
+        begins: RetentionBegins::WhenRequested,
+        seconds: 24 * 3600,
+        bytes: 2 << 30,
+    };
 
     /// Whether anything may be kept.
     pub fn is_on(self) -> bool {

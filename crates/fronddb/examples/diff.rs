@@ -19,14 +19,14 @@ pub fn main() -> fronddb::Result<()> {
     // Changes that aren't committed yet.
     let changes: Vec<Change> =
         shop.diff_with(DiffOptions::default())?.collect::<fronddb::Result<_>>()?;
-    let told: Vec<String> = changes.iter().map(Change::to_string).collect();
+    let lines: Vec<String> = changes.iter().map(Change::to_string).collect();
     let expected = [
         "added items index price_1",
         "modified items 7: size.w 1 -> 2, new added true",
         "removed items 8",
         "added items 10000",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(lines, expected);
 
     // Any two versions.
     shop.commit("changes")?;

@@ -27,7 +27,7 @@ pub fn main() -> fronddb::Result<()> {
 
     // Newest first: what isn't committed, then each commit that changed it.
     let versions = pages.history("Frond")?.collect::<fronddb::Result<Vec<_>>>()?;
-    let told: Vec<_> = versions
+    let changes_by_commit: Vec<_> = versions
         .iter()
         .map(|version| {
             let why = version.commit.as_ref().map(|commit| commit.message.as_str());
@@ -39,7 +39,7 @@ pub fn main() -> fronddb::Result<()> {
         (Some("more exact"), ChangeKind::Modified, Some("A divided leaf.")),
         (Some("a page"), ChangeKind::Added, Some("A leaf.")),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(changes_by_commit, expected);
     assert_eq!(versions[1].fields[0].path, "text");
 
     // As it was two commits ago; and then everything.

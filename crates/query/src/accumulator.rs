@@ -165,7 +165,7 @@ impl Accumulator {
     }
 
     /// Whether clients' scripts make the result.
-    pub(crate) fn asks_scripts(&self) -> bool {
+    pub(crate) fn runs_scripts(&self) -> bool {
         matches!(self.input, Input::Scripted(..))
     }
 

@@ -48,7 +48,7 @@ struct Unreported {
 }
 
 /// The count that is reported at once: an atomic write for each document would be felt.
-const TOLD_COUNT: u64 = 64;
+const REPORTED_COUNT: u64 = 64;
 
 thread_local! {
     static EXAMINED: Cell<Examined> = const { Cell::new(Examined::NOTHING) };
@@ -58,18 +58,18 @@ thread_local! {
 }
 
 /// Has what this thread examines from now on reported to `live`, or to no other thread.
-pub fn tell_to(live: Option<Arc<Live>>) {
-    UNREPORTED.with(|untold| {
-        untold.live.replace(live);
-        untold.keys.set(0);
-        untold.documents.set(0);
+pub fn report_to(live: Option<Arc<Live>>) {
+    UNREPORTED.with(|unreported| {
+        unreported.live.replace(live);
+        unreported.keys.set(0);
+        unreported.documents.set(0);
     });
 }
 
 impl Unreported {
     fn add(&self, keys: u64, documents: u64) {
         let (keys, documents) = (self.keys.get() + keys, self.documents.get() + documents);
-        if keys + documents < TOLD_COUNT {
+        if keys + documents < REPORTED_COUNT {
             self.keys.set(keys);
             self.documents.set(documents);
             return;
@@ -112,8 +112,8 @@ pub fn add(more: Examined) {
 }
 
 /// Reports to other threads the keys and documents that are examined now, and counted later.
-pub fn tell(keys: u64, documents: u64) {
-    UNREPORTED.with(|untold| untold.add(keys, documents));
+pub fn report(keys: u64, documents: u64) {
+    UNREPORTED.with(|unreported| unreported.add(keys, documents));
 }
 
 /// Counts entries of indexes that were made and taken away.
@@ -166,13 +166,13 @@ mod tests {
     #[test]
     fn another_thread_reads_what_is_examined_now() {
         let live = Arc::new(Live::default());
-        tell_to(Some(Arc::clone(&live)));
-        for _ in 0..TOLD_COUNT {
-            tell(1, 1);
+        report_to(Some(Arc::clone(&live)));
+        for _ in 0..REPORTED_COUNT {
+            report(1, 1);
         }
-        assert_eq!(live.counts(), (TOLD_COUNT, TOLD_COUNT));
-        tell_to(None);
-        tell(TOLD_COUNT, 0);
-        assert_eq!(live.counts(), (TOLD_COUNT, TOLD_COUNT), "it is another request's");
+        assert_eq!(live.counts(), (REPORTED_COUNT, REPORTED_COUNT));
+        report_to(None);
+        report(REPORTED_COUNT, 0);
+        assert_eq!(live.counts(), (REPORTED_COUNT, REPORTED_COUNT), "it is another request's");
     }
 }

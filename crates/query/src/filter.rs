@@ -78,7 +78,7 @@ pub struct Filter {
     /// them.
     names: Arc<ScannedNames>,
     /// Whether it asks for no others.
-    asks_names_only: bool,
+    tests_names_only: bool,
     /// The variables of `$expr`.
     variables: Variables,
     /// The metadata of the search that is left in the documents it finds.
@@ -201,12 +201,12 @@ impl Filter {
     fn of_root(mut root: Node) -> Result<Filter, QueryError> {
         near::find(&root)?;
         let mut names = ScannedNames::default();
-        let asks_names_only = root.number_names(&mut names);
+        let tests_names_only = root.number_names(&mut names);
         Ok(Filter {
             conjunction: Conjunction::of(&root).into(),
             root: root.into(),
             names: names.into(),
-            asks_names_only,
+            tests_names_only,
             variables: Variables::default(),
             metadata: Metadata::default(),
         })
@@ -218,7 +218,7 @@ impl Filter {
             root: Arc::new(Node::And(Vec::new())),
             conjunction: Arc::default(),
             names: Arc::default(),
-            asks_names_only: true,
+            tests_names_only: true,
             variables: Variables::default(),
             metadata: Metadata::default(),
         }
@@ -253,7 +253,7 @@ impl Filter {
     /// The `$text`, and where it stands.
     pub fn text(&self) -> Option<(&TextSearch, TextPosition)> {
         match text::find(&self.root)? {
-            (text::TextTest::Asked(search), place) => Some((search, place)),
+            (text::TextTest::Search(search), place) => Some((search, place)),
             (text::TextTest::Bound(_), _) => None,
         }
     }
@@ -262,7 +262,7 @@ impl Filter {
     pub fn text_matcher(&self) -> Option<&TextMatcher> {
         match text::find(&self.root)? {
             (text::TextTest::Bound(matcher), _) => Some(matcher),
-            (text::TextTest::Asked(_), _) => None,
+            (text::TextTest::Search(_), _) => None,
         }
     }
 
@@ -356,12 +356,12 @@ impl Filter {
 
     fn with_root(&self, mut root: Node) -> Filter {
         let mut names = ScannedNames::default();
-        let asks_names_only = root.number_names(&mut names);
+        let tests_names_only = root.number_names(&mut names);
         Filter {
             conjunction: Conjunction::of(&root).into(),
             root: root.into(),
             names: names.into(),
-            asks_names_only,
+            tests_names_only,
             ..self.clone()
         }
     }
@@ -373,7 +373,7 @@ impl Filter {
 
     /// The outermost fields that decide whether a document passes; `None` if others may.
     pub fn outermost_names(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        self.asks_names_only.then(|| self.names.iter())
+        self.tests_names_only.then(|| self.names.iter())
     }
 
     /// Returns the distance by which found documents are ordered if the request asks for no other
@@ -434,14 +434,14 @@ impl Filter {
     /// Returns the paths at which the filter looks by itself: its expressions and schemas open what
     /// they want.
     pub fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        if self.root.ask(Depth::Parts, &mut asked) { asked } else { NeededPaths::all() }
+        let mut needed = NeededPaths::default();
+        if self.root.ask(Depth::Parts, &mut needed) { needed } else { NeededPaths::all() }
     }
 
     /// The same where each element of an array is looked at that a path ends at.
     pub fn needed_paths_by_element(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        if self.root.ask(Depth::Level, &mut asked) { asked } else { NeededPaths::all() }
+        let mut needed = NeededPaths::default();
+        if self.root.ask(Depth::Level, &mut needed) { needed } else { NeededPaths::all() }
     }
 
     /// The tree, for the planner.
@@ -481,7 +481,7 @@ impl ValueFilter {
     pub(crate) fn parse(operand: Value<'_>) -> Result<Option<ValueFilter>, QueryError> {
         let condition = match operand {
             Value::Document(document)
-                if operand::first_name(document).is_some_and(operators::asks_values) =>
+                if operand::first_name(document).is_some_and(operators::takes_values) =>
             {
                 parse::operators("", document, 0)?
             }

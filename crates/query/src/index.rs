@@ -39,7 +39,7 @@ use wildcard::Wildcard;
 
 /// Flag: some key doesn't hold all that its document has, since a field of the index met an array,
 /// or since the key was cut.
-pub const FLAG_UNTOLD: u8 = 1;
+pub const FLAG_INEXACT_KEY: u8 = 1;
 /// Flag: on some document's path a field of the index met an array within another's element.
 pub const FLAG_NESTED: u8 = 0x40;
 /// Fields from this one on share the last flag but [`FLAG_NESTED`] and the engine's.
@@ -124,7 +124,7 @@ pub struct IndexKey {
 pub struct IndexKeys {
     /// Ascend strictly.
     pub keys: Vec<IndexKey>,
-    /// [`FLAG_UNTOLD`], [`FLAG_NESTED`] and those of the fields that met an array.
+    /// [`FLAG_INEXACT_KEY`], [`FLAG_NESTED`] and those of the fields that met an array.
     pub flags: u8,
 }
 
@@ -381,7 +381,7 @@ pub fn field_flag(place: usize) -> u8 {
 
 /// The flags for the fields in `arrays`, a bit a field, and whether some were nested.
 fn flags(arrays: u64) -> u8 {
-    let mut flags = if arrays == 0 { 0 } else { FLAG_UNTOLD };
+    let mut flags = if arrays == 0 { 0 } else { FLAG_INEXACT_KEY };
     if arrays & keys::NESTED != 0 {
         flags |= FLAG_NESTED;
     }

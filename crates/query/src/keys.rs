@@ -81,23 +81,23 @@ fn expand<'d>(
     values: &mut [Option<Value<'d>>],
     emit: &mut dyn FnMut(&[Option<Value<'d>>]),
 ) -> Result<u64, QueryError> {
-    let mut met: Option<(Array<'d>, usize)> = None;
+    let mut expanded: Option<(Array<'d>, usize)> = None;
     let mut waiting = Vec::new();
     for walk in walks {
         match go(*walk)? {
             Halt::Value(value) => values[walk.field] = value,
             Halt::Array(array, walk) => {
-                match met {
+                match expanded {
                     Some((other, by)) if !is_same(array, other) => {
                         return Err(parallel(&fields[walk.field].path, &fields[by].path));
                     }
-                    _ => met = Some((array, walk.field)),
+                    _ => expanded = Some((array, walk.field)),
                 }
                 waiting.push(walk);
             }
         }
     }
-    let Some((array, _)) = met else {
+    let Some((array, _)) = expanded else {
         emit(values);
         return Ok(0);
     };

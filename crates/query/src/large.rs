@@ -27,7 +27,7 @@ use crate::error::QueryError;
 /// Reads what references stand for.
 pub trait Pieces: Send + Sync {
     /// Whether the request has met any: until then no stage looks for them.
-    fn has_met(&self) -> bool;
+    fn has_references(&self) -> bool;
 
     /// Notes that it has.
     fn meet(&self);
@@ -154,11 +154,11 @@ impl NeededPaths {
     /// position.
     fn of_element(&self, position: usize) -> NeededPaths {
         let mut digits = [0; 20];
-        let mut asked = NeededPaths { depth: Depth::Parts, fields: self.fields.clone() };
+        let mut needed = NeededPaths { depth: Depth::Parts, fields: self.fields.clone() };
         if let Some(own) = self.get(position_name(position, &mut digits).as_bytes()) {
-            asked.add_all(own);
+            needed.add_all(own);
         }
-        asked
+        needed
     }
 
     fn has_positions(&self) -> bool {
@@ -179,14 +179,14 @@ impl Large {
     }
 
     /// Whether there may be references.
-    pub fn is_met(&self) -> bool {
+    pub fn may_have_references(&self) -> bool {
         self.0.is_some()
     }
 
     /// Whether references were seen.
     #[inline]
-    pub fn has_met(&self) -> bool {
-        self.0.as_ref().is_some_and(|pieces| pieces.has_met())
+    pub fn has_references(&self) -> bool {
+        self.0.as_ref().is_some_and(|pieces| pieces.has_references())
     }
 
     /// Notes that there are references from now on.
@@ -244,7 +244,7 @@ impl Large {
     /// The error of reading.
     pub fn whole(&self, document: Document<'_>) -> Result<Option<DocumentBuf>, QueryError> {
         match &self.0 {
-            Some(pieces) if pieces.has_met() && has_references(document) => {
+            Some(pieces) if pieces.has_references() && has_references(document) => {
                 pieces.whole(document).map(Some)
             }
             _ => Ok(None),
@@ -253,7 +253,7 @@ impl Large {
 
     /// The value without references; `None` if it has none.
     pub(crate) fn whole_value(&self, value: Value<'_>) -> Result<Option<ValueBuf>, QueryError> {
-        if !self.has_met() {
+        if !self.has_references() {
             return Ok(None);
         }
         let has = match value {
@@ -277,20 +277,20 @@ impl Large {
     /// The error of reading.
     pub fn opened(
         &self,
-        asked: &NeededPaths,
+        needed: &NeededPaths,
         document: Document<'_>,
     ) -> Result<Option<DocumentBuf>, QueryError> {
-        if !self.has_met() {
+        if !self.has_references() {
             return Ok(None);
         }
-        if asked.depth == Depth::Whole {
+        if needed.depth == Depth::Whole {
             return self.whole(document);
         }
-        if !lacks(asked, document) {
+        if !lacks(needed, document) {
             return Ok(None);
         }
         let mut out = DocumentBuilder::with_capacity(document.as_bytes().len() * 2);
-        self.fields(&mut out, asked, document)?;
+        self.fields(&mut out, needed, document)?;
         Ok(Some(out.build()))
     }
 
@@ -300,22 +300,22 @@ impl Large {
     /// The error of reading.
     pub fn open_document(
         &self,
-        asked: &NeededPaths,
+        needed: &NeededPaths,
         document: DocumentBuf,
     ) -> Result<DocumentBuf, QueryError> {
-        Ok(self.opened(asked, document.view())?.unwrap_or(document))
+        Ok(self.opened(needed, document.view())?.unwrap_or(document))
     }
 
     /// Writes a document's fields. The recursion is as deep as the document.
     fn fields(
         &self,
         out: &mut DocumentBuilder,
-        asked: &NeededPaths,
+        needed: &NeededPaths,
         document: Document<'_>,
     ) -> Result<(), QueryError> {
         for element in document.elements() {
             let value = element.decode();
-            match (asked.get(element.name), element.name(), value) {
+            match (needed.get(element.name), element.name(), value) {
                 (Some(inner), Some(name), Some(value)) => {
                     self.value(out, name, inner, value)?;
                 }
@@ -331,29 +331,29 @@ impl Large {
         &self,
         out: &mut DocumentBuilder,
         name: &str,
-        asked: &NeededPaths,
+        needed: &NeededPaths,
         value: Value<'_>,
     ) -> Result<(), QueryError> {
         let is_reference = matches!(value, Value::Reference(_));
-        if asked.depth == Depth::Whole || asked.depth == Depth::Lying && !is_reference {
+        if needed.depth == Depth::Whole || needed.depth == Depth::Lying && !is_reference {
             let whole = self.whole_value(value)?;
             out.append(name, whole.as_ref().map_or(value, ValueBuf::as_value));
             return Ok(());
         }
         match value {
-            Value::Reference(reference) if is_opened(asked, reference) => {
+            Value::Reference(reference) if is_opened(needed, reference) => {
                 let opened = self.open(reference)?;
-                self.value(out, name, asked, opened.as_value())
+                self.value(out, name, needed, opened.as_value())
             }
-            Value::Document(document) if lacks(asked, document) => {
+            Value::Document(document) if lacks(needed, document) => {
                 out.begin_document(name);
-                self.fields(out, asked, document)?;
+                self.fields(out, needed, document)?;
                 out.end();
                 Ok(())
             }
-            Value::Array(array) if lacks_elements(asked, array) => {
+            Value::Array(array) if lacks_elements(needed, array) => {
                 out.begin_array(name);
-                self.elements(out, asked, array)?;
+                self.elements(out, needed, array)?;
                 out.end();
                 Ok(())
             }
@@ -368,18 +368,18 @@ impl Large {
     fn elements(
         &self,
         out: &mut DocumentBuilder,
-        asked: &NeededPaths,
+        needed: &NeededPaths,
         array: Array<'_>,
     ) -> Result<(), QueryError> {
-        let of_each = NeededPaths { depth: Depth::Parts, fields: asked.fields.clone() };
-        let has_positions = asked.has_positions();
+        let of_each = NeededPaths { depth: Depth::Parts, fields: needed.fields.clone() };
+        let has_positions = needed.has_positions();
         for (position, element) in array.elements().enumerate() {
             let (Some(name), Some(value)) = (element.name(), element.decode()) else {
                 out.append_element(&element);
                 continue;
             };
             match has_positions {
-                true => self.value(out, name, &asked.of_element(position), value)?,
+                true => self.value(out, name, &needed.of_element(position), value)?,
                 false => self.value(out, name, &of_each, value)?,
             }
         }
@@ -388,47 +388,47 @@ impl Large {
 }
 
 /// Whether a reference is to be opened. A value that has no parts isn't opened for those.
-fn is_opened(asked: &NeededPaths, reference: Reference<'_>) -> bool {
+fn is_opened(needed: &NeededPaths, reference: Reference<'_>) -> bool {
     let has_parts = matches!(reference.kind(), ElementType::Document | ElementType::Array);
-    match asked.depth {
-        Depth::Parts | Depth::Lying => has_parts && !asked.fields.is_empty(),
+    match needed.depth {
+        Depth::Parts | Depth::Lying => has_parts && !needed.fields.is_empty(),
         Depth::Level | Depth::Whole => true,
     }
 }
 
 /// Whether something that is asked for is a reference.
-fn lacks(asked: &NeededPaths, document: Document<'_>) -> bool {
+fn lacks(needed: &NeededPaths, document: Document<'_>) -> bool {
     let lacks = |inner: &NeededPaths, value: Option<Value<'_>>| {
         value.is_some_and(|value| lacks_value(inner, value))
     };
-    if asked.fields.is_many() {
+    if needed.fields.is_many() {
         return document.elements().any(|element| {
-            asked.get(element.name).is_some_and(|inner| lacks(inner, element.decode()))
+            needed.get(element.name).is_some_and(|inner| lacks(inner, element.decode()))
         });
     }
-    asked.fields.iter().any(|(name, inner)| lacks(inner, document.get(name)))
+    needed.fields.iter().any(|(name, inner)| lacks(inner, document.get(name)))
 }
 
-fn lacks_value(asked: &NeededPaths, value: Value<'_>) -> bool {
-    let is_whole = matches!(asked.depth, Depth::Lying | Depth::Whole);
+fn lacks_value(needed: &NeededPaths, value: Value<'_>) -> bool {
+    let is_whole = matches!(needed.depth, Depth::Lying | Depth::Whole);
     match value {
-        Value::Reference(reference) => is_opened(asked, reference),
+        Value::Reference(reference) => is_opened(needed, reference),
         Value::Document(document) if is_whole => has_references(document),
-        Value::Document(document) => lacks(asked, document),
+        Value::Document(document) => lacks(needed, document),
         Value::Array(array) if is_whole => has_references(array.as_document()),
-        Value::Array(array) => lacks_elements(asked, array),
+        Value::Array(array) => lacks_elements(needed, array),
         _ => false,
     }
 }
 
-fn lacks_elements(asked: &NeededPaths, array: Array<'_>) -> bool {
-    if asked.fields.is_empty() || !has_references(array.as_document()) {
+fn lacks_elements(needed: &NeededPaths, array: Array<'_>) -> bool {
+    if needed.fields.is_empty() || !has_references(array.as_document()) {
         return false;
     }
-    let of_each = NeededPaths { depth: Depth::Parts, fields: asked.fields.clone() };
-    let has_positions = asked.has_positions();
+    let of_each = NeededPaths { depth: Depth::Parts, fields: needed.fields.clone() };
+    let has_positions = needed.has_positions();
     array.iter().enumerate().any(|(position, element)| match has_positions {
-        true => lacks_value(&asked.of_element(position), element),
+        true => lacks_value(&needed.of_element(position), element),
         false => lacks_value(&of_each, element),
     })
 }

@@ -523,8 +523,8 @@ mod tests {
 
     #[test]
     fn work_asks_whether_to_go_on() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let checks = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&checks);
         let go_on = move || {
             count.fetch_add(1, Ordering::Relaxed);
             Err(QueryError::new(Code::MaxTimeMSExpired, "no"))
@@ -532,7 +532,7 @@ mod tests {
         let memory = RequestMemory::new(Reservation::new(1, None), Some(Arc::new(go_on)));
         let results: Vec<bool> = (0..CHECK_UNITS).map(|_| memory.work(1).is_ok()).collect();
         assert_eq!(results.iter().filter(|keep_going| !**keep_going).count(), 1);
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(checks.load(Ordering::Relaxed), 1);
         assert!(memory.read(CHECK_UNITS * BYTES_OF_UNIT).is_err());
     }
 

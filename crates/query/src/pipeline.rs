@@ -154,10 +154,10 @@ impl Pipeline {
     /// Appends the conditions of `filter` that ask for paths alone, which then may move to the
     /// front, and gives back the others: they may see variables that this pipeline has not.
     pub fn append_filter(&mut self, filter: &Filter) -> Option<Filter> {
-        let (asked, left): (Vec<Filter>, Vec<Filter>) =
+        let (needed, left): (Vec<Filter>, Vec<Filter>) =
             filter.conjuncts().into_iter().partition(|part| part.paths().is_some());
-        if let Some(asked) = Filter::all_of(&asked) {
-            self.stages.push(matching::stage(asked));
+        if let Some(needed) = Filter::all_of(&needed) {
+            self.stages.push(matching::stage(needed));
             pushdown::push_down(&mut self.stages);
         }
         Filter::all_of(&left)
@@ -222,7 +222,7 @@ impl Pipeline {
     ) -> Result<Documents<'a>, QueryError> {
         let large = variables.large().clone();
         let documents = self.run_carrying(input, variables, collections)?;
-        if !large.is_met() {
+        if !large.may_have_references() {
             return Ok(documents);
         }
         Ok(Box::new(

@@ -167,9 +167,9 @@ impl Projection {
     /// Returns the paths at which the projection looks by itself: its expressions open what they
     /// want, and so does what looks for the element that a `$` stands for.
     pub fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        self.root.ask(&mut asked);
-        asked
+        let mut needed = NeededPaths::default();
+        self.root.ask(&mut needed);
+        needed
     }
 
     /// The same for documents whose references `large` reads.
@@ -216,9 +216,9 @@ impl Tree {
         self.fields.get(name)
     }
 
-    fn ask(&self, asked: &mut NeededPaths) {
+    fn ask(&self, needed: &mut NeededPaths) {
         for (name, node) in self.fields.iter() {
-            let field = asked.field(name);
+            let field = needed.field(name);
             match node {
                 // Those elements of an array that lies elsewhere are read that stay, or as far as
                 // one passes.

@@ -68,8 +68,8 @@ impl Sandbox {
     ) -> Result<Vec<Result<ValueBuf, QueryError>>, QueryError> {
         let stopped_by = Cell::new(None);
         let go_on = || {
-            let asked = self.go_on.as_ref().map_or(Ok(()), |go_on| go_on());
-            asked.map_err(|error| stopped_by.set(Some(error))).is_ok()
+            let result = self.go_on.as_ref().map_or(Ok(()), |go_on| go_on());
+            result.map_err(|error| stopped_by.set(Some(error))).is_ok()
         };
         let interrupted = || of_script(&ScriptError::Interrupted);
         let Some(_turn) = Turn::wait(go_on) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frond_doc::{Document, DocumentBuf, Value, ValueBuf};
-use frond_script::{Call, WantedResult};
+use frond_script::{Call, ResultKind};
 
 use crate::error::QueryError;
 use crate::memory::RequestMemory;
@@ -44,7 +44,7 @@ impl Script {
         arguments: impl IntoIterator<Item = Value<'v>>,
     ) -> Result<ValueBuf, QueryError> {
         let arguments = arguments.into_iter().collect();
-        self.run(memory, Call { arguments, ..Call::new(WantedResult::Result, &self.source, this) })
+        self.run(memory, Call { arguments, ..Call::new(ResultKind::Result, &self.source, this) })
     }
 
     /// Whether what it gives for `this` counts as true in a script, which knows the functions that
@@ -57,7 +57,7 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<bool, QueryError> {
-        let call = Call::new(WantedResult::Truth, &self.source, Some(this));
+        let call = Call::new(ResultKind::Truth, &self.source, Some(this));
         let holds = memory.run_script(call, memory.stored_functions())?;
         Ok(holds.as_value() == Value::Boolean(true))
     }
@@ -71,7 +71,7 @@ impl Script {
         memory: &RequestMemory,
         this: Document<'_>,
     ) -> Result<ValueBuf, QueryError> {
-        self.run(memory, Call::new(WantedResult::Emitted, &self.source, Some(this)))
+        self.run(memory, Call::new(ResultKind::Emitted, &self.source, Some(this)))
     }
 
     fn run(&self, memory: &RequestMemory, call: Call<'_>) -> Result<ValueBuf, QueryError> {
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn a_script_stops_with_what_the_request_stops_with() {
         let stop = || Err(QueryError::new(Code::MaxTimeMSExpired, "late"));
-        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let checks = std::sync::atomic::AtomicUsize::new(0);
         let go_on = move || {
-            let count = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let count = checks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             if count < 10 { Ok(()) } else { stop() }
         };
         let memory = RequestMemory::new(Reservation::new(1 << 20, None), Some(Arc::new(go_on)));

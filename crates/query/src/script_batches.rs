@@ -279,10 +279,10 @@ mod tests {
     #[test]
     fn a_call_that_differs_each_time_is_made_by_itself() {
         let memory = memory();
-        let asked = Cell::new(0);
+        let count = Cell::new(0);
         let ask = |_: &i32| {
-            asked.set(asked.get() + 1);
-            chain(&memory, &["x => x", "(x, y) => x - y"], asked.get())
+            count.set(count.get() + 1);
+            chain(&memory, &["x => x", "(x, y) => x - y"], count.get())
         };
         let mut numbers = 0..10;
         let mut read = || Ok(numbers.next().map(|number| (number, 4)));

@@ -30,9 +30,9 @@ pub struct SortPattern {
 impl SortPattern {
     /// Returns the paths at which a sort looks.
     pub fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        self.fields.iter().for_each(|field| asked.add(&field.path, Depth::Whole));
-        asked
+        let mut needed = NeededPaths::default();
+        self.fields.iter().for_each(|field| needed.add(&field.path, Depth::Whole));
+        needed
     }
 
     /// Parses `{field: 1 | -1, ...}`.

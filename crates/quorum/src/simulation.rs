@@ -319,11 +319,11 @@ impl World {
         let up = self.nodes.get_mut(&leader).and_then(|node| node.up.as_mut());
         let up = up.expect("a leader runs");
         if self.defect == Some(Defect::StaleRead) {
-            self.observer.asked(leader, read);
+            self.observer.begin_read(leader, read);
             let known = up.member.status().committed;
             self.observer.stale |= self.observer.reads(leader, read, known).is_err();
         } else if up.member.read(read).is_ok() {
-            self.observer.asked(leader, read);
+            self.observer.begin_read(leader, read);
         }
     }
 

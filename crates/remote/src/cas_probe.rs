@@ -52,7 +52,7 @@ impl CasReport {
 }
 
 /// As an error of a command.
-pub(crate) fn told(error: BucketError) -> Error {
+pub(crate) fn bucket_error(error: BucketError) -> Error {
     match error {
         BucketError::Refused { .. } => Error::bad_value(error.to_string()),
         BucketError::Unavailable { .. } => Error::unavailable(error.to_string()),
@@ -73,7 +73,7 @@ pub(crate) fn own_name() -> String {
 pub fn race_on(bucket: &dyn Bucket) -> Result<CasReport, Error> {
     let name = own_name();
     let raced = race_by_name(bucket, &name);
-    bucket.remove(&name).map_err(told)?;
+    bucket.remove(&name).map_err(bucket_error)?;
     raced
 }
 
@@ -86,9 +86,9 @@ fn race_by_name(bucket: &dyn Bucket, name: &str) -> Result<CasReport, Error> {
     for round in 0..2 * (ROUNDS + ROUNDS_LARGE) {
         let is_making = round % 2 == 0;
         if is_making {
-            bucket.remove(name).map_err(told)?;
+            bucket.remove(name).map_err(bucket_error)?;
         }
-        let before = bucket.load(name).map_err(told)?.map(|(_, version)| version);
+        let before = bucket.load(name).map_err(bucket_error)?.map(|(_, version)| version);
         if is_making && before.is_some() {
             return Err(Error::unavailable("an object that was removed is still there"));
         }
@@ -98,7 +98,7 @@ fn race_by_name(bucket: &dyn Bucket, name: &str) -> Result<CasReport, Error> {
         match winners.as_slice() {
             [] => report.nobody_won += 1,
             [winner] => {
-                let left = bucket.load(name).map_err(told)?.map(|(bytes, _)| bytes);
+                let left = bucket.load(name).map_err(bucket_error)?.map(|(bytes, _)| bytes);
                 report.lost += u64::from(left.as_ref() != Some(winner));
             }
             _ => report.two_won += 1,
@@ -111,15 +111,18 @@ fn race_by_name(bucket: &dyn Bucket, name: &str) -> Result<CasReport, Error> {
 fn ignored(bucket: &dyn Bucket, name: &str) -> Result<Vec<&'static str>, Error> {
     let mut ignored = Vec::new();
     let gone = || Error::unavailable("an object that was made is not there");
-    let first = create_until_known(bucket, name, &Bytes::from_static(b"one")).map_err(told)?;
+    let first =
+        create_until_known(bucket, name, &Bytes::from_static(b"one")).map_err(bucket_error)?;
     let first = first.ok_or_else(gone)?;
-    if let Created::Made(_) = bucket.create(name, Bytes::from_static(b"two")).map_err(told)? {
+    if let Created::Made(_) =
+        bucket.create(name, Bytes::from_static(b"two")).map_err(bucket_error)?
+    {
         ignored.push("If-None-Match");
     }
-    let (_, now) = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
+    let (_, now) = bucket.load(name).map_err(bucket_error)?.ok_or_else(gone)?;
     let third = Bytes::from_static(b"three");
-    swap_until_known(bucket, name, &now, &third).map_err(told)?;
-    let stale = bucket.swap(name, &first, Bytes::from_static(b"four")).map_err(told)?;
+    swap_until_known(bucket, name, &now, &third).map_err(bucket_error)?;
+    let stale = bucket.swap(name, &first, Bytes::from_static(b"four")).map_err(bucket_error)?;
     if let Swapped::Yes(_) = stale {
         ignored.push("If-Match");
     }
@@ -160,5 +163,5 @@ fn one_round(
         joined.map(|done| done.expect("a writer doesn't panic")).collect()
     });
     let outcomes: Result<Vec<Option<Bytes>>, BucketError> = outcomes.into_iter().collect();
-    Ok(outcomes.map_err(told)?.into_iter().flatten().collect())
+    Ok(outcomes.map_err(bucket_error)?.into_iter().flatten().collect())
 }

@@ -103,7 +103,7 @@ mod tests {
             check(wrong, None);
         }
         check("ftp://h/x", None);
-        let told = RemoteUrl::parse("http://user:secret@h/x").unwrap_err().message;
-        assert!(!told.contains("secret") && told.contains("@h/x"), "{told}");
+        let message = RemoteUrl::parse("http://user:secret@h/x").unwrap_err().message;
+        assert!(!message.contains("secret") && message.contains("@h/x"), "{message}");
     }
 }

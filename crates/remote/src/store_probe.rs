@@ -14,7 +14,7 @@ use frond_store::bucket::{
 };
 use frond_store::io::steady_now;
 
-use crate::cas_probe::{BYTES_LARGE, CasReport, own_name, race_on, told};
+use crate::cas_probe::{BYTES_LARGE, CasReport, bucket_error, own_name, race_on};
 use crate::remote_url::RemoteUrl;
 use crate::s3_bucket::S3Bucket;
 
@@ -90,7 +90,7 @@ pub fn probe_bucket(bucket: &S3Bucket) -> Result<StoreReport, Error> {
         let name = own_name();
         let probed = lose_replies(bucket, &name, &mut report);
         let probed = probed.and_then(|()| time_requests(bucket, &name));
-        bucket.remove(&name).map_err(told)?;
+        bucket.remove(&name).map_err(bucket_error)?;
         report.latencies = probed?;
     }
     Ok(report)
@@ -104,21 +104,22 @@ fn large(number: u32) -> Bytes {
 }
 
 fn lose_replies(bucket: &S3Bucket, name: &str, report: &mut StoreReport) -> Result<(), Error> {
-    create_until_known(bucket, name, &large(0)).map_err(told)?;
+    create_until_known(bucket, name, &large(0)).map_err(bucket_error)?;
     for number in 1..=LOST_REPLIES {
         let gone = || Error::unavailable("an object that was made is not there");
-        let (_, was) = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
+        let (_, was) = bucket.load(name).map_err(bucket_error)?.ok_or_else(gone)?;
         let bytes = large(number);
         let wait = LOST_AFTER_MAX * number / LOST_REPLIES;
-        let answer = bucket.swap_impatiently(name, &was, bytes.clone(), wait).map_err(told)?;
+        let answer =
+            bucket.swap_impatiently(name, &was, bytes.clone(), wait).map_err(bucket_error)?;
         if answer == Swapped::Unknown {
             report.replies_lost += 1;
-            let there = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
+            let there = bucket.load(name).map_err(bucket_error)?.ok_or_else(gone)?;
             report.lost_were_done += u32::from(there.0 == bytes);
         }
         // No other writer is there, so it must be found out to have been done.
-        let is_mine = swap_until_known(bucket, name, &was, &bytes).map_err(told)?.is_some();
-        let there = bucket.load(name).map_err(told)?.ok_or_else(gone)?;
+        let is_mine = swap_until_known(bucket, name, &was, &bytes).map_err(bucket_error)?.is_some();
+        let there = bucket.load(name).map_err(bucket_error)?.ok_or_else(gone)?;
         report.lost_mistaken += u32::from(!is_mine || there.0 != bytes);
     }
     Ok(())
@@ -132,9 +133,9 @@ fn time<T>(
 ) -> Result<Latency, Error> {
     let mut times = Vec::with_capacity(TIMED as usize);
     for number in 0..TIMED {
-        let prepared = prepare(number).map_err(told)?;
+        let prepared = prepare(number).map_err(bucket_error)?;
         let begun = steady_now();
-        act(prepared).map_err(told)?;
+        act(prepared).map_err(bucket_error)?;
         times.push(begun.elapsed());
     }
     times.sort_unstable();
@@ -163,6 +164,6 @@ fn time_requests(bucket: &dyn Bucket, name: &str) -> Result<Vec<Latency>, Error>
         time("get 4 KB", |_| Ok(()), |()| bucket.load(&small).map(drop))?,
         time("get 64 KB of 1 MB", |_| Ok(()), |()| bucket.read_many(&part).map(drop))?,
     ];
-    bucket.remove(&small).map_err(told)?;
+    bucket.remove(&small).map_err(bucket_error)?;
     Ok(latencies)
 }

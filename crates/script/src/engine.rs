@@ -13,7 +13,7 @@ use rquickjs::context::intrinsic;
 use rquickjs::function::Rest;
 use rquickjs::{Array, Context, Ctx, Exception, Function, Object, Runtime};
 
-use crate::message::{Answer, Answers, Batch, Call, WantedResult};
+use crate::message::{Answer, Answers, Batch, Call, ResultKind};
 use crate::read::Reader;
 use crate::write::{Refused, Writer};
 use crate::{Limits, ScriptError};
@@ -137,13 +137,13 @@ impl Engine {
     }
 
     fn make(&self, call: &Call<'_>) -> Answer {
-        match (call.asked, call.this) {
-            (WantedResult::Truth, this) => {
+        match (call.result_kind, call.this) {
+            (ResultKind::Truth, this) => {
                 let holds = self.holds(call.source, this.unwrap_or(DocumentBuf::empty().view()));
                 holds.map(|holds| Value::Boolean(holds).to_buf())
             }
-            (WantedResult::Emitted, this) => self.emits(call.source, this),
-            (WantedResult::Result, this) => {
+            (ResultKind::Emitted, this) => self.emits(call.source, this),
+            (ResultKind::Result, this) => {
                 self.call(call.source, this, call.arguments.iter().copied())
             }
         }

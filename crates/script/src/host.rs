@@ -33,8 +33,8 @@ impl ScriptHost {
             Some(program) => Kind::Process(Worker::take(program)?),
             None => {
                 let stop = Arc::new(AtomicBool::new(false));
-                let told = Arc::clone(&stop);
-                let engine = Engine::new(Arc::new(move || !told.load(Ordering::Relaxed)))?;
+                let stopped = Arc::clone(&stop);
+                let engine = Engine::new(Arc::new(move || !stopped.load(Ordering::Relaxed)))?;
                 Kind::Thread(engine, stop)
             }
         };

@@ -43,7 +43,7 @@ mod write;
 
 pub use engine::{Engine, KeepGoing};
 pub use host::ScriptHost;
-pub use message::{Answer, Answers, Batch, Call, WantedResult};
+pub use message::{Answer, Answers, Batch, Call, ResultKind};
 pub use processes::{COMMAND, run_in};
 pub use turn::Turn;
 

@@ -12,7 +12,7 @@ const CALLS: &str = "calls";
 const HEAP_BYTES_MAX: &str = "heapBytesMax";
 const RESULT_BYTES_MAX: &str = "resultBytesMax";
 
-const ASKED: &str = "asked";
+const RESULT_KIND: &str = "resultKind";
 const SOURCE: &str = "source";
 const THIS: &str = "this";
 const ARGUMENTS: &str = "arguments";
@@ -29,7 +29,7 @@ const BYTES: &str = "bytes";
 
 /// The part of a call's result that is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WantedResult {
+pub enum ResultKind {
     /// Its result.
     Result,
     /// The truth value of its result, as a script would take it.
@@ -42,7 +42,7 @@ pub enum WantedResult {
 #[derive(Clone, Debug)]
 pub struct Call<'v> {
     /// The wanted result.
-    pub asked: WantedResult,
+    pub result_kind: ResultKind,
     /// The source.
     pub source: &'v str,
     /// The function's `this`.
@@ -66,8 +66,8 @@ pub struct Batch<'v> {
 
 impl<'v> Call<'v> {
     /// A call without arguments.
-    pub fn new(asked: WantedResult, source: &'v str, this: Option<Document<'v>>) -> Call<'v> {
-        Call { asked, source, this, arguments: Vec::new() }
+    pub fn new(result_kind: ResultKind, source: &'v str, this: Option<Document<'v>>) -> Call<'v> {
+        Call { result_kind, source, this, arguments: Vec::new() }
     }
 
     /// The call as a document.
@@ -78,7 +78,7 @@ impl<'v> Call<'v> {
     }
 
     fn write_fields(&self, message: &mut DocumentBuilder) {
-        message.append(ASKED, Value::Int32(self.asked as i32));
+        message.append(RESULT_KIND, Value::Int32(self.result_kind as i32));
         message.append(SOURCE, Value::String(self.source));
         if let Some(this) = self.this {
             message.append(THIS, Value::Document(this));
@@ -92,9 +92,10 @@ impl<'v> Call<'v> {
 
     /// The call in a document; `None` if it is none.
     pub fn read(message: Document<'v>) -> Option<Call<'v>> {
-        let asked = [WantedResult::Result, WantedResult::Truth, WantedResult::Emitted];
+        let kinds = [ResultKind::Result, ResultKind::Truth, ResultKind::Emitted];
         Some(Call {
-            asked: *asked.get(usize::try_from(message.get(ASKED)?.as_integer()?).ok()?)?,
+            result_kind: *kinds
+                .get(usize::try_from(message.get(RESULT_KIND)?.as_integer()?).ok()?)?,
             source: message.get(SOURCE)?.as_str()?,
             this: message.get(THIS).and_then(|value| value.as_document()),
             arguments: message.get(ARGUMENTS)?.as_array().as_ref().map(Array::iter)?.collect(),
@@ -239,9 +240,9 @@ mod tests {
         let (this, globals) = (parse(r#"{"a": 1}"#).unwrap(), parse(r#"{"g": [1]}"#).unwrap());
         let call = Call {
             arguments: vec![Value::Int64(1), Value::Undefined, Value::String("x")],
-            ..Call::new(WantedResult::Emitted, "emit(1, 2)", Some(this.view()))
+            ..Call::new(ResultKind::Emitted, "emit(1, 2)", Some(this.view()))
         };
-        let bare = Call::new(WantedResult::Truth, "1", None);
+        let bare = Call::new(ResultKind::Truth, "1", None);
         let message = bare.write();
         assert_eq!(format!("{:?}", Call::read(message.view()).unwrap()), format!("{bare:?}"));
         let limits = Limits { heap_bytes: 1 << 20, result_bytes: 7 };

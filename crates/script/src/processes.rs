@@ -25,7 +25,7 @@ use crate::{Limits, ScriptError};
 pub const COMMAND: &str = "script-worker";
 
 /// The interval at which a request asks whether to go on while a script runs.
-const ASKED: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 /// Idle processes that are kept.
 const IDLE_COUNT_MAX: usize = 4;
 /// A result, the shorter ones before it, and what is around them.
@@ -78,8 +78,8 @@ impl Worker {
 
     fn begin(program: &Path) -> io::Result<Worker> {
         let (socket, theirs) = UnixStream::pair()?;
-        socket.set_read_timeout(Some(ASKED))?;
-        socket.set_write_timeout(Some(ASKED))?;
+        socket.set_read_timeout(Some(CHECK_EVERY))?;
+        socket.set_write_timeout(Some(CHECK_EVERY))?;
         let mut command = Command::new(program);
         command.arg(COMMAND).env_clear().current_dir("/");
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());

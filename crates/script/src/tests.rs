@@ -235,8 +235,8 @@ const HOSTILE: &[&str] = &[
 #[test]
 fn hostile_scripts_end() {
     for source in HOSTILE {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let checks = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&checks);
         let go_on = move || count.fetch_add(1, Ordering::Relaxed) < 1000;
         let engine = Engine::new(Arc::new(go_on)).expect("an engine");
         let start = Instant::now();
@@ -244,7 +244,7 @@ fn hostile_scripts_end() {
         let took = start.elapsed();
         assert!(took < Duration::from_secs(10), "{source}: {took:?}");
         if took > Duration::from_secs(1) {
-            println!("{source}: {took:?}, {} questions", asked.load(Ordering::Relaxed));
+            println!("{source}: {took:?}, {} questions", checks.load(Ordering::Relaxed));
         }
         if *source == "while (true);" {
             assert_eq!(result, Err(ScriptError::Interrupted));
@@ -253,7 +253,7 @@ fn hostile_scripts_end() {
             println!("{source}: {:.80}", text(value.as_value()));
         }
         // Remains of one call harm no other call of the same request.
-        asked.store(0, Ordering::Relaxed);
+        checks.store(0, Ordering::Relaxed);
         if !source.contains("prototype") {
             let next = engine.call("1 + 1", None, []);
             assert!(next.is_ok(), "{source}: then {next:?}");
@@ -353,14 +353,14 @@ fn scripts_of_random_pieces_neither_crash_nor_hang() {
         (state >> 33) as usize % count
     };
     for round in 0..40 {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let checks = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&checks);
         let go_on = move || count.fetch_add(1, Ordering::Relaxed) < 10;
         let engine = Engine::new(Arc::new(go_on)).expect("an engine");
         for _ in 0..50 {
             let source: String = (0..=next(12)).map(|_| PIECES[next(PIECES.len())]).collect();
             let given = json(r#"{"a": [1, {"$numberLong": "2"}], "b": {"c": "d"}}"#);
-            asked.store(0, Ordering::Relaxed);
+            checks.store(0, Ordering::Relaxed);
             let start = Instant::now();
             let _ = engine.call(&source, Some(given.view()), [Value::Document(given.view())]);
             assert!(start.elapsed() < Duration::from_secs(10), "{round}: {source}");

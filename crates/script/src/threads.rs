@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The interval at which a request asks whether to go on while a script runs.
-const ASKED: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 /// It waits so many times longer for a script that was interrupted.
 const STOP_COUNT: usize = 10;
 /// Idle threads that are kept.
@@ -74,17 +74,17 @@ pub fn run<T: Send + 'static>(
         let _ = reply.send(job());
     };
     thread.send(Box::new(job)).map_err(|_| JobFailure::Failed)?;
-    let mut asked_to_stop = 0;
-    while asked_to_stop <= STOP_COUNT {
-        match replied.recv_timeout(ASKED) {
+    let mut stop_requests = 0;
+    while stop_requests <= STOP_COUNT {
+        match replied.recv_timeout(CHECK_EVERY) {
             Ok(result) => {
                 THREADS.give_back(thread);
                 return Ok(result);
             }
             Err(RecvTimeoutError::Disconnected) => return Err(JobFailure::Failed),
-            Err(RecvTimeoutError::Timeout) if 0 < asked_to_stop || !go_on() => {
+            Err(RecvTimeoutError::Timeout) if 0 < stop_requests || !go_on() => {
                 stop.store(true, Ordering::Relaxed);
-                asked_to_stop += 1;
+                stop_requests += 1;
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -122,7 +122,7 @@ impl Threads {
                     drop(state);
                     return begin();
                 }
-                let waited = self.freed.wait_timeout(state, ASKED);
+                let waited = self.freed.wait_timeout(state, CHECK_EVERY);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
             if !go_on() {
@@ -178,9 +178,9 @@ mod tests {
     fn a_job_that_is_left_behind_ends_by_itself() {
         let (stop, ended) = (unstopped(), Arc::new(AtomicBool::new(false)));
         let (until, end) = (unstopped(), Arc::clone(&ended));
-        let told = Arc::clone(&until);
+        let stopped = Arc::clone(&until);
         let job = move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
             end.store(true, Ordering::Relaxed);
@@ -197,9 +197,9 @@ mod tests {
     #[test]
     fn a_job_that_stops_when_it_is_told_has_a_result() {
         let stop = unstopped();
-        let told = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let job = move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
             "stopped"

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The interval at which a request that waits asks whether to go on.
-const ASKED: Duration = Duration::from_millis(5);
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 /// The least number of turns, on a machine of few cores.
 const TURNS_MIN: usize = 8;
 
@@ -27,7 +27,7 @@ impl Turn {
                     *taken += 1;
                     return Some(Turn(()));
                 }
-                let waited = GIVEN_BACK.wait_timeout(taken, ASKED);
+                let waited = GIVEN_BACK.wait_timeout(taken, CHECK_EVERY);
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
             if !go_on() {

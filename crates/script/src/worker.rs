@@ -102,12 +102,12 @@ fn answer(engine: &mut Option<Engine>, batch: &Batch<'_>) -> Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Call, WantedResult};
+    use crate::message::{Call, ResultKind};
     use crate::{Limits, ScriptError, processes::passed};
     use frond_doc::Value;
 
     fn ask(mut socket: &UnixStream, sources: &[&str], measures: bool) -> Answers {
-        let calls = sources.iter().map(|source| Call::new(WantedResult::Result, source, None));
+        let calls = sources.iter().map(|source| Call::new(ResultKind::Result, source, None));
         let (calls, limits) = (calls.collect(), Limits::LARGEST);
         let batch = Batch { calls, globals: None, measures, limits };
         socket.write_all(batch.write().as_bytes()).unwrap();

@@ -71,7 +71,7 @@ impl Waiting {
         let mut table = self.table();
         let is_first = table.count == 0;
         if is_first {
-            table.from = Some(frond.told_places());
+            table.from = Some(frond.changed_places());
         }
         table.count += 1;
         table.list_of(place).insert(operation.id, Arc::clone(operation));

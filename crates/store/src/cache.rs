@@ -361,14 +361,14 @@ mod tests {
         };
         let used: Vec<_> = (0..100).map(insert).collect();
         let unused: Vec<_> = (100..200).map(insert).collect();
-        let mut asked = 0;
+        let mut count = 0;
         for number in 1_000..21_000 {
             let (hash, _) = insert(number);
             assert!(cache.get(hash).is_some());
             assert!(cache.cache.weight() <= CACHE_BYTES);
             let (hash, weak) = &used[number as usize % used.len()];
             if weak.upgrade().is_some_and(|chunk| !chunk.note_use()) {
-                asked += usize::from(cache.get(*hash).is_some());
+                count += usize::from(cache.get(*hash).is_some());
             }
         }
         let left = |chunks: &[(ChunkHash, WeakChunk)]| {
@@ -376,7 +376,7 @@ mod tests {
         };
         assert!(left(&used) > 80, "{} are left", left(&used));
         assert!(left(&unused) < 10, "{} are left", left(&unused));
-        assert!(asked < 20_000 / 4, "the cache was asked {asked} times");
+        assert!(count < 20_000 / 4, "the cache was asked {count} times");
     }
 
     #[test]

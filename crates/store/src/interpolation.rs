@@ -59,12 +59,12 @@ mod tests {
     #[test]
     fn a_search_is_logarithmic_from_any_guess() {
         for (guess, place) in [(0, 1 << 20), (1 << 20, 0), (5, 6), (1 << 19, 77)] {
-            let asked = std::cell::Cell::new(0);
+            let probes = std::cell::Cell::new(0);
             let found = count_before(1 << 20, guess, |position| {
-                asked.set(asked.get() + 1);
+                probes.set(probes.get() + 1);
                 position < place
             });
-            assert!(found == place && asked.get() <= 45, "{} steps", asked.get());
+            assert!(found == place && probes.get() <= 45, "{} steps", probes.get());
         }
     }
 

@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(layer.get_many(&hashes).unwrap(), [behind.clone(), one.clone(), behind]);
         assert_eq!(layer.get(one.hash()).unwrap(), one);
         assert_eq!(layer.has_many(&[absent.hash(), one.hash()]).unwrap(), [false, true]);
-        let asked = [absent.hash(), one.hash(), hashes[0]];
-        assert_eq!(layer.has_intact(&asked).unwrap(), [false, true, true]);
+        let requested = [absent.hash(), one.hash(), hashes[0]];
+        assert_eq!(layer.has_intact(&requested).unwrap(), [false, true, true]);
         let missing = layer.get_many(&[one.hash(), absent.hash()]).unwrap_err();
         assert!(matches!(missing, StoreError::Missing(hash) if hash == absent.hash()));
         assert_eq!(layer.store.chunk_count(), 1);

@@ -231,8 +231,8 @@ impl Disk for SimDisk {
 
     fn space(&self) -> io::Result<Option<DiskSpace>> {
         let state = self.state();
-        let told = |(bytes, free)| DiskSpace { bytes, free };
-        Ok(state.capacity.zip(state.room()).map(told))
+        let space_of = |(bytes, free)| DiskSpace { bytes, free };
+        Ok(state.capacity.zip(state.room()).map(space_of))
     }
 
     fn sync_directory(&self) -> io::Result<()> {

@@ -52,9 +52,9 @@ impl Step {
 
 /// Processor time of this process so far, from Linux, which gives it in hundredths of a second.
 fn processor_micros() -> i64 {
-    let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name before them may hold blanks, within brackets.
-    let fields = told.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks = fields.skip(11).take(2).filter_map(|field| field.parse::<i64>().ok());
     ticks.sum::<i64>() * 10_000
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use frond_db::inside::{
     CatalogEntry, Collection, Error, EventKind, EventRecorder, LiveCollection, LiveIndex,
-    Rewriting, TreeRef, WorkingEntry, catalog_view, keeps_images, system, tell_rewritten,
+    Rewriting, TreeRef, WorkingEntry, catalog_view, keeps_images, record_rewrite, system,
 };
 use frond_doc::Document;
 use frond_engine::{Engine, Transaction, TreeId};
@@ -57,7 +57,7 @@ impl BranchState {
         adoption: &Adoption,
     ) -> Result<(), Error> {
         let store = engine.store();
-        self.tell_adopted(engine, transaction, adoption)?;
+        self.record_adoption(engine, transaction, adoption)?;
         for (name, entry) in &self.entries {
             let after = state::catalog_entry(store, &adoption.after, name)?;
             match (entry, after) {
@@ -99,7 +99,7 @@ impl BranchState {
     }
 
     /// Records for change streams what becomes of each collection.
-    fn tell_adopted(
+    fn record_adoption(
         &self,
         engine: &Engine,
         transaction: &mut Transaction,
@@ -119,8 +119,8 @@ impl BranchState {
             let (before, after) = (read(&change.from)?, read(&change.to)?);
             let scope = (self.database.as_str(), self.branch.as_str(), name.as_str());
             if before.is_some() && after.is_none() {
-                if let Some(teller) = EventRecorder::new(engine, scope) {
-                    teller.tell(transaction, EventKind::Drop, Document::empty());
+                if let Some(recorder) = EventRecorder::new(engine, scope) {
+                    recorder.record(transaction, EventKind::Drop, Document::empty());
                 }
                 continue;
             }
@@ -132,7 +132,7 @@ impl BranchState {
                     .as_ref()
                     .is_some_and(|entry| keeps_images(entry.options.view())),
             };
-            tell_rewritten(engine, transaction, scope, rewriting)?;
+            record_rewrite(engine, transaction, scope, rewriting)?;
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl BranchState {
     ///
     /// # Errors
     /// `Damaged` if a document can't be read.
-    pub fn tell_back(
+    pub fn record_return(
         &self,
         engine: &Engine,
         transaction: &mut Transaction,
@@ -151,14 +151,14 @@ impl BranchState {
         let after = entry.documents_tree(self.repository.format());
         let scope = (self.database.as_str(), self.branch.as_str(), name);
         let rewriting = Rewriting { before: None, after: Some(after), keeps_images: false };
-        tell_rewritten(engine, transaction, scope, rewriting)
+        record_rewrite(engine, transaction, scope, rewriting)
     }
 
     /// Records for change streams that all collections may be others.
-    pub fn tell_unknown(&self, engine: &Engine, transaction: &mut Transaction, kind: EventKind) {
+    pub fn record_unread(&self, engine: &Engine, transaction: &mut Transaction, kind: EventKind) {
         let scope = (self.database.as_str(), self.branch.as_str(), "");
-        if let Some(teller) = EventRecorder::new(engine, scope) {
-            teller.tell(transaction, kind, Document::empty());
+        if let Some(recorder) = EventRecorder::new(engine, scope) {
+            recorder.record(transaction, kind, Document::empty());
         }
     }
 

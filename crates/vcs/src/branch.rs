@@ -145,7 +145,7 @@ impl Repository {
             for (collection, _) in &state.entries {
                 state.delete_entry(transaction, collection)?;
             }
-            state.tell_unknown(engine, transaction, EventKind::DropDatabase);
+            state.record_unread(engine, transaction, EventKind::DropDatabase);
             conflict::clear(self.frond().engine(), transaction, repository, name)?;
             transaction.delete(TreeId::SYSTEM, system::branch_key(repository, name))?;
             let key = system::policy_key(repository, name);

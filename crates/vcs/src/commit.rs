@@ -275,7 +275,7 @@ fn make(
         timestamp_millis = timestamp_millis.max(parent.timestamp_millis);
         generation = generation.max(parent.generation.saturating_add(1));
     }
-    let is_told = signature.authored_millis.is_some() && authored != timestamp_millis;
+    let is_recorded = signature.authored_millis.is_some() && authored != timestamp_millis;
     let commit = Commit {
         catalog,
         parents: parents.to_vec(),
@@ -283,7 +283,7 @@ fn make(
         message: signature.message.to_owned(),
         committer: signature.committer.map(str::to_owned),
         timestamp_millis,
-        authored_millis: is_told.then_some(authored),
+        authored_millis: is_recorded.then_some(authored),
         generation,
         automatic: signature.automatic,
         reverts: signature.reverts,

@@ -229,8 +229,10 @@ impl ChangedCollection {
             |entry: &Option<CatalogEntry>| -> BTreeMap<String, frond_db::inside::IndexSpec> {
                 let indexes = entry.iter().flat_map(|entry| &entry.indexes);
                 // That of `_id` goes without saying.
-                let asked = indexes.filter(|(spec, _): &&(_, ChunkHash)| !spec.is_id());
-                asked.map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone())).collect()
+                let secondary = indexes.filter(|(spec, _): &&(_, ChunkHash)| !spec.is_id());
+                secondary
+                    .map(|(spec, _): &(_, ChunkHash)| (spec.name.clone(), spec.clone()))
+                    .collect()
             };
         let (from, to) = (specs(&self.from), specs(&self.to));
         let mut names: Vec<String> = from
@@ -274,7 +276,7 @@ impl ChangedCollection {
                 (Some(from), Some(to)) => {
                     let id = from.get("_id").unwrap_or(DocumentValue::Null).to_buf();
                     let changes = diff_documents(from.view(), to.view());
-                    take(told_bytes(&id, &changes))?;
+                    take(shown_bytes(&id, &changes))?;
                     diff.modified.push(DocumentDiff { id, changes });
                 }
                 (Some(from), None) => {
@@ -293,15 +295,15 @@ impl ChangedCollection {
 }
 
 /// Bytes that a change of a document takes in an answer, about.
-fn told_bytes(id: &ValueBuf, changes: &[FieldChange]) -> usize {
-    let mut told = DocumentBuilder::new();
-    told.append("_id", id.as_value());
+fn shown_bytes(id: &ValueBuf, changes: &[FieldChange]) -> usize {
+    let mut shown = DocumentBuilder::new();
+    shown.append("_id", id.as_value());
     for change in changes {
         for side in [&change.from, &change.to].into_iter().flatten() {
-            told.append(&change.path, side.as_value());
+            shown.append(&change.path, side.as_value());
         }
     }
-    told.build().as_bytes().len()
+    shown.build().as_bytes().len()
 }
 
 fn too_large() -> Error {

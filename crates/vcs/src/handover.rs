@@ -410,7 +410,7 @@ impl Repository {
         if own == *handover {
             return Ok(());
         }
-        let told = |handover: &Handover| {
+        let described = |handover: &Handover| {
             let mut text = String::new();
             extended_json::write(handover.to_document().view(), Form::Relaxed, &mut text);
             text
@@ -418,8 +418,8 @@ impl Repository {
         let message = format!(
             "the copy of {} isn't what the other line has: {} there, {} here",
             self.repository_name(),
-            told(handover),
-            told(&own),
+            described(handover),
+            described(&own),
         );
         Err(Error::invalid(Code::CommandFailed, message))
     }

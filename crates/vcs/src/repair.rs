@@ -185,7 +185,7 @@ impl Repair<'_> {
     }
 
     fn missing(&self) -> Result<Vec<ChunkHash>, Error> {
-        let mut asked = HashSet::new();
+        let mut queried = HashSet::new();
         loop {
             let before = self.store.maintenance().damages().len();
             match self.store.missing_parts() {
@@ -196,7 +196,7 @@ impl Repair<'_> {
                     let missing = missing?;
                     // A chunk that has a second copy here comes back from it, and leads to those
                     // below.
-                    let new = missing.iter().filter(|hash| asked.insert(**hash));
+                    let new = missing.iter().filter(|hash| queried.insert(**hash));
                     if new.filter(|hash| self.store.get(**hash).is_ok()).count() == 0 {
                         return Ok(missing);
                     }

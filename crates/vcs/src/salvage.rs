@@ -179,7 +179,9 @@ fn salvage_on(
 fn save(source: &Source, target: &Frond, report: &mut SalvageReport) -> Result<(), Error> {
     let reader = source.reader();
     let repositories = frond_db::inside::refs::repositories(&reader)?;
-    report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
+    report
+        .notes
+        .extend(source.losses().iter().map(|lost| unreadable_note("the list of databases", lost)));
     let names = repositories.iter().map(|(name, _)| name.as_str());
     let mut unnamed = history::unnamed(source, names)?;
     if source.losses().is_empty() && report.notes.is_empty() {
@@ -217,7 +219,7 @@ fn save_nameless(
 }
 
 /// Says what is lost of what isn't documents.
-fn tell(what: &str, lost: &UnreadableRange) -> String {
+fn unreadable_note(what: &str, lost: &UnreadableRange) -> String {
     match lost.count {
         Some(count) => format!("{what}: {count} records are lost: {}", lost.why),
         None => format!("{what}: {}", lost.why),

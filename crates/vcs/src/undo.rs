@@ -111,8 +111,8 @@ impl Repository {
         let system = frond_engine::TreeId::SYSTEM;
         transaction.validate(system, system::repository_key(name));
         transaction.put(system, system::branch_key(name, branch), record)?;
-        if let Some(teller) = EventRecorder::new(self.frond().engine(), (name, branch, "")) {
-            teller.tell(transaction, EventKind::Rewritten, Document::empty());
+        if let Some(recorder) = EventRecorder::new(self.frond().engine(), (name, branch, "")) {
+            recorder.record(transaction, EventKind::Rewritten, Document::empty());
         }
         change.policy.map_or(Ok(()), |policy| self.restore_policy(transaction, branch, policy))
     }
@@ -252,7 +252,7 @@ impl Repository {
         let entry = CatalogEntry::decode(&store.get(entry)?)?;
         if !definition::is_versioned(&entry.options) {
             state.validate_absence(transaction, collection);
-            state.tell_back(engine, transaction, collection, &entry)?;
+            state.record_return(engine, transaction, collection, &entry)?;
             let order = order.map(|root| Tree { root, format: before.format });
             return state.go_live(engine, transaction, collection, &entry, order);
         }

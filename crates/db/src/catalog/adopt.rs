@@ -15,7 +15,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Tree, TreeFormat, Value};
 
-use crate::catalog::tell::tell_collection;
+use crate::catalog::record::record_event;
 use crate::catalog::view::CatalogView;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -192,7 +192,7 @@ pub(crate) fn create(
     }
     facts.end();
     let of = (branch, name, Some(&live.uuid));
-    tell_collection(database, transaction, of, EventKind::Create, facts.build().view());
+    record_event(database, transaction, of, EventKind::Create, facts.build().view());
     Ok(live)
 }
 

@@ -14,7 +14,7 @@ use frond_tree::{Bounds, Direction};
 
 use crate::catalog::build::Builder;
 use crate::catalog::indexes::no_collection;
-use crate::catalog::tell::tell_collection;
+use crate::catalog::record::record_event;
 use crate::catalog::{adopt, index_entry};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -124,7 +124,7 @@ fn change_index_unless(
         live.indexes[position].spec = after.clone();
         let of = (branch, collection, Some(&live.uuid));
         let facts = facts_of(&before, &after);
-        tell_collection(database, transaction, of, EventKind::Modify, facts.view());
+        record_event(database, transaction, of, EventKind::Modify, facts.view());
         adopt::put_entry(transaction, database, branch, collection, &WorkingEntry::Live(live))?;
         Ok(Outcome::Commit((before, after)))
     })
@@ -153,7 +153,7 @@ fn check_convertible(
     // Those that share what is left of a key that is cut don't lie in the order of their keys.
     let mut in_runs: BTreeMap<Vec<u8>, Vec<ValueBuf>> = BTreeMap::new();
     let mut count = 0;
-    let mut tell = |ids: &mut Vec<ValueBuf>| {
+    let mut count_in = |ids: &mut Vec<ValueBuf>| {
         if ids.len() > 1 && count < VIOLATIONS_MAX {
             count += 1;
             violations.push_begin_document().begin_array("ids");
@@ -175,15 +175,15 @@ fn check_convertible(
             continue;
         }
         if bare != group {
-            tell(&mut ids);
+            count_in(&mut ids);
             group = bare;
         }
         if ids.len() < VIOLATIONS_MAX {
             ids.push(id);
         }
     }
-    tell(&mut ids);
-    in_runs.values_mut().for_each(tell);
+    count_in(&mut ids);
+    in_runs.values_mut().for_each(count_in);
     if count == 0 {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use frond_engine::Durability;
 use frond_query::{Code, text};
 
 use crate::catalog::options::{changed_options, check_options, kept_options};
-use crate::catalog::tell::tell_collection;
+use crate::catalog::record::record_event;
 use crate::catalog::{CatalogView, adopt, view_cycle};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -153,7 +153,7 @@ fn change_options(
         let mut live = adopt::adopt(transaction, database, branch, name, &found)?;
         let of = (branch, name, Some(&live.uuid));
         let facts = facts_of(changes, &live.uuid, found.options.view());
-        tell_collection(database, transaction, of, EventKind::Modify, facts.view());
+        record_event(database, transaction, of, EventKind::Modify, facts.view());
         live.options = options;
         adopt::put_entry(transaction, database, branch, name, &WorkingEntry::Live(live))?;
         Ok(Outcome::Commit(()))

@@ -7,7 +7,7 @@ use frond_engine::{Durability, Transaction, TreeId};
 use frond_query::Code;
 use frond_tree::{Bounds, Direction};
 
-use crate::catalog::tell::{tell_collection, tell_of};
+use crate::catalog::record::{record_branch_event, record_event};
 use crate::catalog::{CatalogView, adopt};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -37,7 +37,7 @@ pub(crate) fn drop_collection(database: &Database, name: &str) -> Result<bool, E
         drop_trees(transaction, &found)?;
         remove_entry(database, transaction, branch, name)?;
         let of = (branch, name, Some(&found.uuid));
-        tell_collection(database, transaction, of, EventKind::Drop, Document::empty());
+        record_event(database, transaction, of, EventKind::Drop, Document::empty());
         Ok(Outcome::Commit(true))
     });
     database.frond().note_definitions_changed();
@@ -117,9 +117,23 @@ pub(crate) fn drop_database(database: &Database) -> Result<(), Error> {
         }
         transaction.delete(TreeId::SYSTEM, system::repository_key(name))?;
         for collection in names {
-            tell_of(database, transaction, branch, &collection, EventKind::Drop, Document::empty());
+            record_branch_event(
+                database,
+                transaction,
+                branch,
+                &collection,
+                EventKind::Drop,
+                Document::empty(),
+            );
         }
-        tell_of(database, transaction, branch, "", EventKind::DropDatabase, Document::empty());
+        record_branch_event(
+            database,
+            transaction,
+            branch,
+            "",
+            EventKind::DropDatabase,
+            Document::empty(),
+        );
         Ok(Outcome::Commit(()))
     });
     database.frond().note_definitions_changed();

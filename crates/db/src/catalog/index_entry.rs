@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use frond_doc::pieces::LARGE_DOCUMENT_BYTES;
 use frond_doc::{Document, DocumentBuf, Value as BsonValue, key};
-use frond_query::index::{FLAG_UNTOLD, IndexKey, decode};
+use frond_query::index::{FLAG_INEXACT_KEY, IndexKey, decode};
 use frond_tree::Value;
 use frond_tree::format::KEY_BYTES_MAX;
 
@@ -100,7 +100,7 @@ pub(crate) fn entries(
             Some(id_key),
             "an entry leads back to its document"
         );
-        let flags = if is_cut { found.flags | FLAG_UNTOLD } else { found.flags };
+        let flags = if is_cut { found.flags | FLAG_INEXACT_KEY } else { found.flags };
         entries.insert(key, Value { flags, ..Value::inline(content) });
     }
     Ok(entries)
@@ -108,7 +108,7 @@ pub(crate) fn entries(
 
 /// The `_id`'s key of an entry: all that is needed to fetch its document. `content` is the value's.
 pub(crate) fn id_key_of(index: &Index, key: &Bytes, content: &Bytes) -> Result<Bytes, Error> {
-    if is_told_by_value(index, key) {
+    if has_id_in_value(index, key) {
         let bytes = key::id_bytes(content).ok_or_else(|| damaged(&"no `_id` in its value"))?;
         return Ok(content.slice(..bytes));
     }
@@ -118,7 +118,7 @@ pub(crate) fn id_key_of(index: &Index, key: &Bytes, content: &Bytes) -> Result<B
 }
 
 /// Whether an entry's value names the document, and not its key.
-fn is_told_by_value(index: &Index, key: &[u8]) -> bool {
+fn has_id_in_value(index: &Index, key: &[u8]) -> bool {
     index.spec.unique || index.is_cut(key)
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn bare_key_of(
 /// Cuts an entry. `content` is the value's.
 pub(crate) fn cut(index: &Index, key: &Bytes, content: &Bytes) -> Result<EntryParts, Error> {
     let id_key = id_key_of(index, key, content)?;
-    let rest = match is_told_by_value(index, key) {
+    let rest = match has_id_in_value(index, key) {
         true => content.slice(id_key.len()..),
         false => content.clone(),
     };

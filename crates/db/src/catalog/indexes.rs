@@ -21,7 +21,7 @@ use frond_store::io::{pause, steady_now};
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::prepared::{Prepared, in_collection, refuse_other_id_collation};
-use crate::catalog::tell::tell_collection;
+use crate::catalog::record::record_event;
 use crate::catalog::{CatalogView, adopt};
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
@@ -153,7 +153,7 @@ fn publish(
     };
     view::refuse(found.options.view(), &database.namespace(name))?;
     let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
-    let answer = created(found.asked_indexes().count(), wanted.len(), false);
+    let answer = created(found.secondary_indexes().count(), wanted.len(), false);
     if wanted.is_empty() {
         return Ok(Outcome::Discard(Published::Done(answer)));
     }
@@ -171,7 +171,7 @@ fn publish(
     // know the indexes.
     transaction.validate_tree(live.documents);
     let of = (branch, name, &live.uuid);
-    tell_indexes(database, transaction, of, EventKind::CreateIndexes, wanted.iter());
+    record_index_event(database, transaction, of, EventKind::CreateIndexes, wanted.iter());
     for spec in wanted {
         let growing = prepared.index(&spec).expect("all that is wanted was prepared");
         let id = database.frond().engine().reserve_tree_id();
@@ -203,7 +203,7 @@ fn create_within(
     view::refuse(found.options.view(), &database.namespace(name))?;
     check_own_and_empty(transaction, &found)?;
     let wanted = missing_indexes(&found.indexes, &in_collection(specs, &found)?)?;
-    let answer = created(found.asked_indexes().count(), wanted.len(), false);
+    let answer = created(found.secondary_indexes().count(), wanted.len(), false);
     if wanted.is_empty() {
         return Ok(Outcome::Discard(answer));
     }
@@ -246,7 +246,7 @@ fn add_empty(
     let format = adopt::ensure_repository(transaction, database, branch)?.format();
     for spec in specs {
         let (of, spec_alone) = ((branch, name, &live.uuid), std::iter::once(&spec));
-        tell_indexes(database, transaction, of, EventKind::CreateIndexes, spec_alone);
+        record_index_event(database, transaction, of, EventKind::CreateIndexes, spec_alone);
         let id = engine.reserve_tree_id();
         let format = spec.tree_format(format);
         transaction.set_base(id, Tree::empty(&**engine.store(), format)?)?;
@@ -279,7 +279,7 @@ pub(crate) fn drop_indexes(
             return Err(Error::invalid(Code::InvalidOptions, message));
         }
         transaction.give_back();
-        let count = found.asked_indexes().count() as u32 + 1;
+        let count = found.secondary_indexes().count() as u32 + 1;
         let goes = |candidate: &LiveIndex| {
             !candidate.spec.is_id() && (index == "*" || candidate.spec.name == index)
         };
@@ -295,7 +295,7 @@ pub(crate) fn drop_indexes(
         for index in &gone {
             transaction.drop_tree(index.tree)?;
             let (of, spec) = ((branch, collection, &live.uuid), std::iter::once(&index.spec));
-            tell_indexes(database, transaction, of, EventKind::DropIndexes, spec);
+            record_index_event(database, transaction, of, EventKind::DropIndexes, spec);
         }
         let entry = WorkingEntry::Live(LiveCollection { indexes: kept, ..live });
         adopt::put_entry(transaction, database, branch, collection, &entry)?;
@@ -306,7 +306,7 @@ pub(crate) fn drop_indexes(
 }
 
 /// Records the event of indexes that were made, or dropped, together.
-fn tell_indexes<'s>(
+fn record_index_event<'s>(
     database: &Database,
     transaction: &mut Transaction,
     (branch, name, uuid): (&str, &str, &[u8; 16]),
@@ -320,14 +320,14 @@ fn tell_indexes<'s>(
     });
     facts.end().end();
     let of = (branch, name, Some(uuid));
-    tell_collection(database, transaction, of, kind, facts.build().view());
+    record_event(database, transaction, of, kind, facts.build().view());
 }
 
 /// The indexes of a collection, its own tree first: `_id`'s, or that of source and time.
 pub(crate) fn list_indexes(database: &Database, collection: &str) -> Result<Vec<IndexSpec>, Error> {
     let found = indexed(database, collection)?;
     let own = own_index(&found);
-    let others = found.asked_indexes().map(|index| index.spec.clone());
+    let others = found.secondary_indexes().map(|index| index.spec.clone());
     Ok(own.into_iter().chain(others).collect())
 }
 
@@ -341,7 +341,7 @@ pub(crate) fn describe_indexes(
         Some(series) => series.listed_index().map(IndexSpec::to_document),
         None => Some(clustered::id_index(found.options.view())),
     };
-    let others = found.asked_indexes().map(|index| index.spec.to_document());
+    let others = found.secondary_indexes().map(|index| index.spec.to_document());
     Ok(own.into_iter().chain(others).collect())
 }
 
@@ -353,7 +353,7 @@ pub(crate) fn index_uses(
 ) -> Result<Vec<(IndexSpec, u64)>, Error> {
     let found = indexed(database, collection)?;
     let own = own_index(&found);
-    let others = found.asked_indexes().map(|index| index.spec.clone());
+    let others = found.secondary_indexes().map(|index| index.spec.clone());
     let specs = own.into_iter().chain(others);
     let usage = database.frond().usage();
     Ok(specs
@@ -417,8 +417,8 @@ pub(super) fn missing_indexes(
             wanted.push(spec.clone());
         }
     }
-    let asked = there.iter().filter(|index| !index.spec.is_id()).count();
-    if asked + wanted.len() + 1 > INDEXES_MAX {
+    let count = there.iter().filter(|index| !index.spec.is_id()).count();
+    if count + wanted.len() + 1 > INDEXES_MAX {
         let message = format!("a collection has at most {INDEXES_MAX} indexes");
         return Err(Error::invalid(Code::CannotCreateIndex, message));
     }
@@ -442,7 +442,7 @@ fn check_only_text(known: &[&IndexSpec], spec: &IndexSpec) -> Result<(), Error> 
 
 /// Whether `spec` is among `known` already.
 pub(super) fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, Error> {
-    let told = |other: &IndexSpec| {
+    let matches_other = |other: &IndexSpec| {
         format!(
             "Requested index: {}, existing index: {}",
             text::value(Value::from(&spec.to_document())),
@@ -459,7 +459,7 @@ pub(super) fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, E
                 Code::IndexOptionsConflict,
                 format!(
                     "An equivalent index already exists with the same name but different options. {}",
-                    told(other)
+                    matches_other(other)
                 ),
             ),
             (true, false, _) => (
@@ -468,7 +468,7 @@ pub(super) fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, E
                     "An existing index has the same name as the requested index. When index names \
                      are not specified, they are auto generated and can cause conflicts. Please \
                      refer to our documentation. {}",
-                    told(other)
+                    matches_other(other)
                 ),
             ),
             (false, true, true) => (
@@ -479,7 +479,7 @@ pub(super) fn is_there(known: &[&IndexSpec], spec: &IndexSpec) -> Result<bool, E
                 Code::IndexOptionsConflict,
                 format!(
                     "An equivalent index already exists with a different name and options. {}",
-                    told(other)
+                    matches_other(other)
                 ),
             ),
             (false, false, _) => continue,

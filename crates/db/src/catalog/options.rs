@@ -60,7 +60,7 @@ pub(crate) fn kept_options(options: Document<'_>) -> Result<DocumentBuf, Error> 
                 }
             }
             (clustered::OPTION, BsonValue::Document(index)) => {
-                builder.append(option, BsonValue::Document(clustered::told(index).view()));
+                builder.append(option, BsonValue::Document(clustered::described(index).view()));
             }
             (series::OPTION, BsonValue::Document(series)) => {
                 builder.append(option, BsonValue::Document(series::kept(series)?.view()));

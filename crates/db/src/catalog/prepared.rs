@@ -460,15 +460,15 @@ pub(super) fn refuse_other_id_collation(
     if !spec.is_id() || own == collation {
         return Ok(());
     }
-    let told = |collation: &Collation| match collation.specification() {
+    let text_of = |collation: &Collation| match collation.specification() {
         Some(specification) => text::value(frond_doc::Value::Document(specification)),
         None => r#"{ locale: "simple" }"#.to_owned(),
     };
     let message = format!(
         "The _id index must have the same collation as the collection. Index collation: {}, \
          collection collation: {}",
-        told(own),
-        told(collation)
+        text_of(own),
+        text_of(collation)
     );
     Err(Error::invalid(Code::BadValue, message))
 }

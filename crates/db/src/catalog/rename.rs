@@ -6,7 +6,7 @@ use frond_query::Code;
 
 use crate::catalog::adopt;
 use crate::catalog::drop::{drop_trees, remove_entry};
-use crate::catalog::tell::tell_collection;
+use crate::catalog::record::record_event;
 use crate::contention::{LatchMode, Scope};
 use crate::database::Database;
 use crate::error::Error;
@@ -54,7 +54,7 @@ pub(crate) fn rename_collection(
             facts.append("dropTarget", BsonValue::Binary(uuid));
         }
         let of = (branch, from, Some(&found.uuid));
-        tell_collection(database, transaction, of, EventKind::Rename, facts.build().view());
+        record_event(database, transaction, of, EventKind::Rename, facts.build().view());
         Ok(Outcome::Commit(()))
     });
     database.frond().note_definitions_changed();

@@ -30,12 +30,12 @@ pub(crate) fn collection_stats(
             sizes.append(&own.name, number(bytes));
             index_bytes += bytes;
         }
-        for index in found.asked_indexes() {
+        for index in found.secondary_indexes() {
             let bytes = reader.bytes(index.tree)?;
             sizes.append(&index.spec.name, number(bytes));
             index_bytes += bytes;
         }
-        index_count = found.asked_indexes().count() + usize::from(own.is_some());
+        index_count = found.secondary_indexes().count() + usize::from(own.is_some());
     }
     let mut stats = DocumentBuilder::new();
     stats.append("ns", Value::String(&database.namespace(collection)));
@@ -54,8 +54,8 @@ pub(crate) fn collection_stats(
     }
     if found.as_ref().is_some_and(|found| found.series.is_some()) {
         let namespace = database.namespace(&format!("system.buckets.{collection}"));
-        let told = timeseries::statistics(&namespace);
-        stats.append("timeseries", Value::from(&told));
+        let timeseries_stats = timeseries::statistics(&namespace);
+        stats.append("timeseries", Value::from(&timeseries_stats));
     }
     stats.append("nindexes", Value::Int32(index_count as i32));
     stats.append("totalIndexSize", number(index_bytes));

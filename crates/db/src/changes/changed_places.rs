@@ -28,7 +28,7 @@ pub struct TouchedPlace<'a> {
 
 impl Frond {
     /// Follows the events that are recorded from now on.
-    pub fn told_places(&self) -> ChangedPlaces {
+    pub fn changed_places(&self) -> ChangedPlaces {
         let after = self.engine().horizon();
         ChangedPlaces { frond: self.clone(), tail: self.tail().reader(), after }
     }

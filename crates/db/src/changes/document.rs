@@ -47,48 +47,48 @@ pub fn of_invalidation(sequence: Sequence, id: &DocumentBuf, wall_millis: i64) -
 /// # Errors
 /// `BSONObjectTooLarge` (10334).
 pub fn of(
-    told: &EventSource<'_>,
+    source: &EventSource<'_>,
     sequence: Sequence,
     id: &DocumentBuf,
 ) -> Result<DocumentBuf, Error> {
     let mut out = DocumentBuilder::new();
-    let EventSource { event, .. } = told;
+    let EventSource { event, .. } = source;
     out.append("_id", Value::Document(id.view()));
     out.append("operationType", Value::String(name(event.kind)));
     out.append("clusterTime", Value::Timestamp(Timestamp(sequence.0)));
-    if let Some(uuid) = event.scope.uuid.as_ref().filter(|_| told.is_expanded) {
+    if let Some(uuid) = event.scope.uuid.as_ref().filter(|_| source.is_expanded) {
         out.append("collectionUUID", Value::Binary(Binary { subtype: 4, bytes: uuid }));
     }
     out.append("wallTime", Value::DateTime(event.scope.wall_millis));
-    if let Some(transaction) = told.transaction {
+    if let Some(transaction) = source.transaction {
         out.append("txnNumber", transaction.get("n").unwrap_or(Value::Null));
         out.begin_document("lsid").append("id", transaction.get("s").unwrap_or(Value::Null)).end();
     }
     let has_document = matches!(event.kind, EventKind::Insert | EventKind::Replace);
     if has_document {
-        let document = told.document.as_ref().ok_or_else(too_large)?;
+        let document = source.document.as_ref().ok_or_else(too_large)?;
         out.append("fullDocument", Value::Document(document.view()));
     }
-    out.begin_document("ns").append("db", Value::String(told.database));
+    out.begin_document("ns").append("db", Value::String(source.database));
     if !event.scope.collection.is_empty() {
         out.append("coll", Value::String(&event.scope.collection));
     }
     out.end();
     if let Some(Value::String(to)) = event.facts.get("to") {
-        out.begin_document("to").append("db", Value::String(told.database));
+        out.begin_document("to").append("db", Value::String(source.database));
         out.append("coll", Value::String(to)).end();
     }
-    if let Some(key) = key(event, told.document.as_ref()) {
+    if let Some(key) = key(event, source.document.as_ref()) {
         out.begin_document("documentKey").append("_id", key).end();
     }
     if event.kind == EventKind::Update {
-        describe_update(told, &mut out)?;
+        describe_update(source, &mut out)?;
     }
-    if told.is_expanded {
-        describe_operation(told, &mut out);
+    if source.is_expanded {
+        describe_operation(source, &mut out);
     }
     for (name, image) in
-        [("fullDocumentBeforeChange", &told.before), ("fullDocument", &told.looked_up)]
+        [("fullDocumentBeforeChange", &source.before), ("fullDocument", &source.looked_up)]
     {
         match image {
             Some(Some(document)) => {
@@ -100,7 +100,7 @@ pub fn of(
             None => {}
         }
     }
-    if told.is_net {
+    if source.is_net {
         out.begin_document("frond").append("net", Value::Boolean(true)).end();
     }
     Ok(out.build())
@@ -110,14 +110,14 @@ pub fn of(
 ///
 /// # Errors
 /// `BSONObjectTooLarge` (10334) if that was too large.
-fn describe_update(told: &EventSource<'_>, out: &mut DocumentBuilder) -> Result<(), Error> {
-    let description = told.event.facts.get("description").ok_or_else(too_large)?;
+fn describe_update(source: &EventSource<'_>, out: &mut DocumentBuilder) -> Result<(), Error> {
+    let description = source.event.facts.get("description").ok_or_else(too_large)?;
     let Value::Document(description) = description else { return Err(too_large()) };
     out.begin_document("updateDescription");
     description.elements().for_each(|field| {
         out.append_element(&field);
     });
-    if told.is_expanded {
+    if source.is_expanded {
         // No path that is shown may be read in two ways.
         out.begin_document("disambiguatedPaths").end();
     }
@@ -126,11 +126,11 @@ fn describe_update(told: &EventSource<'_>, out: &mut DocumentBuilder) -> Result<
 }
 
 /// Appends the description of a command to an expanded event.
-fn describe_operation(told: &EventSource<'_>, out: &mut DocumentBuilder) {
-    let facts = &told.event.facts;
+fn describe_operation(source: &EventSource<'_>, out: &mut DocumentBuilder) {
+    let facts = &source.event.facts;
     if let Some(Value::String(to)) = facts.get("to") {
         out.begin_document("operationDescription");
-        out.begin_document("to").append("db", Value::String(told.database));
+        out.begin_document("to").append("db", Value::String(source.database));
         out.append("coll", Value::String(to)).end();
         if let Some(target) = facts.get("dropTarget") {
             out.append("dropTarget", target);

@@ -88,11 +88,11 @@ impl Expansion {
             let number = self.next;
             self.next += 1;
             let Some(DocumentEvent { kind, facts, document, before }) = change else { continue };
-            let told = |document: Option<DocumentBuf>| {
+            let content_of = |document: Option<DocumentBuf>| {
                 document.map_or(LoggedContent::None, |it| LoggedContent::Whole(it.into_bytes()))
             };
-            let before = told(before.filter(|_| self.keeps_images));
-            let (content, scope) = (told(document), Arc::clone(&self.scope));
+            let before = content_of(before.filter(|_| self.keeps_images));
+            let (content, scope) = (content_of(document), Arc::clone(&self.scope));
             let event = Event { kind, scope, facts, content, before };
             return Ok(Some((number, event)));
         }

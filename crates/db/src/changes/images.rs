@@ -22,15 +22,15 @@ impl ChangeStream {
     pub(super) fn images(&self, record: &Record, event: &Event) -> Result<Images, Error> {
         let is_update = event.kind == EventKind::Update;
         let is_change = is_update || matches!(event.kind, EventKind::Replace | EventKind::Delete);
-        let wants_before = is_change && self.before_change != Image::Off;
+        let needs_before = is_change && self.before_change != Image::Off;
         let is_made = is_update
             && matches!(self.full_document, FullDocument::WhenAvailable | FullDocument::Required);
-        let is_asked = wants_before || is_made;
-        let before = match is_asked && !self.frond.has_expired_image(record.sequence)? {
+        let is_needed = needs_before || is_made;
+        let before = match is_needed && !self.frond.has_expired_image(record.sequence)? {
             true => record.document(&**self.frond.engine().store(), &event.before)?,
             false => None,
         };
-        if wants_before && before.is_none() && self.before_change == Image::Required {
+        if needs_before && before.is_none() && self.before_change == Image::Required {
             return Err(no_image("pre", "update, delete and replace", record, event));
         }
         let after = match self.full_document {
@@ -41,7 +41,7 @@ impl ChangeStream {
         if is_made && matches!(after, Some(None)) && self.full_document == FullDocument::Required {
             return Err(no_image("post", "update", record, event));
         }
-        Ok((wants_before.then_some(before), after))
+        Ok((needs_before.then_some(before), after))
     }
 
     /// The document of an event as it is now.

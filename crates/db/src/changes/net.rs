@@ -81,8 +81,11 @@ impl Net {
         let span = span.map_err(|error| lost(ends, &error.message))?;
         let mut net = Net::new(watched, span, (ends, place.sequence), moment)?;
         // Some fragments of an event that was split may be left.
-        let told = place.item.map_or(0, |item| item.saturating_add(1));
-        net.skip(database.frond().engine(), told - u32::from(place.fragment.is_some()).min(told))?;
+        let count = place.item.map_or(0, |item| item.saturating_add(1));
+        net.skip(
+            database.frond().engine(),
+            count - u32::from(place.fragment.is_some()).min(count),
+        )?;
         Ok(net)
     }
 

@@ -237,11 +237,11 @@ fn stream(
     let (filter, order, skip) = (search.filter.clone(), search.order.clone(), search.skip);
     let unordered = |input| Streamed { input, gives_order: false, passed: 0 };
     let is_hinted = search.hint.is_some();
-    let asks_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
+    let needs_nothing = search.needs.as_ref().is_some_and(Vec::is_empty);
     let reads_all = search.limit.is_none() || order.pattern().is_some();
     let is_own = database.repository_name() == context.database.repository_name()
         && (!database.is_past() || database.name() == context.database.name());
-    let lazily = lazily.filter(|_| is_own && context.large.is_met());
+    let lazily = lazily.filter(|_| is_own && context.large.may_have_references());
     if let Some(series) = Catalog::of(reader, database).series_of_buckets(collection)? {
         let name = name::of_buckets(collection).unwrap_or(collection);
         let all = Filter::all();
@@ -263,7 +263,7 @@ fn stream(
         true => skip - pass_over(reader, &collection, &mut access, skip)?,
         false => 0,
     };
-    let counts = asks_nothing && access.is_exact && filter.metadata().is_empty();
+    let counts = needs_nothing && access.is_exact && filter.metadata().is_empty();
     let ending = CursorValidity::of(database, name, &collection, &access);
     let mut scan = Scan::new(reader.clone(), &collection, access, filter, &order)
         .interrupted_by(&context.interrupt)
@@ -274,7 +274,7 @@ fn stream(
     if counts {
         scan = scan.counting();
     } else if !is_hinted && scan.is_of_one_id() {
-        scan.tell_express();
+        scan.note_express();
     }
     // The scores of a few are computed faster than all are read.
     if reads_all {
@@ -343,8 +343,8 @@ fn stream_view(
 
 /// The documents that pass `filter`, for which `large` opens what they hold references to.
 fn passing(documents: Documents<'static>, filter: Filter, large: Large) -> Documents<'static> {
-    let asked = filter.needed_paths();
-    let passes = move |document: &DocumentBuf| match large.opened(&asked, document.view())? {
+    let needed = filter.needed_paths();
+    let passes = move |document: &DocumentBuf| match large.opened(&needed, document.view())? {
         Some(opened) => filter.try_matches(opened.view()),
         None => filter.try_matches(document.view()),
     };

@@ -66,7 +66,7 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
         variables: None,
         collation: None,
         in_memory_only: _,
-        tells_key: false,
+        shows_record_id: false,
         gives_keys: false,
         placed: None,
         refused_in_views: None,
@@ -80,7 +80,7 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
         let ("$eq", value) = only_field(condition)? else { return None };
         id = value;
     }
-    let says_all = matches!(
+    let is_complete = matches!(
         id,
         Value::ObjectId(_)
             | Value::String(_)
@@ -90,7 +90,7 @@ fn only_id(request: &FindRequest) -> Option<Value<'_>> {
             | Value::DateTime(_)
             | Value::Binary(_)
     );
-    says_all.then_some(id)
+    is_complete.then_some(id)
 }
 
 /// The field of a document that has one.
@@ -101,10 +101,10 @@ fn only_field(document: Document<'_>) -> Option<(&str, Value<'_>)> {
 
 /// Whether an `_id` is found under its bytes.
 fn lie_by_bare_ids(collection: &Collection, is_string: bool) -> bool {
-    let says_otherwise = |(option, _): (&str, _)| match option {
+    let is_contrary = |(option, _): (&str, _)| match option {
         "viewOn" => true,
         "collation" => is_string,
         _ => false,
     };
-    collection.series.is_none() && !collection.options.iter().any(says_otherwise)
+    collection.series.is_none() && !collection.options.iter().any(is_contrary)
 }

@@ -11,7 +11,7 @@ use frond_query::Code;
 use frond_tree::Direction;
 
 use crate::catalog::collections::{change_collection, refuse_series};
-use crate::catalog::tell::tell_of;
+use crate::catalog::record::record_branch_event;
 use crate::catalog::{adopt, drop, options};
 use crate::collection::scan::all_documents;
 use crate::collection::write::CollectionWriter;
@@ -64,7 +64,14 @@ pub(crate) fn copy_capped(
         if from == to {
             database.versions()?.remember_collection(database, transaction, branch, from)?;
             drop::drop_trees(transaction, &found)?;
-            tell_of(database, transaction, branch, from, EventKind::Drop, Document::empty());
+            record_branch_event(
+                database,
+                transaction,
+                branch,
+                from,
+                EventKind::Drop,
+                Document::empty(),
+            );
         } else if adopt::find(transaction, database, branch, to)?.is_some() {
             let message = format!("target collection {} already exists", database.namespace(to));
             return Err(Error::invalid(Code::NamespaceExists, message));

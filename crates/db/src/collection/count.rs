@@ -47,7 +47,7 @@ pub(crate) fn count(
         .interrupted_by(&request.interrupt);
     if is_exact {
         scan = scan.counting();
-    } else if large.is_met() {
+    } else if large.may_have_references() {
         scan = scan.lazily(LazyLargeDocuments::new(&large, true).only(&[]));
     }
     if let Some(count) = scan.remaining(enough)? {
@@ -66,7 +66,7 @@ pub(crate) fn count(
 /// Returns how many documents a scan finds; `enough` where there are more.
 fn counted(scan: &mut Scan<'_>, enough: u64) -> Result<u64, Error> {
     let mut count = 0;
-    scan.visit_asked(&mut |_| {
+    scan.visit_fields(&mut |_| {
         count += 1;
         Ok(count < enough)
     })?;

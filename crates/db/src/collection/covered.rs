@@ -56,7 +56,7 @@ impl Cover {
     pub fn of_key(index: &Index, flags: u8, needs: &[String]) -> Option<Vec<usize>> {
         // Collated keys can't be turned back.
         let is_simple = index.shape.collation().is_simple();
-        if flags != 0 || !index.shape.is_of_values() || !is_simple || !index.tells_ids {
+        if flags != 0 || !index.shape.is_of_values() || !is_simple || !index.holds_ids {
             return None;
         }
         let mut places = Vec::new();

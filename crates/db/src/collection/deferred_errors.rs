@@ -19,12 +19,12 @@ pub(crate) struct DeferredErrors(Arc<Mutex<Vec<Error>>>);
 impl DeferredErrors {
     /// Keeps `error` and returns the one that stages get instead.
     pub fn keep(&self, error: Error) -> QueryError {
-        let told = error.as_query();
+        let query_error = error.as_query();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < ERRORS_MAX && kept.iter().all(|known| known.message != error.message) {
             kept.push(error);
         }
-        told
+        query_error
     }
 
     /// The error that was kept, if `error` is what stages got in its place.

@@ -105,8 +105,8 @@ fn run_delete(
     };
     let done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
     let bytes_before = writer.bytes();
-    for met in matching {
-        remove(writer, met)?;
+    for matched in matching {
+        remove(writer, matched)?;
         if !statement.only_first && writer.is_full_since(bytes_before) {
             return Ok(StatementRun::Many);
         }
@@ -114,7 +114,7 @@ fn run_delete(
     Ok(StatementRun::Done(done))
 }
 
-fn remove(writer: &mut CollectionWriter<'_>, met: MatchedRow) -> Result<(), Error> {
+fn remove(writer: &mut CollectionWriter<'_>, matched: MatchedRow) -> Result<(), Error> {
     writer.give_back();
-    writer.remove_met(met)
+    writer.remove_matched(matched)
 }

@@ -86,15 +86,15 @@ pub(crate) fn distinct(
     }
     let mut scan = Scan::new(reader, &collection, access, filter, &Order::Any)
         .interrupted_by(&request.interrupt);
-    if large.is_met() {
-        let mut asked = NeededPaths::default();
-        asked.add(path, Depth::Whole);
-        scan = scan.lazily(LazyLargeDocuments::new(&large, true).asking(&asked).only(&[]));
+    if large.may_have_references() {
+        let mut needed = NeededPaths::default();
+        needed.add(path, Depth::Whole);
+        scan = scan.lazily(LazyLargeDocuments::new(&large, true).asking(&needed).only(&[]));
     }
     let path = Path::new(path);
     let values_of = |scan: &mut Scan<'_>| {
         let mut values = Values::new(database, collation.clone());
-        scan.visit_asked(&mut |document| values.add_at(&path, document).map(|()| true))?;
+        scan.visit_fields(&mut |document| values.add_at(&path, document).map(|()| true))?;
         Ok(values)
     };
     let parts = gathered(database.frond().cores(), &mut scan, |part, _| values_of(part));
@@ -130,8 +130,8 @@ pub(crate) fn scanned_part(collection: &Collection, access: &Access, path: &str)
     let Source::Index(position) = only.source else { return None };
     let index = &collection.indexes[position];
     // Collated keys can't be turned back.
-    let is_told = index.shape.is_of_values() && index.shape.collation().is_simple();
-    if !access.is_exact || only.flags != 0 || !is_told {
+    let is_reversible = index.shape.is_of_values() && index.shape.collation().is_simple();
+    if !access.is_exact || only.flags != 0 || !is_reversible {
         return None;
     }
     index.fields().iter().position(|field| field.path == path)
@@ -148,8 +148,8 @@ pub(crate) fn scan_keys(
 ) -> Result<Vec<Walk>, Error> {
     let mut walks: Vec<Walk> =
         access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
-    let told = |walk: &Walk| ScanSummary { stage: "DISTINCT_SCAN", ..walk.told(collection) };
-    request_profile::note(|| Plan::Scans(walks.iter().map(told).collect()));
+    let summary = |walk: &Walk| ScanSummary { stage: "DISTINCT_SCAN", ..walk.summary(collection) };
+    request_profile::note(|| Plan::Scans(walks.iter().map(summary).collect()));
     let scanned = scan_walks(reader, &mut walks, place, interrupt, values);
     walks.iter().for_each(|walk| walk.count_since((0, 0)));
     scanned?;

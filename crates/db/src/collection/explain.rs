@@ -22,7 +22,7 @@ mod stage;
 mod text;
 
 use frond_doc::{Document, DocumentBuf, DocumentBuilder, Value};
-use frond_query::index::{FLAG_UNTOLD, FieldKind, TERMS_SECOND};
+use frond_query::index::{FLAG_INEXACT_KEY, FieldKind, TERMS_SECOND};
 use frond_tree::Direction;
 
 use crate::catalog::Catalog;
@@ -53,7 +53,7 @@ pub enum Effort {
 }
 
 /// The facts about a query that are shown besides its plans.
-struct Asked<'a> {
+struct QueryFacts<'a> {
     filter: Document<'a>,
     hashes: Hashes,
     has_index_filter: bool,
@@ -113,7 +113,7 @@ pub(crate) fn query_hashes(
         return Ok(None);
     }
     let found = catalog.collection(collection)?;
-    Ok(found.map(|found| Hashes::of(request, Some(&found)).told()))
+    Ok(found.map(|found| Hashes::of(request, Some(&found)).texts()))
 }
 
 /// Explains a query whose plan was chosen; `request` is the one that is shown.
@@ -129,14 +129,14 @@ pub(super) fn explain_query(
     let filter = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
     let found = query.collection.as_ref().map(|(collection, _)| &**collection);
     let hashes = Hashes::of(request, found);
-    let asked = Asked { filter, hashes, has_index_filter: query.has_index_filter };
+    let facts = QueryFacts { filter, hashes, has_index_filter: query.has_index_filter };
     let Some((collection, access)) = &query.collection else {
         let plan = purposed(Stage::leaf("EOF", DocumentBuf::empty(), 0), purpose);
         let nothing = Done::default();
-        return Ok(answer(&namespace, asked, (&plan, &[], 1), effort, nothing, 0));
+        return Ok(answer(&namespace, facts, (&plan, &[], 1), effort, nothing, 0));
     };
     let planned = PlannedQuery { database, reader, request, query, collection, access, purpose };
-    planned.told(&namespace, asked, effort)
+    planned.explain(&namespace, facts, effort)
 }
 
 /// The number of keys that a walk is shown to have examined: one for each document by its `_id`.
@@ -339,7 +339,7 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
     let mut scan = DocumentBuilder::new();
     scan.append("keyPattern", Value::from(&spec.key));
     scan.append("indexName", Value::String(&spec.name));
-    scan.append("isMultiKey", Value::Boolean(path.flags & !FLAG_UNTOLD != 0));
+    scan.append("isMultiKey", Value::Boolean(path.flags & !FLAG_INEXACT_KEY != 0));
     scan.begin_document("multiKeyPaths");
     let mut place = 0;
     for (name, _) in spec.key.iter() {
@@ -375,19 +375,19 @@ fn index_details(spec: &IndexSpec, path: &AccessPath, direction: &str) -> Docume
 
 /// A plan, marked as not from a cache: there is none.
 fn uncached(plan: &DocumentBuf) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("isCached", Value::Boolean(false));
+    let mut builder = DocumentBuilder::new();
+    builder.append("isCached", Value::Boolean(false));
     for (name, value) in plan.iter() {
-        told.append(name, value);
+        builder.append(name, value);
     }
-    told.build()
+    builder.build()
 }
 
 /// Answers for plans of which the first runs, in so many parts at once, and the others were
 /// rejected.
 fn answer(
     namespace: &str,
-    asked: Asked<'_>,
+    facts: QueryFacts<'_>,
     (plan, rejected, parts): (&Stage, &[Stage], usize),
     effort: Effort,
     total: Done,
@@ -397,9 +397,9 @@ fn answer(
     builder.append("explainVersion", Value::String("1"));
     builder.begin_document("queryPlanner");
     builder.append("namespace", Value::String(namespace));
-    builder.append("parsedQuery", Value::from(&parsed_query(asked.filter)));
-    builder.append("indexFilterSet", Value::Boolean(asked.has_index_filter));
-    asked.hashes.append_to(&mut builder);
+    builder.append("parsedQuery", Value::from(&parsed_query(facts.filter)));
+    builder.append("indexFilterSet", Value::Boolean(facts.has_index_filter));
+    facts.hashes.append_to(&mut builder);
     builder.append("maxIndexedOrSolutionsReached", Value::Boolean(false));
     builder.append("maxIndexedAndSolutionsReached", Value::Boolean(false));
     builder.append("maxScansToExplodeReached", Value::Boolean(false));

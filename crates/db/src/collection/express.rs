@@ -40,7 +40,7 @@ pub(crate) fn of<'a>(
         && request.min.is_none()
         && request.max.is_none()
         && request.skip == 0
-        && !(request.tells_key || request.gives_keys)
+        && !(request.shows_record_id || request.gives_keys)
         && request.placed.is_none();
     if !is_plain || projection.is_some_and(|projection| !is_simple(projection)) {
         return None;

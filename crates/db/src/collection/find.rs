@@ -16,7 +16,7 @@ use crate::collection::nearest::{self, Nearest};
 use crate::collection::plan::{self, Access, Order};
 use crate::collection::query::{Detail, Query, query_of};
 use crate::collection::result_shape::ResultShape;
-use crate::collection::scan::{Scan, gathered, tells_keys};
+use crate::collection::scan::{Scan, gathered, has_reversible_keys};
 use crate::collection::skip::{behind, pass_over};
 use crate::collection::view::find_in_view;
 use crate::collection::{Cursor, FindRequest, Purpose, by_id, express};
@@ -52,7 +52,7 @@ pub(crate) fn find(
     };
     if request.gives_keys {
         access.walk_keys_of_id(&query.order, request.hint.as_ref(), &found)?;
-        refuse_untold_keys(&access, &found)?;
+        refuse_irreversible_keys(&access, &found)?;
     }
     let nearest = nearest_of(database, &reader, (&found, &access), request, &query)?;
     let is_sorted = must_sort(&query.order, &access);
@@ -87,7 +87,7 @@ pub(crate) fn find(
         return Ok(cursor_of(shown, found, deferred));
     }
     let found = behind(scan, skip).take(limit);
-    let found = found.map(|found| found.map(|found| found.into_asked()));
+    let found = found.map(|found| found.map(|found| found.into_fields()));
     Ok(cursor_of(shown, found, deferred))
 }
 
@@ -138,10 +138,10 @@ fn scan_of(
     let is_express = express::of(found, &access, request, Purpose::Find).is_some();
     let scan = Scan::new(reader, found, access, query.filter.clone(), &query.order);
     if is_express {
-        scan.tell_express();
+        scan.note_express();
     }
     let scan = scan.interrupted_by(&request.interrupt);
-    match asked_lazily(request, query, large) {
+    match needed_pieces(request, query, large) {
         Some(lazily) => scan.lazily(lazily),
         None => scan,
     }
@@ -189,10 +189,14 @@ fn sort_in_parts(
 
 /// Returns the parts of large documents to read, where not all are needed: those of the order and
 /// the projection.
-fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<LazyLargeDocuments> {
+fn needed_pieces(
+    request: &FindRequest,
+    query: &Query,
+    large: &Large,
+) -> Option<LazyLargeDocuments> {
     let Query { order, projection: Some(projection), .. } = query else { return None };
-    let shows_all = request.tells_key || request.gives_keys;
-    if shows_all || !large.is_met() || matches!(order, Order::Near(_)) {
+    let shows_all = request.shows_record_id || request.gives_keys;
+    if shows_all || !large.may_have_references() || matches!(order, Order::Near(_)) {
         return None;
     }
     let mut lazily = LazyLargeDocuments::new(large, true).asking(&projection.needed_paths());
@@ -209,7 +213,7 @@ fn asked_lazily(request: &FindRequest, query: &Query, large: &Large) -> Option<L
 fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<Sorted, Error> {
     let interrupt = scan.interrupt().clone();
     let (mut count, mut key) = (0_usize, Vec::new());
-    scan.visit_asked(&mut |document| {
+    scan.visit_fields(&mut |document| {
         if count.is_multiple_of(CHECK_COUNT) {
             interrupt.check()?;
         }
@@ -227,13 +231,13 @@ fn sorted(scan: &mut Scan<'_>, order: &Order, mut sorter: Sorter<'_>) -> Result<
 }
 
 /// Refuses to give keys of an index from whose entries they can't be read.
-fn refuse_untold_keys(access: &Access, collection: &Collection) -> Result<(), Error> {
+fn refuse_irreversible_keys(access: &Access, collection: &Collection) -> Result<(), Error> {
     let indexes = access.paths.iter().filter_map(|path| match path.source {
         plan::Source::Index(position) => collection.indexes.get(position),
         _ => None,
     });
     for index in indexes {
-        if !tells_keys(index) {
+        if !has_reversible_keys(index) {
             let message = format!(
                 "returnKey with the index {} is not supported by Frond: it has places, terms or a \
                  collation",

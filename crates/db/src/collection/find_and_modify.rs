@@ -6,7 +6,7 @@ use frond_engine::Durability;
 use frond_query::metadata::{self, MetadataKind};
 use frond_query::{Code, Collation, Filter, Projection};
 
-use crate::collection::parse::{asked_metadata, parse_searched, variables_in};
+use crate::collection::parse::{parse_searched, variables_in, with_metadata};
 use crate::collection::plan::Order;
 use crate::collection::scan::Row;
 use crate::collection::stored_functions::prepare_scripts;
@@ -105,7 +105,7 @@ fn parse_find_and_modify(database: &Database, request: &FindAndModify) -> Result
         projection.compute_constants()?;
     }
     Ok(Parsed {
-        filter: asked_metadata(filter, &order, projection.as_ref())?,
+        filter: with_metadata(filter, &order, projection.as_ref())?,
         order,
         update: update.transpose()?,
         projection,

@@ -22,23 +22,23 @@ struct Handles {
     reader: Reader<'static>,
     deferred: DeferredErrors,
     /// Whether any document with references came out.
-    has_met: AtomicBool,
+    has_references: AtomicBool,
 }
 
 /// The [`Pieces`] of the references that `reader` gives out. Documents that may be undone from one
 /// call to the next ([`Reader::may_be_undone`]) are given out whole.
 pub(crate) fn handles(reader: &Reader<'static>, deferred: &DeferredErrors) -> Large {
     let (reader, deferred) = (reader.clone(), deferred.clone());
-    Large::new(Arc::new(Handles { reader, deferred, has_met: AtomicBool::new(false) }))
+    Large::new(Arc::new(Handles { reader, deferred, has_references: AtomicBool::new(false) }))
 }
 
 impl Pieces for Handles {
-    fn has_met(&self) -> bool {
-        self.has_met.load(Ordering::Relaxed)
+    fn has_references(&self) -> bool {
+        self.has_references.load(Ordering::Relaxed)
     }
 
     fn meet(&self) {
-        self.has_met.store(true, Ordering::Relaxed);
+        self.has_references.store(true, Ordering::Relaxed);
     }
 
     fn open(&self, reference: Reference<'_>) -> Result<ValueBuf, QueryError> {
@@ -66,8 +66,8 @@ impl Pieces for Handles {
         path: &Path,
         visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError> {
-        let told = self.reader.read_pieces(|it| pieces::visit_reached(it, document, path, visit));
-        told.map_err(|error| self.deferred.keep(error))
+        let answer = self.reader.read_pieces(|it| pieces::visit_reached(it, document, path, visit));
+        answer.map_err(|error| self.deferred.keep(error))
     }
 
     fn long(
@@ -75,8 +75,8 @@ impl Pieces for Handles {
         reference: Reference<'_>,
         visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
     ) -> Result<Option<bool>, QueryError> {
-        let told = self.reader.read_pieces(|it| pieces::long(it, reference, visit));
-        told.map_err(|error| self.deferred.keep(error))
+        let answer = self.reader.read_pieces(|it| pieces::long(it, reference, visit));
+        answer.map_err(|error| self.deferred.keep(error))
     }
 
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
@@ -94,7 +94,7 @@ pub(crate) fn stored(store: &Arc<dyn ChunkStore>) -> Large {
 }
 
 impl Pieces for Stored {
-    fn has_met(&self) -> bool {
+    fn has_references(&self) -> bool {
         true
     }
 
@@ -123,8 +123,8 @@ impl Pieces for Stored {
         path: &Path,
         visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, QueryError> {
-        let told = pieces::visit_reached(&*self.0, document, path, visit);
-        told.map_err(|error| unreadable(error).as_query())
+        let answer = pieces::visit_reached(&*self.0, document, path, visit);
+        answer.map_err(|error| unreadable(error).as_query())
     }
 
     fn long(
@@ -132,8 +132,8 @@ impl Pieces for Stored {
         reference: Reference<'_>,
         visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
     ) -> Result<Option<bool>, QueryError> {
-        let told = pieces::long(&*self.0, reference, visit);
-        told.map_err(|error| unreadable(error).as_query())
+        let answer = pieces::long(&*self.0, reference, visit);
+        answer.map_err(|error| unreadable(error).as_query())
     }
 
     fn whole(&self, document: Document<'_>) -> Result<DocumentBuf, QueryError> {
@@ -150,7 +150,7 @@ const FIELD_COUNT_MAX: u64 = 24;
 pub(crate) struct LazyLargeDocuments {
     large: Large,
     /// The parts that are needed of documents that pass.
-    asked: NeededPaths,
+    needed_fields: NeededPaths,
     /// The outermost fields that alone are given out.
     names: Option<Vec<Box<[u8]>>>,
     /// Whether a document that is kept in memory whole serves as well: not where references are
@@ -161,9 +161,9 @@ pub(crate) struct LazyLargeDocuments {
 impl LazyLargeDocuments {
     /// All outermost fields, to be stored again or not.
     pub fn new(large: &Large, takes_kept: bool) -> LazyLargeDocuments {
-        let mut asked = NeededPaths::default();
-        asked.add("_id", Depth::Whole);
-        LazyLargeDocuments { large: large.clone(), asked, names: None, takes_kept }
+        let mut needed_fields = NeededPaths::default();
+        needed_fields.add("_id", Depth::Whole);
+        LazyLargeDocuments { large: large.clone(), needed_fields, names: None, takes_kept }
     }
 
     /// Returns the reader of the references.
@@ -172,8 +172,8 @@ impl LazyLargeDocuments {
     }
 
     /// Asks for more.
-    pub fn asking(mut self, asked: &NeededPaths) -> LazyLargeDocuments {
-        self.asked.add_all(asked);
+    pub fn asking(mut self, more: &NeededPaths) -> LazyLargeDocuments {
+        self.needed_fields.add_all(more);
         self
     }
 
@@ -222,14 +222,14 @@ impl LazyLargeDocuments {
     /// # Errors
     /// As [`Reader::get`].
     pub fn open(&self, document: DocumentBuf) -> Result<DocumentBuf, Error> {
-        Ok(self.large.open_document(&self.asked, document)?)
+        Ok(self.large.open_document(&self.needed_fields, document)?)
     }
 
     /// The outermost fields that are read; `None`: all.
     fn names(&self, filter: &NeededPaths) -> Option<Vec<Box<[u8]>>> {
         let mut names = self.names.clone()?;
-        let asked = self.asked.outermost_names()?.chain(filter.outermost_names()?);
-        names.extend(asked.map(Box::from));
+        let needed_fields = self.needed_fields.outermost_names()?.chain(filter.outermost_names()?);
+        names.extend(needed_fields.map(Box::from));
         names.sort_unstable();
         names.dedup();
         Some(names)

@@ -62,7 +62,7 @@ pub(super) fn allowed(
     (filter, order): (&Filter, &Order),
     projection: Option<Document<'_>>,
 ) -> Option<Arc<IndexFilter>> {
-    let key = || ShapeKey::of(filter, &told(order), projection);
+    let key = || ShapeKey::of(filter, &order_text(order), projection);
     frond.index_filters().of(collection.uuid, key)
 }
 
@@ -83,10 +83,10 @@ fn shape_key(
     let order = Order::parse_search(Some(shape.sort.view()))?.with_collation(&collation);
     let given = |document: &DocumentBuf| !document.view().is_empty();
     let projection = Some(&shape.projection).filter(|it| given(it)).map(DocumentBuf::view);
-    Ok(ShapeKey::of(&filter, &told(&order), projection))
+    Ok(ShapeKey::of(&filter, &order_text(&order), projection))
 }
 
 /// The order that is asked for.
-fn told(order: &Order) -> String {
+fn order_text(order: &Order) -> String {
     order.pattern().map_or_else(String::new, |pattern| format!("{:?}", pattern.fields))
 }

@@ -15,8 +15,8 @@ use frond_query::Code;
 use frond_tree::{Direction, Tree, TreeFormat};
 
 use crate::catalog::drop::remove_entry;
+use crate::catalog::record::record_branch_event;
 use crate::catalog::rename::{check_target, refuse_to_rename_view};
-use crate::catalog::tell::tell_of;
 use crate::catalog::{adopt, drop};
 use crate::collection::replace::StagedDocuments;
 use crate::collection::replace::content::Content;
@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::name;
 use crate::reader::Reader;
-use crate::rewritten::{Rewriting, tell_rewritten};
+use crate::rewritten::{Rewriting, record_rewrite};
 use crate::schema::Collection;
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::transact::Outcome;
@@ -63,7 +63,7 @@ pub(crate) fn move_collection(
             target.versions()?.remember_collection(target, transaction, target_branch, to)?;
             drop::drop_trees(transaction, &there)?;
             let nothing = Document::empty();
-            tell_of(target, transaction, target_branch, to, EventKind::Drop, nothing);
+            record_branch_event(target, transaction, target_branch, to, EventKind::Drop, nothing);
         }
         if capped::is_capped(found.options.view()) {
             copy_in_order(database, transaction, &found, (target, target_branch, to))?;
@@ -73,7 +73,14 @@ pub(crate) fn move_collection(
         database.versions()?.remember_collection(database, transaction, branch, from)?;
         drop::drop_trees(transaction, &found)?;
         remove_entry(database, transaction, branch, from)?;
-        tell_of(database, transaction, branch, from, EventKind::Drop, Document::empty());
+        record_branch_event(
+            database,
+            transaction,
+            branch,
+            from,
+            EventKind::Drop,
+            Document::empty(),
+        );
         Ok(Outcome::Commit(()))
     });
     database.frond().note_definitions_changed();
@@ -94,7 +101,7 @@ fn copy_trees(
     let engine = database.frond().engine();
     let scope = (target.repository_name(), branch, to);
     let rewriting = Rewriting { before: None, after: Some(documents), keeps_images: false };
-    tell_rewritten(engine, transaction, scope, rewriting)?;
+    record_rewrite(engine, transaction, scope, rewriting)?;
     let mut place = |tree: Tree| {
         let id = engine.reserve_tree_id();
         transaction.set_base(id, tree).map(|()| id)
@@ -143,7 +150,7 @@ fn copy_in_order(
         all_documents(&reader, found, Direction::Ascending).collect::<Result<_, Error>>()?
     };
     let mut live = adopt::create(transaction, target, branch, to, found.options.clone())?;
-    for index in found.asked_indexes() {
+    for index in found.secondary_indexes() {
         let engine = database.frond().engine();
         let format = adopt::ensure_repository(transaction, target, branch)?.format();
         let tree = engine.reserve_tree_id();

@@ -110,7 +110,7 @@ pub(crate) fn parse_searched(
 }
 
 /// The filter, which knows what of the search is sorted by and shown.
-pub(crate) fn asked_metadata(
+pub(crate) fn with_metadata(
     filter: Filter,
     order: &Order,
     projection: Option<&Projection>,

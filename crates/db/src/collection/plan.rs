@@ -108,10 +108,10 @@ pub(crate) fn rejected(
     if request.filter.text().is_some() {
         return Ok(Vec::new());
     }
-    let is_told = request.hint.is_some()
+    let is_forced = request.hint.is_some()
         || request.between.is_given()
         || matches!(request.order, Order::Natural(_));
-    if is_told || by_ids(request).is_some() {
+    if is_forced || by_ids(request).is_some() {
         return Ok(Vec::new());
     }
     let candidates = Candidates::of(reader, collection, &OwnFacts::default(), request)?;

@@ -9,7 +9,7 @@ use frond_query::{Filter, Projection};
 
 use crate::catalog::Catalog;
 use crate::collection::covered::NeededPaths;
-use crate::collection::parse::{asked_metadata, parse_request, parse_searched};
+use crate::collection::parse::{parse_request, parse_searched, with_metadata};
 use crate::collection::plan::{Access, MinMaxBounds, Order};
 use crate::collection::search::Search;
 use crate::collection::{FindRequest, Purpose};
@@ -73,7 +73,7 @@ pub(super) fn query_of(
     };
     let projection = request.projection.as_ref().map(DocumentBuf::view);
     let projection = parse_searched(projection, variables)?;
-    let filter = asked_metadata(filter, &order, projection.as_ref())?;
+    let filter = with_metadata(filter, &order, projection.as_ref())?;
     filter.compute_constants()?;
     if let Some(projection) = &projection {
         projection.compute_constants()?;
@@ -118,7 +118,7 @@ fn needs_of(
 ) -> NeededPaths {
     match purpose {
         Purpose::Count | Purpose::CountedStages => Some(Vec::new()),
-        Purpose::Find | Purpose::Distinct if request.tells_key || request.gives_keys => None,
+        Purpose::Find | Purpose::Distinct if request.shows_record_id || request.gives_keys => None,
         Purpose::Find | Purpose::Distinct => projection.and_then(Projection::paths),
         Purpose::Stages | Purpose::DividedStages => None,
         Purpose::Update | Purpose::Delete => None,

@@ -21,7 +21,7 @@ use frond_query::pipeline::Documents;
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::catalog::build::Builder;
-use crate::catalog::tell::tell_of;
+use crate::catalog::record::record_branch_event;
 use crate::catalog::{Catalog, CatalogView, adopt};
 use crate::collection::new_document::{check_id, check_size, check_valid};
 use crate::collection::parse::variables_in;
@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::large;
 use crate::name;
-use crate::rewritten::{Rewriting, tell_rewritten};
+use crate::rewritten::{Rewriting, record_rewrite};
 use crate::schema::{Index, TreeRef};
 use crate::system::{LiveCollection, LiveIndex, WorkingEntry};
 use crate::timeseries::options::{OPTION, check, kept};
@@ -263,7 +263,7 @@ impl<'a> StagedDocuments<'a> {
             None => return Ok(false),
         };
         let keeps_images = images::are_kept(options.view());
-        self.tell_swapped(transaction, branch, old.first(), keeps_images)?;
+        self.record_swap(transaction, branch, old.first(), keeps_images)?;
         for tree in old {
             if let TreeRef::Live(id) = tree {
                 transaction.drop_tree(id)?;
@@ -285,7 +285,7 @@ impl<'a> StagedDocuments<'a> {
 
     /// Records for change streams that a collection has other documents: of committed ones the
     /// difference can be had when it is asked for.
-    fn tell_swapped(
+    fn record_swap(
         &self,
         transaction: &mut Transaction,
         branch: &str,
@@ -298,13 +298,20 @@ impl<'a> StagedDocuments<'a> {
             Some(TreeRef::Committed(tree)) => Some(*tree),
             Some(TreeRef::Live(_)) => {
                 let nothing = Document::empty();
-                tell_of(database, transaction, branch, name, EventKind::Rewritten, nothing);
+                record_branch_event(
+                    database,
+                    transaction,
+                    branch,
+                    name,
+                    EventKind::Rewritten,
+                    nothing,
+                );
                 return Ok(());
             }
         };
         let scope = (database.repository_name(), branch, name);
         let rewriting = Rewriting { before, after: Some(self.documents), keeps_images };
-        tell_rewritten(database.frond().engine(), transaction, scope, rewriting)
+        record_rewrite(database.frond().engine(), transaction, scope, rewriting)
     }
 }
 

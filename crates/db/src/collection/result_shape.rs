@@ -22,7 +22,7 @@ pub(crate) struct ResultShape {
     /// Whether documents carry metadata, which no client sees.
     carries: bool,
     /// Whether each is shown with its key.
-    tells_key: bool,
+    shows_record_id: bool,
     /// The positions of the sort key among an index's keys, if these are shown in its place.
     keys: Option<Vec<String>>,
 }
@@ -46,7 +46,7 @@ impl ResultShape {
         ResultShape {
             key_of: order.pattern().filter(|_| shows_key).cloned(),
             carries: shows_key || !filter.metadata().is_empty(),
-            tells_key: request.tells_key,
+            shows_record_id: request.shows_record_id,
             keys: request.gives_keys.then(paths),
             all: NeededPaths::all(),
             projection,
@@ -75,10 +75,10 @@ impl ResultShape {
                 let projected = projection.apply(document.view(), &self.filter)?;
                 self.bare(self.large.open_document(&self.all, projected)?)
             }
-            None if self.tells_key => self.bare(document.clone()),
+            None if self.shows_record_id => self.bare(document.clone()),
             None => return Ok(self.bare(document)),
         };
-        Ok(if self.tells_key { with_record_id(&projected, &document) } else { projected })
+        Ok(if self.shows_record_id { with_record_id(&projected, &document) } else { projected })
     }
 
     /// The memory of the request, if the projection runs a client's scripts.

@@ -6,7 +6,7 @@
 //! 2. A document with an array on an indexed path has several entries, and several scans may find
 //!    one document: it comes out at the first, `seen` remembers it.
 //! 3. Documents that lie in their tree's leaves are filtered where they lie, and only those that
-//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_asked`]): most of
+//!    pass are shared, or lent to a caller that only looks at them ([`Scan::visit_fields`]): most of
 //!    a scan's cost would be counting the holders of a leaf.
 //! 4. Scans that are merged each give the order that was asked for: the least of what they have
 //!    next comes out ([`Merge`]).
@@ -50,7 +50,7 @@ use crate::schema::Collection;
 pub use all::all_documents;
 use fetch::{Fetch, Scores};
 pub(crate) use fetch::{known_to_pass, passing};
-pub use metadata::tells_keys;
+pub use metadata::has_reversible_keys;
 pub(crate) use parts::gathered;
 pub use row::{FetchedDocument, FoundRows, Row, VisitedRow};
 use runs::{Runs, Shared};
@@ -75,7 +75,7 @@ pub(crate) struct Scan<'a> {
     /// The things that must be there for it to go on.
     ending: Option<CursorValidity>,
     /// Whether its plan is shown as the request's.
-    is_told: bool,
+    is_profiled: bool,
 }
 
 /// The documents that wait for scripts, and whether they pass.
@@ -110,12 +110,13 @@ impl<'a> Scan<'a> {
         let gives_order = access.gives_order;
         let walks: Vec<Walk> =
             access.paths.into_iter().map(|path| Walk::new(collection, path)).collect();
-        let is_told = request_profile::note(|| plan_of(collection, &walks, access.is_exact, order));
+        let is_profiled =
+            request_profile::note(|| plan_of(collection, &walks, access.is_exact, order));
         // A document that was found may be changed by its own transaction until it is fetched,
         // except for the `_id` by which it was found.
         let may_change = reader.may_change() && !walks.iter().all(|walk| walk.is_of_id);
         let may_fail = !filter.is_all() && (!access.is_exact || may_change);
-        let told = |walk: &Walk| {
+        let cover_of = |walk: &Walk| {
             let index = walk.index.as_ref().filter(|_| may_fail && walk.cover == Cover::Nothing)?;
             let paths: Vec<String> = filter.paths()?.into_iter().map(str::to_owned).collect();
             Cover::of_key(index, walk.flags, &paths).map(Cover::Key)
@@ -126,7 +127,7 @@ impl<'a> Scan<'a> {
             reader,
             without_scripts: runs_scripts.then(|| filter.without_scripts()),
             documents: collection.documents,
-            told_by_key: walks.iter().map(told).collect(),
+            cover: walks.iter().map(cover_of).collect(),
             metadata: filter.metadata(),
             filter,
             may_fail,
@@ -146,7 +147,7 @@ impl<'a> Scan<'a> {
             _ => None,
         };
         let (scoring, ending) = (None, None);
-        Scan { fetch, walks, current: 0, seen, merge, waiting, runs, scoring, ending, is_told }
+        Scan { fetch, walks, current: 0, seen, merge, waiting, runs, scoring, ending, is_profiled }
     }
 
     /// Returns the filter that documents pass: a `$text` in it knows its terms.
@@ -155,8 +156,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Has its plan shown as one that MongoDB runs beside its planner.
-    pub fn tell_express(&self) {
-        if self.is_told {
+    pub fn note_express(&self) {
+        if self.is_profiled {
             request_profile::note_express();
         }
     }
@@ -188,9 +189,9 @@ impl<'a> Scan<'a> {
     /// asked for and the entries hold them. For several terms all entries are read first, as far as
     /// `reservation` allows.
     pub fn scored_by_entries(mut self, reservation: Reservation) -> Scan<'a> {
-        let is_asked = self.fetch.metadata.contains(MetadataKind::TextScore);
+        let is_needed = self.fetch.metadata.contains(MetadataKind::TextScore);
         if let (Some(matcher), [walk]) = (self.fetch.filter.text_matcher(), &self.walks[..])
-            && is_asked
+            && is_needed
             && walk.index.as_ref().is_some_and(|index| index.shape.text().is_some())
             && walk.is_ascending()
         {
@@ -206,7 +207,7 @@ impl<'a> Scan<'a> {
     /// empty.
     pub fn counting(mut self) -> Scan<'a> {
         self.fetch.counts_only = true;
-        if self.is_told {
+        if self.is_profiled {
             request_profile::note_stage("COUNT_SCAN", "RECORD_STORE_FAST_COUNT");
         }
         self
@@ -230,8 +231,8 @@ impl<'a> Scan<'a> {
             self.current = 1;
             return Ok(Some(count));
         }
-        let tells = self.walks.iter().all(Walk::tells_by_keys) && self.merge.is_none();
-        if !tells || !fetch.counts_only {
+        let identifies = self.walks.iter().all(Walk::identifies_by_keys) && self.merge.is_none();
+        if !identifies || !fetch.counts_only {
             return Ok(None);
         }
         let mut count = 0;
@@ -243,8 +244,8 @@ impl<'a> Scan<'a> {
                 fetch.step()?;
                 if let Some(seen) = seen {
                     let mut id_key = key;
-                    let told = content.as_deref().and_then(key::id_bytes);
-                    if let (Some(content), Some(bytes)) = (&content, told) {
+                    let bytes_of_id = content.as_deref().and_then(key::id_bytes);
+                    if let (Some(content), Some(bytes)) = (&content, bytes_of_id) {
                         id_key = &content[..bytes];
                     } else if let Some(index) = &index {
                         index.skip_key(&mut id_key)?;
@@ -268,7 +269,7 @@ impl<'a> Scan<'a> {
             Some(merge) => lazily.asking(&merge.pattern.needed_paths()),
             None => lazily,
         };
-        let asked = match self.fetch.may_fail {
+        let needed = match self.fetch.may_fail {
             true => self.fetch.filter.needed_paths(),
             false => NeededPaths::default(),
         };
@@ -281,7 +282,7 @@ impl<'a> Scan<'a> {
         self.fetch.filter = self.fetch.filter.with_large(lazily.large());
         self.fetch.without_scripts =
             self.fetch.without_scripts.map(|filter| filter.with_large(lazily.large()));
-        self.fetch.lazily = Some((lazily, asked));
+        self.fetch.lazily = Some((lazily, needed));
         self
     }
 
@@ -303,20 +304,20 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     /// The error of `visit`; as the scan's own steps.
-    pub fn visit_asked(
+    pub fn visit_fields(
         &mut self,
         visit: &mut dyn FnMut(Document<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         self.visit_rows(&mut |visited| match visited {
             VisitedRow::InPlace(document) => visit(document),
-            VisitedRow::Owned(row) => visit(row.asked()),
+            VisitedRow::Owned(row) => visit(row.fields()),
         })
     }
 
-    /// As [`Scan::visit_asked`], for a caller that reads rows wholly.
+    /// As [`Scan::visit_fields`], for a caller that reads rows wholly.
     ///
     /// # Errors
-    /// As [`Scan::visit_asked`].
+    /// As [`Scan::visit_fields`].
     pub fn visit_rows(
         &mut self,
         visit: &mut dyn FnMut(VisitedRow<'_>) -> Result<bool, Error>,
@@ -385,7 +386,7 @@ impl<'a> Scan<'a> {
     fn refill(&mut self, place: usize) -> Result<(), Error> {
         let found = self.next_in_order(place)?;
         if let (Some(merge), Some(found)) = (&mut self.merge, found) {
-            let key = merge.pattern.key(found.asked())?;
+            let key = merge.pattern.key(found.fields())?;
             merge.next.insert((key, place), found);
         }
         Ok(())
@@ -411,12 +412,12 @@ impl<'a> Scan<'a> {
         let Some(waiting) = self.waiting.get_mut(place) else { return self.next_unasked(place) };
         let mut waiting = std::mem::take(waiting);
         let filter = self.fetch.filter.clone();
-        let ask = |(row, _): &(Row, Shared)| filter.try_matches(row.asked());
+        let ask = |(row, _): &(Row, Shared)| filter.try_matches(row.fields());
         let next = loop {
             let mut read = || {
                 let next = self.next_unasked(place)?;
                 Ok(next.map(|next| {
-                    let bytes = next.0.asked().as_bytes().len();
+                    let bytes = next.0.fields().as_bytes().len();
                     (next, bytes)
                 }))
             };
@@ -499,7 +500,7 @@ fn plan_of(collection: &Collection, walks: &[Walk], is_exact: bool, order: &Orde
     {
         return Plan::ById;
     }
-    let mut scans: Vec<ScanSummary> = walks.iter().map(|walk| walk.told(collection)).collect();
+    let mut scans: Vec<ScanSummary> = walks.iter().map(|walk| walk.summary(collection)).collect();
     if let (Order::Near(_), [walk], [scan]) = (order, walks, &mut scans[..])
         && let Some(index) = &walk.index
     {

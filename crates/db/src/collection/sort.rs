@@ -36,7 +36,7 @@ impl Sortable for FetchedDocument {
 
 impl Sortable for Row {
     fn document(&self) -> Document<'_> {
-        self.asked()
+        self.fields()
     }
 }
 

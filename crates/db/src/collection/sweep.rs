@@ -20,7 +20,7 @@ use crate::database::Database;
 use crate::error::Error;
 
 /// The memory that the documents that were found take at most to be known.
-const MET_BYTES_MAX: usize = 64 << 20;
+const VISITED_BYTES_MAX: usize = 64 << 20;
 /// The number of times in a row that a snapshot may expire before anything was found.
 const EXPIRED_MAX: u32 = 8;
 
@@ -32,7 +32,7 @@ pub(crate) struct Sweep<'a> {
     scan: Option<Scan<'a>>,
     /// Whether documents come in the order of `_id`.
     is_ordered: bool,
-    met: SweepBounds,
+    visited: SweepBounds,
     expired: u32,
 }
 
@@ -54,10 +54,17 @@ impl<'a> Sweep<'a> {
         collection: &'a str,
         search: (&'a Filter, Option<&'a ValueBuf>),
     ) -> Result<Sweep<'a>, Error> {
-        let each = SeenDocuments::new(search.0.memory().another(MET_BYTES_MAX));
-        let met = SweepBounds { up_to: None, each: Some(each) };
-        let mut sweep =
-            Sweep { database, collection, search, scan: None, is_ordered: false, met, expired: 0 };
+        let each = SeenDocuments::new(search.0.memory().another(VISITED_BYTES_MAX));
+        let visited = SweepBounds { up_to: None, each: Some(each) };
+        let mut sweep = Sweep {
+            database,
+            collection,
+            search,
+            scan: None,
+            is_ordered: false,
+            visited,
+            expired: 0,
+        };
         sweep.look_again()?;
         Ok(sweep)
     }
@@ -76,7 +83,7 @@ impl<'a> Sweep<'a> {
         let accessed = Search::of(filter, hint).access(database.frond(), &reader, found)?;
         self.scan = accessed.map(|(found, mut access)| {
             self.is_ordered = is_ordered(&access);
-            if let Some(key) = self.met.up_to.as_ref().filter(|_| self.is_ordered) {
+            if let Some(key) = self.visited.up_to.as_ref().filter(|_| self.is_ordered) {
                 go_on_behind(&mut access, key);
             }
             let scan = Scan::new(reader, &found, access, filter.clone(), &Order::Any);
@@ -94,10 +101,10 @@ impl<'a> Sweep<'a> {
             let Some(scan) = &mut self.scan else { return Ok(None) };
             match scan.next() {
                 None => return Ok(None),
-                Some(Ok(row)) if self.met.contains(&row.id_key) => {}
+                Some(Ok(row)) if self.visited.contains(&row.id_key) => {}
                 Some(Ok(row)) => {
                     self.expired = 0;
-                    self.met.note(&row.id_key, self.is_ordered);
+                    self.visited.note(&row.id_key, self.is_ordered);
                     return Ok(Some(row));
                 }
                 Some(Err(error)) if error.code == Code::SnapshotTooOld && self.may_look_again() => {
@@ -110,7 +117,7 @@ impl<'a> Sweep<'a> {
     }
 
     fn may_look_again(&self) -> bool {
-        self.expired < EXPIRED_MAX && (self.is_ordered || self.met.each.is_some())
+        self.expired < EXPIRED_MAX && (self.is_ordered || self.visited.each.is_some())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::collection::batch::{
     BATCH_COUNT_MAX, BatchOptions, BatchReport, StatementRun, Statements,
 };
 use crate::collection::new_document::{check_document, set_zero_timestamps};
-use crate::collection::parse::{asked_metadata, variables_in};
+use crate::collection::parse::{variables_in, with_metadata};
 use crate::collection::parts::{change_in_parts, collation_of_collection, write_once};
 use crate::collection::plan::Order;
 use crate::collection::scan::{FetchedDocument, Row};
@@ -108,7 +108,7 @@ fn parse(database: &Database, statement: &UpdateStatement) -> Result<ParsedState
     prepare_scripts(database, &filter)?;
     filter.compute_constants()?;
     Ok(ParsedStatement {
-        filter: asked_metadata(filter, &order, None)?,
+        filter: with_metadata(filter, &order, None)?,
         update,
         order,
         upsert: statement.upsert,
@@ -145,8 +145,8 @@ fn run_update(
     };
     let mut done = StatementDone { count: matching.len() as u64, ..StatementDone::default() };
     let bytes_before = writer.bytes();
-    for met in matching {
-        let mut row = match met {
+    for matched in matching {
+        let mut row = match matched {
             MatchedRow::Row(row) => row,
             MatchedRow::Damaged(id_key) => {
                 writer.replace_damaged(&id_key, &statement.update)?;

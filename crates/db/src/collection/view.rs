@@ -28,7 +28,7 @@ fn append_stages(pipeline: &mut DocumentBuilder, request: &FindRequest) -> Resul
         ("min", request.min.is_some()),
         ("max", request.max.is_some()),
         ("returnKey", request.gives_keys),
-        ("showRecordId", request.tells_key),
+        ("showRecordId", request.shows_record_id),
     ] {
         if is_given {
             return Err(refused(&format!("Option {option} not supported in aggregation.")));

@@ -205,7 +205,7 @@ impl Walk {
     }
 
     /// Returns its form in a plan.
-    pub fn told(&self, collection: &Collection) -> ScanSummary {
+    pub fn summary(&self, collection: &Collection) -> ScanSummary {
         let series = collection.series.as_ref().filter(|_| self.parts_of_place.is_some());
         let key = match (&self.index, series) {
             (Some(index), _) => Some(index.spec.key.clone()),
@@ -229,7 +229,7 @@ impl Walk {
         while let Some(entry) = self.step(reader)? {
             if self.index.is_some() {
                 self.keys_examined += 1;
-                examined::tell(1, 0);
+                examined::report(1, 0);
             }
             if self.checks.is_empty() || self.fits(reader, &entry.key)? {
                 return Ok(Some(entry));
@@ -256,7 +256,7 @@ impl Walk {
                 while entries.step()? {
                     let Some(entry) = entries.entry_ref() else { break };
                     self.keys_examined += counted;
-                    examined::tell(counted, 0);
+                    examined::report(counted, 0);
                     let is_cut = self.index.as_ref().is_some_and(|it| it.is_cut(entry.key));
                     let whole = if is_cut { entries.entry() } else { None };
                     let content = whole.map(|whole| reader.read(&whole.value)).transpose()?;
@@ -271,7 +271,7 @@ impl Walk {
                 Some(key) => {
                     if reader.get(self.tree, &key)?.is_some() {
                         self.keys_examined += counted;
-                        examined::tell(counted, 0);
+                        examined::report(counted, 0);
                         if !visit(&key, None)? {
                             return Ok(());
                         }
@@ -287,7 +287,7 @@ impl Walk {
 
     /// Whether the entries' keys show which documents they are of, whatever they hold, and all of
     /// them are to be given.
-    pub fn tells_by_keys(&self) -> bool {
+    pub fn identifies_by_keys(&self) -> bool {
         let is_unique = self.index.as_ref().is_some_and(|index| index.spec.unique);
         !is_unique && !self.is_natural && self.checks.is_empty()
     }

@@ -76,7 +76,7 @@ pub struct CollectionWriter<'t> {
     writes: u64,
     /// Records the events of what is written: `None` until it is first needed, `Some(None)` if
     /// there are no events.
-    teller: Option<Option<EventRecorder>>,
+    recorder: Option<Option<EventRecorder>>,
     /// No events are recorded now.
     is_silent: bool,
     /// Whether events also have documents as they were before.
@@ -172,7 +172,7 @@ impl<'t> CollectionWriter<'t> {
             own,
             writes: 0,
             // Change streams have no events of points.
-            teller: series.as_ref().map(|_| None),
+            recorder: series.as_ref().map(|_| None),
             series,
             is_silent: false,
             keeps_images,
@@ -257,10 +257,10 @@ impl<'t> CollectionWriter<'t> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             let id_key = writer.free_key(documents, document.view())?;
-            let is_told = writer.tells_whole(document);
-            let value = writer.store_document(document, None, is_told)?;
+            let is_recorded = writer.records_whole(document);
+            let value = writer.store_document(document, None, is_recorded)?;
             writer.transaction.put(documents, id_key.clone(), value.clone())?;
-            writer.tell_inserted(&id_key, document, &value);
+            writer.record_insert(&id_key, document, &value);
             writer.note_inserted(&id_key, document.as_bytes().len() as u64)?;
             writer.change_indexes(&id_key, None, Some(document.view()))
         })?;
@@ -293,11 +293,12 @@ impl<'t> CollectionWriter<'t> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             let before = found.document.view();
-            let telling = writer.telling(before, after, becoming);
-            let is_told = matches!(telling, EventDetail::Whole) && writer.tells_whole(after);
-            let value = writer.store_document(after, found.large.as_ref(), is_told)?;
-            let (id_key, told) = (found.id_key.clone(), value.clone());
-            match (is_told, &value.content) {
+            let event_detail = writer.event_detail(before, after, becoming);
+            let is_recorded =
+                matches!(event_detail, EventDetail::Whole) && writer.records_whole(after);
+            let value = writer.store_document(after, found.large.as_ref(), is_recorded)?;
+            let (id_key, stored) = (found.id_key.clone(), value.clone());
+            match (is_recorded, &value.content) {
                 // All of it travels: nothing is made of what was there before.
                 (true, Content::Chunk { .. }) => {
                     writer.transaction.put(documents, id_key, value)?
@@ -305,8 +306,8 @@ impl<'t> CollectionWriter<'t> {
                 _ => writer.transaction.put_changed(documents, id_key, value)?,
             }
             writer.note_replaced(&found.id_key, after.as_bytes().len() as u64)?;
-            writer.tell_image(before);
-            writer.tell_replaced(&found.id_key, after, &told, telling);
+            writer.record_image(before);
+            writer.record_replace(&found.id_key, after, &stored, event_detail);
             writer.change_indexes(&found.id_key, Some(before), Some(after.view()))
         })
     }
@@ -326,7 +327,7 @@ impl<'t> CollectionWriter<'t> {
     /// As [`CollectionWriter::remove`]; `Damaged` if the document can't be read.
     pub fn remove_row(&mut self, row: Row) -> Result<(), Error> {
         match &row.large {
-            Some(large) if !self.tells_images() => {
+            Some(large) if !self.records_images() => {
                 self.ensure()?;
                 let indexed = self.indexed(large)?;
                 self.remove_under(&row.id_key, indexed.view())
@@ -342,8 +343,8 @@ impl<'t> CollectionWriter<'t> {
         self.undoing(|writer| {
             let documents = writer.live()?.documents;
             writer.transaction.delete(documents, id_key.clone())?;
-            writer.tell_image(indexed);
-            writer.tell_removed(indexed);
+            writer.record_image(indexed);
+            writer.record_delete(indexed);
             writer.note_removed(id_key)?;
             writer.change_indexes(id_key, Some(indexed), None)
         })

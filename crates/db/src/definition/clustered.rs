@@ -75,17 +75,17 @@ fn is_id_key(key: Document<'_>) -> bool {
 }
 
 /// Returns a `clusteredIndex` with its defaults.
-pub(crate) fn told(index: Document<'_>) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.append("v", index.get("v").unwrap_or(Value::Int32(2)));
+pub(crate) fn described(index: Document<'_>) -> DocumentBuf {
+    let mut built = DocumentBuilder::new();
+    built.append("v", index.get("v").unwrap_or(Value::Int32(2)));
     if let Some(key) = index.get("key") {
-        told.append("key", key);
+        built.append("key", key);
     }
-    told.append("name", index.get("name").unwrap_or(Value::String(ID_INDEX_NAME)));
+    built.append("name", index.get("name").unwrap_or(Value::String(ID_INDEX_NAME)));
     if let Some(unique) = index.get("unique") {
-        told.append("unique", unique);
+        built.append("unique", unique);
     }
-    told.build()
+    built.build()
 }
 
 /// Returns when documents expire by their `_id`.
@@ -107,16 +107,16 @@ pub fn id_index(options: Document<'_>) -> DocumentBuf {
         return spec.to_document();
     };
     let name = clustered.get("name").and_then(|name| name.as_str()).unwrap_or(ID_INDEX_NAME);
-    let mut told = DocumentBuilder::new();
-    told.append("v", Value::Int32(2));
-    told.append("key", Value::Document(document! { "_id": 1 }.view()));
-    told.append("name", Value::String(name));
-    told.append("unique", Value::Boolean(true));
-    told.append("clustered", Value::Boolean(true));
+    let mut description = DocumentBuilder::new();
+    description.append("v", Value::Int32(2));
+    description.append("key", Value::Document(document! { "_id": 1 }.view()));
+    description.append("name", Value::String(name));
+    description.append("unique", Value::Boolean(true));
+    description.append("clustered", Value::Boolean(true));
     if let Some(specification) = collation_of(options).as_ref().and_then(Collation::specification) {
-        told.append("collation", Value::Document(specification));
+        description.append("collation", Value::Document(specification));
     }
-    told.build()
+    description.build()
 }
 
 /// The collation that the index of `_id` has from its collection.
@@ -136,9 +136,9 @@ mod tests {
         let options = document! { "clusteredIndex": &proper, "expireAfterSeconds": 5 };
         assert!(check(options.view()).is_ok());
         assert_eq!(expires_after(options.view()), Some(5));
-        let told = id_index(options.view());
-        assert_eq!(told.get("name"), Some(Value::String("mine")));
-        assert_eq!(told.get("clustered"), Some(Value::Boolean(true)));
+        let index = id_index(options.view());
+        assert_eq!(index.get("name"), Some(Value::String("mine")));
+        assert_eq!(index.get("clustered"), Some(Value::Boolean(true)));
         let other = document! { "a": 1 };
         for (clustered, code) in [
             (document! { "key": &other, "unique": true }, 197),

@@ -234,11 +234,11 @@ mod tests {
 
     /// The index as `listIndexes` shows it.
     fn check(spec: &str, expected: &str) {
-        let told = parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}")).to_document();
+        let document = parse(spec).unwrap_or_else(|error| panic!("{spec}: {error}")).to_document();
         let expected = extended_json::parse(expected).expect("a document");
-        assert_eq!(told, expected, "{spec}");
+        assert_eq!(document, expected, "{spec}");
         // The shown form of an index is valid as a definition, and gives the same index.
-        let again = IndexSpec::parse(told.view()).expect("it was told").to_document();
+        let again = IndexSpec::parse(document.view()).expect("it was told").to_document();
         assert_eq!(again, expected, "{spec}");
     }
 

@@ -92,7 +92,7 @@ impl Validator {
     }
 
     /// Whether it matters what a document was before.
-    pub fn asks_before(&self) -> bool {
+    pub fn compares_before(&self) -> bool {
         self.is_moderate
     }
 

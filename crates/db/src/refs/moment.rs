@@ -149,9 +149,9 @@ fn snapshot_of(
     let found = {
         let stop = std::cell::RefCell::new(&mut stopped);
         engine.rebuild_snapshot_at(sequence, &|| {
-            let told = interrupt.check();
-            let keep_going = told.is_ok();
-            **stop.borrow_mut() = told;
+            let result = interrupt.check();
+            let keep_going = result.is_ok();
+            **stop.borrow_mut() = result;
             keep_going
         })
     };

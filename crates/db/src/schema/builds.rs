@@ -63,13 +63,13 @@ impl Builds {
     /// The builds that are under way, the oldest first.
     pub fn list(&self) -> Vec<IndexBuild> {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = |progress: &Arc<Progress>| IndexBuild {
+        let describe = |progress: &Arc<Progress>| IndexBuild {
             namespace: progress.namespace.clone(),
             names: progress.names.clone(),
             done: progress.done.load(Ordering::Relaxed),
             total: progress.total.load(Ordering::Relaxed),
         };
-        running.values().map(told).collect()
+        running.values().map(describe).collect()
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Index {
     /// Its entries.
     pub tree: TreeRef,
     /// Whether the keys of documents are those of their `_id`s.
-    pub tells_ids: bool,
+    pub holds_ids: bool,
 }
 
 /// The parts of documents that an index's entries hold besides their keys.
@@ -70,7 +70,7 @@ impl Index {
             (false, true) => Held::Nothing,
             (false, false) => Held::Fields(Arc::new(included(&spec, &shape))),
         };
-        Index { spec, shape: Arc::new(shape), held, tree, tells_ids: true }
+        Index { spec, shape: Arc::new(shape), held, tree, holds_ids: true }
     }
 
     /// Paths and directions.
@@ -150,7 +150,7 @@ impl Collection {
     pub fn live(live: &LiveCollection) -> Collection {
         let series = Series::of(live.options.view()).map(Arc::new);
         let index = |index: &system::LiveIndex| Index {
-            tells_ids: series.is_none(),
+            holds_ids: series.is_none(),
             ..Index::new(index.spec.clone(), TreeRef::Live(index.tree))
         };
         Collection {
@@ -172,7 +172,7 @@ impl Collection {
         let format = repository.format();
         let series = Series::of(entry.options.view()).map(Arc::new);
         let index = |(spec, root): &(IndexSpec, ChunkHash)| Index {
-            tells_ids: series.is_none(),
+            holds_ids: series.is_none(),
             ..Index::new(spec.clone(), TreeRef::Committed(spec.tree(*root, format)))
         };
         Collection {
@@ -202,7 +202,7 @@ impl Collection {
     }
 
     /// The indexes that were asked for.
-    pub fn asked_indexes(&self) -> impl Iterator<Item = &Index> {
+    pub fn secondary_indexes(&self) -> impl Iterator<Item = &Index> {
         self.indexes.iter().filter(|index| !index.spec.is_id())
     }
 

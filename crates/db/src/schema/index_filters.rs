@@ -64,7 +64,7 @@ impl ShapeKey {
 }
 
 /// A collection's UUID, and the shape of a query.
-type Asked = ([u8; 16], ShapeKey);
+type SetQuery = ([u8; 16], ShapeKey);
 
 /// All that were set. Collections are distinguished by their UUIDs.
 ///
@@ -72,7 +72,7 @@ type Asked = ([u8; 16], ShapeKey);
 #[derive(Default)]
 pub(crate) struct IndexFilters {
     are_any: AtomicBool,
-    by_shape: RwLock<BTreeMap<Asked, Arc<IndexFilter>>>,
+    by_shape: RwLock<BTreeMap<SetQuery, Arc<IndexFilter>>>,
 }
 
 impl IndexFilters {

@@ -36,9 +36,9 @@ impl Record {
     ///
     /// # Errors
     /// `Damaged` if it can't be.
-    pub fn decode(told: &LoggedEvents) -> Result<Record, Error> {
+    pub fn decode(logged: &LoggedEvents) -> Result<Record, Error> {
         let (mut events, mut transaction, mut before) = (Vec::new(), None, LoggedContent::None);
-        for mut event in Event::decode_all(&told.events)? {
+        for mut event in Event::decode_all(&logged.events)? {
             match event.kind {
                 EventKind::InTransaction => transaction = Some(event.facts),
                 EventKind::PreImage => before = event.content,
@@ -48,9 +48,9 @@ impl Record {
                 }
             }
         }
-        let chunks = told.chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())).collect();
-        let bytes = told.bytes + (events.len() * size_of::<Event>()) as u64;
-        Ok(Record { sequence: told.sequence, events, transaction, chunks, bytes })
+        let chunks = logged.chunks.iter().map(|chunk| (chunk.hash(), chunk.clone())).collect();
+        let bytes = logged.bytes + (events.len() * size_of::<Event>()) as u64;
+        Ok(Record { sequence: logged.sequence, events, transaction, chunks, bytes })
     }
 
     /// The document of an event of this record, or what it was before, if the record has that.

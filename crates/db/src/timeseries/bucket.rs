@@ -51,8 +51,8 @@ fn id(seconds: i64, meta_position: usize, counter: u32) -> ObjectId {
 
 /// The column before which the source stands, if the `_id` names it.
 fn meta_position(id: ObjectId) -> Option<usize> {
-    let is_told = id.0[4..8] == MARK && id.0[8] != u8::MAX;
-    is_told.then(|| usize::from(id.0[8]))
+    let is_marked = id.0[4..8] == MARK && id.0[8] != u8::MAX;
+    is_marked.then(|| usize::from(id.0[8]))
 }
 
 #[cfg(test)]

@@ -330,10 +330,10 @@ mod tests {
             changed(was.view(), changes.view()).map_err(|error| error.code.number())
         };
         let was = kept(document! { "timeField": "t", "metaField": "m" }.view()).expect("kept");
-        let told = document! {
+        let described = document! {
             "timeField": "t", "metaField": "m", "granularity": "seconds", "bucketMaxSpanSeconds": 3_600
         };
-        assert_eq!(was, told);
+        assert_eq!(was, described);
         let hours = change(&was, document! { "granularity": "hours" }).expect("larger");
         assert_eq!(change(&hours, document! { "granularity": "minutes" }), Err(72));
         assert_eq!(change(&hours, document! { "granularity": "hours" }).as_ref(), Ok(&hours));

@@ -24,17 +24,17 @@ fn watch(database: &Database, collection: &str) -> ChangeStream {
 }
 
 /// Returns the events up to now, with their `_id`s.
-fn told(frond: &Frond, stream: &mut ChangeStream) -> Vec<String> {
+fn delivered(frond: &Frond, stream: &mut ChangeStream) -> Vec<String> {
     // Changes that aren't durable yet give no events.
     frond.flush().expect("the disk works");
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     while let Some(event) = stream.next(&Interrupt::default()).expect("it is kept") {
         let kind = event.get("operationType").and_then(|kind| kind.as_str()).expect("a kind");
         let key = event.get("documentKey").and_then(|key| key.as_document()?.get("_id"));
         let key = key.and_then(|key| key.as_integer()).unwrap_or_default();
-        told.push(format!("{kind} {key}"));
+        delivered.push(format!("{kind} {key}"));
     }
-    told
+    delivered
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn expiry_is_an_event() {
     )
     .expect("made");
     assert_eq!(frond.expire_documents(&Interrupt::default()).expect("done"), 1);
-    assert_eq!(told(&frond, &mut stream), ["insert 1", "insert 2", "delete 1"]);
+    assert_eq!(delivered(&frond, &mut stream), ["insert 1", "insert 2", "delete 1"]);
 }
 
 #[test]
@@ -61,13 +61,13 @@ fn a_relaxed_write_is_delivered_once_it_is_durable_and_tokens_outlive_the_stream
     let mut stream = watch(&shop, "things");
     insert(&shop, "things", "[{'_id': 1}, {'_id': 2}]");
     update(&shop, "things", statement("{'_id': 1}", "{'$set': {'v': 1}}"));
-    assert_eq!(told(&frond, &mut stream), ["insert 1", "insert 2", "update 1"]);
+    assert_eq!(delivered(&frond, &mut stream), ["insert 1", "insert 2", "update 1"]);
     let start = frond_db::StreamStart::Resume(stream.token());
     let watched = Watched::Database((*shop).clone());
     insert(&shop, "others", "[{'_id': 3}]");
     let request = ChangeStreamRequest { start, ..ChangeStreamRequest::default() };
     let mut after = frond.watch(watched, &request).expect("it is kept");
-    assert_eq!(told(&frond, &mut after), ["insert 3"]);
+    assert_eq!(delivered(&frond, &mut after), ["insert 3"]);
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn large_documents_are_told_by_the_log_alone_whatever_became_of_them() {
         match event.get("fullDocument").and_then(|document| document.as_document()) {
             Some(document) => whole.push(document.to_buf()),
             None => {
-                let told = event.get("updateDescription").and_then(|it| it.as_document());
-                let updated = told.and_then(|told| told.get("updatedFields"));
+                let delivered = event.get("updateDescription").and_then(|it| it.as_document());
+                let updated = delivered.and_then(|delivered| delivered.get("updatedFields"));
                 rest.push(updated.and_then(|it| it.as_document()).map(|it| it.to_buf()));
             }
         }
@@ -172,8 +172,8 @@ fn merged_documents_are_told_whole_or_by_what_changed() {
         let whole = |at: usize| events[at].get("fullDocument").map(|it| it.to_buf());
         assert!(whole(0) == Some(Value::from(&source).to_buf()));
         let change = |at: usize| {
-            let told = events[at].get("updateDescription").and_then(|it| it.as_document());
-            told.and_then(|told| told.get("updatedFields")).map(|it| it.to_buf())
+            let delivered = events[at].get("updateDescription").and_then(|it| it.as_document());
+            delivered.and_then(|delivered| delivered.get("updatedFields")).map(|it| it.to_buf())
         };
         assert_eq!(change(1), Some(Value::from(&json("{'n': 1}")).to_buf()));
         assert!(change(2).is_some() || whole(2).is_some());
@@ -181,8 +181,8 @@ fn merged_documents_are_told_whole_or_by_what_changed() {
 }
 
 /// The log's bytes for what `write` does to a document of 4 MB, or to a small one.
-fn logged(tells: bool, document: &DocumentBuf, write: impl Fn(&Database, u32)) -> u64 {
-    let frond = if tells { open() } else { crate::support::open() };
+fn logged(records_events: bool, document: &DocumentBuf, write: impl Fn(&Database, u32)) -> u64 {
+    let frond = if records_events { open() } else { crate::support::open() };
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     try_insert(&shop, "others", &[document! { "_id": 1 }]);
     let bytes = || frond.counters().0.log_record_bytes;

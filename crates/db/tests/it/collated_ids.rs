@@ -33,9 +33,9 @@ fn two_ids_that_compare_equal_are_duplicates_however_they_are_written() {
     insert(&shop, "words", "[{'_id': 'a'}, {'_id': 1}, {'_id': {'k': 'x'}}]");
     let error = refused(&shop, "words", "[{'_id': 'A'}]");
     assert_eq!(error.code, Code::DuplicateKey);
-    let told = "E11000 duplicate key error collection: shop.words index: _id_ collation: { locale: \
+    let message = "E11000 duplicate key error collection: shop.words index: _id_ collation: { locale: \
                 \"en\",";
-    assert!(error.message.starts_with(told), "{}", error.message);
+    assert!(error.message.starts_with(message), "{}", error.message);
     assert!(error.message.ends_with("dup key: { _id: \"A\" }"), "{}", error.message);
     let details = error.details.expect("a duplicate has details");
     assert_eq!(details.get("keyPattern"), Some(Value::from(&json("{'_id': 1}"))));
@@ -101,11 +101,12 @@ fn it_is_told_as_the_one_index_of_ids() {
     let shop = shop();
     caseless(&shop, "words");
     insert(&shop, "words", "[{'_id': 'a', 'w': 'x'}]");
-    let told = shop.describe_indexes("words").expect("listed");
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].get("name"), Some(Value::String("_id_")));
-    assert!(told[0].get("unique").is_none(), "{:?}", told[0]);
-    let collation = told[0].get("collation").and_then(|it| it.as_document()).expect("it is told");
+    let indexes = shop.describe_indexes("words").expect("listed");
+    assert_eq!(indexes.len(), 1);
+    assert_eq!(indexes[0].get("name"), Some(Value::String("_id_")));
+    assert!(indexes[0].get("unique").is_none(), "{:?}", indexes[0]);
+    let collation =
+        indexes[0].get("collation").and_then(|it| it.as_document()).expect("it is told");
     assert_eq!(collation.get("strength"), Some(Value::Int32(2)));
 
     let spec = |text: &str| IndexSpec::parse(json(text).view()).expect("proper");
@@ -167,8 +168,8 @@ fn searches_by_ids_go_by_it() {
             .collect();
         assert_eq!(format!("[{}]", numbers.join(",")), expected, "{filter} {sort}");
         let explained = shop.explain("words", &request).expect("explained");
-        let told = stages(&explained).replace("EXPRESS_IXSCAN", "IDHACK");
-        assert_eq!(told, plan, "{filter} {sort}");
+        let plan_text = stages(&explained).replace("EXPRESS_IXSCAN", "IDHACK");
+        assert_eq!(plan_text, plan, "{filter} {sort}");
     }
     let report = update(&shop, "words", statement("{'_id': 'B'}", "{'$set': {'n': 9}}"));
     assert_eq!(report.modified, 1);

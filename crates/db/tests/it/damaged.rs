@@ -436,14 +436,14 @@ fn damage_is_listed_by_branch_collection_and_id() {
     let report = frond_vcs::fsck(&directory, &mut |_| ()).expect("it answers");
     assert_eq!(report.damages.len(), 2, "{:?}", report.damages);
     let lost = report.lost.expect("it can be told");
-    let told: Vec<_> = lost
+    let listed: Vec<_> = lost
         .collections
         .iter()
         .map(|it| (&*it.database, &*it.name, it.documents, it.lost.clone()))
         .collect();
     let document = |id: &str| frond_vcs::LostPart::Document(id.to_owned());
     let both = || vec![document("4"), document("6")];
-    assert_eq!(told, [("shop", "things", 6, both()), ("shop@side", "things", 7, both())]);
+    assert_eq!(listed, [("shop", "things", 6, both()), ("shop@side", "things", 7, both())]);
     assert_eq!(lost.commits_lost, [("shop".to_owned(), id)]);
     // Looking is no repair: once more, and what is there is as it was but for the manifest.
     assert!(frond_vcs::fsck(&directory, &mut |_| ()).expect("it answers").lost.is_some());

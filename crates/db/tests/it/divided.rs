@@ -222,21 +222,21 @@ fn answer(documents: Result<Vec<DocumentBuf>, Error>) -> Answer {
 }
 
 /// One random request, to be run as often as one likes.
-enum Asked {
+enum Request {
     Stages(AggregateRequest),
     Count(FindRequest),
     Distinct(String, FindRequest),
     Find(FindRequest),
 }
 
-impl Asked {
-    fn random(random: &mut Random) -> Asked {
+impl Request {
+    fn random(random: &mut Random) -> Request {
         let by = Collation::parse(json("{'locale': 'en', 'strength': 2}").view()).expect("right");
         let collation = random.one_in(4).then_some(by);
         let hints = ["'a_1'", "'g_-1_p_1'", "'collated'", "'partial'", "'multikey'", "'_id_'"];
         let hint = random.one_in(3).then(|| value(one(random, &hints)));
         if !random.one_in(4) {
-            return Asked::Stages(AggregateRequest {
+            return Request::Stages(AggregateRequest {
                 pipeline: value(&pipeline(random)),
                 variables: None,
                 collation,
@@ -248,9 +248,9 @@ impl Asked {
         let filter = Some(json(one(random, FILTERS)));
         let find = FindRequest { filter, hint, collation, ..FindRequest::default() };
         match random.below(3) {
-            0 => Asked::Count(find),
-            1 => Asked::Distinct(one(random, &["s", "mixed", "tags", "n.u"]).to_owned(), find),
-            _ => Asked::Find(FindRequest {
+            0 => Request::Count(find),
+            1 => Request::Distinct(one(random, &["s", "mixed", "tags", "n.u"]).to_owned(), find),
+            _ => Request::Find(FindRequest {
                 sort: Some(json(one(random, &["{'mixed': 1}", "{'s': -1, 'g': 1}"]))),
                 skip: random.below(20) as u64,
                 limit: random.one_in(2).then(|| 1 + random.below(60) as u64),
@@ -263,42 +263,42 @@ impl Asked {
     fn run(&self, database: &Database) -> Answer {
         let things = "things";
         match self {
-            Asked::Stages(request) => {
+            Request::Stages(request) => {
                 let found = database.aggregate(Some(things), request);
                 answer(found.and_then(Iterator::collect))
             }
-            Asked::Count(request) => {
+            Request::Count(request) => {
                 let count = database.count(things, request);
                 count.map(|count| vec![count.to_le_bytes().to_vec()]).map_err(|it| it.to_string())
             }
-            Asked::Distinct(path, request) => {
+            Request::Distinct(path, request) => {
                 let values = database.distinct(things, path, request);
                 let bytes = |value: &ValueBuf| frond_doc::document! { "": value.as_value() };
                 answer(values.map(|values| values.iter().map(bytes).collect()))
             }
-            Asked::Find(request) => answer(run(database, things, request)),
+            Request::Find(request) => answer(run(database, things, request)),
         }
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         match self {
-            Asked::Stages(request) => format!("{request:?}"),
-            Asked::Count(request) => format!("count {request:?}"),
-            Asked::Distinct(path, request) => format!("distinct {path} {request:?}"),
-            Asked::Find(request) => format!("find {request:?}"),
+            Request::Stages(request) => format!("{request:?}"),
+            Request::Count(request) => format!("count {request:?}"),
+            Request::Distinct(path, request) => format!("distinct {path} {request:?}"),
+            Request::Find(request) => format!("find {request:?}"),
         }
     }
 }
 
 fn check(random: &mut Random, frond: &Frond, database: &Database, what: &str, times: usize) {
     for _ in 0..times {
-        let asked = Asked::random(random);
+        let request = Request::random(random);
         frond.cores().divide_into(1);
-        let expected = asked.run(database);
+        let expected = request.run(database);
         let parts = 2 + random.below(6);
         frond.cores().divide_into(parts);
-        let found = asked.run(database);
-        assert!(found == expected, "{what} in {parts} parts: {}\n{}", asked.told(), {
+        let found = request.run(database);
+        assert!(found == expected, "{what} in {parts} parts: {}\n{}", request.text(), {
             let text = |answer: &Answer| match answer {
                 Ok(documents) => documents
                     .iter()

@@ -36,19 +36,19 @@ fn a_failed_sync_closes() {
         let document = frond_doc::document! { "_id": id };
         shop.insert("things", &[document], true, Durability::Synced)
     };
-    let tell = |result: Result<_, frond_db::Error>| {
+    let code_of = |result: Result<_, frond_db::Error>| {
         let error: frond_db::Error = result.map(|_: frond_db::WriteReport| ()).unwrap_err();
         (error.kind, error.code)
     };
     assert_eq!(frond.fault(), None);
-    assert_eq!(tell(write(2)), (ErrorKind::Unknown, Code::ShutdownInProgress));
-    assert_eq!(tell(write(3)), (ErrorKind::Closed, Code::NotWritablePrimary));
+    assert_eq!(code_of(write(2)), (ErrorKind::Unknown, Code::ShutdownInProgress));
+    assert_eq!(code_of(write(3)), (ErrorKind::Closed, Code::NotWritablePrimary));
     assert!(frond.fault().is_some());
     let open = frond.begin();
     let within = open.database("shop").expect("a proper name");
     let document = frond_doc::document! { "_id": 4_i32 };
     assert_eq!(
-        tell(within.insert("things", &[document], true, Durability::Synced)),
+        code_of(within.insert("things", &[document], true, Durability::Synced)),
         (ErrorKind::Closed, Code::NotWritablePrimary)
     );
     assert_eq!(all(&shop, "things"), "[{'_id':1}]", "reads go on");

@@ -22,8 +22,8 @@ fn explained(shop: &Database, pipeline: &str) -> (DocumentBuf, String) {
         .unwrap_or_else(|error| panic!("{pipeline}: {error}"));
     let names: Vec<&str> =
         rest.iter().filter_map(|stage| stage.iter().next().map(|(name, _)| name)).collect();
-    let told = format!("{} | {}", stages(&cursor), names.join(" "));
-    (cursor, told)
+    let text = format!("{} | {}", stages(&cursor), names.join(" "));
+    (cursor, text)
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn pipelines_are_told_as_they_run() {
         ),
         ("[{'$group': {'_id': '$c'}}]", "COLLSCAN | $group", 0, 100),
     ] {
-        let (cursor, told) = explained(&shop, pipeline);
-        assert_eq!(told, expected, "{pipeline}");
+        let (cursor, explained_text) = explained(&shop, pipeline);
+        assert_eq!(explained_text, expected, "{pipeline}");
         assert_eq!(examined(&cursor, "totalKeysExamined"), keys, "{pipeline}");
         assert_eq!(examined(&cursor, "totalDocsExamined"), documents, "{pipeline}");
     }
@@ -90,11 +90,11 @@ fn a_leading_geo_near_is_told_as_a_search_for_the_nearest() {
     let near = "{'$geoNear': {'near': [30, 20], 'distanceField': 'd', 'query': {'a': 1}}}";
     for (stages, rest) in [("", ""), (", {'$match': {'a': 0}}", "$match"), (", {'$limit': 3}", "")]
     {
-        let (cursor, told) = explained(&shop, &format!("[{near}{stages}]"));
-        let (search, left) = told.split_once(" | ").expect("both are told");
-        assert!(search.contains("GEO_NEAR_2D") && search.ends_with("IXSCAN"), "{told}");
+        let (cursor, explained_text) = explained(&shop, &format!("[{near}{stages}]"));
+        let (search, left) = explained_text.split_once(" | ").expect("both are told");
+        assert!(search.contains("GEO_NEAR_2D") && search.ends_with("IXSCAN"), "{explained_text}");
         assert_eq!(left, rest, "{stages}");
-        assert_eq!(search.starts_with("LIMIT"), stages.contains("$limit"), "{told}");
+        assert_eq!(search.starts_with("LIMIT"), stages.contains("$limit"), "{explained_text}");
         if stages.contains("$limit") {
             assert!(examined(&cursor, "totalDocsExamined") < 1000, "{cursor:?}");
         }
@@ -107,8 +107,8 @@ fn queries_of_one_shape_have_one_hash() {
     insert(&shop, "things", "[{'a': 1, 'b': 2}]");
     let hashes = |filter: &str, sort: &str| {
         let request = FindRequest { sort: Some(json(sort)), ..request(filter) };
-        let told = shop.explain_plan("things", &request).expect("right");
-        let planner = told.get("queryPlanner").and_then(|planner| planner.as_document());
+        let explained_text = shop.explain_plan("things", &request).expect("right");
+        let planner = explained_text.get("queryPlanner").and_then(|planner| planner.as_document());
         ["queryHash", "planCacheShapeHash", "planCacheKey"].map(|name| {
             let hash = planner.and_then(|planner| planner.get(name)?.as_str());
             hash.expect("told").to_owned()
@@ -154,15 +154,15 @@ fn a_skip_that_counts_do_is_told_as_such() {
         ("[{'$sort': {'b': 1}}, {'$skip': 990}]", "SKIP SORT COLLSCAN | ", None, 1000),
         ("[{'$skip': 990}, {'$count': 'n'}]", "RECORD_STORE_FAST_COUNT | $skip $count", None, 0),
     ] {
-        let (told, names) = explained(&shop, pipeline);
+        let (explained_text, names) = explained(&shop, pipeline);
         assert_eq!(names, expected, "{pipeline}");
-        let plan = texts(std::slice::from_ref(&told));
+        let plan = texts(std::slice::from_ref(&explained_text));
         match passed {
             Some(count) => {
                 assert!(plan.contains(&format!("'skippedByCounts':{count}")), "{pipeline}: {plan}");
             }
             None => assert!(!plan.contains("skippedByCounts"), "{pipeline}: {plan}"),
         }
-        assert_eq!(examined(&told, "totalDocsExamined"), documents, "{pipeline}");
+        assert_eq!(examined(&explained_text, "totalDocsExamined"), documents, "{pipeline}");
     }
 }

@@ -102,13 +102,13 @@ fn a_request_for_a_few_fields_reads_a_few_chunks() {
         shop.drop_collection("view").expect("dropped");
     }
     for (sort, projection) in [("{'n': 1}", "{'n': 1}"), ("{}", "{'rows': 0, 'named': 0}")] {
-        let asked = FindAndModify {
+        let modification = FindAndModify {
             sort: Some(json(sort)).filter(|sort| !sort.view().is_empty()),
             projection: Some(json(projection)),
             ..modify("{'level': {'$gte': 0}}", Some("{'$inc': {'n': 1}}"))
         };
         let read = chunks(&shop, || {
-            let report = shop.find_and_modify("docs", &asked, Durability::Relaxed);
+            let report = shop.find_and_modify("docs", &modification, Durability::Relaxed);
             assert!(report.expect("done").value.is_some_and(|it| it.get("rows").is_none()));
         });
         assert!(read <= MAX * 2, "{sort} {projection}: {read} of {all} chunks");

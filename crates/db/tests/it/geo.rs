@@ -312,8 +312,8 @@ fn a_2d_index_refuses_what_is_no_pair() {
     let listed = shop.list_indexes("places").expect("listed");
     let listed = listed.iter().find(|index| index.name == "p_2d").expect("it is there");
     for (option, given) in [("bits", "10"), ("min", "0"), ("max", "50")] {
-        let told = listed.to_document().get(option).map(|told| told.to_buf());
-        assert_eq!(told, Some(value(given)), "{option}");
+        let stored = listed.to_document().get(option).map(|stored| stored.to_buf());
+        assert_eq!(stored, Some(value(given)), "{option}");
     }
     for (document, code) in [
         ("[{'p': [50, 0]}]", None),
@@ -428,8 +428,9 @@ fn the_first_few_are_read_outward() {
         }
     }
     let near = FindRequest { limit: Some(5), ..request("{'p': {'$near': [1, 1]}}") };
-    let told = shop.explain("places", &near).expect("explained");
-    let stats = told.get("executionStats").and_then(|stats| stats.as_document()).expect("stats");
+    let explained = shop.explain("places", &near).expect("explained");
+    let stats =
+        explained.get("executionStats").and_then(|stats| stats.as_document()).expect("stats");
     let read = stats.get("totalDocsExamined").and_then(|read| read.as_integer()).expect("a count");
     assert!(read < 500, "{read} documents were read for five");
     let stages = "[{'$geoNear': {'near': [1, 1], 'key': 'p', 'distanceField': 'd'}}, {'$limit': 7},

@@ -134,32 +134,32 @@ fn transfer(frond: &Frond, random: &mut Random) -> Result<(), Error> {
 }
 
 /// Raises the counter in a transaction, and notes what that shows of it: before the commit, too.
-fn hand_out_within(frond: &Frond, told: &ChangeEvent) -> Result<(), Error> {
+fn hand_out_within(frond: &Frond, acknowledged: &ChangeEvent) -> Result<(), Error> {
     let transaction = frond.begin();
     let n = hand_out(&transaction.database("shop")?)?;
-    told.counter.fetch_max(n - 1, Ordering::SeqCst);
+    acknowledged.counter.fetch_max(n - 1, Ordering::SeqCst);
     transaction.commit(Durability::Synced, None)?;
-    told.counter.fetch_max(n, Ordering::SeqCst);
+    acknowledged.counter.fetch_max(n, Ordering::SeqCst);
     Ok(())
 }
 
 /// Raises the counter in a transaction if it is below a number, and notes what that shows of it.
-fn raise_within(frond: &Frond, below: i64, told: &ChangeEvent) -> Result<(), Error> {
+fn raise_within(frond: &Frond, below: i64, acknowledged: &ChangeEvent) -> Result<(), Error> {
     let transaction = frond.begin();
     let shop = transaction.database("shop")?;
     if raise_below(&shop, below)? {
-        told.counter.fetch_max(number(&shop, "counter")? - 1, Ordering::SeqCst);
+        acknowledged.counter.fetch_max(number(&shop, "counter")? - 1, Ordering::SeqCst);
     } else {
-        told.counter.fetch_max(below, Ordering::SeqCst);
+        acknowledged.counter.fetch_max(below, Ordering::SeqCst);
     }
     transaction.commit(Durability::Synced, None)
 }
 
 /// Inserts a user in a transaction; a name that is taken is known to be so before the end.
-fn register_within(frond: &Frond, name: usize, told: &ChangeEvent) -> Result<(), Error> {
+fn register_within(frond: &Frond, name: usize, acknowledged: &ChangeEvent) -> Result<(), Error> {
     let transaction = frond.begin();
     let is_new = register(&transaction.database("shop")?, name)?;
-    let note = || told.names[name].store(true, Ordering::SeqCst);
+    let note = || acknowledged.names[name].store(true, Ordering::SeqCst);
     if !is_new {
         note();
     }
@@ -177,41 +177,42 @@ fn touch_all(shop: &Database) -> Result<(), Error> {
     Ok(())
 }
 
-fn work(frond: &Frond, worker: u64, told: &ChangeEvent, mut random: Random) {
+fn work(frond: &Frond, worker: u64, acknowledged: &ChangeEvent, mut random: Random) {
     let shop = frond.database("shop").expect("opens");
     for number in 1..=STATEMENTS as i64 {
         let done = match random.below(9) {
             0 => hand_out(&shop).map(|n| {
-                told.counter.fetch_max(n, Ordering::SeqCst);
+                acknowledged.counter.fetch_max(n, Ordering::SeqCst);
             }),
             1 => {
-                let below = told.counter.load(Ordering::SeqCst) + 3;
+                let below = acknowledged.counter.load(Ordering::SeqCst) + 3;
                 raise_below(&shop, below).map(|was_below| {
                     if !was_below {
-                        told.counter.fetch_max(below, Ordering::SeqCst);
+                        acknowledged.counter.fetch_max(below, Ordering::SeqCst);
                     }
                 })
             }
             2 => {
                 let name = random.below(NAMES);
-                register(&shop, name).map(|_| told.names[name].store(true, Ordering::SeqCst))
+                register(&shop, name)
+                    .map(|_| acknowledged.names[name].store(true, Ordering::SeqCst))
             }
             3 => {
-                told.tried[worker as usize].fetch_add(1, Ordering::SeqCst);
+                acknowledged.tried[worker as usize].fetch_add(1, Ordering::SeqCst);
                 raise_twice_sent(&shop, worker, number).map(|()| {
-                    told.raised[worker as usize].fetch_add(1, Ordering::SeqCst);
+                    acknowledged.raised[worker as usize].fetch_add(1, Ordering::SeqCst);
                 })
             }
             4 => transfer(frond, &mut random),
-            5 => hand_out_within(frond, told),
-            6 => raise_within(frond, told.counter.load(Ordering::SeqCst) + 3, told),
-            7 => register_within(frond, random.below(NAMES), told),
+            5 => hand_out_within(frond, acknowledged),
+            6 => raise_within(frond, acknowledged.counter.load(Ordering::SeqCst) + 3, acknowledged),
+            7 => register_within(frond, random.below(NAMES), acknowledged),
             _ => touch_all(&shop),
         };
         match done {
             Ok(()) => {}
             Err(error) if error.code == Code::OutOfDiskSpace => {
-                told.refused.fetch_add(1, Ordering::SeqCst);
+                acknowledged.refused.fetch_add(1, Ordering::SeqCst);
             }
             Err(error) if error.code == Code::WriteConflict => {}
             Err(_) => {
@@ -261,13 +262,13 @@ fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
         let disk = SimDisk::new(random.next());
         let frond = open_on(&disk).expect("opens");
         set_up(&frond);
-        let (told, is_over) = (ChangeEvent::new(), AtomicBool::new(false));
+        let (acknowledged, is_over) = (ChangeEvent::new(), AtomicBool::new(false));
         thread::scope(|scope| {
-            let (frond, told, is_over) = (&frond, &told, &is_over);
+            let (frond, acknowledged, is_over) = (&frond, &acknowledged, &is_over);
             let workers: Vec<_> = (0..WORKERS)
                 .map(|worker| {
                     let random = Random::new(random.next());
-                    scope.spawn(move || work(frond, worker, told, random))
+                    scope.spawn(move || work(frond, worker, acknowledged, random))
                 })
                 .collect();
             scope.spawn(move || {
@@ -279,9 +280,9 @@ fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
             });
             let is_done = || workers.iter().all(|worker| worker.is_finished());
             for _ in 0..random.below(5) {
-                let before = told.refused.load(Ordering::SeqCst);
+                let before = acknowledged.refused.load(Ordering::SeqCst);
                 disk.fill_after(random.below(12_000) as u64);
-                while told.refused.load(Ordering::SeqCst) == before && !is_done() {
+                while acknowledged.refused.load(Ordering::SeqCst) == before && !is_done() {
                     thread::yield_now();
                 }
                 disk.make_room();
@@ -304,14 +305,19 @@ fn nothing_that_was_told_is_lost_and_no_half_is_seen() {
         let shop = frond.database("shop").expect("opens");
         check_accounts(&shop).expect("readable");
         let (counter, found) =
-            (told.counter.into_inner(), number(&shop, "counter").expect("readable"));
+            (acknowledged.counter.into_inner(), number(&shop, "counter").expect("readable"));
         assert!(counter <= found, "{counter} was told, {found} survived");
-        for (name, is_told) in told.names.iter().enumerate() {
+        for (name, is_acknowledged) in acknowledged.names.iter().enumerate() {
             let count = run(&shop, "users", &request(&format!("{{'name': {name}}}")));
             let count = count.expect("readable").len();
-            assert!(count <= 1 && usize::from(is_told.load(Ordering::SeqCst)) <= count, "{name}");
+            assert!(
+                count <= 1 && usize::from(is_acknowledged.load(Ordering::SeqCst)) <= count,
+                "{name}"
+            );
         }
-        for (worker, (raised, tried)) in told.raised.iter().zip(&told.tried).enumerate() {
+        for (worker, (raised, tried)) in
+            acknowledged.raised.iter().zip(&acknowledged.tried).enumerate()
+        {
             let found = number(&shop, &format!("of {worker}")).expect("readable");
             let (raised, tried) = (raised.load(Ordering::SeqCst), tried.load(Ordering::SeqCst));
             assert!(raised <= found, "{raised} of {worker} were told, {found} survived");

@@ -21,13 +21,13 @@ fn watch(database: &Database, request: &ChangeStreamRequest) -> Result<ChangeStr
     database.frond().watch(watched, request)
 }
 
-fn told(frond: &Frond, stream: &mut ChangeStream) -> Result<Vec<DocumentBuf>, Error> {
+fn delivered(frond: &Frond, stream: &mut ChangeStream) -> Result<Vec<DocumentBuf>, Error> {
     frond.flush().expect("the disk works");
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     while let Some(event) = stream.next(&Interrupt::default())? {
-        told.push(event);
+        delivered.push(event);
     }
-    Ok(told)
+    Ok(delivered)
 }
 
 /// An event's fields of these names, as text.
@@ -63,7 +63,7 @@ fn pre_images_are_delivered_where_the_collection_keeps_them() {
     delete(&shop, "things", "{}");
     let names = ["operationType", "fullDocumentBeforeChange", "fullDocument"];
     let short = |text: String| text.replace(&long, "long");
-    let events = told(&frond, &mut stream).expect("all is kept");
+    let events = delivered(&frond, &mut stream).expect("all is kept");
     let events: Vec<_> = events.iter().map(|event| short(parts(event, &names))).collect();
     let first = "{'_id':1,'a':1,'l':[1,2,3],'d':{'x':1,'y':2}}";
     let second = "{'_id':1,'a':2,'l':[1,2,3,4],'d':{'y':2,'z':3}}";
@@ -101,13 +101,13 @@ fn pre_images_expire() {
     let shop = Repository::open(&frond, "shop").expect("a proper name");
     let kept = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
     shop.create_collection("things", kept.view()).expect("made");
-    let asked = ChangeStreamRequest {
+    let stream_request = ChangeStreamRequest {
         full_document: FullDocument::WhenAvailable,
         before_change: Image::WhenAvailable,
         ..ChangeStreamRequest::default()
     };
-    let start = watch(&shop, &asked).expect("it is kept").token();
-    let again = ChangeStreamRequest { start: StreamStart::Resume(start), ..asked };
+    let start = watch(&shop, &stream_request).expect("it is kept").token();
+    let again = ChangeStreamRequest { start: StreamStart::Resume(start), ..stream_request };
     let set = |seconds: Option<i64>| {
         let images = seconds.map(|seconds| document! { "expireAfterSeconds": seconds });
         let options = images.map(|images| document! { "preAndPostImages": &images });
@@ -122,7 +122,7 @@ fn pre_images_expire() {
     let names = ["fullDocumentBeforeChange", "fullDocument"];
     let of_updates = || {
         let mut stream = watch(&shop, &again).expect("it is kept");
-        let events = told(&frond, &mut stream).expect("null is told");
+        let events = delivered(&frond, &mut stream).expect("null is told");
         events[1..].iter().map(|event| parts(event, &names)).collect::<Vec<_>>()
     };
     let of = |before: &str, after: &str| {
@@ -135,7 +135,7 @@ fn pre_images_expire() {
     assert_eq!(of_updates(), [of("null", "null"), second.clone()]);
     let required = ChangeStreamRequest { before_change: Image::Required, ..again.clone() };
     let mut stream = watch(&shop, &required).expect("it is kept");
-    assert_eq!(told(&frond, &mut stream).expect_err("one is too old").code.number(), 47);
+    assert_eq!(delivered(&frond, &mut stream).expect_err("one is too old").code.number(), 47);
     set(Some(3_600));
     assert_eq!(of_updates(), [first.clone(), second.clone()]);
     set(None);
@@ -162,15 +162,15 @@ fn pre_images_of_a_merge_are_delivered() {
         delete(&other, "things", "{'_id': 1}");
         update(&other, "things", UpdateStatement::new(json("{'_id': 2}"), value("{'c': 1}")));
         other.commit("second", "test").expect("committed");
-        let asked = ChangeStreamRequest {
+        let stream_request = ChangeStreamRequest {
             full_document: FullDocument::Required,
             before_change: Image::Required,
             ..ChangeStreamRequest::default()
         };
-        let mut stream = watch(&shop, &asked).expect("it is kept");
+        let mut stream = watch(&shop, &stream_request).expect("it is kept");
         let request = MergeRequest { merge_in: "other".to_owned(), ..MergeRequest::default() };
         shop.merge(&request).expect("merged");
-        let events = told(&frond, &mut stream).expect("all is kept");
+        let events = delivered(&frond, &mut stream).expect("all is kept");
         let names = ["operationType", "fullDocumentBeforeChange", "fullDocument"];
         let parts: Vec<String> = events.iter().map(|event| parts(event, &names)).collect();
         let update = |id: i32| {
@@ -203,11 +203,11 @@ fn a_missing_pre_image_is_null_or_ends_the_stream() {
     ];
     insert(&shop, "things", "[{'_id': 1}]");
     update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 2}}"));
-    let events = told(&frond, &mut streams[0]).expect("null is told");
+    let events = delivered(&frond, &mut streams[0]).expect("null is told");
     let names = ["fullDocumentBeforeChange", "fullDocument"];
     assert_eq!(parts(&events[1], &names), "{'fullDocumentBeforeChange':null,'fullDocument':null}");
     for stream in &mut streams[1..] {
-        assert_eq!(told(&frond, stream).expect_err("it isn't kept").code.number(), 47);
+        assert_eq!(delivered(&frond, stream).expect_err("it isn't kept").code.number(), 47);
         assert!(stream.is_over());
     }
     let mut streams = [
@@ -217,12 +217,12 @@ fn a_missing_pre_image_is_null_or_ends_the_stream() {
     let on = json("{'changeStreamPreAndPostImages': {'enabled': true}}");
     shop.change_collection("things", on.view()).expect("changed");
     update(&shop, "things", statement("{'_id': 1}", "{'$set': {'a': 3}}"));
-    let asked = streams.each_mut().map(|stream| {
-        let events = told(&frond, stream).expect("kept");
+    let requests = streams.each_mut().map(|stream| {
+        let events = delivered(&frond, stream).expect("kept");
         parts(&events[0], &names)
     });
     assert_eq!(
-        asked,
+        requests,
         ["{'fullDocument':{'_id':1,'a':3}}", "{'fullDocumentBeforeChange':{'_id':1,'a':2}}"]
     );
     for (options, code) in [
@@ -252,9 +252,9 @@ fn collections_and_indexes_are_told_to_those_who_ask() {
     let level = json("{'validationLevel': 'off'}");
     shop.change_collection("things", level.view()).expect("changed");
     shop.rename_collection("things", "more", false).expect("renamed");
-    let events = told(&frond, &mut all).expect("kept");
+    let events = delivered(&frond, &mut all).expect("kept");
     let names = ["operationType", "operationDescription"];
-    let told_to_all: Vec<_> = events.iter().map(|event| parts(event, &names)).collect();
+    let all_events: Vec<_> = events.iter().map(|event| parts(event, &names)).collect();
     let index =
         |field: &str| format!("{{'indexes':[{{'v':2,'key':{{'{field}':1}},'name':'{field}_1'}}]}}");
     let of = |kind: &str, what: &str| {
@@ -262,7 +262,7 @@ fn collections_and_indexes_are_told_to_those_who_ask() {
     };
     let id = "{'idIndex':{'v':2,'key':{'_id':1},'name':'_id_'}}";
     assert_eq!(
-        told_to_all,
+        all_events,
         [
             of("create", id),
             of("createIndexes", &index("a")),
@@ -282,7 +282,7 @@ fn collections_and_indexes_are_told_to_those_who_ask() {
     assert_eq!(parts(&events[4], &["updateDescription"]), description);
     let was = parts(&events[7], &["stateBeforeChange"]);
     assert!(was.starts_with("{'stateBeforeChange':{'collectionOptions':{'uuid':"), "{was}");
-    let kinds = told(&frond, &mut usual).expect("kept");
+    let kinds = delivered(&frond, &mut usual).expect("kept");
     let kinds: Vec<_> = kinds.iter().map(|event| parts(event, &names[..1])).collect();
     let of = |kind: &str| format!("{{'operationType':'{kind}'}}");
     assert_eq!(kinds, ["insert", "update", "rename", "invalidate"].map(of));
@@ -313,12 +313,12 @@ fn an_event_that_is_too_large_comes_in_fragments() {
     let replacement = Value::Document(two.view()).to_buf();
     update(&shop, "things", UpdateStatement::new(json("{'_id': 1}"), replacement));
     delete(&shop, "things", "{}");
-    assert_eq!(told(&frond, &mut whole).expect_err("too large").code.number(), 10334);
-    let events = told(&frond, &mut split).expect("kept");
+    assert_eq!(delivered(&frond, &mut whole).expect_err("too large").code.number(), 10334);
+    let events = delivered(&frond, &mut split).expect("kept");
     let marks = |event: &DocumentBuf| parts(event, &["operationType", "splitEvent"]);
-    let told_parts: Vec<_> = events.iter().map(marks).collect();
+    let parts_of_events: Vec<_> = events.iter().map(marks).collect();
     assert_eq!(
-        told_parts,
+        parts_of_events,
         [
             "{'operationType':'insert'}",
             "{'splitEvent':{'fragment':1,'of':2},'operationType':'replace'}",
@@ -340,7 +340,10 @@ fn an_event_that_is_too_large_comes_in_fragments() {
         let Some(Value::Document(token)) = event.get("_id") else { panic!("it has a token") };
         let start = StreamStart::Resume(token.to_buf());
         let mut after = watch(&shop, &request(SPLIT, start.clone())).expect("kept");
-        assert!(told(&frond, &mut after).expect("kept") == events[position + 1..], "{position}");
+        assert!(
+            delivered(&frond, &mut after).expect("kept") == events[position + 1..],
+            "{position}"
+        );
         let without = watch(&shop, &request("[]", start)).err().map(|error| error.code.number());
         let is_fragment = event.get("splitEvent").is_some();
         assert_eq!(without, is_fragment.then_some(280), "{position}");

@@ -119,10 +119,10 @@ impl Drop for StopAtEnd<'_> {
 
 /// Builds indexes while `meanwhile` is done once, after the documents were read for the first one.
 fn build_while(shop: &Database, text: &str, meanwhile: fn(&Database)) -> Result<(), Error> {
-    let (other, asked) = (shop.clone(), AtomicU32::new(0));
+    let (other, count) = (shop.clone(), AtomicU32::new(0));
     let interrupt = Interrupt::new(move || {
         // Before it begins, before the documents are read, while they are.
-        if asked.fetch_add(1, Ordering::Relaxed) == 2 {
+        if count.fetch_add(1, Ordering::Relaxed) == 2 {
             meanwhile(&other);
         }
         Ok(())

@@ -236,9 +236,9 @@ fn documents_expire() {
     let documents = [document! { "_id": Value::DateTime(1_000) }, document! { "_id": 5 }];
     try_insert(&shop, "clustered", &documents);
     assert_eq!(shop.frond().expire_documents(&Interrupt::default()).expect("done"), 1);
-    let told = shop.describe_indexes("clustered").expect("listed");
+    let indexes = shop.describe_indexes("clustered").expect("listed");
     assert_eq!(
-        text(&told[0]),
+        text(&indexes[0]),
         "{'v':2,'key':{'_id':1},'name':'_id_','unique':true,'clustered':true}"
     );
 }

@@ -30,7 +30,7 @@ fn specifications() {
         ),
         "{'v':2,'key':{'a':1},'name':'n','unique':true,'sparse':true}"
     );
-    for told in [
+    for specification in [
         "{'v':2,'key':{'a':1},'name':'a_1','hidden':true,'expireAfterSeconds':60}",
         "{'v':2,'key':{'a':1},'name':'a_1','partialFilterExpression':{'b':{'$gt':5}}}",
         "{'v':2,'key':{'a':'hashed','b':1},'name':'a_hashed_b_1'}",
@@ -38,7 +38,7 @@ fn specifications() {
         "{'v':2,'key':{'a':1},'name':'a_1','include':['b','c.d']}",
         "{'v':2,'key':{'a':1},'name':'a_1','clustering':true}",
     ] {
-        assert_eq!(text(&spec(told).to_document()), told);
+        assert_eq!(text(&spec(specification).to_document()), specification);
     }
     for (wrong, code) in [
         ("{}", Code::FailedToParse),

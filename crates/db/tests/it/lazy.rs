@@ -427,13 +427,14 @@ fn find_and_modify_shows_pieces_as_it_shows_whole_documents() {
     for (number, projection) in projections.iter().chain(&more).enumerate() {
         for (filter, return_new) in [("{'rows.at': 4}", false), ("{'rows.at': 3}", true)] {
             let sort = ["{'meta.x': 1}", "{'text': -1, 'level': 1}", "{'_id': -1}"][number % 3];
-            let asked = FindAndModify {
+            let modification = FindAndModify {
                 sort: Some(json(sort)),
                 projection: Some(json(projection)),
                 return_new,
                 ..modify(filter, Some("{'$inc': {'n': 1}, '$set': {'meta.a.b': 9}}"))
             };
-            let found = shop.find_and_modify("docs", &asked, Durability::Relaxed).expect("done");
+            let found =
+                shop.find_and_modify("docs", &modification, Durability::Relaxed).expect("done");
             // In a transaction that has written it, it is whole.
             let transaction = whole.frond().begin();
             let inside = transaction.database("shop").expect("opens");
@@ -441,7 +442,7 @@ fn find_and_modify_shows_pieces_as_it_shows_whole_documents() {
             update(&inside, "docs", frond_db::UpdateStatement { multi: true, ..touched });
             let untouched = statement("{}", "{'$unset': {'touched': 1}}");
             update(&inside, "docs", frond_db::UpdateStatement { multi: true, ..untouched });
-            let expected = inside.find_and_modify("docs", &asked, Durability::Relaxed);
+            let expected = inside.find_and_modify("docs", &modification, Durability::Relaxed);
             assert!(found.value == expected.expect("done").value, "{filter} {projection}");
             transaction.commit(Durability::Relaxed, None).expect("committed");
         }

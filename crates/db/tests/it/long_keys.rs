@@ -47,8 +47,8 @@ fn long_values_are_found_sorted_and_unique() {
     let error = &report.errors[0].error;
     assert_eq!(error.code, Code::DuplicateKey);
     let value = error.details.as_ref().and_then(|details| details.get("keyValue")).expect("told");
-    let told = value.as_document().and_then(|value| value.get("u")).expect("told");
-    assert_eq!(told, Value::String(&long("d")));
+    let stored = value.as_document().and_then(|value| value.get("u")).expect("told");
+    assert_eq!(stored, Value::String(&long("d")));
 }
 
 #[test]
@@ -123,23 +123,23 @@ fn a_hinted_index_is_read_in_the_order_of_its_keys() {
         let by_name = document! { "_id": long(end).as_str(), "end": end };
         assert_eq!(try_insert(&shop, "ids", &[by_name]).count, 1);
     }
-    let told = |collection: &str, request: FindRequest| {
+    let answer = |collection: &str, request: FindRequest| {
         let found = run(&shop, collection, &request).expect("right");
         let ends = found.iter().map(|it| it.get("end").and_then(|end| end.as_str()).expect("one"));
         ends.collect::<String>()
     };
     let by = |hint: &str| FindRequest { hint: Some(value(hint)), ..FindRequest::default() };
-    assert_eq!(told("things", by("{'a': 1}")), "abcdef");
-    assert_eq!(told("things", by("{'b': 1, 'a': -1}")), "fedcba");
-    assert_eq!(told("ids", by("{'_id': 1}")), "abcdef");
+    assert_eq!(answer("things", by("{'a': 1}")), "abcdef");
+    assert_eq!(answer("things", by("{'b': 1, 'a': -1}")), "fedcba");
+    assert_eq!(answer("ids", by("{'_id': 1}")), "abcdef");
     let from = |path: &str, hint: &str| FindRequest {
         min: Some(json(&format!("{{'{path}': '{}'}}", long("c")))),
         skip: 1,
         limit: Some(2),
         ..by(hint)
     };
-    assert_eq!(told("things", from("a", "{'a': 1}")), "de", "pages by min and limit");
-    assert_eq!(told("ids", from("_id", "{'_id': 1}")), "de");
+    assert_eq!(answer("things", from("a", "{'a': 1}")), "de", "pages by min and limit");
+    assert_eq!(answer("ids", from("_id", "{'_id': 1}")), "de");
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn an_index_with_a_long_key_tells_no_arrays_and_gives_its_keys() {
     let hint = Some(value("{'a': 1, 'b': 1}"));
     let request = FindRequest { hint, ..request("{}") };
     let explained = shop.explain("things", &request).expect("right");
-    let told = text(&explained);
-    assert!(told.contains("'isMultiKey':false"), "{told}");
+    let explanation = text(&explained);
+    assert!(explanation.contains("'isMultiKey':false"), "{explanation}");
     let keys = FindRequest { gives_keys: true, ..request };
     let keys = run(&shop, "things", &keys).expect("right");
     assert_eq!(keys[0], document! { "a": long("a").as_str(), "b": 2 });

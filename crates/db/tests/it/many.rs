@@ -72,9 +72,9 @@ fn looked_at(
     look: impl Fn(&Database) -> Result<(), Error> + Send + Sync + 'static,
 ) -> Database {
     let outside = shop.clone();
-    let asked = AtomicUsize::new(0);
+    let count = AtomicUsize::new(0);
     shop.clone().interruptible(Interrupt::new(move || {
-        match (asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every) {
+        match (count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every) {
             true => look(&outside),
             false => Ok(()),
         }
@@ -276,8 +276,8 @@ fn writes_of_a_transaction_are_charged() {
 fn a_search_along_many_short_ranges_is_told_to_stop() {
     let shop = filled();
     index(&shop, false);
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let checks = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&checks);
     let interrupt = Interrupt::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -286,12 +286,12 @@ fn a_search_along_many_short_ranges_is_told_to_stop() {
     let request =
         FindRequest { interrupt, ..request(&format!("{{'$or': [{}]}}", branches.join(","))) };
     assert_eq!(run(&shop, "things", &request).expect("the request is right").len(), 1_000);
-    assert!(3 <= asked.load(Ordering::Relaxed), "{asked:?}");
+    assert!(3 <= checks.load(Ordering::Relaxed), "{checks:?}");
 }
 
 /// Returns how often `run` asks whether to go on. Interrupted at the last of them, it must fail
 /// with the interrupt's error.
-fn asked<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) -> usize {
+fn checks_of<T: std::fmt::Debug>(run: impl Fn(Interrupt) -> Result<T, Error>) -> usize {
     let stopped_at = |last: usize| {
         let count = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&count);
@@ -322,7 +322,7 @@ fn counts_and_distinct_values_are_told_to_stop() {
     let same = format!("{{'$or': [{}]}}", branches.join(","));
     let of = |search: &str, interrupt| FindRequest { interrupt, ..request(search) };
     let explained = |search: &str, purpose, effort| {
-        asked(|interrupt| {
+        checks_of(|interrupt| {
             let mut request = of(search, interrupt);
             request.projection = Some(document! { "n": 1 });
             shop.explain_as("things", &request, purpose, effort)
@@ -330,14 +330,14 @@ fn counts_and_distinct_values_are_told_to_stop() {
     };
     for search in [&search, &same] {
         // Once to plan, and once to count.
-        let count = asked(|interrupt| shop.count("things", &of(search, interrupt)));
+        let count = checks_of(|interrupt| shop.count("things", &of(search, interrupt)));
         assert!(2 * RANGES / 64 <= count, "{count}");
         let planned = explained(search, Purpose::Count, Effort::Plan);
         let executed = explained(search, Purpose::Count, Effort::Run);
         assert!(planned + RANGES / 64 <= executed, "{planned} {executed}");
     }
     for search in ["{}", "{'n': {'$gte': 0}}"] {
-        let distinct = asked(|interrupt| shop.distinct("things", "n", &of(search, interrupt)));
+        let distinct = checks_of(|interrupt| shop.distinct("things", "n", &of(search, interrupt)));
         assert!(COUNT as usize / 64 <= distinct, "{distinct} {search}");
         let planned = explained(search, Purpose::Distinct, Effort::Plan);
         let executed = explained(search, Purpose::Distinct, Effort::Run);
@@ -347,7 +347,7 @@ fn counts_and_distinct_values_are_told_to_stop() {
         assert!(planned + COUNT as usize / 256 <= executed, "{planned} {executed}");
     }
     // Skipped documents pass the filter, so that each is found by a step of its own.
-    let passed = asked(|interrupt| {
+    let passed = checks_of(|interrupt| {
         let request = FindRequest { skip: COUNT as u64, ..of("{'x': null}", interrupt) };
         Ok(run(&shop, "things", &request)?.len())
     });

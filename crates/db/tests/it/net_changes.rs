@@ -57,13 +57,13 @@ fn short(event: &DocumentBuf) -> String {
     format!("{kind} {of} {}{}", text(&key), if is_net { " net" } else { "" })
 }
 
-fn told(shop: &Repository, stream: &mut ChangeStream) -> Result<Vec<DocumentBuf>, Error> {
+fn delivered(shop: &Repository, stream: &mut ChangeStream) -> Result<Vec<DocumentBuf>, Error> {
     shop.frond().flush().expect("the disk works");
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     while let Some(event) = stream.next(&Interrupt::default())? {
-        told.push(event);
+        delivered.push(event);
     }
-    Ok(told)
+    Ok(delivered)
 }
 
 fn shorts(events: &[DocumentBuf]) -> Vec<String> {
@@ -82,7 +82,7 @@ fn net_changes_come_first_and_then_new_ones() {
         }
         let mut stream = after(&shop, revision).expect("it is in history");
         insert(&shop, "things", "[{'_id': 9}]");
-        let events = told(&shop, &mut stream).expect("all is kept");
+        let events = delivered(&shop, &mut stream).expect("all is kept");
         let live = ["insert things {'_id':9}"];
         assert_eq!(shorts(&events), [&CHANGED[..], &live[..]].concat(), "{commits}");
         let description = events[2].get("updateDescription").and_then(|it| it.as_document());
@@ -106,7 +106,7 @@ fn each_token_of_what_differs_leads_on() {
     shop.commit("second", "test").expect("committed");
     let mut stream = after(&shop, "HEAD~1").expect("it is in history");
     let mut tokens = vec![stream.token()];
-    let events = told(&shop, &mut stream).expect("all is kept");
+    let events = delivered(&shop, &mut stream).expect("all is kept");
     tokens.extend(
         events.iter().map(|event| {
             event.get("_id").and_then(|id| id.as_document()).expect("a token").to_buf()
@@ -117,13 +117,13 @@ fn each_token_of_what_differs_leads_on() {
     // The branch differs from its former state, and each end is a commit still.
     for (position, token) in tokens.into_iter().enumerate() {
         let mut again = watch(&shop, StreamStart::Resume(token)).expect("both are in history");
-        let events = told(&shop, &mut again).expect("all is kept");
+        let events = delivered(&shop, &mut again).expect("all is kept");
         let live = ["insert things {'_id':9}"];
         assert_eq!(shorts(&events), [&CHANGED[position..], &live[..]].concat(), "{position}");
     }
     // Nothing differed then: events are as it was written.
     let mut again = watch(&shop, StreamStart::Resume(first)).expect("both are in history");
-    let events = told(&shop, &mut again).expect("all is kept");
+    let events = delivered(&shop, &mut again).expect("all is kept");
     assert!(events.iter().all(|event| event.get("frond").is_none()));
     assert_eq!(events.len(), 6, "{events:?}");
 }
@@ -140,7 +140,7 @@ fn pre_images_are_those_of_the_commit() {
     };
     let watched = Watched::Collection(shop.database().clone(), "things".to_owned());
     let mut stream = frond.watch(watched, &request).expect("it is in history");
-    let events = told(&shop, &mut stream).expect("all is kept");
+    let events = delivered(&shop, &mut stream).expect("all is kept");
     let image = |event: &DocumentBuf| {
         let image = event.get("fullDocumentBeforeChange").and_then(|it| it.as_document());
         text(&image.expect("it is kept").to_buf())
@@ -177,6 +177,6 @@ fn tokens_without_a_place_are_refused() {
     while stream.next(&Interrupt::default()).expect("told").is_some() {}
     insert(&shop, "things", "[{'_id': 9}]");
     let mut again = watch(&shop, StreamStart::Resume(stream.token())).expect("the log has it");
-    let events = told(&shop, &mut again).expect("all is kept");
+    let events = delivered(&shop, &mut again).expect("all is kept");
     assert_eq!(shorts(&events), ["insert things {'_id':9}"]);
 }

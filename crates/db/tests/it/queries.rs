@@ -147,12 +147,15 @@ fn explain_names_the_stages() {
     check(request("{'b': {'$in': [3]}}"), "FETCH IXSCAN", [1, 1, 1]);
     let hinted = FindRequest { hint: Some(value("'b_-1'")), ..request("{'b': 3}") };
     check(hinted, "FETCH IXSCAN", [1, 1, 1]);
-    let told = text(&explain(&request("{'b': 3}")));
+    let explanation = text(&explain(&request("{'b': 3}")));
     let stage =
         "'isCached':false,'stage':'EXPRESS_IXSCAN','keyPattern':'{ b:-1 }','indexName':'b_-1'";
     let counted = format!("{{{stage},'keysExamined':1,'docsExamined':1,'nReturned':1}}");
-    assert!(told.contains(&format!("'winningPlan':{{{stage}}},'rejectedPlans':[]")), "{told}");
-    assert!(told.contains(&format!("'executionStages':{counted}")), "{told}");
+    assert!(
+        explanation.contains(&format!("'winningPlan':{{{stage}}},'rejectedPlans':[]")),
+        "{explanation}"
+    );
+    assert!(explanation.contains(&format!("'executionStages':{counted}")), "{explanation}");
     let explained = shop.explain("nothing", &request("{}")).expect("explained");
     assert_eq!(stages(&explained), "EOF");
 }
@@ -282,8 +285,8 @@ fn explain_tells_what_was_rejected() {
     let specs = [spec("{'key': {'b': 1}}"), spec("{'key': {'a': 1}}")];
     shop.create_indexes("things", &specs).expect("built");
     let rejected = |filter: &str| {
-        let told = shop.explain("things", &request(filter)).expect("explained");
-        let planner = told.get("queryPlanner").and_then(|planner| planner.as_document());
+        let explained = shop.explain("things", &request(filter)).expect("explained");
+        let planner = explained.get("queryPlanner").and_then(|planner| planner.as_document());
         let plans = planner.and_then(|planner| planner.get("rejectedPlans")?.as_array());
         let plans = plans.expect("an array").iter();
         plans.map(|plan| format!("{plan:?}")).collect::<Vec<_>>()
@@ -340,8 +343,8 @@ fn keys_in_the_place_of_documents() {
         run(&shop, collection, &find).map(|found| texts(&found)).map_err(|error| error.code)
     };
     let check = |collection: &str, find: FindRequest, expected: &str| {
-        let told = keys(collection, find.clone());
-        assert_eq!(told.as_deref(), Ok(expected), "{find:?}");
+        let found_keys = keys(collection, find.clone());
+        assert_eq!(found_keys.as_deref(), Ok(expected), "{find:?}");
     };
     // A document that no index found has no key, and a projection isn't applied.
     check("things", request("{}"), "[{},{},{},{},{}]");
@@ -384,8 +387,8 @@ fn keys_in_the_place_of_documents() {
     let view = json("{'viewOn': 'things', 'pipeline': []}");
     shop.create_collection("seen", view.view()).expect("made");
     assert_eq!(keys("seen", request("{}")), Err(Code::InvalidPipelineOperator));
-    let told = FindRequest { tells_key: true, ..request("{}") };
-    let error = run(&shop, "seen", &told).expect_err("no pipeline tells it");
+    let found_keys = FindRequest { shows_record_id: true, ..request("{}") };
+    let error = run(&shop, "seen", &found_keys).expect_err("no pipeline tells it");
     assert_eq!(error.code, Code::InvalidPipelineOperator);
 }
 
@@ -422,7 +425,7 @@ fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
     shop.create_collection("points", json("{'timeseries': {'timeField': 't'}}").view())
         .expect("is made");
     insert(&shop, "points", "[{'_id': 1, 't': {'$date': '2026-11-29T00:00:00Z'}}]");
-    let asked = [
+    let request = [
         "1",
         "{'$numberLong': '1'}",
         "{'$numberDouble': '1.0'}",
@@ -445,7 +448,7 @@ fn a_find_by_id_alone_finds_what_the_usual_way_finds() {
     ];
     for collection in ["things", "cased", "seen", "points", "nothing"] {
         let mut count = 0;
-        for id in asked {
+        for id in request {
             let found = find(&shop, collection, &format!("{{'_id': {id}}}"));
             let equal = find(&shop, collection, &format!("{{'_id': {{'$eq': {id}}}}}"));
             let usual = find(&shop, collection, &format!("{{'$and': [{{'_id': {id}}}]}}"));

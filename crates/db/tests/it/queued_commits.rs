@@ -207,8 +207,8 @@ fn check(case: &Case) {
         read.recv_timeout(LONG).expect("it is durable");
         next.recv_timeout(LONG).expect("it is durable");
     } else {
-        let told = answer.recv_timeout(SHORT);
-        assert_eq!(told, Err(RecvTimeoutError::Timeout), "it rests on what isn't durable");
+        let received = answer.recv_timeout(SHORT);
+        assert_eq!(received, Err(RecvTimeoutError::Timeout), "it rests on what isn't durable");
         gate.0.open();
         assert_eq!(answer.recv_timeout(LONG).as_deref(), Ok(case.expected));
     }

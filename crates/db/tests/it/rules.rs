@@ -132,8 +132,8 @@ fn indexes_are_the_same_in_other_words() {
     index(&shop, other).expect("it is there already");
     let more = "{'key': {'c': 1}, 'partialFilterExpression': {'d': 5, 'e': {'$gt': 2}}}";
     assert_eq!(code(index(&shop, more)), 86);
-    let told = texts(&shop.describe_indexes("things").expect("told"));
-    assert!(told.contains("'background':true"), "{told}");
+    let described = texts(&shop.describe_indexes("things").expect("told"));
+    assert!(described.contains("'background':true"), "{described}");
     assert_eq!(code(index(&shop, "{'key': {'a.$other': 1}}")), 67);
     let odd = json("{'key': {'z': 1}, 'fast': true}");
     assert_eq!(code(IndexSpec::parse(odd.view())), 197);
@@ -203,10 +203,10 @@ fn an_interrupted_conversion_to_capped_changes_nothing() {
     let documents: Vec<String> = (0..20).map(|id| format!("{{'_id': {id}}}")).collect();
     insert(&shop, "things", &format!("[{}]", documents.join(", ")));
     // While the documents are read, and while they are written.
-    for asked_max in [5, 25, 1000] {
-        let asked = AtomicUsize::new(0);
+    for count_max in [5, 25, 1000] {
+        let checks = AtomicUsize::new(0);
         let stopped = Database::clone(&shop).interruptible(Interrupt::new(move || {
-            match asked.fetch_add(1, Ordering::Relaxed) < asked_max {
+            match checks.fetch_add(1, Ordering::Relaxed) < count_max {
                 true => Ok(()),
                 false => {
                     Err(Error::invalid(Code::MaxTimeMSExpired, "operation exceeded time limit"))
@@ -214,10 +214,10 @@ fn an_interrupted_conversion_to_capped_changes_nothing() {
             }
         }));
         let converted = stopped.copy_capped("things", "things", 4096);
-        if asked_max < 1000 {
-            assert_eq!(code(converted), 50, "{asked_max}");
+        if count_max < 1000 {
+            assert_eq!(code(converted), 50, "{count_max}");
             let options = shop.list_collections().expect("a listing").remove(0).options;
-            assert_eq!(options.get("capped"), None, "{asked_max}");
+            assert_eq!(options.get("capped"), None, "{count_max}");
             assert_eq!(run(&shop, "things", &request("{}")).expect("a find").len(), 20);
         } else {
             converted.expect("it was let go on");

@@ -230,14 +230,14 @@ fn scores_are_shown_and_sorted_by() {
 #[test]
 fn plans_are_told_as_mongodb_tells_them() {
     let shop = stocked();
-    let told = |search: &str, projection: Option<&str>| {
+    let explain = |search: &str, projection: Option<&str>| {
         let filter = format!("{{'$text': {{'$search': '{search}'}}}}");
         let request = FindRequest { projection: projection.map(json), ..request(&filter) };
         let explained = shop.explain("shops", &request).expect("explained");
         (stages(&explained), explained)
     };
-    assert_eq!(told("java", None).0, "TEXT_MATCH FETCH IXSCAN");
-    let (names, explained) = told("java coffee", Some("{'s': {'$meta': 'textScore'}}"));
+    assert_eq!(explain("java", None).0, "TEXT_MATCH FETCH IXSCAN");
+    let (names, explained) = explain("java coffee", Some("{'s': {'$meta': 'textScore'}}"));
     assert_eq!(names, "PROJECTION_DEFAULT TEXT_MATCH TEXT_OR IXSCAN");
     assert_eq!(examined(&explained, "nReturned"), 3);
     assert_eq!(examined(&explained, "totalKeysExamined"), 4);
@@ -417,8 +417,8 @@ fn by_an_index_or_by_a_scan() {
             );
             let filter = frond_doc::extended_json::parse(&text).expect("JSON");
             let parsed = Filter::parse_search(filter.view()).expect("a search");
-            let (asked, _) = parsed.text().expect("a search");
-            let matcher = TextMatcher::new(asked, &spec).expect("a matcher");
+            let (text_search, _) = parsed.text().expect("a search");
+            let matcher = TextMatcher::new(text_search, &spec).expect("a matcher");
             let scan = parsed.clone().with_text(matcher.clone());
             let mut expected: Vec<(i64, f64)> = documents
                 .iter()

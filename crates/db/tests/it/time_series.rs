@@ -87,8 +87,8 @@ fn its_own_tree_is_an_index_of_source_and_time() {
     assert_eq!(plan(&shop, &hinted("'m_1_t_1'")).1, [24, 400]);
     assert_eq!(plan(&shop, &hinted("{'m': 1, 't': 1}")).1, [24, 400]);
     assert_eq!(code(shop.explain("points", &hinted("{'_id': 1}"))), 2);
-    let told = shop.describe_indexes("points").expect("listed");
-    assert_eq!(texts(&told), "[{'v':2,'key':{'m':1,'t':1},'name':'m_1_t_1'}]");
+    let indexes = shop.describe_indexes("points").expect("listed");
+    assert_eq!(texts(&indexes), "[{'v':2,'key':{'m':1,'t':1},'name':'m_1_t_1'}]");
     let spec = |text: &str| IndexSpec::parse(json(text).view()).expect("a spec");
     let made = |text| shop.create_indexes("points", &[spec(text)]);
     made("{'key': {'m': 1, 't': 1}, 'name': 'm_1_t_1'}").expect("there already");

@@ -147,10 +147,10 @@ fn validators_of_large_documents_read_what_they_ask_for() {
             let (report, _) = change(1, "{'$set': {'n': 6}}");
             let refused = &report.errors[0].error;
             assert_eq!(refused.code, Code::DocumentValidationFailure, "{validator}");
-            let told = |error: &Error| text(error.details.as_ref().expect("it says why"));
+            let details = |error: &Error| text(error.details.as_ref().expect("it says why"));
             let inserted = try_insert(&shop, "things", &jsons(&of(3, 6)));
-            let expected = told(&inserted.errors[0].error).replace("Id':3", "Id':1");
-            assert_eq!(told(refused), expected, "{validator}");
+            let expected = details(&inserted.errors[0].error).replace("Id':3", "Id':1");
+            assert_eq!(details(refused), expected, "{validator}");
             let (report, _) = change(2, "{'$set': {'m.b': 1}}");
             assert_eq!(report.errors.len(), usize::from(level == "strict"), "{validator}");
         }
@@ -189,8 +189,8 @@ fn validators_hold_for_out() {
     assert_eq!(out(&shop, "large", stages).expect("right"), "[]");
     shop.change_collection("few", json("{'validationAction': 'warn'}").view()).expect("changed");
     let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = Arc::clone(&warnings);
-    let sink = move |_, line: &str| told.lock().expect("no panic").push(line.to_owned());
+    let answer = Arc::clone(&warnings);
+    let sink = move |_, line: &str| answer.lock().expect("no panic").push(line.to_owned());
     shop.frond().on_notice(sink);
     assert!(out(&shop, "things", "{'$out': 'few'}").is_ok());
     let warnings = warnings.lock().expect("no panic");

@@ -37,14 +37,14 @@ const FIRST_OFFSET: usize = size_of::<u32>();
 
 /// The layout of some documents, once it is known. Derived, so that clones begin anew.
 #[derive(Default, Debug)]
-pub(super) struct LearntLayout {
+pub(super) struct LearnedLayout {
     learning: Mutex<Learning>,
     layout: OnceLock<Layout>,
 }
 
 #[derive(Default, Debug)]
 struct Learning {
-    met_count: usize,
+    sample_count: usize,
     fields: Vec<Seen>,
 }
 
@@ -122,13 +122,13 @@ impl Progress {
     pub(super) const START: Progress = Progress { passed: 0, base: FIRST_OFFSET };
 }
 
-impl Clone for LearntLayout {
-    fn clone(&self) -> LearntLayout {
-        LearntLayout::default()
+impl Clone for LearnedLayout {
+    fn clone(&self) -> LearnedLayout {
+        LearnedLayout::default()
     }
 }
 
-impl LearntLayout {
+impl LearnedLayout {
     /// The layout to expect of a document; learns from the document while there is none.
     #[inline]
     pub(super) fn layout(&self, document: &[u8], names: &ScannedNames) -> Option<&Layout> {
@@ -139,13 +139,13 @@ impl LearntLayout {
     fn learn(&self, document: &[u8], names: &ScannedNames) -> Option<&Layout> {
         // A thread that comes while another learns goes without.
         let mut learning = self.learning.try_lock().ok()?;
-        learning.met_count += 1;
-        match learning.met_count {
+        learning.sample_count += 1;
+        match learning.sample_count {
             1 => return None,
             2 => learning.fields = seen_in(document, names),
             _ => compare(&mut learning.fields, &seen_in(document, names)),
         }
-        if LEARNT_COUNT < learning.met_count {
+        if LEARNT_COUNT < learning.sample_count {
             let fields = std::mem::take(&mut learning.fields);
             return Some(self.layout.get_or_init(|| Layout::of(&fields)));
         }
@@ -157,15 +157,15 @@ impl LearntLayout {
 fn seen_in(document: &[u8], names: &ScannedNames) -> Vec<Seen> {
     let mut fields = Vec::new();
     let mut walk = Walk::over(document);
-    while let Some(met) = walk.next() {
-        if FIELD_COUNT_MAX == fields.len() || FRONT_BYTES < met.name.len() + AROUND_NAME_BYTES {
+    while let Some(scanned) = walk.next() {
+        if FIELD_COUNT_MAX == fields.len() || FRONT_BYTES < scanned.name.len() + AROUND_NAME_BYTES {
             break;
         }
         fields.push(Seen {
-            kind: met.kind,
-            name: met.name.to_vec(),
-            number: names.position(met.head, met.name).map(|number| number as u8),
-            value_bytes: met.value.len(),
+            kind: scanned.kind,
+            name: scanned.name.to_vec(),
+            number: names.position(scanned.head, scanned.name).map(|number| number as u8),
+            value_bytes: scanned.value.len(),
             is_same: true,
         });
     }

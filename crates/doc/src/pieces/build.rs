@@ -103,12 +103,12 @@ impl Builder<'_> {
         &self,
         layout: Layout,
         bson: &'b [u8],
-        met: &mut DedupedParts<'b>,
+        known_parts: &mut DedupedParts<'b>,
     ) -> Result<Container, TreeError> {
         let mut items = RawElements::new(bson).map(|element| {
             let name = if layout.has_names() { element.name } else { &[] };
             let element = RawElement { name, ..element };
-            Ok(self.item_among(layout, element, met)?.encode(layout))
+            Ok(self.item_among(layout, element, known_parts)?.encode(layout))
         });
         let sequence = Sequence::build_referring(self.store, self.format, &mut items, refers)?;
         let bytes = match self.refers {
@@ -128,7 +128,7 @@ impl Builder<'_> {
         &self,
         around: Layout,
         element: RawElement<'b>,
-        met: &mut DedupedParts<'b>,
+        known_parts: &mut DedupedParts<'b>,
     ) -> Result<Item, TreeError> {
         let RawElement { kind, name, value } = element;
         if let (ElementType::Reference, Some(reference)) = (kind, Reference::decode(value)) {
@@ -141,9 +141,9 @@ impl Builder<'_> {
         let body = if bytes <= around.value_bytes_max(kind) as u64 {
             Body::Here(Bytes::copy_from_slice(value))
         } else if matches!(kind, ElementType::Document | ElementType::Array) {
-            let (layout, root) = match met.get(kind, value) {
+            let (layout, root) = match known_parts.get(kind, value) {
                 Some(known) => known,
-                None => self.nested(kind, value, met)?,
+                None => self.nested(kind, value, known_parts)?,
             };
             Body::Elsewhere { layout: Some(layout), bytes, root }
         } else {
@@ -157,15 +157,15 @@ impl Builder<'_> {
         &self,
         kind: ElementType,
         bson: &'b [u8],
-        met: &mut DedupedParts<'b>,
+        known_parts: &mut DedupedParts<'b>,
     ) -> Result<(Layout, ChunkHash), TreeError> {
         let layout = match kind {
             ElementType::Document => Layout::Document,
             _ if is_named_by_position(bson) => Layout::Array,
             _ => Layout::NamedArray,
         };
-        let root = self.container(layout, bson, met)?.sequence.root;
-        met.add(kind, bson, (layout, root));
+        let root = self.container(layout, bson, known_parts)?.sequence.root;
+        known_parts.add(kind, bson, (layout, root));
         Ok((layout, root))
     }
 

@@ -122,10 +122,10 @@ impl Versions {
     /// As the store.
     pub fn have_once(&self, store: &dyn ChunkStore, names: &[&[u8]]) -> Result<bool, PiecesError> {
         for container in [&self.before, &self.after] {
-            let mut met = vec![false; names.len()];
+            let mut seen = vec![false; names.len()];
             let is_twice = container.sequence.visit(store, 0, &mut |_, item| {
                 let found = names.iter().position(|name| has_name(item, name));
-                found.is_some_and(|found| std::mem::replace(&mut met[found], true))
+                found.is_some_and(|found| std::mem::replace(&mut seen[found], true))
             })?;
             if is_twice {
                 return Ok(false);

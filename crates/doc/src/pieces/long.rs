@@ -50,14 +50,14 @@ pub fn long(
     visit: &mut dyn FnMut(Long<'_>) -> Option<bool>,
 ) -> Result<Option<bool>, PiecesError> {
     let failure = Failure::default();
-    let told = match item_of(reference)?.body {
+    let answer = match item_of(reference)?.body {
         BodyRef::Here(_) => None,
         BodyRef::Elsewhere { layout, bytes, root } => {
             let (kind, failure) = (reference.kind(), &failure);
             visit(Long { store, failure, kind, layout, bytes, root })
         }
     };
-    failure.into_inner().map_or(Ok(told), Err)
+    failure.into_inner().map_or(Ok(answer), Err)
 }
 
 impl LargeDocument {
@@ -107,14 +107,14 @@ impl Long<'_> {
     /// Shows the elements of an array until one is enough, or one of them can't say.
     pub fn elements(&self, visit: &mut dyn FnMut(u64, Lying<'_>) -> Option<bool>) -> Option<bool> {
         let Container { sequence, layout, .. } = self.container()?;
-        let mut told = Some(false);
+        let mut answer = Some(false);
         let visited = sequence.visit(self.store, 0, &mut |position, item| {
             let element = ItemRef::decode(item, layout).and_then(|item| self.element(item));
-            told = self.read(element).and_then(|element| visit(position, element));
-            told != Some(false)
+            answer = self.read(element).and_then(|element| visit(position, element));
+            answer != Some(false)
         });
         self.read(visited)?;
-        told
+        answer
     }
 
     /// Shows what a path reaches of whose parts the first `done` led here.

@@ -49,8 +49,8 @@ impl LargeDocument {
         visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let failure = Failure::default();
-        let told = Walk { store, path, failure: &failure }.go_on(self.root, (0, None), visit)?;
-        failure.into_inner().map_or(Ok(told), Err)
+        let answer = Walk { store, path, failure: &failure }.go_on(self.root, (0, None), visit)?;
+        failure.into_inner().map_or(Ok(answer), Err)
     }
 }
 
@@ -65,8 +65,8 @@ pub fn visit_reached(
     visit: &mut VisitPart<'_>,
 ) -> Result<Option<bool>, PiecesError> {
     let failure = Failure::default();
-    let told = Walk { store, path, failure: &failure }.fields(document, 0, visit)?;
-    failure.into_inner().map_or(Ok(told), Err)
+    let answer = Walk { store, path, failure: &failure }.fields(document, 0, visit)?;
+    failure.into_inner().map_or(Ok(answer), Err)
 }
 
 /// The number of a path's parts that are done, and the position in the outermost array that was
@@ -184,20 +184,20 @@ impl Walk<'_> {
         visit: &mut VisitPart<'_>,
     ) -> Result<Option<bool>, PiecesError> {
         let named = Named::of(&self.path.parts()[done], array.layout);
-        let mut told = Ok(Some(false));
+        let mut answer = Ok(Some(false));
         array.sequence.visit(self.store, 0, &mut |at, item| {
-            told = ItemRef::decode(item, array.layout).and_then(|item| {
+            answer = ItemRef::decode(item, array.layout).and_then(|item| {
                 let within = position.or(usize::try_from(at).ok());
                 match self.element(&array, item, (done, within), visit)? {
                     Some(false) if named.is(at, item.name) => {
                         self.named_element(&array, item, (done + 1, position), visit)
                     }
-                    told => Ok(told),
+                    answer => Ok(answer),
                 }
             });
-            !matches!(told, Ok(Some(false)))
+            !matches!(answer, Ok(Some(false)))
         })?;
-        told
+        answer
     }
 
     fn element(

@@ -248,7 +248,7 @@ fn append_shallow(
     let names = names.map(Names::of);
     let start = bytes.len();
     bytes.extend_from_slice(&[0; size_of::<i32>()]);
-    let (mut digits, mut failure, mut met) = ([0; 20], None, 0);
+    let (mut digits, mut failure, mut count) = ([0; 20], None, 0);
     container.sequence.visit(store, 0, &mut |position, item| {
         let item = match ItemRef::decode(item, container.layout) {
             Ok(item) => item,
@@ -260,14 +260,14 @@ fn append_shallow(
         if names.as_ref().is_some_and(|names| !names.contains(item.name)) {
             return false;
         }
-        met += 1;
+        count += 1;
         let name = match container.layout {
             Layout::Array => position_name(position as usize, &mut digits).as_bytes(),
             _ => item.name,
         };
         append_item(bytes, name, item, depth);
         // No outermost name stands twice.
-        names.as_ref().is_some_and(|names| names.count() == met)
+        names.as_ref().is_some_and(|names| names.count() == count)
     })?;
     failure.map_or(Ok(()), Err)?;
     close(bytes, start)

@@ -161,15 +161,15 @@ fn check_meetings(
     let wanted = 1 + random.below(expected.len() + 1);
     expected.truncate(wanted);
     let mut scan = FieldScan::new(document.view(), names);
-    let mut met = Vec::new();
+    let mut fields = Vec::new();
     let is_stopped = scan.meet_all(|number, kind, value| {
         let name = numbers.iter().find(|known| known.0 == number).expect("a number of theirs").1;
         let field = document.view().field(name.as_bytes()).expect("it was met");
         assert_eq!((field.kind, field.value), (kind, value));
-        met.push(number);
-        met.len() == wanted
+        fields.push(number);
+        fields.len() == wanted
     });
-    assert_eq!((&met, is_stopped), (&expected, expected.len() == wanted), "of {document:?}");
+    assert_eq!((&fields, is_stopped), (&expected, expected.len() == wanted), "of {document:?}");
     let (number, name) = *random.choose(numbers);
     let found = scan.get(number).and_then(|it| it.decode());
     assert_eq!(format!("{found:?}"), format!("{:?}", document.get(name)));

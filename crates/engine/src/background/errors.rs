@@ -20,7 +20,7 @@ use crate::error::EngineError;
 /// The pause after which work is tried again after its first failure.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The number of different lines that are reported; with more of them some are reported again.
-const TOLD_COUNT_MAX: usize = 100;
+const REPORTED_COUNT_MAX: usize = 100;
 
 /// Takes a line for the log.
 type Sink = Box<dyn Fn(&str) + Send + Sync>;
@@ -87,7 +87,7 @@ impl BackgroundErrors {
         self.count_failure(work, message.clone(), at_micros);
         let mut known = self.known();
         let Some(sink) = self.sink.get() else { return };
-        if TOLD_COUNT_MAX <= known.reported.len() {
+        if REPORTED_COUNT_MAX <= known.reported.len() {
             known.reported.clear();
         }
         let is_new = known.reported.insert((work, message.clone()));
@@ -105,13 +105,13 @@ impl BackgroundErrors {
 
     /// Notes that no `compaction` fails any more.
     pub fn end(&self, work: &'static str) {
-        let was_told = {
+        let was_reported = {
             let mut known = self.known();
             let before = known.reported.len();
             known.reported.retain(|(reported, _)| *reported != work);
             known.reported.len() < before
         };
-        if was_told && let Some(sink) = self.sink.get() {
+        if was_reported && let Some(sink) = self.sink.get() {
             sink(&format!("no {work} in the background fails any more"));
         }
     }

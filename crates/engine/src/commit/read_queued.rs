@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::EngineError;
-use crate::queue::group::ASKED_EVERY;
+use crate::queue::group::CHECK_EVERY;
 use crate::queue::queued_reads::QueuedReads;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
@@ -65,7 +65,7 @@ impl Shared {
                 queue = self.lead_or_wait(queue);
                 continue;
             }
-            queue = self.commits.wait_at_most(queue, ASKED_EVERY);
+            queue = self.commits.wait_at_most(queue, CHECK_EVERY);
             if !keep_going() {
                 return Err(EngineError::Interrupted);
             }

@@ -81,8 +81,8 @@ fn refused_commits_do_not_come_back_after_a_crash() {
         let engine = open(&disk, 64 << 20);
         commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
         // The first fits into what is left, the second doesn't: one write, which is cut back.
-        let told = lead_relaxed(&disk, &engine, &[("one", SMALL), ("two", LARGE)], 20_000);
-        assert!(told.iter().all(is_refused), "seed {seed}: {told:?}");
+        let outcomes = lead_relaxed(&disk, &engine, &[("one", SMALL), ("two", LARGE)], 20_000);
+        assert!(outcomes.iter().all(is_refused), "seed {seed}: {outcomes:?}");
         let restarted = open(&disk.crash(), 64 << 20);
         drop(engine);
         assert!(has(&restarted, "first"), "seed {seed}");
@@ -98,11 +98,12 @@ fn visible_commits_after_a_refusal_between_segments_survive_a_crash() {
         commit(&engine, "first", SMALL, Durability::Synced).expect("there is room");
         commit(&engine, "relaxed", SMALL, Durability::Relaxed).expect("there is room");
         // The first ends its segment; the next one's can't be made, or not be written.
-        let told = lead_relaxed(&disk, &engine, &[("one", 8_000), ("two", LARGE)], 30_000 + seed);
-        assert!(is_refused(&told[1]), "seed {seed}: {told:?}");
+        let outcomes =
+            lead_relaxed(&disk, &engine, &[("one", 8_000), ("two", LARGE)], 30_000 + seed);
+        assert!(is_refused(&outcomes[1]), "seed {seed}: {outcomes:?}");
         let visible = ["first", "relaxed", "one"].map(|name| has(&engine, name));
-        assert_eq!(visible, [true; 3], "seed {seed}: {told:?}");
-        assert!(told[0].is_ok(), "seed {seed}: {told:?}");
+        assert_eq!(visible, [true; 3], "seed {seed}: {outcomes:?}");
+        assert!(outcomes[0].is_ok(), "seed {seed}: {outcomes:?}");
         let restarted = open(&disk.crash(), 20_000);
         drop(engine);
         assert!(has(&restarted, "first") && has(&restarted, "one"), "seed {seed}");

@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::ids::Sequence;
 use crate::log::format::SegmentNumber;
 use crate::queue::Queue;
-use crate::queue::group::ASKED_EVERY;
+use crate::queue::group::CHECK_EVERY;
 use crate::shared::Shared;
 use crate::slow_commits::Stopwatch;
 use crate::transaction::Durability;
@@ -50,7 +50,7 @@ impl Shared {
                 queue = self.lead_or_wait(queue);
                 continue;
             }
-            queue = self.commits.wait_at_most(queue, ASKED_EVERY);
+            queue = self.commits.wait_at_most(queue, CHECK_EVERY);
             if !keep_going() {
                 return Err(EngineError::Unawaited);
             }

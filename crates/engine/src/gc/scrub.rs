@@ -33,7 +33,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
             let rate = (stored / PASS.as_secs()).max(BYTES_A_SECOND_MIN).min(most);
             let mut limiter = GcThrottle::new(shared, Some(rate));
             let mut throttle = |bytes: u64| {
-                shared.tell_findings();
+                shared.report_findings();
                 shared.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
                 limiter.throttle(bytes)
             };
@@ -48,7 +48,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
             }
         }
         while shared.options.scrub_bytes_a_second.is_none() || begun.elapsed() < PASS {
-            shared.tell_findings();
+            shared.report_findings();
             if !shared.signals.pause(LOOK_EVERY) {
                 return;
             }
@@ -58,7 +58,7 @@ pub(crate) fn scrub_until_stopped(shared: &Shared) {
 
 impl Shared {
     /// Reports to the log what was found damaged since the last call, if there is one.
-    pub fn tell_findings(&self) {
+    pub fn report_findings(&self) {
         if !self.background.errors.has_sink() {
             return;
         }

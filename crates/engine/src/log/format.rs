@@ -321,9 +321,9 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_of_a_segment_header_is_found() {
-        let telling = SegmentHeader { records_events: true, ..HEADER };
-        let (bytes, chain) = telling.encode();
-        assert_eq!(SegmentHeader::decode(&bytes, HEADER.number).unwrap(), (telling, chain));
+        let recording = SegmentHeader { records_events: true, ..HEADER };
+        let (bytes, chain) = recording.encode();
+        assert_eq!(SegmentHeader::decode(&bytes, HEADER.number).unwrap(), (recording, chain));
         let (bytes, chain) = HEADER.encode();
         assert_eq!(SegmentHeader::decode(&bytes, HEADER.number).unwrap(), (HEADER, chain));
         for bit in 0..SEGMENT_HEADER_BYTES * 8 {

@@ -76,8 +76,8 @@ pub(crate) fn first_kept(
     let numbers = names.iter().filter_map(|name| SegmentNumber::of_file_name(name));
     let mut numbers: Vec<SegmentNumber> = numbers.filter(|number| *number < first).collect();
     numbers.sort_by(|left, right| right.cmp(left));
-    let telling = numbers.into_iter().take_while(|number| records_events(disk, *number));
-    Ok(telling.last().unwrap_or(first))
+    let recording = numbers.into_iter().take_while(|number| records_events(disk, *number));
+    Ok(recording.last().unwrap_or(first))
 }
 
 /// Whether a segment is readable as one that has events.
@@ -109,7 +109,7 @@ impl RetainedSegments {
         let is_on = retention.is_on()
             && match retention.begins {
                 RetentionBegins::AtOnce => true,
-                RetentionBegins::WhenAsked => {
+                RetentionBegins::WhenRequested => {
                     newest(&**disk, next).is_some_and(|it| records_events(&**disk, it))
                 }
             };
@@ -197,7 +197,7 @@ impl RetainedSegments {
     pub fn is_abandoned(&self, now_seconds: u64) -> bool {
         let unread = now_seconds.saturating_sub(self.followed.load(Ordering::Relaxed));
         self.is_on()
-            && self.retention.begins == RetentionBegins::WhenAsked
+            && self.retention.begins == RetentionBegins::WhenRequested
             && self.retention.seconds < unread
     }
 

@@ -19,7 +19,7 @@ use crate::overlay::memtable::Memtable;
 use crate::overlay::pending::NewChunks;
 
 /// A committer that waits notices within this time that it is to stop.
-pub(crate) const ASKED_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// A group of transactions.
 #[derive(Default)]
@@ -160,7 +160,7 @@ impl Group {
         let mut state = self.state();
         while state.outcome.is_none() {
             state.waiting += 1;
-            state = self.notified.wait_timeout(state, ASKED_EVERY).expect(NO_PANIC).0;
+            state = self.notified.wait_timeout(state, CHECK_EVERY).expect(NO_PANIC).0;
             state.waiting -= 1;
             if state.outcome.is_none() {
                 drop(state);

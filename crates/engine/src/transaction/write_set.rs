@@ -185,11 +185,11 @@ impl WriteSet {
 
     /// Asks that `key` be unchanged. Not undone by a rollback: what was read may have been used.
     pub fn validate(&mut self, tree: TreeId, key: Bytes) {
-        let asked = (tree, key);
+        let read = (tree, key);
         // Each statement of a transaction asks the same.
-        if !self.validated.contains(&asked) {
-            self.validated_order.push(asked.clone());
-            self.validated.insert(asked);
+        if !self.validated.contains(&read) {
+            self.validated_order.push(read.clone());
+            self.validated.insert(read);
         }
     }
 
@@ -210,8 +210,8 @@ impl WriteSet {
 
     /// Asks only what the first `count` asked: the client wasn't shown what came of the others.
     pub fn forget_validated_since(&mut self, count: usize) {
-        for asked in self.validated_order.drain(count..) {
-            self.validated.remove(&asked);
+        for read in self.validated_order.drain(count..) {
+            self.validated.remove(&read);
         }
     }
 
@@ -367,9 +367,9 @@ impl WriteSet {
         for (tree, writes) in self.writes.into_iter().filter(|(_, writes)| !writes.is_empty()) {
             let mut entries: Vec<OverlayEntry> = Vec::with_capacity(writes.len());
             for (key, StagedWrite { value, difference }) in writes {
-                let is_told = !wanted.is_empty() && wanted.place(tree, &key, position);
+                let is_event_content = !wanted.is_empty() && wanted.place(tree, &key, position);
                 // Events are read by followers, which don't have the former value.
-                if let Some(difference) = difference.filter(|_| !is_told) {
+                if let Some(difference) = difference.filter(|_| !is_event_content) {
                     let Difference { value, chunks } = *difference;
                     record.patches.values.extend(value.map(|patch| (position, patch)));
                     record.patches.chunks.extend(chunks);

@@ -77,12 +77,12 @@ fn a_fold_that_fails_is_told_once_and_put_off_while_others_go_on() {
     let engine = open(&disk, options).unwrap();
     disk.flip_bit(&pack, bit);
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = Arc::clone(&lines);
+    let reported = Arc::clone(&lines);
     // Damage is reported in lines of its own.
     let is_finding = |line: &str| line.starts_with("stored data are damaged");
     engine.on_failure(move |line| {
         if !is_finding(line) {
-            told.lock().unwrap().push(line.to_owned());
+            reported.lock().unwrap().push(line.to_owned());
         }
     });
     let begun = Instant::now();
@@ -125,8 +125,8 @@ fn a_check_finds_a_chunk_of_a_tree_that_is_damaged() {
     let (pack, bit) = place_of(&disk, &values[150][..16]);
     disk.flip_bit(&pack, bit);
     let engine = open(&disk, quiet()).unwrap();
-    let told = engine.check().expect_err("a bit turned over");
-    assert!(told.to_string().contains(&pack), "{told}");
+    let error = engine.check().expect_err("a bit turned over");
+    assert!(error.to_string().contains(&pack), "{error}");
     disk.flip_bit(&pack, bit);
     engine.check().unwrap();
 }
@@ -160,8 +160,8 @@ fn a_sync_that_a_full_disk_refuses_is_told_and_made_up_for() {
     let engine = open(&disk, EngineOptions { relaxed_sync_millis: 1, ..quiet() }).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = Arc::clone(&lines);
-    engine.on_failure(move |line| told.lock().unwrap().push(line.to_owned()));
+    let reported = Arc::clone(&lines);
+    engine.on_failure(move |line| reported.lock().unwrap().push(line.to_owned()));
     disk.fill_after(0);
     let mut transaction = engine.begin();
     let value = Value::inline(vec![7; 50_000]);
@@ -212,12 +212,13 @@ fn an_image_is_installed_or_says_that_it_is_not() {
         Image::begin(&*store).unwrap();
         store.put_many(&chunks).unwrap();
         disk.fail_name_change_after(changes);
-        let said = Image::install(&*store, image.root());
-        let is_unknown = said.is_err() && matches!(store.sync(), Err(StoreError::Poisoned { .. }));
+        let installed = Image::install(&*store, image.root());
+        let is_unknown =
+            installed.is_err() && matches!(store.sync(), Err(StoreError::Poisoned { .. }));
         drop(store);
         disk.fail_name_change_after(u64::MAX);
         let store = LocalStore::open(&disk.machine(), LocalOptions::default()).unwrap();
         let is_in = Engine::is_in(&*store).unwrap();
-        assert!(is_unknown || is_in == said.is_ok(), "{changes}: {is_in}, {said:?}");
+        assert!(is_unknown || is_in == installed.is_ok(), "{changes}: {is_in}, {installed:?}");
     }
 }

@@ -25,11 +25,11 @@ use crate::rig::{churning, make_trees, open, quiet};
 const MUCH: ChangeRetention =
     ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 3600, bytes: 1 << 30 };
 
-fn telling(options: EngineOptions) -> EngineOptions {
+fn with_recording(options: EngineOptions) -> EngineOptions {
     EngineOptions { changes: MUCH, ..options }
 }
 
-fn put_told(transaction: &mut Transaction, tree: TreeId, key: &str, content: &str) {
+fn put_recorded(transaction: &mut Transaction, tree: TreeId, key: &str, content: &str) {
     let (key, content) = (Bytes::from(key.to_owned()), Bytes::from(content.to_owned()));
     let value = Value::inline(content.clone());
     transaction.put_changed(tree, key.clone(), value).unwrap();
@@ -51,7 +51,7 @@ fn write(engine: &Engine, tree: TreeId, first: u64, count: u64) -> u64 {
         let mut transaction = engine.begin();
         // Much alike: the log would get patches.
         let content = format!("{}{number}", "x".repeat(300));
-        put_told(&mut transaction, tree, "key", &content);
+        put_recorded(&mut transaction, tree, "key", &content);
         if transaction.commit(Durability::Synced).is_err() {
             return number - 1;
         }
@@ -65,8 +65,8 @@ fn numbers(changes: &mut Changes, most: usize) -> Result<Vec<u64>, ChangesError>
     while numbers.len() < most
         && let Some(record) = changes.next_record()?
     {
-        let told = record.events.iter();
-        numbers.extend(told.map(|it| text(it).trim_matches('x').parse::<u64>().unwrap()));
+        let events = record.events.iter();
+        numbers.extend(events.map(|it| text(it).trim_matches('x').parse::<u64>().unwrap()));
     }
     Ok(numbers)
 }
@@ -75,7 +75,7 @@ fn numbers(changes: &mut Changes, most: usize) -> Result<Vec<u64>, ChangesError>
 fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
     for_seeds(60, |mut random| {
         let mut disk = SimDisk::new(random.next());
-        let engine = open(&disk, telling(churning(20))).unwrap();
+        let engine = open(&disk, with_recording(churning(20))).unwrap();
         let tree = make_trees(&engine, 1).unwrap()[0];
         let (mut last, mut place, mut seen) = (0, Sequence(0), Vec::new());
         let read = |engine: &Engine, place: &mut Sequence, seen: &mut Vec<u64>, most| {
@@ -88,7 +88,7 @@ fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
         let mut engine = Some(engine);
         for _ in 0..4 {
             drop(engine.take());
-            let opened = open(&disk, telling(churning(20))).unwrap();
+            let opened = open(&disk, with_recording(churning(20))).unwrap();
             if random.one_in(3) {
                 opened.flush().unwrap();
             }
@@ -99,7 +99,7 @@ fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
             }
             drop(opened);
             disk = if random.one_in(4) { disk.kill() } else { disk.crash() };
-            let opened = open(&disk, telling(churning(20))).unwrap();
+            let opened = open(&disk, with_recording(churning(20))).unwrap();
             read(&opened, &mut place, &mut seen, usize::MAX);
             // The one that was tried may be there.
             last = last.max(seen.last().copied().unwrap_or(0));
@@ -115,30 +115,30 @@ fn every_acknowledged_transaction_is_told_once_whatever_a_crash_leaves() {
 #[test]
 fn a_transaction_tells_what_it_did_and_not_what_it_undid() {
     let disk = SimDisk::new(3);
-    let engine = open(&disk, telling(quiet())).unwrap();
+    let engine = open(&disk, with_recording(quiet())).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     let mut transaction = engine.begin();
-    put_told(&mut transaction, tree, "a", "first");
-    put_told(&mut transaction, tree, "a", "second");
+    put_recorded(&mut transaction, tree, "a", "first");
+    put_recorded(&mut transaction, tree, "a", "second");
     let savepoint = transaction.savepoint();
-    put_told(&mut transaction, tree, "a", "undone");
-    put_told(&mut transaction, tree, "b", "undone");
+    put_recorded(&mut transaction, tree, "a", "undone");
+    put_recorded(&mut transaction, tree, "b", "undone");
     transaction.rollback_to(savepoint);
-    put_told(&mut transaction, tree, "c", "third");
+    put_recorded(&mut transaction, tree, "c", "third");
     transaction.commit(Durability::Synced).unwrap();
     let mut aborted = engine.begin();
-    put_told(&mut aborted, tree, "d", "aborted");
+    put_recorded(&mut aborted, tree, "d", "aborted");
     drop(aborted);
     let mut changes = engine.changes(Sequence(0));
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     while let Some(record) = changes.next_record().unwrap() {
-        told.extend(record.events.iter().map(text));
+        recorded.extend(record.events.iter().map(text));
     }
-    assert_eq!(told, ["first", "second", "third"]);
+    assert_eq!(recorded, ["first", "second", "third"]);
 }
 
 /// Gives the key the value that `chunks`, the first of which is its root, make.
-fn put_chunks_told(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]) {
+fn put_chunks_recorded(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]) {
     let (root, bytes) = (chunks[0].hash(), 9);
     let content = Content::Chunk { hash: root, bytes };
     transaction.put_chunks(chunks);
@@ -152,7 +152,7 @@ fn put_chunks_told(transaction: &mut Transaction, tree: TreeId, chunks: &[Chunk]
 fn chunked_values_are_read_from_their_own_record() {
     for is_flushed in [false, true] {
         let disk = SimDisk::new(7);
-        let engine = open(&disk, telling(quiet())).unwrap();
+        let engine = open(&disk, with_recording(quiet())).unwrap();
         let tree = make_trees(&engine, 1).unwrap()[0];
         let shared = Chunk::new(ChunkKind::Blob, &[], &[1; 4000]);
         let versions: Vec<Vec<Chunk>> = (2..6)
@@ -166,7 +166,7 @@ fn chunked_values_are_read_from_their_own_record() {
             .collect();
         for chunks in &versions {
             let mut transaction = engine.begin();
-            put_chunks_told(&mut transaction, tree, chunks);
+            put_chunks_recorded(&mut transaction, tree, chunks);
             transaction.commit(Durability::Synced).unwrap();
             if is_flushed {
                 engine.flush().unwrap();
@@ -177,27 +177,27 @@ fn chunked_values_are_read_from_their_own_record() {
         gone.delete(tree, Bytes::from("key")).unwrap();
         gone.commit(Durability::Synced).unwrap();
         let mut changes = engine.changes(Sequence(0));
-        let mut told = Vec::new();
+        let mut recorded = Vec::new();
         while let Some(record) = changes.next_record().unwrap() {
             for event in &record.events {
                 let LoggedContent::Chunks { root, bytes: 9 } = event.content else { panic!() };
                 let find = |hash| record.chunks.iter().find(|it| it.hash() == hash).unwrap();
-                told.push(vec![find(root).clone(), find(shared.hash()).clone()]);
+                recorded.push(vec![find(root).clone(), find(shared.hash()).clone()]);
             }
         }
-        assert_eq!(told, versions);
+        assert_eq!(recorded, versions);
     }
 }
 
 #[test]
 fn events_are_not_delivered_before_they_are_durable() {
     let disk = SimDisk::new(4);
-    let engine = open(&disk, telling(quiet())).unwrap();
+    let engine = open(&disk, with_recording(quiet())).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     let horizon = engine.horizon();
     let mut changes = engine.changes(horizon);
     let mut transaction = engine.begin();
-    put_told(&mut transaction, tree, "key", "1");
+    put_recorded(&mut transaction, tree, "key", "1");
     let sequence = transaction.commit(Durability::Relaxed).unwrap();
     assert_eq!(engine.visible(), sequence);
     assert!(changes.next_record().unwrap().is_none());
@@ -262,7 +262,7 @@ fn expired_events_are_reported_gone_and_never_skipped() {
 #[test]
 fn forgotten_events_are_on_no_disk() {
     let disk = SimDisk::new(5);
-    let engine = open(&disk, telling(churning(20))).unwrap();
+    let engine = open(&disk, with_recording(churning(20))).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     write(&engine, tree, 1, 40);
     let mut lagging = engine.changes(Sequence(0));
@@ -282,7 +282,7 @@ fn forgotten_events_are_on_no_disk() {
 #[test]
 fn opening_without_retention_discards_retained_events() {
     let disk = SimDisk::new(6);
-    let engine = open(&disk, telling(churning(20))).unwrap();
+    let engine = open(&disk, with_recording(churning(20))).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     write(&engine, tree, 1, 10);
     let place = engine.horizon();
@@ -293,15 +293,15 @@ fn opening_without_retention_discards_retained_events() {
     assert!(matches!(engine.changes(place).next_record(), Err(ChangesError::Gone { .. })));
     write(&engine, tree, 11, 1);
     drop(engine);
-    let engine = open(&disk, telling(churning(20))).unwrap();
+    let engine = open(&disk, with_recording(churning(20))).unwrap();
     assert!(matches!(engine.changes(place).next_record(), Err(ChangesError::Gone { .. })));
     let mut changes = engine.changes(engine.horizon());
     write(&engine, tree, 12, 1);
     assert_eq!(numbers(&mut changes, usize::MAX).unwrap(), [12]);
 }
 
-fn asked(options: EngineOptions) -> EngineOptions {
-    let changes = ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 100, ..MUCH };
+fn on_request(options: EngineOptions) -> EngineOptions {
+    let changes = ChangeRetention { begins: RetentionBegins::WhenRequested, seconds: 100, ..MUCH };
     EngineOptions { changes, ..options }
 }
 
@@ -311,13 +311,13 @@ fn retention_outlives_restarts_until_no_stream_reads() {
         let mut disk = SimDisk::new(8);
         let clock = SimClock::new();
         let open =
-            |disk: &SimDisk| Engine::open(&machine(disk, &clock, 9), asked(quiet())).unwrap();
+            |disk: &SimDisk| Engine::open(&machine(disk, &clock, 9), on_request(quiet())).unwrap();
         let engine = open(&disk);
         let trees = make_trees(&engine, 2).unwrap();
         write(&engine, trees[0], 1, 5);
         assert!(!engine.records_events());
         let mut before = engine.begin();
-        put_told(&mut before, trees[1], "before", "5");
+        put_recorded(&mut before, trees[1], "before", "5");
         assert!(engine.keep_changes().unwrap() && engine.records_events());
         assert!(matches!(before.commit(Durability::Synced), Err(EngineError::Withdrawn)));
         let place = engine.horizon();
@@ -351,7 +351,7 @@ fn retention_outlives_restarts_until_no_stream_reads() {
 fn commits_after_retention_began_are_recorded_whenever_they_started() {
     for_seeds(20, |mut random| {
         let disk = SimDisk::new(random.next());
-        let engine = open(&disk, asked(churning(20))).unwrap();
+        let engine = open(&disk, on_request(churning(20))).unwrap();
         let trees = make_trees(&engine, 3).unwrap();
         let (waits, writes) = (random.below(300), 60);
         let (place, written) = thread::scope(|scope| {
@@ -364,7 +364,7 @@ fn commits_after_retention_began_are_recorded_whenever_they_started() {
                         while written.len() < writes {
                             let mut transaction = engine.begin();
                             thread::yield_now();
-                            put_told(&mut transaction, tree, "key", &number.to_string());
+                            put_recorded(&mut transaction, tree, "key", &number.to_string());
                             match transaction.commit(Durability::Synced) {
                                 Ok(sequence) => written.push((sequence, number)),
                                 Err(EngineError::Withdrawn) => continue,
@@ -392,7 +392,7 @@ fn commits_after_retention_began_are_recorded_whenever_they_started() {
 #[test]
 fn a_record_that_is_damaged_is_told_as_that() {
     let disk = SimDisk::new(7);
-    let engine = open(&disk, telling(quiet())).unwrap();
+    let engine = open(&disk, with_recording(quiet())).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
     write(&engine, tree, 1, 10);
     engine.flush().unwrap();

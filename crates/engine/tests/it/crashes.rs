@@ -236,8 +236,8 @@ fn check_every_crash(seeds: u64, steps: usize, options: EngineOptions) -> [u64; 
         work.iter_mut().zip(notes.work).for_each(|(sum, done)| *sum += done);
         // For long runs: how many crashes there were.
         println!("{operations} crashes");
-        let asked = ["FROND_SEED", "FROND_SEED_TIMES"].map(std::env::var_os);
-        let apart = if asked.iter().any(Option::is_some) { 1 } else { 2 };
+        let variables = ["FROND_SEED", "FROND_SEED_TIMES"].map(std::env::var_os);
+        let apart = if variables.iter().any(Option::is_some) { 1 } else { 2 };
         for operation in (seed % apart..operations).step_by(apart as usize) {
             check_crash(random.clone(), steps, options, operation);
         }

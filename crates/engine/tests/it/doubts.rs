@@ -18,11 +18,11 @@ use crate::large::{Parts, brought, chunks_of, value_of};
 use crate::rig::{make_trees, open, quiet, small_nodes};
 
 #[derive(Default, Debug)]
-struct Met {
+struct Reached {
     /// Openings that found what a crash leaves, without a bit that turned over.
     torn: u64,
     /// Values that couldn't be read, and were reported.
-    told: u64,
+    reported: u64,
     /// Values that could be read though a bit was flipped.
     right: u64,
     /// Directories that didn't open, for damage.
@@ -119,7 +119,7 @@ fn rot(disk: &SimDisk, random: &mut Random) -> bool {
     true
 }
 
-fn run(mut random: Random, met: &mut Met) {
+fn run(mut random: Random, reached: &mut Reached) {
     let disk = SimDisk::new(random.next());
     let engine = open(&disk, quiet()).unwrap();
     let tree = make_trees(&engine, 1).unwrap()[0];
@@ -142,7 +142,7 @@ fn run(mut random: Random, met: &mut Met) {
         Ok(engine) => engine,
         Err(error) => {
             assert!(is_rotten, "{error:?}");
-            met.closed += 1;
+            reached.closed += 1;
             return;
         }
     };
@@ -151,15 +151,15 @@ fn run(mut random: Random, met: &mut Met) {
     let findings = store.take_findings();
     assert!(is_rotten || damages.is_empty() && findings.is_empty(), "{findings:?}");
     assert!(damages.is_empty() || !findings.is_empty());
-    met.torn += u64::from(store.has_doubts() && !is_rotten);
+    reached.torn += u64::from(store.has_doubts() && !is_rotten);
     let mut check = |is_right: Result<bool, EngineError>| match is_right {
         Ok(is_right) => {
             assert!(is_right);
-            met.right += u64::from(is_rotten);
+            reached.right += u64::from(is_rotten);
         }
         Err(error) => {
             assert!(!damages.is_empty(), "{error:?} isn't told at the opening");
-            met.told += 1;
+            reached.reported += 1;
         }
     };
     for (key, parts) in &done.values {
@@ -172,10 +172,10 @@ fn run(mut random: Random, met: &mut Met) {
 
 #[test]
 fn opening_reports_lost_chunks_that_acknowledged_transactions_need() {
-    let mut met = Met::default();
-    for_seeds(1500, |random| run(random, &mut met));
-    println!("{met:?}");
-    assert_met("what was told", met.told, 20);
-    assert_met("what was right", met.right, 100);
-    assert_met("what a crash tore", met.torn, 1);
+    let mut reached = Reached::default();
+    for_seeds(1500, |random| run(random, &mut reached));
+    println!("{reached:?}");
+    assert_met("what was told", reached.reported, 20);
+    assert_met("what was right", reached.right, 100);
+    assert_met("what a crash tore", reached.torn, 1);
 }

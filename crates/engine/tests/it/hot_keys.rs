@@ -92,7 +92,7 @@ fn work(
     (engine, trees): (&Engine, &[TreeId]),
     worker: u64,
     relaxed: RelaxedOneIn,
-    told: &ChangeEvent,
+    acknowledged: &ChangeEvent,
     mut random: Random,
 ) {
     for _ in 0..MOVES {
@@ -131,11 +131,11 @@ fn work(
         };
         match done {
             Ok(Some((of, made))) => {
-                told.moves[of as usize].fetch_max(made, Ordering::SeqCst);
+                acknowledged.moves[of as usize].fetch_max(made, Ordering::SeqCst);
             }
             Ok(None) | Err(EngineError::Withdrawn | EngineError::Conflict { .. }) => {}
             Err(error) if error.is_full() => {
-                told.refused.fetch_add(1, Ordering::SeqCst);
+                acknowledged.refused.fetch_add(1, Ordering::SeqCst);
             }
             Err(_) => return,
         }
@@ -170,18 +170,19 @@ fn whatever_fails_no_half_is_seen_and_nothing_told_is_lost() {
             put(&mut setup, trees[position % trees.len()], &account(position), "100");
         }
         setup.commit(Durability::Synced).unwrap();
-        let moves_told = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
-        let told = ChangeEvent { moves: moves_told, refused: AtomicU64::new(0) };
+        let moves_made = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
+        let acknowledged = ChangeEvent { moves: moves_made, refused: AtomicU64::new(0) };
         let is_over = AtomicBool::new(false);
         let relaxed = random.one_in(2).then_some(4);
         let failure =
             *random.choose(&[Failure::Write, Failure::Sync, Failure::Power, Failure::None]);
         thread::scope(|scope| {
-            let (engine, trees, told) = (&engine, &trees[..], &told);
+            let (engine, trees, acknowledged) = (&engine, &trees[..], &acknowledged);
             let workers: Vec<_> = (0..WORKERS)
                 .map(|worker| {
                     let random = Random::new(random.next());
-                    scope.spawn(move || work((engine, trees), worker, relaxed, told, random))
+                    scope
+                        .spawn(move || work((engine, trees), worker, relaxed, acknowledged, random))
                 })
                 .collect();
             let is_over = &is_over;
@@ -193,9 +194,9 @@ fn whatever_fails_no_half_is_seen_and_nothing_told_is_lost() {
             });
             let is_done = || workers.iter().all(|worker| worker.is_finished());
             for _ in 0..random.below(6) {
-                let before = told.refused.load(Ordering::SeqCst);
+                let before = acknowledged.refused.load(Ordering::SeqCst);
                 disk.fill_after(random.below(12_000) as u64);
-                while told.refused.load(Ordering::SeqCst) == before && !is_done() {
+                while acknowledged.refused.load(Ordering::SeqCst) == before && !is_done() {
                     thread::yield_now();
                 }
                 disk.make_room();
@@ -217,11 +218,14 @@ fn whatever_fails_no_half_is_seen_and_nothing_told_is_lost() {
         engine.check().unwrap();
         assert_eq!(sum(&engine, &trees), TOTAL, "half of a transaction survived");
         let snapshot = engine.snapshot();
-        for (worker, told) in told.moves.iter().enumerate() {
+        for (worker, acknowledged) in acknowledged.moves.iter().enumerate() {
             let found = get(&snapshot, trees[0], &moves(worker as u64));
             let found = found.map_or(0, |text| text.parse::<u64>().unwrap());
-            let told = told.load(Ordering::SeqCst);
-            assert!(told <= found, "{told} moves of {worker} were told, {found} survived");
+            let acknowledged = acknowledged.load(Ordering::SeqCst);
+            assert!(
+                acknowledged <= found,
+                "{acknowledged} moves of {worker} were told, {found} survived"
+            );
         }
     });
 }

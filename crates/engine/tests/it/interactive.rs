@@ -222,10 +222,10 @@ impl World {
             }
             Step::Delete(tree, at) => return write(running, tree, at, None),
         }
-        let told = found.first().map(|(_, value)| *value);
+        let value_found = found.first().map(|(_, value)| *value);
         running.answers.push(Answer { step, found, own: running.own.clone() });
         match step {
-            Step::Add(tree, at) => write(running, tree, at, Some(told.unwrap_or(0) + 1)),
+            Step::Add(tree, at) => write(running, tree, at, Some(value_found.unwrap_or(0) + 1)),
             _ => Ok(()),
         }
     }

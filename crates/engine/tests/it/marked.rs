@@ -56,8 +56,8 @@ fn assert_no_bit_is_passed_over(disk: &SimDisk, random: &mut Random) {
         let damaged = disk.copy(0);
         damaged.flip_bit(&name, (byte * 8 + random.below(8)) as u64);
         let opened = open(&damaged, quiet()).map(drop);
-        let is_told = matches!(opened, Err(EngineError::Store(StoreError::Damaged { .. })));
-        assert!(is_told, "byte {byte} of {name}, {} from the value: {opened:?}", at - byte);
+        let is_reported = matches!(opened, Err(EngineError::Store(StoreError::Damaged { .. })));
+        assert!(is_reported, "byte {byte} of {name}, {} from the value: {opened:?}", at - byte);
     }
 }
 
@@ -72,8 +72,8 @@ fn assert_no_sector_is_passed_over(disk: &SimDisk, random: &mut Random) {
             contents[begin..end].copy_from_slice(&content);
             damaged.set_contents(&name, &contents);
             let opened = open(&damaged, quiet()).map(drop);
-            let is_told = matches!(opened, Err(EngineError::Store(StoreError::Damaged { .. })));
-            assert!(is_told, "{sector} bytes at {begin} of {name}: {opened:?}");
+            let is_reported = matches!(opened, Err(EngineError::Store(StoreError::Damaged { .. })));
+            assert!(is_reported, "{sector} bytes at {begin} of {name}: {opened:?}");
         }
     }
 }

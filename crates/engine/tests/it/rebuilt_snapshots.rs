@@ -199,9 +199,9 @@ impl Run {
                 assert!(self.world(&snapshot).unwrap() == *expected, "{moment:?} is another");
                 self.exact += 1;
             }
-            Err(RebuildError::Gone { from: told }) => {
-                assert!(*moment < told, "{moment:?} isn't before {told:?}");
-                assert!(from <= told, "what was given up came back");
+            Err(RebuildError::Gone { from: earliest }) => {
+                assert!(*moment < earliest, "{moment:?} isn't before {earliest:?}");
+                assert!(from <= earliest, "what was given up came back");
                 self.refused += 1;
             }
             Err(error) => panic!("{moment:?}: {error}"),
@@ -287,7 +287,7 @@ fn moments_before_the_log_are_refused() {
 
 #[test]
 fn a_segment_that_is_gone_makes_no_moment_older() {
-    let (mut exact, mut told) = (0, 0);
+    let (mut exact, mut refused) = (0, 0);
     for_seeds(10, |mut random| {
         let changes =
             ChangeRetention { begins: RetentionBegins::AtOnce, seconds: 1 << 20, bytes: 1 << 30 };
@@ -310,7 +310,7 @@ fn a_segment_that_is_gone_makes_no_moment_older() {
         disk.remove(random.choose::<String>(&segments)).unwrap();
         let opened = Engine::open(&machine(&run.disk, &run.clock, random.next()), run.options);
         let Ok(engine) = opened else {
-            told += 1;
+            refused += 1;
             return;
         };
         run.engine = engine;
@@ -320,10 +320,10 @@ fn a_segment_that_is_gone_makes_no_moment_older() {
                     assert!(run.world(&snapshot).unwrap() == *expected, "{moment:?} is another");
                     exact += 1;
                 }
-                Err(_) => told += 1,
+                Err(_) => refused += 1,
             }
         }
     });
     assert_met("moments that were read", exact, 100);
-    assert_met("moments that were refused", told, 100);
+    assert_met("moments that were refused", refused, 100);
 }

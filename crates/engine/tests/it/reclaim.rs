@@ -170,8 +170,8 @@ fn a_disk_without_room_for_a_second_tree_is_folded_in_steps() {
     };
     let full = used();
     disk.limit_to(Some(full as u64 + 60_000));
-    let told = engine.checkpoint().expect_err("there is no room for all of it");
-    assert!(told.is_full(), "{told}");
+    let error = engine.checkpoint().expect_err("there is no room for all of it");
+    assert!(error.is_full(), "{error}");
     engine.reclaim(THOROUGH).unwrap();
     assert!(0 < engine.counters().pass_steps);
     // The folds leave room to move what lives in the packs that they empty.
@@ -205,11 +205,11 @@ fn garbage_goes_by_itself_when_the_engine_is_idle() {
     engine.close().unwrap();
     // As much as is left where a collection is asked for.
     let copy = disk.kill();
-    let asked = open(&copy, quiet()).unwrap();
-    asked.reclaim(THOROUGH).unwrap();
-    let least = stored(&asked);
+    let explicit = open(&copy, quiet()).unwrap();
+    explicit.reclaim(THOROUGH).unwrap();
+    let least = stored(&explicit);
     assert!(least * 2 < with_garbage, "{least} of {with_garbage}");
-    drop(asked);
+    drop(explicit);
 
     let engine = open(&disk.kill(), options).unwrap();
     let snapshot = engine.snapshot();

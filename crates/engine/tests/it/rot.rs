@@ -30,7 +30,7 @@ const STEP_COUNT: usize = 70;
 
 /// The counts of steps, of all seeds.
 #[derive(Default, Debug)]
-struct Met {
+struct Reached {
     crashes: u64,
     flips: u64,
     /// Reads that reported damage, and that were right after the first bit had turned over.
@@ -112,7 +112,7 @@ impl Rotting {
         }
     }
 
-    fn rot(&mut self, random: &mut Random, met: &mut Met) {
+    fn rot(&mut self, random: &mut Random, reached: &mut Reached) {
         let mut names = self.disk.list().unwrap_or_default();
         names.retain(|name| name.ends_with(".pack"));
         let bytes = |name: &String| self.disk.contents(name).map_or(0, |contents| contents.len());
@@ -126,13 +126,13 @@ impl Rotting {
             let before = self.disk.contents(&name).unwrap()[at];
             self.disk.flip_bit(&name, at as u64 * 8 + bit as u64);
             self.flips.push((name, at, before, before ^ (1 << bit)));
-            met.flips += 1;
+            reached.flips += 1;
         }
         self.fresh.clear();
     }
 
     /// Opens what is there; without the damage if that keeps it closed.
-    fn open(&mut self, met: &mut Met) -> Engine {
+    fn open(&mut self, reached: &mut Reached) -> Engine {
         let names = self.disk.list().unwrap();
         let files: Vec<(String, Vec<u8>)> = names
             .into_iter()
@@ -145,9 +145,9 @@ impl Rotting {
                 assert_damage(&error);
             }
         }
-        met.closed += 1;
+        reached.closed += 1;
         // Another one each time: a segment of an older process must never have a younger's nonce.
-        self.disk = SimDisk::new(met.closed);
+        self.disk = SimDisk::new(reached.closed);
         for (name, mut bytes) in files {
             for (_, at, before, since) in self.flips.iter().rev().filter(|flip| flip.0 == name) {
                 if let Some(byte) = bytes.get_mut(*at).filter(|byte| **byte == *since) {
@@ -165,7 +165,7 @@ impl Rotting {
         value.map(|value| snapshot.read(&value)).transpose()
     }
 
-    fn check(&mut self, engine: &Engine, met: &mut Met) {
+    fn check(&mut self, engine: &Engine, reached: &mut Reached) {
         let mut found = BTreeMap::new();
         for key in (0..KEY_COUNT).map(key) {
             match self.read(engine, &key) {
@@ -177,7 +177,7 @@ impl Rotting {
                         "{key:?}: {error:?}"
                     );
                     assert_damage(&error);
-                    met.damaged += 1;
+                    reached.damaged += 1;
                 }
             }
         }
@@ -201,7 +201,7 @@ impl Rotting {
         }
         for (key, value) in &found {
             assert!(self.now.get(key) == value.as_ref() || self.unknown.contains(key), "{key:?}");
-            met.right += u64::from(!self.flips.is_empty());
+            reached.right += u64::from(!self.flips.is_empty());
         }
         let snapshot = engine.snapshot();
         let mut expected = self.now.iter();
@@ -240,7 +240,7 @@ impl Rotting {
     }
 }
 
-fn run(mut random: Random, met: &mut Met) {
+fn run(mut random: Random, reached: &mut Reached) {
     let mut disk = SimDisk::new(random.next());
     let options = if random.one_in(3) { quiet() } else { churning(*random.choose(&[15, 5000])) };
     let engine = open(&disk, options).unwrap();
@@ -252,7 +252,7 @@ fn run(mut random: Random, met: &mut Met) {
     let (pending, fresh, unknown) = Default::default();
     let mut rotting =
         Rotting { disk, options, tree, now, pending, fresh, unknown, flips, logs_differences };
-    let mut engine = rotting.open(met);
+    let mut engine = rotting.open(reached);
     for _ in 0..STEP_COUNT {
         // A step that meets damage, or the end of power, fails and changes nothing.
         match random.below(20) {
@@ -260,49 +260,49 @@ fn run(mut random: Random, met: &mut Met) {
             1 => drop(engine.fold(&engine.snapshot(), &[tree])),
             2 => drop(collect(&engine, &mut random)),
             9 => drop(engine.repack_while(&mut || !random.one_in(30))),
-            3 | 4 => rotting.rot(&mut random, met),
-            5 => rotting.check(&engine, met),
+            3 | 4 => rotting.rot(&mut random, reached),
+            5 => rotting.check(&engine, reached),
             6 | 7 => rotting.disk.crash_after(random.below(30) as u64),
             8 => {
                 rotting.disk = rotting.disk.kill();
                 drop(engine);
-                engine = rotting.open(met);
-                rotting.check(&engine, met);
+                engine = rotting.open(reached);
+                rotting.check(&engine, reached);
             }
             _ => rotting.transact(&engine, &mut random),
         }
         if rotting.disk.is_dead() {
-            met.crashes += 1;
+            reached.crashes += 1;
             rotting.disk = rotting.disk.crash();
             drop(engine);
-            engine = rotting.open(met);
-            rotting.check(&engine, met);
+            engine = rotting.open(reached);
+            rotting.check(&engine, reached);
         }
     }
     rotting.disk = rotting.disk.kill();
     drop(engine);
-    engine = rotting.open(met);
-    rotting.check(&engine, met);
+    engine = rotting.open(reached);
+    rotting.check(&engine, reached);
     if !rotting.heal(&engine) {
-        met.stuck += 1;
+        reached.stuck += 1;
         return;
     }
-    met.healed += 1;
-    met.crashes += 1;
+    reached.healed += 1;
+    reached.crashes += 1;
     rotting.disk = rotting.disk.crash();
     drop(engine);
-    let engine = rotting.open(met);
+    let engine = rotting.open(reached);
     assert!(content(&engine.snapshot(), tree) == rotting.now);
 }
 
 #[test]
 fn bit_rot_is_reported_and_writes_survive() {
-    let mut met = Met::default();
-    for_seeds(60, |random| run(random, &mut met));
-    println!("{met:?}");
-    assert_met("crashes", met.crashes, 50);
-    assert_met("damages", met.damaged, 50);
-    assert_met("healed directories", met.healed, 20);
+    let mut reached = Reached::default();
+    for_seeds(60, |random| run(random, &mut reached));
+    println!("{reached:?}");
+    assert_met("crashes", reached.crashes, 50);
+    assert_met("damages", reached.damaged, 50);
+    assert_met("healed directories", reached.healed, 20);
 }
 
 /// A bit of what packing wrote turns over while what it was written from still lies there, and the

@@ -32,8 +32,8 @@ use crate::rig::{changed, churning, collect, get, make_trees, new_bytes, put, qu
 
 const MEMBERS: usize = 3;
 /// Members keep it at once, whatever is said of that.
-const TELLING: ChangeRetention =
-    ChangeRetention { begins: RetentionBegins::WhenAsked, seconds: 3600, bytes: 1 << 30 };
+const RECORDING: ChangeRetention =
+    ChangeRetention { begins: RetentionBegins::WhenRequested, seconds: 3600, bytes: 1 << 30 };
 
 /// The entries that a majority would keep.
 #[derive(Default)]
@@ -227,7 +227,7 @@ impl Set {
     }
 
     /// Returns how many transactions with events were agreed on.
-    fn told_count(&self) -> usize {
+    fn event_count(&self) -> usize {
         let entries = self.agreed.entries.lock().unwrap();
         entries.iter().filter(|entry| !is_staging(entry)).count()
     }
@@ -239,7 +239,7 @@ impl Set {
         assert!(engine.records_events());
         transaction.record_event(ChangeEvent {
             scope: Bytes::new(),
-            head: format!("{}", self.told_count()).into(),
+            head: format!("{}", self.event_count()).into(),
             content: EventContent::None,
         });
         let here: Vec<TreeId> =
@@ -316,7 +316,7 @@ impl Set {
     }
 
     /// A member has kept what the entries' transactions recorded, from where it says on.
-    fn check_told(&self, position: usize) {
+    fn check_events(&self, position: usize) {
         let engine = self.engine(position);
         let mut changes = engine.changes(Sequence(0));
         let kept_after = match changes.check() {
@@ -327,19 +327,19 @@ impl Set {
         if Sequence(0) < kept_after {
             changes = engine.changes(kept_after);
         }
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(record) = changes.next_record().unwrap() {
             let heads = record.events.into_iter().map(|event| event.head);
-            told.extend(heads.map(|head| (record.sequence, head)));
+            events.extend(heads.map(|head| (record.sequence, head)));
         }
         let entries = self.agreed.entries.lock().unwrap();
-        let telling = entries.iter().filter(|entry| !is_staging(entry));
-        let numbered = telling.enumerate().map(|(number, entry)| {
+        let with_events = entries.iter().filter(|entry| !is_staging(entry));
+        let numbered = with_events.enumerate().map(|(number, entry)| {
             (first_sequence(entry).unwrap(), Bytes::from(format!("{number}")))
         });
         let (from, to) = (kept_after, engine.visible());
         let expected: Vec<_> = numbered.filter(|(it, _)| from < *it && *it <= to).collect();
-        assert_eq!(told, expected, "member {position} keeps what is behind {kept_after:?}");
+        assert_eq!(events, expected, "member {position} keeps what is behind {kept_after:?}");
     }
 
     fn step(&mut self, random: &mut Random) {
@@ -383,7 +383,7 @@ fn all_members_have_the_agreed_entries_under_any_leader() {
     for_seeds(60, |mut random| {
         let options = if random.one_in(2) { quiet() } else { churning(*random.choose(&[15, 90])) };
         let is_kept = random.one_in(2);
-        let changes = if is_kept { TELLING } else { ChangeRetention::default() };
+        let changes = if is_kept { RECORDING } else { ChangeRetention::default() };
         let options = EngineOptions { changes, ..options };
         let mut set = Set::new(&mut random, options);
         for _ in 0..120 {
@@ -395,7 +395,7 @@ fn all_members_have_the_agreed_entries_under_any_leader() {
             }
             set.check(position);
             if is_kept {
-                set.check_told(position);
+                set.check_events(position);
             }
         }
         let shown = |position: usize| {

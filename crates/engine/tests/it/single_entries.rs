@@ -203,9 +203,9 @@ fn entries_fit_where_their_leaves_do_not() {
 }
 
 /// A value holds its key and a number that only grows.
-fn told_by(key: &[u8], value: &[u8]) -> u64 {
-    let (told, number) = value.split_at(key.len());
-    assert_eq!(told, key);
+fn number_in(key: &[u8], value: &[u8]) -> u64 {
+    let (prefix, number) = value.split_at(key.len());
+    assert_eq!(prefix, key);
     u64::from_le_bytes(number[..8].try_into().unwrap())
 }
 
@@ -246,7 +246,8 @@ fn readers_beside_writers_folds_and_collections_meet_whole_states() {
                         };
                         let value = look(trees[0]);
                         assert_eq!(value, look(trees[1]), "{key:?}");
-                        let (number, least) = (told_by(key, &value), least.entry(key).or_default());
+                        let (number, least) =
+                            (number_in(key, &value), least.entry(key).or_default());
                         assert!(*least <= number, "{key:?} had {least}, has {number}");
                         *least = number;
                     }

@@ -14,7 +14,7 @@ use crate::rig::{churning, get, make_trees, open, put, quiet, small_nodes};
 
 #[test]
 fn keys_written_since_a_snapshot_are_those_that_were() {
-    let (mut told, mut untold) = (0, 0);
+    let (mut known, mut unknown) = (0, 0);
     for_seeds(20, |mut random| {
         let engine = open(&SimDisk::new(random.next()), churning(50)).unwrap();
         let trees = make_trees(&engine, 2).unwrap();
@@ -42,17 +42,17 @@ fn keys_written_since_a_snapshot_are_those_that_were() {
                 match now.keys_written_since(snapshot, trees[0], usize::MAX).unwrap() {
                     Some(keys) => {
                         assert!(keys.iter().eq(expected), "{keys:?} {expected:?}");
-                        told += 1;
+                        known += 1;
                         let few = now.keys_written_since(snapshot, trees[0], 1).unwrap();
                         assert!(few.is_none_or(|few| few == keys && keys.len() < 2));
                     }
-                    None => untold += 1,
+                    None => unknown += 1,
                 }
             }
         }
     });
-    assert_met("told", told, 100);
-    assert_met("untold", untold, 100);
+    assert_met("told", known, 100);
+    assert_met("untold", unknown, 100);
 }
 
 #[test]

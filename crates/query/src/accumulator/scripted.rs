@@ -284,7 +284,7 @@ pub(super) fn custom(argument: Value<'_>, parser: &mut Parser) -> Result<Accumul
     let accumulate = accumulate.ok_or_else(|| missing(4_544_708, "accumulate"))?;
     merge.ok_or_else(|| missing(4_544_709, "merge"))?;
     let input = input.ok_or_else(|| missing(4_544_710, "accumulateArgs"))?;
-    parser.note_asked_script();
+    parser.note_other_script();
     let functions =
         Functions::Custom(Arc::new(Custom { init, init_arguments, accumulate, finalize }));
     Ok(Accumulator {

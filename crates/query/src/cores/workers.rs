@@ -42,7 +42,7 @@ pub struct Workers {
 struct Slot {
     core: Option<Core>,
     /// The time when it asked the last time whether it may go on.
-    asked: Instant,
+    checked_at: Instant,
 }
 
 /// A core that a thread works on.
@@ -59,7 +59,7 @@ impl Workers {
             return None;
         }
         let parts_max = cores.parts().unwrap_or(count * PARTS_A_WORKER);
-        let slot = || Mutex::new(Slot { core: None, asked: steady_now() });
+        let slot = || Mutex::new(Slot { core: None, checked_at: steady_now() });
         Some(Arc::new(Workers {
             cores: Arc::clone(cores),
             count,
@@ -91,14 +91,14 @@ impl Workers {
         }
         let Some(slot) = self.slots.get(position) else { return Ok(()) };
         let mut slot = lock(slot);
-        if slot.asked.elapsed() < SLICE {
+        if slot.checked_at.elapsed() < SLICE {
             return Ok(());
         }
         if matches!(&slot.core, Some(Core::Lent(lent)) if lent.is_wanted_back()) {
             slot.core = None;
             slot.core = self.core(|| false);
         }
-        slot.asked = steady_now();
+        slot.checked_at = steady_now();
         if slot.core.is_some() { Ok(()) } else { Err(stopped()) }
     }
 
@@ -124,7 +124,7 @@ impl Workers {
                     return self.free(core);
                 };
                 let at_work = AtWork { workers: self, position, has_done: false };
-                *lock(&self.slots[position]) = Slot { core: Some(core), asked: steady_now() };
+                *lock(&self.slots[position]) = Slot { core: Some(core), checked_at: steady_now() };
                 let done = work(part).ok();
                 at_work.end(done.is_some());
                 *made = done;
@@ -146,7 +146,7 @@ impl Workers {
         drop(left);
         let counted = *lock(&by_others);
         examined::add(counted);
-        examined::tell(counted.keys, counted.documents);
+        examined::report(counted.keys, counted.documents);
         let made: Option<Vec<T>> = made.into_iter().collect();
         let divided = u64::from(made.is_some());
         self.cores.divided.fetch_add(divided, Ordering::Relaxed);

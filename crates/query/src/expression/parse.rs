@@ -73,8 +73,8 @@ pub(crate) struct Parser {
     metadata: Metadata,
     /// Whether a client's script is run.
     runs_scripts: bool,
-    /// Whether one is asked otherwise: by a filter, or to accumulate.
-    asks_scripts: bool,
+    /// Whether one is run otherwise than by an expression: by a filter, or to accumulate.
+    runs_other_scripts: bool,
     /// The constant parts that were found.
     constants: Vec<NotedConstant>,
     /// The guards around the current place.
@@ -112,7 +112,7 @@ impl Parser {
             depth: 0,
             metadata: Metadata::default(),
             runs_scripts: false,
-            asks_scripts: false,
+            runs_other_scripts: false,
             constants: Vec::new(),
             guards: Vec::new(),
             reads: NOTHING,
@@ -171,19 +171,19 @@ impl Parser {
 
     /// Notes what a filter has of constants and scripts, or a pipeline within that gets the same
     /// documents.
-    pub(crate) fn note_parsed(&mut self, constants: &[NotedConstant], asks_scripts: bool) {
+    pub(crate) fn note_parsed(&mut self, constants: &[NotedConstant], runs_scripts: bool) {
         self.constants.extend_from_slice(constants);
-        self.asks_scripts |= asks_scripts;
+        self.runs_other_scripts |= runs_scripts;
     }
 
-    /// Notes that a client's script is asked otherwise than by an expression.
-    pub(crate) fn note_asked_script(&mut self) {
-        self.asks_scripts = true;
+    /// Notes that a client's script is run otherwise than by an expression.
+    pub(crate) fn note_other_script(&mut self) {
+        self.runs_other_scripts = true;
     }
 
-    /// Whether a client's script is run, or asked otherwise.
-    pub(crate) fn asks_scripts(&self) -> bool {
-        self.runs_scripts || self.asks_scripts
+    /// Whether a client's script is run, by an expression or otherwise.
+    pub(crate) fn runs_any_scripts(&self) -> bool {
+        self.runs_scripts || self.runs_other_scripts
     }
 
     /// Returns how many guards the current place stands behind.
@@ -213,7 +213,10 @@ impl Parser {
     }
 
     /// Parses an expression; returns whether it reads the document.
-    pub(crate) fn told(&mut self, value: Value<'_>) -> Result<(Expression, bool), QueryError> {
+    pub(crate) fn parse_noting_reads(
+        &mut self,
+        value: Value<'_>,
+    ) -> Result<(Expression, bool), QueryError> {
         let before = std::mem::take(&mut self.reads_document);
         let parsed = Expression::parse_with(value, self);
         let reads_document = std::mem::replace(&mut self.reads_document, before);

@@ -83,7 +83,7 @@ impl Variables {
     /// The value without references.
     #[inline]
     pub(crate) fn whole<'a>(&self, value: Evaluated<'a>) -> Result<Evaluated<'a>, QueryError> {
-        if !self.large.has_met() {
+        if !self.large.has_references() {
             return Ok(value);
         }
         let whole = match value.value() {
@@ -105,7 +105,8 @@ impl Variables {
             _ => value,
         };
         let is_reference = |element: &Value<'_>| matches!(element, Value::Reference(_));
-        let Some(Value::Array(array)) = value.value().filter(|_| elements && self.large.has_met())
+        let Some(Value::Array(array)) =
+            value.value().filter(|_| elements && self.large.has_references())
         else {
             return Ok(value);
         };

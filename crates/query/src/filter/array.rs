@@ -13,9 +13,9 @@ pub(super) fn element(operand: Operand<'_>) -> Result<Condition, QueryError> {
     let Some(document) = operand.value.as_document() else {
         return Err(bad_value("$elemMatch needs an Object"));
     };
-    let asks_documents = first_name(document).is_some_and(parse::is_top_level)
+    let takes_documents = first_name(document).is_some_and(parse::is_top_level)
         || parse::is_part_of_reference(document);
-    let test = if is_operators(document) && !asks_documents {
+    let test = if is_operators(document) && !takes_documents {
         let condition = parse::operators(operand.path, document, operand.depth + 1)?;
         Test::ElementValue(Box::new(condition))
     } else {
@@ -62,7 +62,7 @@ pub(super) fn all(operand: Operand<'_>) -> Result<Condition, QueryError> {
                 parse::operators(operand.path, document, operand.depth + 1)?
             }
             Value::Document(document)
-                if first_name(document).is_some_and(operators::asks_values) =>
+                if first_name(document).is_some_and(operators::takes_values) =>
             {
                 return Err(bad_value("no $ expressions in $all"));
             }

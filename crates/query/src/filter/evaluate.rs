@@ -275,10 +275,10 @@ fn test_reference(
     run: &Run<'_>,
 ) -> bool {
     let large = run.variables.large();
-    let told = large.long(reference, &mut |value| {
+    let answer = large.long(reference, &mut |value| {
         long_values::long_passes(test, &value, is_expandable, run, &mut None)
     });
-    match told {
+    match answer {
         Ok(Some(passes)) => passes,
         Ok(None) => run.on_whole(Value::Reference(reference), &|whole| {
             let reached = Reached { value: Some(whole), position: None, is_expandable };

@@ -14,8 +14,8 @@ use super::pieces;
 use super::tree::{Condition, Test};
 
 /// Whether what a path met passes.
-pub(super) fn passes(test: &Test, met: ReachedPart<'_>, run: &Run<'_>) -> Option<bool> {
-    match met {
+pub(super) fn passes(test: &Test, part: ReachedPart<'_>, run: &Run<'_>) -> Option<bool> {
+    match part {
         ReachedPart::Value(reached) => Some(evaluate::test_reached(test, reached, run)),
         ReachedPart::Long { value, is_expandable, .. } => {
             long_passes(test, &value, is_expandable, run, &mut None)
@@ -38,7 +38,7 @@ pub(super) fn long_passes(
             _ => element_passes(test, Lying::Elsewhere(*value), run),
         };
     }
-    let is_all_told = match test {
+    let is_decided = match test {
         Test::Never => return Some(false),
         Test::Size(size) => return Some(i64::try_from(value.element_count()?).ok()? == *size),
         Test::Exists => {
@@ -55,7 +55,7 @@ pub(super) fn long_passes(
         _ if test.may_take_containers() => return None,
         _ => is_expandable,
     };
-    if !is_all_told {
+    if !is_decided {
         return Some(false);
     }
     value.elements(&mut |position, element| {
@@ -81,8 +81,8 @@ fn document_passes(test: &Test, element: Lying<'_>, run: &Run<'_>) -> Option<boo
             let reach = &mut |path: &Path, visit: &mut VisitPart<'_>| {
                 Ok::<_, Infallible>(long.reach(path, 0, visit))
             };
-            let Ok(told) = pieces::node(node, run, reach);
-            told
+            let Ok(answer) = pieces::node(node, run, reach);
+            answer
         }
         // As a document whose names are its positions.
         ElementType::Array => None,

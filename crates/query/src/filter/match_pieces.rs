@@ -13,8 +13,8 @@ use super::tree::Node;
 impl Filter {
     /// Whether a path of the filter leads on from an outermost field: else a document's outermost
     /// fields are all that need be read.
-    pub fn asks_below(&self) -> bool {
-        pieces::asks_below(&self.root)
+    pub fn descends(&self) -> bool {
+        pieces::descends(&self.root)
     }
 
     /// Whether a document passes, by what `reach` shows of its paths, if that decides.
@@ -23,8 +23,8 @@ impl Filter {
     /// The error of `reach`.
     pub fn matches_in_pieces<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<bool>, E> {
         let run = Run::new(&self.variables);
-        let told = pieces::node(&self.root, &run, reach)?;
-        Ok(told.filter(|_| !run.has_failed()))
+        let answer = pieces::node(&self.root, &run, reach)?;
+        Ok(answer.filter(|_| !run.has_failed()))
     }
 
     /// As [`Filter::matches_position`] for a document that passes, by what `reach` shows of its
@@ -34,8 +34,8 @@ impl Filter {
     /// The error of `reach`.
     pub fn position_in_pieces<E>(&self, reach: &mut Reach<'_, E>) -> Result<Option<Position>, E> {
         let run = Run::new(&self.variables);
-        let told = position::of_node(&self.root, &run, &mut InPieces(reach))?;
-        Ok(told.filter(|_| !run.has_failed()))
+        let answer = position::of_node(&self.root, &run, &mut InPieces(reach))?;
+        Ok(answer.filter(|_| !run.has_failed()))
     }
 }
 

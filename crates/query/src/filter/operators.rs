@@ -77,7 +77,7 @@ pub(super) fn parse(operand: Operand<'_>) -> Result<Option<Condition>, QueryErro
 
 /// Whether `name` makes a document operators where it could as well be a value (in `$all` and
 /// `$pull`): all but `$not`, and what only stands beside others.
-pub(super) fn asks_values(name: &str) -> bool {
+pub(super) fn takes_values(name: &str) -> bool {
     let place = OPERATORS.binary_search_by_key(&name, |(known, _)| known);
     match place.map(|place| OPERATORS[place].1) {
         Ok(Operator::Condition(_)) => name != "$not",

@@ -117,7 +117,7 @@ fn constant(name: &str, operand: Value<'_>, answer: Node) -> Result<Option<Node>
 }
 
 fn text(operand: Value<'_>) -> Result<Node, QueryError> {
-    Ok(Node::Text(TextTest::Asked(Arc::new(TextSearch::parse(operand)?))))
+    Ok(Node::Text(TextTest::Search(Arc::new(TextSearch::parse(operand)?))))
 }
 
 fn schema(value: Value<'_>, depth: usize) -> Result<Node, QueryError> {

@@ -15,9 +15,9 @@ use super::tree::{Condition, Field, Node};
 pub type Reach<'r, E> = dyn FnMut(&Path, &mut VisitPart<'_>) -> Result<Option<bool>, E> + 'r;
 
 /// Whether a path leads on from an outermost field.
-pub(super) fn asks_below(node: &Node) -> bool {
+pub(super) fn descends(node: &Node) -> bool {
     match node {
-        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(asks_below),
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(descends),
         Node::Field(field) => is_below(field),
         _ => false,
     }
@@ -55,16 +55,16 @@ fn all<E>(
     run: &Run<'_>,
     reach: &mut Reach<'_, E>,
 ) -> Result<Option<bool>, E> {
-    let of_kind = |below| nodes.iter().filter(move |inner| asks_below(inner) == below);
-    let mut told = Some(true);
+    let of_kind = |below| nodes.iter().filter(move |inner| descends(inner) == below);
+    let mut result = Some(true);
     for inner in of_kind(false).chain(of_kind(true)) {
         match node(inner, run, reach)? {
             Some(given) if given != answer => return Ok(Some(false)),
             Some(_) => {}
-            None => told = None,
+            None => result = None,
         }
     }
-    Ok(told)
+    Ok(result)
 }
 
 /// Checks whether the values that a path reaches fulfil a condition.
@@ -76,17 +76,17 @@ fn condition<E>(
 ) -> Result<Option<bool>, E> {
     match condition {
         Condition::All(inner) => {
-            let mut told = Some(true);
+            let mut answer = Some(true);
             for inner in inner {
                 match self::condition(inner, path, run, reach)? {
                     Some(false) => return Ok(Some(false)),
                     Some(true) => {}
-                    None => told = None,
+                    None => answer = None,
                 }
             }
-            Ok(told)
+            Ok(answer)
         }
         Condition::Not(inner) => Ok(self::condition(inner, path, run, reach)?.map(|holds| !holds)),
-        Condition::Test(test) => reach(path, &mut |met| long_values::passes(test, met, run)),
+        Condition::Test(test) => reach(path, &mut |part| long_values::passes(test, part, run)),
     }
 }

@@ -53,8 +53,8 @@ impl Subject for Document<'_> {
 
 /// The position of the element that made `document` pass `node`.
 pub(super) fn of_document(node: &Node, mut document: Document<'_>, run: &Run<'_>) -> Position {
-    let Ok(told) = of_node(node, run, &mut document);
-    told.flatten()
+    let Ok(answer) = of_node(node, run, &mut document);
+    answer.flatten()
 }
 
 /// The position of the element that made `subject` pass `node`; `None` if that can't be decided.
@@ -64,8 +64,8 @@ pub(super) fn of_node<S: Subject>(
     subject: &mut S,
 ) -> Result<Option<Position>, S::Error> {
     match node {
-        Node::And(nodes) => first_told(nodes.iter().rev(), |inner| of_node(inner, run, subject)),
-        Node::Or(nodes) => first_told(nodes.iter(), |inner| match subject.passes(inner, run)? {
+        Node::And(nodes) => first_known(nodes.iter().rev(), |inner| of_node(inner, run, subject)),
+        Node::Or(nodes) => first_known(nodes.iter(), |inner| match subject.passes(inner, run)? {
             Some(true) => of_node(inner, run, subject),
             Some(false) => Ok(Some(None)),
             None => Ok(None),
@@ -89,35 +89,37 @@ fn of_condition<S: Subject>(
 ) -> Result<Option<Position>, S::Error> {
     match condition {
         Condition::All(inner) => {
-            first_told(inner.iter().rev(), |inner| of_condition(inner, path, run, subject))
+            first_known(inner.iter().rev(), |inner| of_condition(inner, path, run, subject))
         }
         Condition::Not(_) => Ok(Some(None)),
         Condition::Test(test) => {
             let mut found = None;
-            let told = subject.reach(path, &mut |met| of_met(test, met, run, &mut found))?;
-            Ok(told.map(|_| found))
+            let answer = subject.reach(path, &mut |part| of_part(test, part, run, &mut found))?;
+            Ok(answer.map(|_| found))
         }
     }
 }
 
 /// The first position that one of them has; `None` once one is undecided.
-fn first_told<T, E>(
+fn first_known<T, E>(
     mut all: impl Iterator<Item = T>,
     mut position: impl FnMut(T) -> Result<Option<Position>, E>,
 ) -> Result<Option<Position>, E> {
-    all.find_map(|one| position(one).map(|told| (told != Some(None)).then_some(told)).transpose())
-        .unwrap_or(Ok(Some(None)))
+    all.find_map(|one| {
+        position(one).map(|answer| (answer != Some(None)).then_some(answer)).transpose()
+    })
+    .unwrap_or(Ok(Some(None)))
 }
 
 /// Checks whether the value that a path reached, or an element of it, passes; notes its position,
 /// if that is known.
-fn of_met(
+fn of_part(
     test: &Test,
-    met: ReachedPart<'_>,
+    part: ReachedPart<'_>,
     run: &Run<'_>,
     found: &mut Option<usize>,
 ) -> Option<bool> {
-    match (met, test) {
+    match (part, test) {
         (ReachedPart::Value(reached), _) => Some(of_reached(test, reached, run, found)),
         // Their elements are asked too, here.
         (ReachedPart::Long { .. }, Test::Size(_) | Test::Type(_)) => None,

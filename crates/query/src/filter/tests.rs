@@ -448,7 +448,7 @@ fn patterns_are_charged_from_their_first_use_on() {
     }
     filter.end().end();
     let filter = Filter::parse(filter.build().view()).unwrap();
-    let asked = |bytes_max: usize| {
+    let charged = |bytes_max: usize| {
         let budget = MemoryBudget::new(bytes_max);
         let reservation = Reservation::new(bytes_max, Some(budget.clone()));
         let memory = RequestMemory::new(reservation, None);
@@ -457,7 +457,7 @@ fn patterns_are_charged_from_their_first_use_on() {
         let answer = filter.try_matches(json(r#"{"a": "nothing of that"}"#).view());
         (answer.map_err(|error| error.code.number()), budget.bytes())
     };
-    let (answer, bytes) = asked(16 << 20);
+    let (answer, bytes) = charged(16 << 20);
     assert_eq!(answer, Err(146));
     assert!(bytes <= 16 << 20, "{bytes}");
 }

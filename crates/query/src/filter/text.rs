@@ -19,7 +19,7 @@ use crate::search::{TextMatcher, TextSearch};
 #[derive(Clone, Debug)]
 pub(crate) enum TextTest {
     /// The search as it was requested.
-    Asked(Arc<TextSearch>),
+    Search(Arc<TextSearch>),
     /// The same, asked of what an index files.
     Bound(Arc<TextMatcher>),
 }
@@ -28,7 +28,7 @@ impl TextTest {
     /// Whether `document` passes.
     pub(crate) fn passes(&self, document: Document<'_>) -> bool {
         match self {
-            TextTest::Asked(_) => true,
+            TextTest::Search(_) => true,
             TextTest::Bound(matcher) => matcher.matches(document),
         }
     }

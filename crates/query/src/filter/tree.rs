@@ -147,15 +147,15 @@ impl Node {
 
     /// Adds what the filter looks at, but for what its expressions and schemas open themselves, and
     /// at least `depth` of what its paths reach; returns whether that is all.
-    pub(crate) fn ask(&self, depth: Depth, asked: &mut NeededPaths) -> bool {
+    pub(crate) fn ask(&self, depth: Depth, needed: &mut NeededPaths) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                nodes.iter().all(|node| node.ask(depth, asked))
+                nodes.iter().all(|node| node.ask(depth, needed))
             }
             Node::Field(field) => {
                 let own = field.condition.depth();
                 let is_whole = depth != Depth::Parts && own != Depth::Parts;
-                asked.add(&field.dotted, if is_whole { Depth::Whole } else { own.max(depth) });
+                needed.add(&field.dotted, if is_whole { Depth::Whole } else { own.max(depth) });
                 true
             }
             Node::Constant(_) | Node::Expression(_) | Node::Schema(_) | Node::Sample(_) => true,

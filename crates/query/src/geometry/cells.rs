@@ -109,12 +109,12 @@ impl Cell {
 
 /// A few cells that hold everything that is no farther from a point than `distance` says.
 fn covering(distance: &dyn Fn(Point) -> f64, cells_max: usize, level_max: u32) -> Vec<Cell> {
-    let is_met = |cell: &Cell| {
+    let intersects = |cell: &Cell| {
         let (middle, angle) = cell.extent();
         distance(middle) <= angle
     };
     let faces = (0..6).map(|face| Cell { face, level: 0, column: 0, row: 0 });
-    let mut cells: Vec<Cell> = faces.filter(is_met).collect();
+    let mut cells: Vec<Cell> = faces.filter(intersects).collect();
     // The largest cell is cut first; one that can't be cut into few enough stays.
     let mut position = 0;
     while let Some(cell) = cells.get(position).copied() {
@@ -122,7 +122,7 @@ fn covering(distance: &dyn Fn(Point) -> f64, cells_max: usize, level_max: u32) -
             position += 1;
             continue;
         }
-        let quarters: Vec<Cell> = cell.quarters().into_iter().filter(is_met).collect();
+        let quarters: Vec<Cell> = cell.quarters().into_iter().filter(intersects).collect();
         if cells.len() - 1 + quarters.len() > cells_max {
             position += 1;
             continue;

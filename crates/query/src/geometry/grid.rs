@@ -92,7 +92,7 @@ impl Grid {
             [self.place(low.x), self.place(high.x), self.place(low.y), self.place(high.y)]
         };
         let boxes: Vec<[u32; 4]> = boxes.iter().map(places).collect();
-        let is_met = |square: &Square| {
+        let intersects = |square: &Square| {
             let [left, right, low, high] = square.places();
             let in_box = |[from, to, under, over]: &[u32; 4]| {
                 left <= *to && *from <= right && low <= *over && *under <= high
@@ -103,11 +103,11 @@ impl Grid {
             }
         };
         let mut squares = vec![Square { level: 0, column: 0, row: 0 }];
-        squares.retain(is_met);
+        squares.retain(intersects);
         // The largest is cut first; one that can't be cut into few enough stays.
         let mut position = 0;
         while let Some(square) = squares.get(position).copied() {
-            let quarters = square.quarters().into_iter().filter(is_met);
+            let quarters = square.quarters().into_iter().filter(intersects);
             let quarters: Vec<Square> =
                 if square.level < self.bits { quarters.collect() } else { vec![square] };
             if square.level == self.bits || squares.len() - 1 + quarters.len() > SQUARES_MAX {

@@ -173,8 +173,8 @@ fn demands_presence(test: &Test) -> bool {
 
 /// Whether each value that fulfils `query` fulfils `partial`.
 fn comparison_implies(query: &Comparison, partial: &Comparison) -> bool {
-    let (found, asked) = (query.operand(), partial.operand());
-    if !is_simple(found) || !is_simple(asked) {
+    let (found, required) = (query.operand(), partial.operand());
+    if !is_simple(found) || !is_simple(required) {
         return false;
     }
     if query.matches(None) && !partial.matches(None) {
@@ -182,7 +182,7 @@ fn comparison_implies(query: &Comparison, partial: &Comparison) -> bool {
     }
     use Relation::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
     let with = |relation| {
-        let mut other = Comparison::new(relation, asked.to_buf());
+        let mut other = Comparison::new(relation, required.to_buf());
         other.collate(partial.collation());
         other
     };

@@ -2,7 +2,7 @@
 
 use frond_doc::{DocumentBuf, extended_json, key};
 
-use super::{FLAG_UNTOLD, IndexShape, ShapeOptions, decode, partial};
+use super::{FLAG_INEXACT_KEY, IndexShape, ShapeOptions, decode, partial};
 use crate::filter::Filter;
 use crate::sort::SortPattern;
 use crate::sort_field::SortField;
@@ -20,7 +20,7 @@ fn check_keys(pattern: &str, document: &str, expected: &str, multikey: bool) {
     let fields = fields(pattern);
     let shape = IndexShape::of_values(&fields, false);
     let found = shape.keys(json(document).view()).expect(document);
-    let met_array = found.flags & FLAG_UNTOLD != 0;
+    let has_array = found.flags & FLAG_INEXACT_KEY != 0;
     let found: Vec<Vec<u8>> = found.keys.into_iter().map(|key| key.key).collect();
     let expected = json(&format!(r#"{{"keys": {expected}}}"#));
     let keys = expected.get("keys").and_then(|keys| keys.as_array()).expect("an array");
@@ -37,7 +37,7 @@ fn check_keys(pattern: &str, document: &str, expected: &str, multikey: bool) {
         .collect();
     keys.sort();
     assert_eq!(found, keys, "{pattern} {document}");
-    assert_eq!(met_array, multikey, "{pattern} {document}");
+    assert_eq!(has_array, multikey, "{pattern} {document}");
 }
 
 #[test]

@@ -123,10 +123,10 @@ impl Stage for Densify {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = self.sort.needed_paths();
-        asked.add(&self.field.join("."), Depth::Whole);
-        self.partition_paths.iter().for_each(|path| asked.add(path, Depth::Whole));
-        asked
+        let mut needed = self.sort.needed_paths();
+        needed.add(&self.field.join("."), Depth::Whole);
+        self.partition_paths.iter().for_each(|path| needed.add(path, Depth::Whole));
+        needed
     }
 }
 

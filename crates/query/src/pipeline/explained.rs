@@ -29,10 +29,10 @@ enum ExplainedStage {
 /// # Errors
 /// As [`Pipeline::parse_collated`](super::Pipeline::parse_collated).
 pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<DocumentBuf>, QueryError> {
-    let mut told: Vec<ExplainedStage> = Vec::new();
+    let mut explained_stages: Vec<ExplainedStage> = Vec::new();
     for stage in stages.iter().filter_map(|stage| stage.as_document()) {
         if let Some(filter) = stage.get("$match").and_then(|filter| filter.as_document()) {
-            advance(&mut told, filter)?;
+            advance(&mut explained_stages, filter)?;
             continue;
         }
         let mut alone = DocumentBuilder::new();
@@ -41,11 +41,11 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
         let alone = alone.get("").and_then(|alone| alone.as_array());
         let mut parser = StageParser::new(table::find, collation);
         let parsed = alone.map_or(Ok(Vec::new()), |alone| parser.stages(alone))?;
-        told.push(ExplainedStage::Other(stage.to_buf(), parsed));
+        explained_stages.push(ExplainedStage::Other(stage.to_buf(), parsed));
     }
     let mut documents = Vec::new();
-    let mut told = told.into_iter().peekable();
-    while let Some(stage) = told.next() {
+    let mut explained_stages = explained_stages.into_iter().peekable();
+    while let Some(stage) = explained_stages.next() {
         let ExplainedStage::Match(first) = stage else {
             let ExplainedStage::Other(document, _) = stage else { continue };
             documents.push(document);
@@ -53,7 +53,7 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
         };
         let mut conditions = vec![first];
         while let Some(ExplainedStage::Match(next)) =
-            told.next_if(|next| matches!(next, ExplainedStage::Match(_)))
+            explained_stages.next_if(|next| matches!(next, ExplainedStage::Match(_)))
         {
             conditions.push(next);
         }
@@ -65,19 +65,22 @@ pub fn explained(stages: Array<'_>, collation: &Collation) -> Result<Vec<Documen
 }
 
 /// Places the conditions of a `$match` that stands behind `told`.
-fn advance(told: &mut Vec<ExplainedStage>, filter: Document<'_>) -> Result<(), QueryError> {
+fn advance(
+    explained_stages: &mut Vec<ExplainedStage>,
+    filter: Document<'_>,
+) -> Result<(), QueryError> {
     let mut conditions = Vec::new();
     take_apart(filter, &mut conditions);
     if conditions.is_empty() || CONDITIONS_MAX < conditions.len() {
-        told.push(ExplainedStage::Match(filter.to_buf()));
+        explained_stages.push(ExplainedStage::Match(filter.to_buf()));
         return Ok(());
     }
-    let end = told.len();
+    let end = explained_stages.len();
     let mut placed: Vec<(usize, DocumentBuf)> = Vec::new();
     for mut condition in conditions {
         let mut place = end;
         for position in (0..end).rev() {
-            let ExplainedStage::Other(_, stages) = &told[position] else { continue };
+            let ExplainedStage::Other(_, stages) = &explained_stages[position] else { continue };
             let Some(earlier) = moved(stages, &condition)? else { break };
             (place, condition) = (position, earlier);
         }
@@ -86,7 +89,7 @@ fn advance(told: &mut Vec<ExplainedStage>, filter: Document<'_>) -> Result<(), Q
     // From behind, so that places stay what they are.
     placed.sort_by_key(|(place, _)| *place);
     for (place, condition) in placed.into_iter().rev() {
-        told.insert(place, ExplainedStage::Match(condition));
+        explained_stages.insert(place, ExplainedStage::Match(condition));
     }
     Ok(())
 }

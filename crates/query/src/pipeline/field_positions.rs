@@ -33,12 +33,12 @@ struct Removed {
 
 impl Removed {
     /// The field at `path`; `met` is shown how many of its parts lead to each that was taken away.
-    fn at(&mut self, path: &[&str], met: &mut dyn FnMut(usize)) -> &mut Removed {
+    fn at(&mut self, path: &[&str], removed: &mut dyn FnMut(usize)) -> &mut Removed {
         let mut place = self;
         for (position, part) in path.iter().enumerate() {
             place = place.fields.entry(part, Removed::default).0;
             if place.is_removed {
-                met(position + 1);
+                removed(position + 1);
             }
         }
         place

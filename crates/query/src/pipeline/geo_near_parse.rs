@@ -59,7 +59,7 @@ pub(super) fn parse(
 }
 
 fn given(value: Value<'_>, parser: &mut StageParser) -> Result<Given, QueryError> {
-    let (expression, reads_document) = parser.expressions.told(value)?;
+    let (expression, reads_document) = parser.expressions.parse_noting_reads(value)?;
     Ok(Given { expression, reads_document })
 }
 

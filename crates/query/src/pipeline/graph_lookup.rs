@@ -42,9 +42,9 @@ struct GraphLookup {
 type Frontier = BTreeMap<Bytes, ValueBuf>;
 
 /// The memory of a value in a filter and in the bounds that are made of it.
-const ASKED_BYTES: usize = 512;
+const QUERY_BYTES: usize = 512;
 /// The part of the stage's memory that values may take which are looked for at once.
-const ASKED_SHARE: usize = 16;
+const QUERY_SHARE: usize = 16;
 /// The memory of a value in a set, besides its bytes.
 const ENTRY_BYTES: usize = 192;
 
@@ -54,9 +54,9 @@ struct Search<'c> {
     /// The values that the last round found.
     frontier: Frontier,
     /// The values that were looked for.
-    asked: HashSet<Bytes>,
+    searched: HashSet<Bytes>,
     /// The documents that were found, by their `_id`.
-    met: HashSet<Bytes>,
+    visited: HashSet<Bytes>,
     /// The memory of all of these.
     bytes: usize,
     reservation: Reservation,
@@ -68,8 +68,8 @@ impl<'c> Search<'c> {
         Search {
             by: context.variables.collation(),
             frontier: Frontier::new(),
-            asked: HashSet::new(),
-            met: HashSet::new(),
+            searched: HashSet::new(),
+            visited: HashSet::new(),
             bytes: 0,
             reservation: context.resources.reservation(),
             failed: None,
@@ -86,7 +86,7 @@ impl<'c> Search<'c> {
     fn add(&mut self, value: Value<'_>) -> bool {
         let value = if value == Value::Undefined { Value::Null } else { value };
         let key = self.by.key_of(value);
-        if self.asked.contains(&key) || self.frontier.contains_key(&key) {
+        if self.searched.contains(&key) || self.frontier.contains_key(&key) {
             return false;
         }
         self.failed = self.hold(ENTRY_BYTES + key.len() + bytes_of(value)).err();
@@ -105,11 +105,11 @@ impl<'c> Search<'c> {
 
     /// Whether the document of this `_id` wasn't found before.
     fn meet(&mut self, id: Bytes) -> Result<bool, QueryError> {
-        if self.met.contains(&id) {
+        if self.visited.contains(&id) {
             return Ok(false);
         }
         self.hold(ENTRY_BYTES + id.len())?;
-        self.met.insert(id);
+        self.visited.insert(id);
         Ok(true)
     }
 
@@ -133,9 +133,9 @@ impl Stage for GraphLookup {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        ask_on_way(&mut asked, self.target.iter().map(String::as_str));
-        asked
+        let mut needed = NeededPaths::default();
+        ask_on_way(&mut needed, self.target.iter().map(String::as_str));
+        needed
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -151,11 +151,11 @@ impl GraphLookup {
         search.check()?;
         let mut found = Elements::new(context.variables.memory());
         let memory_bytes_max = context.resources.memory_bytes_max;
-        let count_max = (memory_bytes_max / ASKED_SHARE / ASKED_BYTES).max(64);
+        let count_max = (memory_bytes_max / QUERY_SHARE / QUERY_BYTES).max(64);
         let mut depth: u64 = 0;
         while !search.frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
             let round = std::mem::take(&mut search.frontier);
-            search.asked.extend(round.keys().cloned());
+            search.searched.extend(round.keys().cloned());
             let mut round = round.into_iter().peekable();
             while round.peek().is_some() {
                 let batch: Frontier = round.by_ref().take(count_max).collect();
@@ -185,12 +185,12 @@ impl GraphLookup {
     ) -> Result<(), QueryError> {
         context.resources.check()?;
         let filter = self.filter(batch)?.with_variables(context.variables.clone());
-        let mut asked = NeededPaths::default();
-        asked.add("_id", Depth::Whole);
-        asked.add(&self.from.parts().join("."), Depth::Whole);
+        let mut needed = NeededPaths::default();
+        needed.add("_id", Depth::Whole);
+        needed.add(&self.from.parts().join("."), Depth::Whole);
         let depth_path = self.depth_path.iter().flatten();
-        ask_on_way(&mut asked, depth_path.map(String::as_str));
-        for foreign in context.find(None, &self.collection, &filter, asked)? {
+        ask_on_way(&mut needed, depth_path.map(String::as_str));
+        for foreign in context.find(None, &self.collection, &filter, needed)? {
             let foreign = foreign?;
             let id = foreign.get("_id").map_or_else(Bytes::new, key::of_value);
             if !search.meet(id)? {

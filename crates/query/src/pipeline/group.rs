@@ -105,10 +105,10 @@ impl Stage for Group {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
+        let mut needed = NeededPaths::default();
         let paths = self.fields.iter().flat_map(|field| field.accumulator.sort_paths());
-        paths.for_each(|path| asked.add(&path, Depth::Whole));
-        asked
+        paths.for_each(|path| needed.add(&path, Depth::Whole));
+        needed
     }
 
     fn needs(&self) -> Option<Vec<String>> {
@@ -286,7 +286,7 @@ impl Group {
             })?;
             let mut entries = sorter.finish()?.peekable();
             if entries.peek().is_none() {
-                return match self.asks_scripts() {
+                return match self.runs_scripts() {
                     true => Ok(self.together(groups, variables.memory().clone())),
                     false => self.documents(groups, &resources),
                 };

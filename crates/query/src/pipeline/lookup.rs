@@ -96,12 +96,12 @@ impl Stage for Lookup {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        ask_on_way(&mut asked, self.target.iter().map(String::as_str));
+        let mut needed = NeededPaths::default();
+        ask_on_way(&mut needed, self.target.iter().map(String::as_str));
         if let Some(equality) = &self.equality {
-            asked.add(&equality.local_name(), Depth::Whole);
+            needed.add(&equality.local_name(), Depth::Whole);
         }
-        asked
+        needed
     }
 
     fn cardinality(&self) -> Cardinality {

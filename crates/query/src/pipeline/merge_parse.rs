@@ -37,9 +37,9 @@ impl Stage for MergeStage {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = of_id();
-        self.merge.on.iter().for_each(|path| asked.add(path, Depth::Whole));
-        asked
+        let mut needed = of_id();
+        self.merge.on.iter().for_each(|path| needed.add(path, Depth::Whole));
+        needed
     }
 
     fn output(&self) -> Option<(Option<String>, String)> {

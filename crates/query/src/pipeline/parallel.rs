@@ -125,8 +125,8 @@ fn of_parts(stages: &[Wanted], rows: &dyn Rows, context: &Context) -> Option<Doc
     let parts = parts.into_iter().zip(contexts).collect();
     let gathered = workers.run(parts, |(rows, context): (Box<dyn Rows + '_>, Context)| {
         let input = chain(each, Input::Rows(rows), &context)?;
-        let asked = stages.last().map(|(stage, _)| stage.needed_paths()).unwrap_or_default();
-        let input = input.with(asked, context.variables.large());
+        let needed = stages.last().map(|(stage, _)| stage.needed_paths()).unwrap_or_default();
+        let input = input.with(needed, context.variables.large());
         Arc::clone(&last).gather(input, &context)
     })?;
     let mut gathered = gathered.into_iter();

@@ -157,7 +157,7 @@ impl StageParser {
             free,
             metadata: self.expressions.metadata(),
             constants: self.expressions.constants().to_vec(),
-            asks_scripts: self.expressions.asks_scripts(),
+            runs_scripts: self.expressions.runs_any_scripts(),
         }
     }
 
@@ -243,7 +243,7 @@ impl StageParser {
         match stage {
             "$facet" => {
                 self.expressions.add_metadata(pipeline.metadata);
-                self.expressions.note_parsed(&pipeline.constants, pipeline.asks_scripts);
+                self.expressions.note_parsed(&pipeline.constants, pipeline.runs_scripts);
             }
             _ => pipeline.check_metadata()?,
         }

@@ -25,7 +25,7 @@ pub struct Pipeline {
     /// The parts of its expressions that give the same value for all documents.
     pub(super) constants: Vec<NotedConstant>,
     /// Whether a client's script is run.
-    pub(super) asks_scripts: bool,
+    pub(super) runs_scripts: bool,
 }
 
 impl Pipeline {
@@ -66,7 +66,7 @@ impl Pipeline {
     /// may run none.
     pub fn compute_constants(&self, variables: &Variables) -> Result<(), QueryError> {
         self.check_bound(variables)?;
-        if self.asks_scripts {
+        if self.runs_scripts {
             variables.memory().check_scripts()?;
         }
         compute(&self.constants, variables)
@@ -115,8 +115,8 @@ impl Pipeline {
     /// stages read.
     pub fn leading_order(&self) -> (Option<&SortPattern>, Option<usize>) {
         // A caller that asks for sort keys has documents sorted, which makes them.
-        let is_asked = self.metadata.contains(MetadataKind::SortKey);
-        match self.stages.first().and_then(|stage| stage.order()).filter(|_| !is_asked) {
+        let is_needed = self.metadata.contains(MetadataKind::SortKey);
+        match self.stages.first().and_then(|stage| stage.order()).filter(|_| !is_needed) {
             Some(order) => (Some(order), wanted(&self.stages[1..])),
             None => (None, wanted(&self.stages)),
         }

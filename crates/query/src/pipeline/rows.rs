@@ -80,16 +80,16 @@ impl<'a> Input<'a> {
     }
 
     /// The documents with what is asked for: values that are references are opened.
-    pub(super) fn with(self, asked: NeededPaths, large: &Large) -> Input<'a> {
-        if !large.is_met() {
+    pub(super) fn with(self, needed: NeededPaths, large: &Large) -> Input<'a> {
+        if !large.may_have_references() {
             return self;
         }
         let large = large.clone();
         match self {
             Input::Documents(documents) => Input::Documents(Box::new(
-                documents.map(move |document| large.open_document(&asked, document?)),
+                documents.map(move |document| large.open_document(&needed, document?)),
             )),
-            Input::Rows(rows) => Input::Rows(Box::new(Opened { rows, asked, large })),
+            Input::Rows(rows) => Input::Rows(Box::new(Opened { rows, needed, large })),
         }
     }
 
@@ -111,14 +111,14 @@ impl<'a> From<Documents<'a>> for Input<'a> {
 /// Rows with what is asked for.
 struct Opened<'a> {
     rows: Box<dyn Rows + 'a>,
-    asked: NeededPaths,
+    needed: NeededPaths,
     large: Large,
 }
 
 impl Rows for Opened<'_> {
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
-        let (asked, large) = (&self.asked, &self.large);
-        self.rows.visit(&mut |document| match large.opened(asked, document)? {
+        let (needed, large) = (&self.needed, &self.large);
+        self.rows.visit(&mut |document| match large.opened(needed, document)? {
             Some(opened) => visit(opened.view()),
             None => visit(document),
         })
@@ -126,7 +126,7 @@ impl Rows for Opened<'_> {
 
     fn next(&mut self) -> Result<Option<DocumentBuf>, QueryError> {
         let document = self.rows.next()?;
-        document.map(|document| self.large.open_document(&self.asked, document)).transpose()
+        document.map(|document| self.large.open_document(&self.needed, document)).transpose()
     }
 
     fn remaining(&mut self, enough: u64) -> Result<Option<u64>, QueryError> {

@@ -30,11 +30,11 @@ impl Stage for Sample {
         context: &Context,
     ) -> Result<Documents<'a>, QueryError> {
         let mut reservation = context.resources.reservation();
-        let is_asked = context.metadata.contains(MetadataKind::RandVal);
+        let is_needed = context.metadata.contains(MetadataKind::RandVal);
         Ok(lazily(move || {
             let chosen = choose(input, self.0, &mut reservation)?;
             let mut numbers = Vec::new();
-            if is_asked {
+            if is_needed {
                 numbers.extend(chosen.iter().map(|_| random_share()));
                 numbers.sort_by(|left: &f64, right| right.total_cmp(left));
             }

@@ -72,12 +72,12 @@ impl Stage for SetWindowFields {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = self.sort.as_ref().map(SortPattern::needed_paths).unwrap_or_default();
+        let mut needed = self.sort.as_ref().map(SortPattern::needed_paths).unwrap_or_default();
         for (path, function) in &self.output {
-            ask_on_way(&mut asked, path.iter().map(String::as_str));
-            function.sort_paths().for_each(|path| asked.add(&path, Depth::Whole));
+            ask_on_way(&mut needed, path.iter().map(String::as_str));
+            function.sort_paths().for_each(|path| needed.add(&path, Depth::Whole));
         }
-        asked
+        needed
     }
 }
 

@@ -71,10 +71,10 @@ impl Tree {
     }
 
     /// Adds what is on the way to rules below these.
-    fn ask(&self, asked: &mut NeededPaths) {
+    fn ask(&self, needed: &mut NeededPaths) {
         for (name, rule) in &self.rules {
             if let Rule::Nested(inner) = rule {
-                let field = asked.field(name);
+                let field = needed.field(name);
                 field.look(Depth::Level);
                 inner.ask(field);
                 // The elements of an array that have no rule below are asked what they are.
@@ -135,9 +135,9 @@ impl Shape {
 
     /// What of documents the rules look at: what is on the way to a rule.
     pub(super) fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        self.root.ask(&mut asked);
-        asked
+        let mut needed = NeededPaths::default();
+        self.root.ask(&mut needed);
+        needed
     }
 
     /// Whether a client's script may be run to make a document.

@@ -104,10 +104,10 @@ impl Sort {
     fn over<'a>(self: Arc<Self>, input: Input<'a>, context: &Context) -> Documents<'a> {
         let context = context.clone();
         let collation = context.variables.collation().clone();
-        let is_asked = context.metadata.contains(MetadataKind::SortKey);
+        let is_needed = context.metadata.contains(MetadataKind::SortKey);
         lazily(move || {
             let sorted = self.sorted(input, &context)?;
-            if !is_asked {
+            if !is_needed {
                 return Ok(Box::new(sorted.map(|entry| Ok(entry?.1))));
             }
             Ok(Box::new(sorted.map(move |entry| {

@@ -39,14 +39,14 @@ impl Context {
         database: Option<&str>,
         collection: &str,
         filter: &Filter,
-        asked: NeededPaths,
+        needed: NeededPaths,
     ) -> Result<Documents<'static>, QueryError> {
         let documents = self.collections.find(database, collection, filter)?;
         let large = self.variables.large().clone();
-        if !large.is_met() {
+        if !large.may_have_references() {
             return Ok(documents);
         }
-        Ok(Box::new(documents.map(move |document| large.open_document(&asked, document?))))
+        Ok(Box::new(documents.map(move |document| large.open_document(&needed, document?))))
     }
 }
 

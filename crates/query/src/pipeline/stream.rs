@@ -18,15 +18,15 @@ pub const RESULT_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + (16 << 10);
 
 /// The `_id` alone.
 pub(super) fn of_id() -> NeededPaths {
-    let mut asked = NeededPaths::default();
-    asked.add("_id", Depth::Whole);
-    asked
+    let mut needed = NeededPaths::default();
+    needed.add("_id", Depth::Whole);
+    needed
 }
 
 /// Documents that are to be stored: none is nested too deep once it is whole.
 pub(super) fn storable<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
     let bounded = bounded(documents, large);
-    if !large.is_met() {
+    if !large.may_have_references() {
         return bounded;
     }
     let large = large.clone();
@@ -44,7 +44,7 @@ pub(super) fn storable<'a>(documents: Documents<'a>, large: &Large) -> Documents
 /// Refuses results that are too large, and ends after the first error. Values that references stand
 /// for are counted, and not read.
 pub(super) fn bounded<'a>(documents: Documents<'a>, large: &Large) -> Documents<'a> {
-    let may_refer = large.is_met();
+    let may_refer = large.may_have_references();
     let checked = documents.map(move |document| {
         let document = document?;
         let bytes = match may_refer {

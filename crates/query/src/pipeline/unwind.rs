@@ -42,12 +42,12 @@ impl Stage for Unwind {
     }
 
     fn needed_paths(&self) -> NeededPaths {
-        let mut asked = NeededPaths::default();
-        ask_on_way(&mut asked, self.path.parts().iter().map(AsRef::as_ref));
+        let mut needed = NeededPaths::default();
+        ask_on_way(&mut needed, self.path.parts().iter().map(AsRef::as_ref));
         if let Some(path) = &self.position_path {
-            ask_on_way(&mut asked, path.iter().map(String::as_str));
+            ask_on_way(&mut needed, path.iter().map(String::as_str));
         }
-        asked
+        needed
     }
 
     fn division(self: Arc<Self>) -> Division {

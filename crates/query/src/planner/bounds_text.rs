@@ -42,8 +42,8 @@ impl FieldBounds {
     /// The intervals in the order in which they are scanned.
     pub fn texts(&self, backwards: bool) -> Vec<String> {
         let is_reversed = self.descending != backwards;
-        let told = |interval: &Interval| shown(interval, is_reversed);
-        let mut texts: Vec<String> = self.intervals.as_slice().iter().map(told).collect();
+        let text_of = |interval: &Interval| shown(interval, is_reversed);
+        let mut texts: Vec<String> = self.intervals.as_slice().iter().map(text_of).collect();
         if is_reversed {
             texts.reverse();
         }

@@ -190,7 +190,7 @@ fn is_exact(
             (Some(_), _) => return false,
         }
     }
-    conditions::asks_only(root, &paths) || is_planted(Defect::ExactByOne) && !paths.is_empty()
+    conditions::tests_only(root, &paths) || is_planted(Defect::ExactByOne) && !paths.is_empty()
 }
 
 /// The result of combining the intervals.

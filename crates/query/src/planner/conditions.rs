@@ -142,9 +142,9 @@ impl PathBounds {
 
 /// Whether `node` asks for nothing but conditions on `paths`, so that exact demands on each of them
 /// decide whether a document passes.
-pub(super) fn asks_only(node: &Node, paths: &[&str]) -> bool {
+pub(super) fn tests_only(node: &Node, paths: &[&str]) -> bool {
     match node {
-        Node::And(nodes) => nodes.iter().all(|inner| asks_only(inner, paths)),
+        Node::And(nodes) => nodes.iter().all(|inner| tests_only(inner, paths)),
         Node::Or(nodes) => {
             // Branches on several paths can't be expressed by intervals of each.
             let mut named = nodes.iter().filter_map(only_path);
@@ -275,12 +275,12 @@ fn of_negation(inner: &Condition, rules: Rules<'_>) -> Option<PathBounds> {
     let is_of_elements = has_element_test(condition);
     // A comparison with null finds absent values, too; `$type` and `$exists` distinguish them.
     let may_be_null = may_be_null && !is_of_elements && finds_absent(condition);
-    let is_told = |inner: &PathBounds| {
+    let decides = |inner: &PathBounds| {
         inner.is_exact
             || may_be_null && is_null(&inner.intervals)
             || is_planted(Defect::OppositeOfInexact)
     };
-    match inner.filter(is_told) {
+    match inner.filter(decides) {
         Some(inner) => {
             // One of several values may lie outside, and another not.
             let is_exact = inner.is_exact && rules.meeting == Meeting::OneValue;
@@ -391,7 +391,7 @@ fn of_membership(membership: &Membership, collation: &Collation) -> PathBounds {
         if is_foreign(value.as_value(), membership.collation(), collation) {
             return PathBounds::anything(!membership.contains(None));
         }
-        is_exact &= is_told_by_key(value.as_value());
+        is_exact &= has_exact_key(value.as_value());
         intervals.extend(equal(collation.comparable(value.as_value()).as_value()));
     }
     for pattern in membership.patterns() {
@@ -409,11 +409,11 @@ fn hashed(value: Value<'_>) -> Interval {
 pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
     match condition {
         Condition::Test(Test::Compare(comparison)) if comparison.relation() == Relation::Equal => {
-            let is_told = |operand: Value<'_>| {
+            let is_known = |operand: Value<'_>| {
                 let is_plain = comparison.collation().is_simple() || !holds_string(operand);
-                is_plain && is_told_by_key(operand)
+                is_plain && has_exact_key(operand)
             };
-            Some(comparison.operand()).filter(|operand| is_told(*operand))
+            Some(comparison.operand()).filter(|operand| is_known(*operand))
         }
         _ => None,
     }
@@ -424,15 +424,15 @@ pub(super) fn only_value(condition: &Condition) -> Option<Value<'_>> {
 pub(super) fn only_values(condition: &Condition) -> Option<&[ValueBuf]> {
     let Condition::Test(Test::In(membership)) = condition else { return None };
     let is_plain = |value: Value<'_>| membership.collation().is_simple() || !holds_string(value);
-    let is_told = |value: &ValueBuf| is_plain(value.as_value()) && is_told_by_key(value.as_value());
+    let is_known = |value: &ValueBuf| is_plain(value.as_value()) && has_exact_key(value.as_value());
     let values = membership.values();
     let is_list = membership.patterns().is_empty() && !values.is_empty();
-    (is_list && values.iter().all(is_told)).then_some(values)
+    (is_list && values.iter().all(is_known)).then_some(values)
 }
 
 /// Whether a value that has this value's key is equal to it in every comparison, and only such a
 /// value. Null isn't: its key is that of an absent field too.
-fn is_told_by_key(value: Value<'_>) -> bool {
+fn has_exact_key(value: Value<'_>) -> bool {
     match value {
         Value::Double(number) => !number.is_nan(),
         Value::Decimal128(_) => !frond_doc::order::equal(value, Value::Double(f64::NAN)),
@@ -484,7 +484,7 @@ fn of_comparison(comparison: &Comparison, collation: &Collation) -> PathBounds {
     }
     let comparable = collation.comparable(operand);
     let operand = comparable.as_value();
-    let is_exact = is_told_by_key(operand);
+    let is_exact = has_exact_key(operand);
     if relation == Relation::Equal {
         return PathBounds::new(equal(operand), is_present).exact_if(is_exact);
     }

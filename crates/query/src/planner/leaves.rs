@@ -90,8 +90,9 @@ impl Leaves {
             intervals = Intervals::union_of(wider);
         }
         // A field's own name may have a dot.
-        let is_told = matches!(&self.at[..], [path] if !path.contains('.')) && !self.is_subtree;
-        PathBounds { intervals, is_exact: demand.is_exact && is_told, ..demand }
+        let is_top_level =
+            matches!(&self.at[..], [path] if !path.contains('.')) && !self.is_subtree;
+        PathBounds { intervals, is_exact: demand.is_exact && is_top_level, ..demand }
     }
 
     /// Whether these leaves are all that may fulfil `demand`; `is_multikey`: some leaf is in an

@@ -5,7 +5,7 @@ use frond_doc::{DocumentBuf, extended_json, key};
 
 use super::{IndexFacts, IndexScan, KeyPlacement, PartCheck, Plan, PlanRequest, only_ids, plan};
 use crate::filter::Filter;
-use crate::index::{FLAG_NESTED, FLAG_UNTOLD, IndexShape, field_flag};
+use crate::index::{FLAG_INEXACT_KEY, FLAG_NESTED, IndexShape, field_flag};
 use crate::sort::SortPattern;
 use crate::sort_field::SortField;
 
@@ -25,7 +25,7 @@ fn fields(text: &str) -> Vec<SortField> {
 fn index(text: &str) -> IndexFacts {
     let (pattern, words) = text.split_once('}').expect("a pattern");
     let fields = fields(&format!("{pattern}}}"));
-    let multikey = FLAG_UNTOLD | field_flag(0) | field_flag(1);
+    let multikey = FLAG_INEXACT_KEY | field_flag(0) | field_flag(1);
     IndexFacts {
         name: text.to_owned(),
         shape: IndexShape::of_values(&fields, words.contains("sparse")).into(),
@@ -82,7 +82,7 @@ fn text_of(plan: &Plan) -> String {
 
 #[test]
 fn a_list_of_ids_is_scanned_as_the_planner_would() {
-    let told = [
+    let texts = [
         r#"{"_id": {"$in": [3, 1, 2, 1]}}"#,
         r#"{"_id": {"$in": ["b", "", "a", "ab", 1.5, true]}}"#,
         r#"{"$and": [{"_id": {"$in": [{"$oid": "0102030405060708090a0b0c"}]}}]}"#,
@@ -101,7 +101,7 @@ fn a_list_of_ids_is_scanned_as_the_planner_would() {
     ];
     for order in ["{}", r#"{"_id": 1}"#, r#"{"_id": -1, "a": 1}"#, r#"{"a": 1}"#] {
         let order = sort(order);
-        for text in told {
+        for text in texts {
             let filter = Filter::parse(json(text).view()).expect(text);
             let question = PlanRequest {
                 filter: &filter,
@@ -391,9 +391,9 @@ fn bounds_are_told_as_mongodb_tells_them() {
         let Plan::IndexScan(scan) = plan_by(pattern, filter) else {
             panic!("{pattern} should be used for {filter}");
         };
-        let told =
+        let bounds =
             |field: &super::FieldBounds| format!("{} {}", field.name, field.texts(false).join(" "));
-        let told: Vec<String> = scan.fields.iter().map(told).collect();
-        assert_eq!(told.join("; "), expected, "{pattern} {filter}");
+        let bounds: Vec<String> = scan.fields.iter().map(bounds).collect();
+        assert_eq!(bounds.join("; "), expected, "{pattern} {filter}");
     }
 }

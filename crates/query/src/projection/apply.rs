@@ -54,13 +54,13 @@ fn position_in(
     filter: &Filter,
     large: &Large,
 ) -> Result<Option<usize>, QueryError> {
-    if !large.has_met() {
+    if !large.has_references() {
         return Ok(filter.matches_position(document).1);
     }
-    if let Some(told) =
+    if let Some(answer) =
         filter.position_in_pieces(&mut |path, visit| large.reach(document, path, visit))?
     {
-        return Ok(told);
+        return Ok(answer);
     }
     let opened = large.opened(&filter.needed_paths_by_element(), document)?;
     Ok(filter.matches_position(opened.as_ref().map_or(document, DocumentBuf::view)).1)

@@ -178,9 +178,9 @@ pub(super) fn possible(node: &Node) -> Option<Hir> {
         Maker { is_exact: false, meaning: Meaning::Whether, has_between: false, size: 0 };
     let hir = maker.make(node, true)?;
     let properties = hir.properties();
-    let says_something = properties.minimum_len().is_some_and(|bytes| 0 < bytes)
+    let narrows = properties.minimum_len().is_some_and(|bytes| 0 < bytes)
         || properties.look_set_prefix().contains(Look::Start);
-    says_something.then_some(hir)
+    narrows.then_some(hir)
 }
 
 struct Maker {

@@ -271,17 +271,17 @@ const HOSTILE: &[&str] = &[
 
 #[test]
 fn hostile_patterns_end_and_ask_whether_to_go_on() {
-    const ASKED_MAX: usize = 3;
+    const COUNT_MAX: usize = 3;
     for source in HOSTILE {
         check(source, "").unwrap();
         for length in [30, 3000, 200_000] {
             // So that what may begin a match is there.
             let text = "a".repeat(length) + "\ncde b";
-            let asked = Arc::new(AtomicUsize::new(0));
-            let counted = Arc::clone(&asked);
+            let count = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&count);
             let stop = QueryError::new(Code::MaxTimeMSExpired, "stop");
             let go_on = move || match counted.fetch_add(1, Ordering::Relaxed) {
-                ASKED_MAX.. => Err(stop.clone()),
+                COUNT_MAX.. => Err(stop.clone()),
                 _ => Ok(()),
             };
             let memory = RequestMemory::new(Reservation::new(1 << 30, None), Some(Arc::new(go_on)));
@@ -290,7 +290,7 @@ fn hostile_patterns_end_and_ask_whether_to_go_on() {
                 Ok(_) | Err(Failure::Limit(_)) => {}
                 Err(Failure::Request(error)) => assert_eq!(error.code, Code::MaxTimeMSExpired),
             }
-            assert!(asked.load(Ordering::Relaxed) <= ASKED_MAX + 1, "{source}");
+            assert!(count.load(Ordering::Relaxed) <= COUNT_MAX + 1, "{source}");
         }
     }
 }

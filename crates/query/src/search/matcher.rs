@@ -50,7 +50,7 @@ impl TextMatcher {
                 QueryError::new(Code::BadValue, message)
             })?,
         };
-        let ParsedSearch { words, negated_words, phrases, negated_phrases } = &search.asked;
+        let ParsedSearch { words, negated_words, phrases, negated_phrases } = &search.parsed;
         let sensitivity = search.sensitivity;
         Ok(TextMatcher {
             spec: spec.clone(),

@@ -14,7 +14,7 @@ use crate::error::QueryError;
 /// A parsed `$text`, which isn't asked of an index yet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TextSearch {
-    pub(super) asked: ParsedSearch,
+    pub(super) parsed: ParsedSearch,
     /// `$language`; `None`: the index's.
     pub(super) language: Option<String>,
     pub(super) sensitivity: Sensitivity,
@@ -53,7 +53,7 @@ impl TextSearch {
             return Err(QueryError::new(Code::BadValue, "extra fields in $text"));
         }
         Ok(TextSearch {
-            asked: ParsedSearch::parse(search),
+            parsed: ParsedSearch::parse(search),
             language: language.map(str::to_owned),
             sensitivity: Sensitivity { case, marks },
         })
@@ -89,7 +89,7 @@ fn is_space(letter: char) -> bool {
 
 impl ParsedSearch {
     fn parse(search: &str) -> ParsedSearch {
-        let mut asked = ParsedSearch::default();
+        let mut parsed = ParsedSearch::default();
         let mut is_negated = false;
         let mut phrase_start: Option<usize> = None;
         let mut is_behind_space = true;
@@ -111,8 +111,8 @@ impl ParsedSearch {
                     match phrase_start.take() {
                         Some(start) => {
                             let phrases = match is_negated {
-                                true => &mut asked.negated_phrases,
-                                false => &mut asked.phrases,
+                                true => &mut parsed.negated_phrases,
+                                false => &mut parsed.phrases,
                             };
                             phrases.push(search[start..at].to_owned());
                         }
@@ -128,8 +128,8 @@ impl ParsedSearch {
                     if !(is_negated && phrase_start.is_some()) {
                         is_negated &= !is_behind_space;
                         let words = match is_negated {
-                            true => &mut asked.negated_words,
-                            false => &mut asked.words,
+                            true => &mut parsed.negated_words,
+                            false => &mut parsed.words,
                         };
                         words.push_str(&rest[..end]);
                         words.push(' ');
@@ -139,7 +139,7 @@ impl ParsedSearch {
             }
             is_behind_space = false;
         }
-        asked
+        parsed
     }
 }
 

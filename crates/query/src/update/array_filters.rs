@@ -91,8 +91,8 @@ impl ArrayFilters {
         let filter = self.0.get(name)?;
         filter.memory().work(1).ok()?;
         let reach = &mut |path: &Path, visit: &mut VisitPart<'_>| Ok(long.reach(path, 1, visit));
-        let Ok(told) = filter.matches_in_pieces::<Infallible>(reach);
-        told
+        let Ok(answer) = filter.matches_in_pieces::<Infallible>(reach);
+        answer
     }
 
     /// Whether `$[name]` stands for `element`.
@@ -103,12 +103,12 @@ impl ArrayFilters {
         let Some(filter) = self.0.get(name) else { return Ok(false) };
         count_lookup(element, filter.memory())?;
         // All paths of the filter begin with the name.
-        let Ok(told) = filter.matches_in_pieces::<Infallible>(&mut |path, visit| {
+        let Ok(known) = filter.matches_in_pieces::<Infallible>(&mut |path, visit| {
             let visit =
                 &mut |reached: Reached<'_>| visit(ReachedPart::Value(reached)) == Some(true);
             Ok(Some(path.visit_reached_from(Some(element), visit)))
         });
-        if let Some(answer) = told {
+        if let Some(answer) = known {
             return Ok(answer);
         }
         let mut wrapper = DocumentBuilder::new();

@@ -70,7 +70,7 @@ impl ValueSet {
         let _charge = memory.charge_of(count)?;
         Ok(Missing {
             set: self,
-            is_met: vec![false; count],
+            is_matched: vec![false; count],
             count,
             memory: memory.clone(),
             _charge,
@@ -91,7 +91,7 @@ pub(super) fn count_lookup(value: Value<'_>, memory: &RequestMemory) -> Result<(
 pub struct Missing<'s> {
     set: &'s ValueSet,
     /// For each in the set's order, whether it was met.
-    is_met: Vec<bool>,
+    is_matched: Vec<bool>,
     /// Those that weren't.
     count: usize,
     memory: RequestMemory,
@@ -106,7 +106,7 @@ impl<'s> Missing<'s> {
     pub fn meet(&mut self, value: Value<'_>) -> Result<bool, QueryError> {
         count_lookup(value, &self.memory)?;
         if let Some(place) = self.set.place(value)
-            && !std::mem::replace(&mut self.is_met[place], true)
+            && !std::mem::replace(&mut self.is_matched[place], true)
         {
             self.count -= 1;
         }
@@ -115,7 +115,8 @@ impl<'s> Missing<'s> {
 
     /// The values that weren't met, each once, as they came.
     pub fn into_values(self) -> impl Iterator<Item = Value<'s>> {
-        let missing = self.set.sorted.iter().zip(&self.is_met).filter(|(_, is_met)| !**is_met);
+        let missing =
+            self.set.sorted.iter().zip(&self.is_matched).filter(|(_, is_matched)| !**is_matched);
         let mut positions: Vec<usize> = missing.map(|(position, _)| *position).collect();
         positions.sort_unstable();
         let values = &self.set.values;

@@ -295,7 +295,7 @@ fn sorted_scans_are_sorted() {
             return;
         }
         used += 1;
-        let mut met = std::collections::HashSet::new();
+        let mut visited = std::collections::HashSet::new();
         let mut scanned: Vec<usize> = collection
             .index
             .iter()
@@ -305,12 +305,12 @@ fn sorted_scans_are_sorted() {
         if scan.descending {
             scanned.reverse();
         }
-        let repeats = scanned.iter().any(|position| !met.insert(*position));
+        let repeats = scanned.iter().any(|position| !visited.insert(*position));
         assert!(!repeats || scan.may_repeat, "{scan:?}");
-        met.clear();
+        visited.clear();
         let found: Vec<&DocumentBuf> = scanned
             .iter()
-            .filter(|position| met.insert(**position))
+            .filter(|position| visited.insert(**position))
             .map(|position| &collection.documents[*position].1)
             .filter(|stored| parsed.matches(stored.view()))
             .collect();

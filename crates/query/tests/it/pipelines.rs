@@ -485,11 +485,11 @@ fn the_planner_takes_what_it_can_do() {
 fn stages_are_lazy() {
     let wrapped = json(r#"{"v": [{"$set": {"x": 1}}, {"$match": {"x": 1}}, {"$limit": 2}]}"#);
     let pipeline = Pipeline::parse(wrapped.get("v").and_then(|value| value.as_array()).unwrap());
-    let mut asked = 0;
+    let mut count = 0;
     let endless = std::iter::repeat_with(|| {
-        asked += 1;
-        assert!(asked < 10, "the limit ends it");
-        Ok(frond_doc::document! { "a": asked })
+        count += 1;
+        assert!(count < 10, "the limit ends it");
+        Ok(frond_doc::document! { "a": count })
     });
     let variables = Variables::default();
     let found = pipeline.unwrap().run(Box::new(endless), variables, memory()).unwrap();

@@ -450,9 +450,9 @@ fn objects_are_merged_over_windows() {
 }
 
 /// Runs `$mergeObjects` over a window of 3,000 documents; how often it asked whether to go on.
-fn asked_over(window: &str) -> usize {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+fn checks_over(window: &str) -> usize {
+    let checks = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&checks);
     let go_on = move || {
         count.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -472,15 +472,15 @@ fn asked_over(window: &str) -> usize {
         .collect::<Result<Vec<_>, _>>()
         .expect("goes on");
     assert_eq!(made.len(), 3_000);
-    asked.load(Ordering::Relaxed)
+    checks.load(Ordering::Relaxed)
 }
 
 /// 4,500,000 merges can be stopped; the same window for each document is merged once.
 #[test]
 fn a_window_that_is_gone_through_again_can_be_stopped() {
     let (again, once) = (
-        asked_over(r#"{"documents": ["current", "unbounded"]}"#),
-        asked_over(r#"{"documents": ["unbounded", "unbounded"]}"#),
+        checks_over(r#"{"documents": ["current", "unbounded"]}"#),
+        checks_over(r#"{"documents": ["unbounded", "unbounded"]}"#),
     );
     assert!(400 < again, "asked {again} times");
     assert!(once < 100, "asked {once} times");

@@ -25,7 +25,7 @@ pub(super) struct Observer {
     pub acknowledged: BTreeMap<u64, EntryIndex>,
     newest: EntryIndex,
     /// Reads, and what had been acknowledged when they were asked for.
-    asked: BTreeMap<(MemberId, ReadId), EntryIndex>,
+    begin_read: BTreeMap<(MemberId, ReadId), EntryIndex>,
     pub read_count: u64,
     /// A read that was answered at once was stale.
     pub stale: bool,
@@ -105,8 +105,8 @@ impl Observer {
         self.open.range(range).map(|((_, index), (_, number))| (*number, *index)).collect()
     }
 
-    pub fn asked(&mut self, member: MemberId, read: ReadId) {
-        self.asked.insert((member, read), self.newest);
+    pub fn begin_read(&mut self, member: MemberId, read: ReadId) {
+        self.begin_read.insert((member, read), self.newest);
     }
 
     /// Notes what a read answered.
@@ -119,7 +119,7 @@ impl Observer {
         read: ReadId,
         index: EntryIndex,
     ) -> Result<(), Violation> {
-        let newest = self.asked.remove(&(member, read));
+        let newest = self.begin_read.remove(&(member, read));
         let newest = newest.ok_or_else(|| Violation("a read that wasn't asked for".to_owned()))?;
         self.read_count += 1;
         if newest <= index {

@@ -135,7 +135,7 @@ impl Requests {
             let found = found.map_err(|error| wrong(format!("{name}: {error}")))?;
             builder = builder.tls_certs_merge(found);
         }
-        let client = builder.build().map_err(|error| wrong(told(&error)))?;
+        let client = builder.build().map_err(|error| wrong(error_text(&error)))?;
         let (token, attempts) = (options.token.clone(), options.attempts);
         Ok(Requests { client, base, token, leases: Mutex::new(Vec::new()), attempts })
     }
@@ -181,7 +181,7 @@ impl Requests {
             // Others than HTTP servers answer with other bytes, or hang up.
             let is_no_http = error.is_request() && !error.is_connect() && !error.is_timeout();
             let hint = if is_no_http { NO_HTTP } else { "" };
-            let message = format!("{host}: {}{hint}", told(&error));
+            let message = format!("{host}: {}{hint}", error_text(&error));
             Failed::Cut(Error::unavailable(message))
         };
         let response = request.send().await.map_err(cut)?;
@@ -294,7 +294,7 @@ fn refusal(status: StatusCode, is_bson: bool, body: Bytes) -> Error {
 }
 
 /// Returns the error's text, with the causes, without the address.
-fn told(error: &reqwest::Error) -> String {
+fn error_text(error: &reqwest::Error) -> String {
     let mut text = String::new();
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {

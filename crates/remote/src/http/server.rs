@@ -187,7 +187,7 @@ struct Peers(Arc<Mutex<Vec<Arc<Open>>>>);
 struct Open {
     peer: IpAddr,
     /// Whether a request came on it.
-    has_asked: AtomicBool,
+    has_request: AtomicBool,
     /// Notified when it gives way to another.
     gives_way: Notify,
 }
@@ -205,12 +205,12 @@ impl Peers {
         let mut all = self.all();
         if CONNECTIONS_OF_PEER_MAX <= all.iter().filter(|open| open.peer == peer).count() {
             let is_silent =
-                |open: &Arc<Open>| open.peer == peer && !open.has_asked.load(Ordering::Relaxed);
+                |open: &Arc<Open>| open.peer == peer && !open.has_request.load(Ordering::Relaxed);
             let oldest = all.iter().position(is_silent)?;
             all.remove(oldest).gives_way.notify_one();
         }
-        let (has_asked, gives_way) = (AtomicBool::new(false), Notify::new());
-        let open = Arc::new(Open { peer, has_asked, gives_way });
+        let (has_request, gives_way) = (AtomicBool::new(false), Notify::new());
+        let open = Arc::new(Open { peer, has_request, gives_way });
         all.push(Arc::clone(&open));
         Some(Entry { peers: self.clone(), open })
     }
@@ -235,7 +235,7 @@ async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let handle = hyper::service::service_fn(move |request| {
-        open.has_asked.store(true, Ordering::Relaxed);
+        open.has_request.store(true, Ordering::Relaxed);
         service.clone().answer(open.peer, request)
     });
     let mut http = http1::Builder::new();

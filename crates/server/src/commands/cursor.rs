@@ -141,7 +141,7 @@ fn await_batch<'a>(
     loop {
         // Before the batch is read, so that what comes meanwhile is seen.
         let is_late = until <= Instant::now() || server.drain.is_begun();
-        let news = (!request.parking.may_park).then(|| server.frond.told_places());
+        let news = (!request.parking.may_park).then(|| server.frond.changed_places());
         let cursor = checked_out.cursor();
         let is_last = cursor.next_batch(answer, size, &request.room())?;
         if is_last || is_late || answer.bytes() > empty {

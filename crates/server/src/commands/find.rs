@@ -55,7 +55,7 @@ pub fn read(mut fields: Fields<'_>) -> Result<(FindRequest, BatchOptions), Error
         variables: buffer(fields.document("let")?),
         collation: fields.collation()?,
         in_memory_only: fields.optional_boolean("allowDiskUse")? == Some(false),
-        tells_key: fields.boolean("showRecordId")?,
+        shows_record_id: fields.boolean("showRecordId")?,
         gives_keys: fields.boolean("returnKey")?,
         ..FindRequest::default()
     };

@@ -7,7 +7,7 @@ use crate::error::StoreError;
 
 /// The number of requests for a damaged object before it counts as damaged in the bucket: the reply
 /// may be at fault.
-pub(super) const ASKED_MAX: u32 = 3;
+pub(super) const ATTEMPTS_MAX: u32 = 3;
 
 /// Returns the store's error for one of a bucket.
 pub(super) fn store_error(error: BucketError) -> StoreError {

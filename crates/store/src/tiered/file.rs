@@ -13,7 +13,7 @@ use bytes::Bytes;
 use twox_hash::XxHash3_64;
 
 use super::INDEX_SUFFIX;
-use super::errors::ASKED_MAX;
+use super::errors::ATTEMPTS_MAX;
 use super::extents::{EXTENT_BYTES, Extent, Extents};
 use super::format::PackObject;
 use super::read_ahead::ReadAhead;
@@ -144,7 +144,7 @@ fn read_parts(bucket: &dyn Bucket, parts: &[ObjectPart]) -> io::Result<Vec<Bytes
 /// Parts of objects; `None` for one that isn't there, however often it is asked for.
 fn find_parts(bucket: &dyn Bucket, parts: &[ObjectPart]) -> io::Result<Vec<Option<Bytes>>> {
     let mut read = bucket.read_many(parts).map_err(io::Error::other)?;
-    for _ in 1..ASKED_MAX {
+    for _ in 1..ATTEMPTS_MAX {
         let is_absent = |at: &usize| read[*at].is_none();
         let absent: Vec<usize> = (0..read.len()).filter(is_absent).collect();
         if absent.is_empty() {

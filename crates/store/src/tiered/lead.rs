@@ -20,7 +20,7 @@ use std::io::{self, ErrorKind};
 
 use bytes::Bytes;
 
-use super::errors::{ASKED_MAX, store_error};
+use super::errors::{ATTEMPTS_MAX, store_error};
 use super::format::{HEAD_NAME, Head, Membership, Nonce, PACKS_PREFIX, PackObject, epoch_of};
 use super::slots;
 use super::{DEPOT_NAME, DEPOT_NEW_NAME, LogPlace, TieredOptions, file};
@@ -260,7 +260,7 @@ pub(super) fn load_head(bucket: &dyn Bucket) -> Result<Option<(Head, ObjectVersi
             return Ok(None);
         };
         match Head::parse(&bytes) {
-            Err(_) if attempt < ASKED_MAX => {}
+            Err(_) if attempt < ATTEMPTS_MAX => {}
             parsed => return Ok(Some((parsed?, version))),
         }
     }

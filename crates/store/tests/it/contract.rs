@@ -84,11 +84,12 @@ fn puts_are_read_at_once() {
                 assert_stored(store, part);
             }
             assert_stored(store, &chunks);
-            let mut asked = hashes(&chunks);
-            asked.extend_from_within(..5);
-            asked.reverse();
-            let names: Vec<_> = store.get_many(&asked).unwrap().iter().map(Chunk::hash).collect();
-            assert_eq!(names, asked, "answers come in the order of the questions");
+            let mut requested = hashes(&chunks);
+            requested.extend_from_within(..5);
+            requested.reverse();
+            let names: Vec<_> =
+                store.get_many(&requested).unwrap().iter().map(Chunk::hash).collect();
+            assert_eq!(names, requested, "answers come in the order of the questions");
         });
     });
 }

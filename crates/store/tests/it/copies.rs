@@ -122,11 +122,11 @@ fn damage_to_copies_makes_another_file_due_and_hides_one_at_most() {
         assert!(!found.is_empty() && store.copies().unwrap().is_due(), "byte {byte}: {found:?}");
         drop(store);
         // The last frame may be one that a crash left.
-        let is_told = !examine(&disk.machine(), &mut |_| ()).unwrap().damages.is_empty();
+        let is_reported = !examine(&disk.machine(), &mut |_| ()).unwrap().damages.is_empty();
         store = open(&disk).unwrap();
         let copies = store.copies().unwrap();
         assert!(copies.is_due() && 2 <= has(copies, &chunks), "byte {byte}");
-        assert!(is_told || !copies.has(&chunks[2].hash()), "byte {byte}");
+        assert!(is_reported || !copies.has(&chunks[2].hash()), "byte {byte}");
         copy(copies, &chunks);
         assert!(!copies.is_due() && has(copies, &chunks) == 3);
         assert!(store.verify(&mut |_| ()).unwrap().is_empty());

@@ -179,7 +179,7 @@ fn a_failed_sync_before_a_restart_can_not_fool_the_next_process() {
 /// then, the other isn't.
 #[test]
 fn a_tree_that_a_crash_tore_is_synced_only_with_what_is_put_again_below_it() {
-    let mut met = 0;
+    let mut incomplete = 0;
     for_seeds(300, |mut random| {
         let disk = SimDisk::new(random.next());
         let store = open(&disk).unwrap();
@@ -194,14 +194,14 @@ fn a_tree_that_a_crash_tore_is_synced_only_with_what_is_put_again_below_it() {
         drop(store);
         let store = open(&disk).unwrap();
         let there = store.has_many(&[below.hash(), above.hash()]).unwrap();
-        met += u32::from(there == [false, true]);
+        incomplete += u32::from(there == [false, true]);
         for chunk in [&below, &above] {
             store.put_many(std::slice::from_ref(chunk)).unwrap();
         }
         store.sync_these(&[above.hash()]).unwrap();
         assert_stored(&*open(&disk.crash()).unwrap(), &[below, above]);
     });
-    assert_met("chunks without what they refer to", met, 1);
+    assert_met("chunks without what they refer to", incomplete, 1);
 }
 
 /// A frame lacks its last bytes, and what is put behind it begins with just these: it isn't taken

@@ -192,18 +192,18 @@ fn missing_and_shortened_files_are_damage() {
     for name in disk.list().unwrap() {
         let without = disk.copy(0);
         without.remove(&name).unwrap();
-        check_told(&without, &name);
+        check_reported(&without, &name);
         let contents = disk.contents(&name).unwrap();
         for bytes in 0..contents.len() {
             let shorter = disk.copy(0);
             shorter.set_contents(&name, &contents[..bytes]);
-            check_told(&shorter, &name);
+            check_reported(&shorter, &name);
         }
     }
 }
 
 /// Checks that the damage to `name` is reported, and nothing else.
-fn check_told(disk: &SimDisk, name: &str) {
+fn check_reported(disk: &SimDisk, name: &str) {
     let findings = open(disk).unwrap().take_findings();
     assert!(!findings.is_empty() && findings.iter().all(|it| it.file == name), "{name}");
 }

@@ -302,9 +302,9 @@ fn damage_that_hides_its_names_is_told_of_a_sealed_pack_too() {
     let frame = hash as u64 - 24;
     disk.flip_bit(&name, frame * 8 + 7);
     let check = |store: &dyn ChunkStore| {
-        let told: Vec<_> =
+        let reported: Vec<_> =
             store.maintenance().damages().into_iter().map(|it| (it.file, it.offset)).collect();
-        assert_eq!(told, [(name.clone(), frame)]);
+        assert_eq!(reported, [(name.clone(), frame)]);
         let error = store.get(chunks[1].hash()).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     };

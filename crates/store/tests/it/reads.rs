@@ -48,9 +48,9 @@ fn sequential_readers_read_ahead() {
     for chunk in &chunks {
         assert_stored(&*store, std::slice::from_ref(chunk));
     }
-    let (asked, read) = (gets(&store) - before, bucket.bytes_read() - bytes);
+    let (requests, read) = (gets(&store) - before, bucket.bytes_read() - bytes);
     // 6.4 MB are a hundred extents.
-    assert!((5..=14).contains(&asked), "{asked} requests for {read} bytes");
+    assert!((5..=14).contains(&requests), "{requests} requests for {read} bytes");
     assert!(read < 7 << 20, "{read} bytes were read");
 }
 

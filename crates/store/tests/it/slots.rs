@@ -133,9 +133,9 @@ impl Leader {
             if !is_there {
                 continue;
             }
-            let told = slots.await_before(placed);
-            assert_eq!(told.is_err(), is_behind_gap, "{number}: {told:?}");
-            self.acknowledged.extend(told.is_ok().then_some(number));
+            let outcome = slots.await_before(placed);
+            assert_eq!(outcome.is_err(), is_behind_gap, "{number}: {outcome:?}");
+            self.acknowledged.extend(outcome.is_ok().then_some(number));
         }
     }
 }
@@ -262,12 +262,12 @@ fn each_that_is_on_its_way_says_why_nothing_is_acknowledged() {
     }
     take(&SimDisk::new(3), Meddled::calm(&depot)).expect("it takes over");
     let taken = placed.remove(0);
-    let mut told = vec![slots.make(&taken, &|_| {}).expect_err("its slot is closed")];
+    let mut outcome = vec![slots.make(&taken, &|_| {}).expect_err("its slot is closed")];
     for behind in placed {
         slots.make(&behind, &|_| {}).expect("nothing lies there");
-        told.push(slots.await_before(behind).expect_err("behind a gap"));
+        outcome.push(slots.await_before(behind).expect_err("behind a gap"));
     }
-    for error in told {
+    for error in outcome {
         assert!(error.to_string().contains("another directory took the lead"), "{error}");
     }
 }

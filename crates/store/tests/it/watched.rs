@@ -202,6 +202,6 @@ fn where_a_sector_is_lost_no_frame_is_believed_that_names_another_chunk() {
     frame[16..24].copy_from_slice(&checksum.to_le_bytes());
     disk.set_contents(&name, &contents);
     let store = open_without_sector(&disk);
-    let asked = [&chunks[1], &other].map(Chunk::hash);
-    assert_eq!(store.has_many(&asked).unwrap(), [true, false]);
+    let requested = [&chunks[1], &other].map(Chunk::hash);
+    assert_eq!(store.has_many(&requested).unwrap(), [true, false]);
 }

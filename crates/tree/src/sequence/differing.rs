@@ -148,14 +148,14 @@ fn gaps(before: Children, after: Children) -> Vec<(Children, Children)> {
     let (mut old_from, mut new_from) = (front, front);
     let (mut old_at, mut new_at) =
         (before.at + before.items((0, front)), after.at + after.items((0, front)));
-    let mut close = |old_to: usize, new_to: usize, met: usize| {
+    let mut close = |old_to: usize, new_to: usize, matched: usize| {
         let (gone, come) = ((old_from, old_to), (new_from, new_to));
         if old_from < old_to || new_from < new_to {
             gaps.push((before.part(gone, old_at), after.part(come, new_at)));
         }
-        old_at = old_at.saturating_add(before.items((old_from, old_to + met)));
-        new_at = new_at.saturating_add(after.items((new_from, new_to + met)));
-        (old_from, new_from) = (old_to + met, new_to + met);
+        old_at = old_at.saturating_add(before.items((old_from, old_to + matched)));
+        new_at = new_at.saturating_add(after.items((new_from, new_to + matched)));
+        (old_from, new_from) = (old_to + matched, new_to + matched);
     };
     let mut least = front;
     for (place, child) in old.iter().enumerate().take(old_end).skip(front) {

@@ -42,19 +42,19 @@ fn build_with(disk: &SimDisk, options: LocalOptions) -> (Arc<LocalStore>, Tree) 
 
 /// Looks up what is there and what isn't, and returns how many chunks were asked for.
 fn check(store: &LocalStore, cached_levels: &CachedLevels) -> u64 {
-    let (tree, asked) = (**cached_levels, || store.counters().chunks_read);
-    let before = asked();
+    let (tree, read_count) = (**cached_levels, || store.counters().chunks_read);
+    let before = read_count();
     for number in 0..=COUNT * 2 {
         let expected = tree.get(store, &key(number)).unwrap();
         assert_eq!(expected.is_some(), number % 2 == 0 && number < COUNT * 2);
     }
-    let middle = asked();
+    let middle = read_count();
     for number in 0..=COUNT * 2 {
         let found = cached_levels.get(store, &key(number)).unwrap();
         assert_eq!(found, tree.get(store, &key(number)).unwrap(), "{number}");
     }
     // Each was looked up in the tree as often as before.
-    asked() - middle - (middle - before)
+    read_count() - middle - (middle - before)
 }
 
 #[test]
@@ -156,10 +156,14 @@ fn leaves_that_are_read_again_and_again_are_pinned() {
     (0..READS).for_each(|_| busy.into_iter().for_each(read));
     assert!(!is_free());
     (0..COUNT).for_each(read);
-    let asked = store.counters().chunks_read;
+    let read_count = store.counters().chunks_read;
     busy.into_iter()
         .for_each(|number| _ = cached_levels.look(&*store, &key(number * 2), |_| ()).unwrap());
-    assert_eq!(store.counters().chunks_read, asked, "they are there after all others were read");
+    assert_eq!(
+        store.counters().chunks_read,
+        read_count,
+        "they are there after all others were read"
+    );
     for _ in 0..READS {
         (0..COUNT).for_each(read);
     }

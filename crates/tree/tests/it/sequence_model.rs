@@ -252,10 +252,10 @@ fn differences_are_no_more_than_the_changes() {
             changed = changed.splice(&*store, place as u64, 1, &new).unwrap();
         }
         let hunks = sequence.differing(&*store, &changed).unwrap();
-        let told: Vec<_> = hunks
+        let found: Vec<_> = hunks
             .iter()
             .map(|it| (it.before_at as usize, it.before.len(), it.after.len()))
             .collect();
-        assert_eq!(told, places.map(|place| (place, 1, 1)));
+        assert_eq!(found, places.map(|place| (place, 1, 1)));
     });
 }

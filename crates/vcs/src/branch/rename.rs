@@ -53,7 +53,7 @@ impl Repository {
             state.refuse_while_merging("renaming the branch")?;
             transaction.validate(TreeId::SYSTEM, system::repository_key(repository));
             transaction.validate(TreeId::SYSTEM, system::tag_key(repository, new));
-            state.tell_unknown(engine, transaction, EventKind::DropDatabase);
+            state.record_unread(engine, transaction, EventKind::DropDatabase);
             self.move_records(transaction, old, new)?;
 
             for (collection, _) in &state.entries {

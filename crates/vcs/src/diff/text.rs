@@ -35,7 +35,7 @@ impl Repository {
         let limit = request.limit.and_then(|limit| usize::try_from(limit).ok());
         let all = self.log_of(LogRequest { skip: 0, limit: None, ..request })?;
         let (repository, text) = (self.clone(), text.to_owned());
-        let told = all.filter_map(move |commit| {
+        let found = all.filter_map(move |commit| {
             let commit = match commit {
                 Ok(commit) => commit,
                 Err(error) => return Some(Err(error)),
@@ -46,7 +46,7 @@ impl Repository {
                 Err(error) => Some(Err(error)),
             }
         });
-        Ok(told.skip(skip).take(limit.unwrap_or(usize::MAX)))
+        Ok(found.skip(skip).take(limit.unwrap_or(usize::MAX)))
     }
 
     fn changed_text(

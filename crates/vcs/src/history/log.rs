@@ -152,7 +152,7 @@ impl Log {
             if is_too_old {
                 break;
             }
-            if !self.is_told(hash, &commit)? {
+            if !self.is_listed(hash, &commit)? {
                 continue;
             }
             if self.skip > 0 {
@@ -167,7 +167,7 @@ impl Log {
     }
 
     /// The dear question, what the commit changed, comes last.
-    fn is_told(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
+    fn is_listed(&mut self, hash: ChunkHash, commit: &Commit) -> Result<bool, Error> {
         let request = &self.request;
         let holds = |text: &str, part: &Option<String>| {
             part.as_ref().is_none_or(|part| text.to_lowercase().contains(part.as_str()))
@@ -197,7 +197,7 @@ impl Iterator for Log {
         if next.is_err() {
             self.walk = None;
         }
-        let told = |(hash, commit): (ChunkHash, Commit)| history::info(hash, &commit);
-        next.map(|found| found.map(told)).transpose()
+        let info_of = |(hash, commit): (ChunkHash, Commit)| history::info(hash, &commit);
+        next.map(|found| found.map(info_of)).transpose()
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct MergedCatalog {
 enum MergedBases {
     Tree(Tree),
     /// The base of these must be known first.
-    Wants(Vec<ChunkHash>),
+    Needs(Vec<ChunkHash>),
 }
 
 impl CatalogMerge<'_> {
@@ -117,7 +117,7 @@ impl CatalogMerge<'_> {
                 MergedBases::Tree(merged) => {
                     known.insert(bases, merged);
                 }
-                MergedBases::Wants(before) => wanted.extend([bases, before]),
+                MergedBases::Needs(before) => wanted.extend([bases, before]),
             }
         }
         known.remove(bases).ok_or_else(|| Error::internal("the base of a merge was not made"))
@@ -140,7 +140,7 @@ impl CatalogMerge<'_> {
             let before = base::merge_bases(&bases[..done], *other, &mut load)?;
             match known.get(&before) {
                 Some(before) => befores.push((*before, *other)),
-                None => return Ok(MergedBases::Wants(before)),
+                None => return Ok(MergedBases::Needs(before)),
             }
         }
         let mut merged = load(*first)?.catalog;

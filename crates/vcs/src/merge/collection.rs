@@ -161,10 +161,10 @@ impl CollectionMerge<'_> {
         };
         let Some((ours, theirs)) = alike else {
             let entries = ThreeWay::new(self.base, self.ours, self.theirs);
-            let told = entries.map(|entry| entry.map(description));
+            let described = entries.map(|entry| entry.map(description));
             let kind = ConflictKind::Collection;
-            let lost = StoredConflict::of_schema(self.collection, kind, "", told.clone());
-            let chosen = self.decide(kind, "", told, &mut schema);
+            let lost = StoredConflict::of_schema(self.collection, kind, "", described.clone());
+            let chosen = self.decide(kind, "", described, &mut schema);
             let mut merged = MergedCollection::whole(entries.on(chosen), schema);
             if chosen == Side::Theirs && !self.by_rules {
                 merged.conflicts.push(lost);
@@ -228,8 +228,8 @@ impl CollectionMerge<'_> {
         let names: BTreeSet<&str> = duplicates.iter().map(|(spec, _)| &spec.name[..]).collect();
         for name in names {
             let position = specs.iter().position(|spec| spec.name == name)?;
-            let told = ThreeWay::new(None, None, Some(specs[position].to_document()));
-            if self.decide(ConflictKind::Index, name, told, schema) == Side::Theirs {
+            let described = ThreeWay::new(None, None, Some(specs[position].to_document()));
+            if self.decide(ConflictKind::Index, name, described, schema) == Side::Theirs {
                 let (_, duplicate) = duplicates.iter().find(|(spec, _)| spec.name == name)?;
                 return Some(format!(
                     "an index of theirs can't have our documents, change them first: {}",
@@ -263,8 +263,8 @@ impl CollectionMerge<'_> {
         let sides = ThreeWay::new(self.base, Some(ours), Some(theirs));
         let sides = sides.map(|side| side.map(|side| &side.options));
         let merged = sides.agreed().unwrap_or_else(|| {
-            let told = sides.map(|side| side.cloned());
-            sides.on(self.decide(ConflictKind::Options, "", told, schema))
+            let described = sides.map(|side| side.cloned());
+            sides.on(self.decide(ConflictKind::Options, "", described, schema))
         });
         merged.unwrap_or(&ours.options).clone()
     }
@@ -282,8 +282,8 @@ impl CollectionMerge<'_> {
         for name in ours.keys().chain(only_theirs) {
             let sides = ThreeWay::new(&base, &ours, &theirs).map(|side| side.get(name).copied());
             let chosen = sides.agreed().unwrap_or_else(|| {
-                let told = sides.map(|side| side.map(IndexSpec::to_document));
-                sides.on(self.decide(ConflictKind::Index, name, told, schema))
+                let described = sides.map(|side| side.map(IndexSpec::to_document));
+                sides.on(self.decide(ConflictKind::Index, name, described, schema))
             });
             merged.extend(chosen.cloned());
         }
@@ -318,10 +318,10 @@ impl CollectionMerge<'_> {
             let mut names = [&merged[our].name, &merged[their].name];
             names.sort();
             let name = format!("{} = {}", names[0], names[1]);
-            let told = [our, their].map(|at| Some(merged[at].to_document()));
-            let [our_spec, their_spec] = told;
-            let told = ThreeWay::new(None, our_spec, their_spec);
-            let goes = match self.decide(ConflictKind::Index, &name, told, schema) {
+            let described = [our, their].map(|at| Some(merged[at].to_document()));
+            let [our_spec, their_spec] = described;
+            let described = ThreeWay::new(None, our_spec, their_spec);
+            let goes = match self.decide(ConflictKind::Index, &name, described, schema) {
                 Side::Base => {
                     [position, twin].into_iter().max_by_key(|at| merged[*at].name.clone())
                 }

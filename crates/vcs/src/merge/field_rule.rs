@@ -105,16 +105,16 @@ mod tests {
         let side = |name| sides.get(name).filter(|value| *value != Value::Null);
         for (ours, theirs) in [("o", "t"), ("t", "o")] {
             let found = apply(rule, side("b"), side(ours), side(theirs));
-            let told = found.map(|found| {
-                let mut told = String::new();
+            let outcome = found.map(|found| {
+                let mut outcome = String::new();
                 extended_json::write_value(
                     found.as_value(),
                     extended_json::Form::Relaxed,
-                    &mut told,
+                    &mut outcome,
                 );
-                told
+                outcome
             });
-            assert_eq!(told.as_deref(), expected, "{text}");
+            assert_eq!(outcome.as_deref(), expected, "{text}");
         }
     }
 

@@ -85,7 +85,7 @@ impl Repository {
             }
             let clean = state.clean_catalog(engine, transaction)?;
             let first_line = picked.message.lines().next().unwrap_or_default();
-            let told = match (&request.message, request.kind) {
+            let text = match (&request.message, request.kind) {
                 (Some(message), _) => message.lines().next().unwrap_or_default().to_owned(),
                 (None, PickKind::Pick) => first_line.to_owned(),
                 (None, PickKind::Revert) => format!("Revert \"{first_line}\""),
@@ -95,7 +95,7 @@ impl Repository {
                 state: &state,
                 kind,
                 parent: request.parent,
-                why: format!("{}: {told}", kind.verb()),
+                why: format!("{}: {text}", kind.verb()),
                 rules: &request.rules,
                 message: request.message.as_deref(),
                 author: request.author.as_deref(),

@@ -169,9 +169,9 @@ impl CommitPolicy {
 
     /// Whether it makes commits of this branch.
     pub(crate) fn commits(&self, branch: &str) -> bool {
-        let wants = self.every_millis.is_some() || self.changed_bytes.is_some();
+        let is_automatic = self.every_millis.is_some() || self.changed_bytes.is_some();
         let is_named = |names: &Vec<String>| names.iter().any(|name| name == branch);
-        wants && self.branches.as_ref().is_none_or(is_named)
+        is_automatic && self.branches.as_ref().is_none_or(is_named)
     }
 
     /// Checks what `subject`, which makes `to` of `from`, changes.

@@ -198,8 +198,8 @@ impl Repository {
                 let change = RefChange { from: None, to: commit, why };
                 change.log(transaction, name, &state.default_branch)?;
                 let scope = (name, state.default_branch.as_str(), "");
-                if let Some(teller) = EventRecorder::new(self.frond().engine(), scope) {
-                    teller.tell(transaction, EventKind::Rewritten, Document::empty());
+                if let Some(recorder) = EventRecorder::new(self.frond().engine(), scope) {
+                    recorder.record(transaction, EventKind::Rewritten, Document::empty());
                 }
             }
             Ok(Outcome::Commit(()))

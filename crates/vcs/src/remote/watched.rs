@@ -72,8 +72,8 @@ mod tests {
         let frond: Frond =
             crate::open_on(&SimDisk::new(1).machine(), Default::default()).expect("it opens");
         let stops = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stops);
-        let interrupt = Interrupt::new(move || match asked.load(Ordering::SeqCst) {
+        let checks = Arc::clone(&stops);
+        let interrupt = Interrupt::new(move || match checks.load(Ordering::SeqCst) {
             true => Err(Error::unavailable("stopped")),
             false => Ok(()),
         });

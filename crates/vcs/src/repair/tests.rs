@@ -175,7 +175,7 @@ fn missing_chunks_are_reported_until_a_source_has_them() {
     let (whole, place) = make();
     let name = "00000001.pack";
     let bytes = whole.contents(name).expect("a pack").len() as u64;
-    let mut told = 0;
+    let mut reported = 0;
     for step in 1..8 {
         let disk = whole.copy(4);
         disk.flip_bit(name, bytes * step / 8 * 8);
@@ -184,13 +184,13 @@ fn missing_chunks_are_reported_until_a_source_has_them() {
         if let Some(lost) = report.left.lost.filter(|lost| !lost.collections.is_empty()) {
             let collection = &lost.collections[0];
             assert!(collection.name == "things" && !collection.lost.is_empty(), "{lost:?}");
-            told += 1;
+            reported += 1;
         }
         let report = repair_on(&disk.machine(), &[source(&place)], &mut |_| {});
         let report = report.expect("it can be opened");
         assert!(report.left.damages.is_empty(), "{report:?}");
     }
-    assert!(told > 0);
+    assert!(reported > 0);
 }
 
 /// A chunk whose hash differs from the requested one isn't stored, whatever the source says.

@@ -46,13 +46,13 @@ pub(crate) fn fit(row: DocumentBuf, bytes_max: usize) -> DocumentBuf {
 }
 
 /// Bytes of each value that can be left out, those of changed fields too if they are shown.
-fn values(row: Document<'_>, changes_are_told: bool) -> Vec<usize> {
+fn values(row: Document<'_>, has_changes: bool) -> Vec<usize> {
     let mut values = Vec::new();
     for field in row.elements() {
         if DOCUMENTS.contains(&field.name) {
             values.push(field.value.len());
         }
-        if field.name == CHANGES && changes_are_told {
+        if field.name == CHANGES && has_changes {
             for change in entries(&field) {
                 let sides = change.elements().filter(|side| SIDES.contains(&side.name));
                 values.extend(sides.map(|side| side.value.len()));

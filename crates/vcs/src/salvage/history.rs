@@ -16,7 +16,7 @@ use crate::refs::tag;
 use crate::remote::{carry_commits, ensure_repository, register};
 use crate::repository::Repository;
 use crate::salvage::source::Source;
-use crate::salvage::{SalvageReport, tell};
+use crate::salvage::{SalvageReport, unreadable_note};
 
 /// Commits that are registered together.
 const BATCH: usize = 1_024;
@@ -180,7 +180,7 @@ pub(super) fn save(
         let name = repository.default_branch.clone();
         branches.push(Branch { name, head: newest, saved: newest });
     }
-    report.notes.extend(source.losses().iter().map(|lost| tell(name, lost)));
+    report.notes.extend(source.losses().iter().map(|lost| unreadable_note(name, lost)));
     let database = Repository::open(target, name)?;
     for batch in chunks.chunks(BATCH) {
         let hashes: Vec<ChunkHash> = batch.iter().map(Chunk::hash).collect();
@@ -223,7 +223,7 @@ pub(super) fn survey(
         }
     }
     let branches = read_branches(source, name, &HashMap::new())?;
-    report.notes.extend(source.losses().iter().map(|lost| tell(name, lost)));
+    report.notes.extend(source.losses().iter().map(|lost| unreadable_note(name, lost)));
     Ok(branches.into_iter().map(|branch| branch.name).collect())
 }
 

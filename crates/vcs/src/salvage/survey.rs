@@ -9,7 +9,9 @@ use frond_store::io::Machine;
 use crate::remote::PlainRemote;
 use crate::repository::Repository;
 use crate::salvage::source::Source;
-use crate::salvage::{LostPart, SalvageReport, SalvagedCollection, history, tell, working};
+use crate::salvage::{
+    LostPart, SalvageReport, SalvagedCollection, history, unreadable_note, working,
+};
 
 /// Reads the documents of every branch's working state, and reports which of the backup `name` of
 /// `place` can't be read, and which commits aren't whole. `scratch` is a directory for what an open
@@ -51,7 +53,9 @@ fn survey(source: &Source) -> Result<SalvageReport, Error> {
     let reader = source.reader();
     let repositories = repositories(&reader)?;
     // Also if all of them are lost.
-    report.notes.extend(source.losses().iter().map(|lost| tell("the list of databases", lost)));
+    report
+        .notes
+        .extend(source.losses().iter().map(|lost| unreadable_note("the list of databases", lost)));
     for (name, repository) in repositories {
         for branch in history::survey(source, &name, &mut report)? {
             let version = VersionName::Named(branch.clone());

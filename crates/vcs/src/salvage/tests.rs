@@ -90,8 +90,9 @@ fn compare(
     expected: &BTreeMap<i64, DocumentBuf>,
     what: &str,
 ) {
-    let told = report.collections.iter().find(|collection| collection.database == name);
-    let may_differ = told.is_some_and(|told| !told.lost.is_empty()) || !report.notes.is_empty();
+    let salvaged = report.collections.iter().find(|collection| collection.database == name);
+    let may_differ =
+        salvaged.is_some_and(|salvaged| !salvaged.lost.is_empty()) || !report.notes.is_empty();
     let database = Repository::open(target, name).expect("a name");
     let found = all(&database);
     for (id, document) in &found {
@@ -102,9 +103,9 @@ fn compare(
     }
     if found.len() < expected.len() {
         assert!(may_differ, "{what}: {} of {}: {report:?}", found.len(), expected.len());
-        let lost = told.map_or(0, |told| told.lost.iter().map(count).sum());
-        let is_told = u64::MAX == lost || (expected.len() - found.len()) as u64 <= lost;
-        assert!(is_told || !report.notes.is_empty(), "{what}: {report:?}");
+        let lost = salvaged.map_or(0, |salvaged| salvaged.lost.iter().map(count).sum());
+        let is_reported = u64::MAX == lost || (expected.len() - found.len()) as u64 <= lost;
+        assert!(is_reported || !report.notes.is_empty(), "{what}: {report:?}");
     }
     let filter = document! { "round": 0 };
     if !found.is_empty() && database.list_indexes("things").expect("they can be read").len() > 1 {
@@ -363,8 +364,8 @@ fn a_damaged_record_of_the_log_costs_itself_alone() {
         let machines = (&disk.machine(), &SimDisk::new(8).machine());
         let report = salvage_on(machines, None, &target, &mut |_| {}).expect("most is there");
         assert!(!report.is_whole(), "{report:?}");
-        let is_told = |note: &String| note.contains("a record of the log can't be read");
-        assert!(report.notes.iter().any(is_told), "{report:?}");
+        let is_reported = |note: &String| note.contains("a record of the log can't be read");
+        assert!(report.notes.iter().any(is_reported), "{report:?}");
         assert!(report.commits_lost.is_empty(), "{report:?}");
         let found = all(&Repository::open(&target, "shop").expect("a name"));
         assert!(198 <= found.len(), "{} are there: {report:?}", found.len());
@@ -396,8 +397,8 @@ fn a_manifest_that_is_older_than_what_is_there_is_told() {
     disk.set_contents("MANIFEST.copy", &before);
     disk.flip_bit("MANIFEST", 100);
     let report = salvaged(&disk);
-    let is_told = |note: &String| note.contains("the other is older than what is there");
-    assert!(report.notes.iter().any(is_told), "{report:?}");
+    let is_reported = |note: &String| note.contains("the other is older than what is there");
+    assert!(report.notes.iter().any(is_reported), "{report:?}");
 }
 
 /// The catalog of the last commit can't be read, while there is a working state.
@@ -413,7 +414,7 @@ fn commits_that_nothing_lists_any_more_are_reported() {
         let commits = commits.filter(|chunk| chunk.kind() == ChunkKind::Commit);
         commits.filter_map(|commit| commit.references().next()).collect()
     };
-    let mut told = 0;
+    let mut reported = 0;
     for catalog in catalogs {
         let disk = whole.copy(2);
         for name in disk.machine().disk.list().expect("it answers") {
@@ -423,7 +424,7 @@ fn commits_that_nothing_lists_any_more_are_reported() {
         }
         let report = salvaged(&disk);
         let is_it = |note: &&String| note.contains("what its last commit had can't be listed");
-        told += report.notes.iter().filter(is_it).count();
+        reported += report.notes.iter().filter(is_it).count();
     }
-    assert!(0 < told);
+    assert!(0 < reported);
 }

@@ -100,9 +100,9 @@ pub(super) fn names(
         Err(error) => return Err(error),
     }
     let lost = source.losses();
-    report
-        .notes
-        .extend(lost.iter().map(|lost| super::tell(&format!("{shown}: collections"), lost)));
+    report.notes.extend(
+        lost.iter().map(|lost| super::unreadable_note(&format!("{shown}: collections"), lost)),
+    );
     Ok(names)
 }
 

@@ -33,16 +33,16 @@ impl Repository {
         };
         let began = self.frond().steady_millis();
         let rows = self.source(collection, first)?;
-        let mut told = DocumentBuilder::new();
-        told.append(name, options).begin_document("plan");
-        told.append("stage", Value::String(&name.trim_start_matches('$').to_uppercase()));
+        let mut answer = DocumentBuilder::new();
+        answer.append(name, options).begin_document("plan");
+        answer.append("stage", Value::String(&name.trim_start_matches('$').to_uppercase()));
         if let Some(collection) = collection {
-            told.append("namespace", Value::String(&self.namespace(collection)));
+            answer.append("namespace", Value::String(&self.namespace(collection)));
         }
         if name == "$diff" {
-            self.append_versions(&mut told, options.as_document().unwrap_or(Document::empty()))?;
+            self.append_versions(&mut answer, options.as_document().unwrap_or(Document::empty()))?;
         }
-        told.end();
+        answer.end();
         if effort != Effort::Plan {
             let mut returned = 0_i64;
             for row in rows {
@@ -50,16 +50,16 @@ impl Repository {
                 returned += 1;
             }
             let millis = self.frond().steady_millis() - began;
-            told.append("nReturned", Value::Int64(returned));
-            told.append("executionTimeMillisEstimate", Value::Int64(millis));
+            answer.append("nReturned", Value::Int64(returned));
+            answer.append("executionTimeMillisEstimate", Value::Int64(millis));
         }
-        Ok(Some((told.build(), rest)))
+        Ok(Some((answer.build(), rest)))
     }
 
     /// Appends the commits that a diff compares; the working state is named by its branch.
     fn append_versions(
         &self,
-        told: &mut DocumentBuilder,
+        answer: &mut DocumentBuilder,
         options: Document<'_>,
     ) -> Result<(), Error> {
         let reader = self.reader();
@@ -68,16 +68,16 @@ impl Repository {
             match (named, self.branch()) {
                 ("", Some(branch)) => {
                     let working = format!("working state of {branch}");
-                    told.append(field, Value::String(&working));
+                    answer.append(field, Value::String(&working));
                 }
                 ("", None) => {}
                 // Nothing is committed yet: the diff itself takes that for an empty version.
                 (named, _) => match self.revision(&reader, named) {
                     Ok(chunk) => {
-                        told.append(field, Value::String(&format::id_of(chunk).to_string()));
+                        answer.append(field, Value::String(&format::id_of(chunk).to_string()));
                     }
                     Err(_) => {
-                        told.append(field, Value::String(named));
+                        answer.append(field, Value::String(named));
                     }
                 },
             }

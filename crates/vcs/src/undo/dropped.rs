@@ -368,7 +368,7 @@ impl Repository {
                 None => Tree::empty(&**store, found.repository.format())?,
             };
             let after = Tree { root: *working, format: found.repository.format() };
-            state.tell_unknown(engine, transaction, EventKind::Rewritten);
+            state.record_unread(engine, transaction, EventKind::Rewritten);
             state.adopt(engine, transaction, &Adoption { head, before: head, after })?;
             for (collection, entry, order) in unversioned {
                 let entry = CatalogEntry::decode(&store.get(*entry)?)?;

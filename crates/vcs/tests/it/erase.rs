@@ -79,10 +79,10 @@ fn a_document_is_erased_from_all_history() {
         ..EraseRequest::default()
     };
     let dry = EraseRequest { dry_run: true, ..request.clone() };
-    let told = main.erase(&dry).unwrap();
+    let estimate = main.erase(&dry).unwrap();
     assert_eq!(main.log(None, None).unwrap()[0].id, log[0].id, "a dry run changes nothing");
     let erased = main.erase(&request).unwrap();
-    assert_eq!(erased.commits, told.commits);
+    assert_eq!(erased.commits, estimate.commits);
     assert_eq!(erased.commits.len(), 5);
     assert_eq!(
         (&erased.branches[..], &erased.tags[..]),
@@ -247,11 +247,11 @@ fn profiled_commands_are_erased() {
     main.commit("it comes", "ada").unwrap();
     main.create_branch("side", None).unwrap();
     let side = shop(&frond, "side");
-    let told = |id: i32, name: &str| document! { "_id": id, "find": "people", "name": name };
+    let entry = |id: i32, name: &str| document! { "_id": id, "find": "people", "name": name };
     for branch in [&main, &side] {
         let options = document! { "capped": true, "size": 256_i32 };
         branch.create_collection("system.profile", options.view()).unwrap();
-        insert(branch, "system.profile", &[told(1, MARKER), told(2, MARKER)]);
+        insert(branch, "system.profile", &[entry(1, MARKER), entry(2, MARKER)]);
         index(branch, "system.profile", document! { "name": 1_i32 }, false);
     }
     let request = EraseRequest {
@@ -269,7 +269,7 @@ fn profiled_commands_are_erased() {
     for branch in [&main, &side] {
         assert_eq!(all(branch, "system.profile"), Vec::<DocumentBuf>::new());
         for id in 3..20 {
-            insert(branch, "system.profile", &[told(id, "x")]);
+            insert(branch, "system.profile", &[entry(id, "x")]);
         }
         let left = all(branch, "system.profile");
         assert!((2..10).contains(&left.len()), "{left:?}");

@@ -408,13 +408,13 @@ fn random_work_of_every_kind_is_what_whole_copies_say() {
         all.push(world.seen);
         if all.len().is_multiple_of(100) {
             // A long run.
-            println!("{:?}", tell(&all));
+            println!("{:?}", counts(&all));
         }
     });
-    tell(&all).into_iter().for_each(|(what, count)| assert_met(what, count, 1));
+    counts(&all).into_iter().for_each(|(what, count)| assert_met(what, count, 1));
 }
 
-fn tell(all: &[Seen]) -> [(&'static str, u32); 12] {
+fn counts(all: &[Seen]) -> [(&'static str, u32); 12] {
     let total = |count: fn(&Seen) -> u32| all.iter().map(count).sum::<u32>();
     [
         ("seeds", all.len() as u32),

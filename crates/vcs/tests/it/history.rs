@@ -139,7 +139,7 @@ fn the_log_is_filtered_and_paged() {
     assert_eq!(messages(&main, things(Some(id(9)))), Vec::<String>::new());
     // Pages of every size give the whole.
     for size in 1..6 {
-        let (mut told, mut after) = (Vec::new(), None);
+        let (mut collected, mut after) = (Vec::new(), None);
         loop {
             let request =
                 LogRequest { limit: Some(size), after: after.clone(), ..LogRequest::default() };
@@ -147,9 +147,9 @@ fn the_log_is_filtered_and_paged() {
                 main.log_of(request).and_then(Iterator::collect).expect("a page of commits");
             let Some(last) = page.last() else { break };
             after = Some(last.id.to_string());
-            told.extend(page.into_iter().map(|commit| commit.message));
+            collected.extend(page.into_iter().map(|commit| commit.message));
         }
-        assert_eq!(told, all, "pages of {size}");
+        assert_eq!(collected, all, "pages of {size}");
     }
 }
 
@@ -188,13 +188,13 @@ fn tags_name_versions() {
 fn blame_tells_where_each_field_comes_from() {
     let (_frond, main) = history();
     let blame = main.blame("things", &id(1)).expect("the document is there");
-    let told: Vec<(String, String)> = blame
+    let origins: Vec<(String, String)> = blame
         .fields
         .into_iter()
         .map(|field| (field.path, field.commit.expect("committed").message))
         .collect();
     let expected = [("_id", "one"), ("a", "two"), ("b", "three")];
-    assert_eq!(told, expected.map(|(path, commit)| (path.to_owned(), commit.to_owned())));
+    assert_eq!(origins, expected.map(|(path, commit)| (path.to_owned(), commit.to_owned())));
     put(&main, "things", &document! { "_id": 1_i32, "a": 2_i32, "b": 4_i32 }).expect("written");
     let blame = main.blame("things", &id(1)).expect("the document is there");
     assert!(blame.is_dirty && blame.fields[2].commit.is_none() && blame.fields[1].commit.is_some());
@@ -562,8 +562,8 @@ fn dropped_collections_branches_and_databases_come_back() {
     insert(&main, "other", &[document! { "_id": 1_i32 }]);
     assert_eq!(main.undrop("shop").unwrap_err().code.name(), "NamespaceExists");
     let back = Repository::open(&frond, "back").expect("a good name");
-    let told = back.undrop("shop").expect("it was dropped");
-    assert_eq!(told.branches.len(), 2);
+    let restored = back.undrop("shop").expect("it was dropped");
+    assert_eq!(restored.branches.len(), 2);
     assert_eq!(all(&back, "things").len(), 1);
     let back_side = Repository::open(&frond, "back@side").expect("a branch");
     assert_eq!(all(&back_side, "things").len(), 2);

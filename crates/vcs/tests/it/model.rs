@@ -449,14 +449,14 @@ fn random_histories_are_what_whole_copies_say() {
         run.check_history();
         seen.push(run.seen);
     });
-    let met = |what: &str, count: fn(&Seen) -> u32| {
+    let assert_reached = |what: &str, count: fn(&Seen) -> u32| {
         assert_met(what, seen.iter().map(count).sum::<u32>(), 1);
     };
-    met("merges", |seen| seen.merged);
-    met("conflicts resolved", |seen| seen.resolved);
-    met("merges aborted or into uncommitted work", |seen| seen.aborted + seen.dirty);
-    met("fast-forwards", |seen| seen.fast_forwards);
-    met("merges of what was there", |seen| seen.up_to_date);
+    assert_reached("merges", |seen| seen.merged);
+    assert_reached("conflicts resolved", |seen| seen.resolved);
+    assert_reached("merges aborted or into uncommitted work", |seen| seen.aborted + seen.dirty);
+    assert_reached("fast-forwards", |seen| seen.fast_forwards);
+    assert_reached("merges of what was there", |seen| seen.up_to_date);
 }
 
 /// Edits that lead to one content by two ways give one root: a soft reset from the one to the other

@@ -309,8 +309,8 @@ fn an_unreachable_moment_names_the_earliest_one_and_the_commit_before_it() {
     let head = shop(&frond, "").log(Some(1), None).expect("a log")[0].id.to_string();
     let from = at(second + 20);
     let from = from.trim_matches(['{', '}']);
-    for told in [from, &head[..8], "commit by"] {
-        assert!(error.message.contains(told), "{told}: {}", error.message);
+    for part in [from, &head[..8], "commit by"] {
+        assert!(error.message.contains(part), "{part}: {}", error.message);
     }
     assert_eq!(ids(&shop(&frond, &head[..8])), [1], "as the message says");
     assert!(refusal(&frond, &at(second - 5)).message.contains("no commit"), "there was none");
@@ -324,8 +324,8 @@ fn a_clock_that_was_ahead_names_no_second_until_it_catches_up() {
     clock.step(-3_600 * 1_000_000);
     insert(&shop(&frond, ""), "things", &[document! { "_id": 5_i32 }]);
     clock.step(5_000_000);
-    for asked in [at(second + 31), at(second + 10), "{1 second ago}".to_owned()] {
-        let error = refusal(&frond, &asked);
+    for moment in [at(second + 31), at(second + 10), "{1 second ago}".to_owned()] {
+        let error = refusal(&frond, &moment);
         assert_eq!(error.code, Code::BadValue);
         assert!(error.message.contains("behind"), "{}", error.message);
     }

@@ -260,19 +260,19 @@ fn a_branch_is_closed_once_writes_under_way_are_over() {
     let main = shop(&frond, "");
     insert(&main, "items", &[item(1, 1)]);
     let scope = Scope::collection(main.repository_name(), "main", "items");
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, received) = std::sync::mpsc::channel();
     std::thread::scope(|threads| {
         let mut closing = None;
         main.transact_alone(scope, LatchMode::Writer, Durability::Synced, |_| {
-            let (frond, tell) = (frond.clone(), tell.clone());
+            let (frond, sender) = (frond.clone(), sender.clone());
             closing.get_or_insert_with(|| {
                 threads.spawn(move || {
                     let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
                     shop(&frond, "").set_branch_policy("main", policy).unwrap();
-                    tell.send(()).unwrap();
+                    sender.send(()).unwrap();
                 })
             });
-            let early = told.recv_timeout(std::time::Duration::from_millis(300));
+            let early = received.recv_timeout(std::time::Duration::from_millis(300));
             assert!(early.is_err(), "it was closed beside a write");
             Ok(Outcome::Commit(()))
         })
@@ -291,9 +291,9 @@ fn operations_under_way_end_or_are_refused_when_a_branch_is_closed() {
         let open = || Repository::open(&frond, &name).unwrap();
         let documents: Vec<DocumentBuf> = (0..400).map(|id| item(id, id)).collect();
         insert(&open(), "items", &documents);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, received) = std::sync::mpsc::channel();
         std::thread::scope(|threads| {
-            let begun = tell.clone();
+            let begun = sender.clone();
             let writer = threads.spawn(move || {
                 let database = open();
                 for first in (1_000..).step_by(3_000) {
@@ -317,7 +317,7 @@ fn operations_under_way_end_or_are_refused_when_a_branch_is_closed() {
                     let key = document! { "price": 1_i32 };
                     let spec = document! { "key": &key, "name": &*name };
                     let spec = frond_db::catalog::IndexSpec::parse(spec.view()).unwrap();
-                    let _ = tell.send(());
+                    let _ = sender.send(());
                     if let Err(error) = database.create_indexes("items", &[spec]) {
                         return assert_eq!(error.code, Code::UserWritesBlocked, "{error}");
                     }
@@ -327,7 +327,7 @@ fn operations_under_way_end_or_are_refused_when_a_branch_is_closed() {
                 }
             });
             // Some of each are done, the next are under way.
-            (0..2 + round % 5).for_each(|_| told.recv().unwrap());
+            (0..2 + round % 5).for_each(|_| received.recv().unwrap());
             let database = open();
             let policy = BranchPolicy { closed: true, ..BranchPolicy::default() };
             database.set_branch_policy("main", policy).unwrap();

@@ -357,12 +357,12 @@ fn histories_with_merges_move_whole() {
     }
     let remote = data(&frond);
     let (there, clone) = clone_of(&remote);
-    let told = |database: &Repository| -> Vec<String> {
+    let history_of = |database: &Repository| -> Vec<String> {
         let log = database.log_of(LogRequest::default()).unwrap();
         log.map(|commit| commit.unwrap().id.to_string()).collect()
     };
-    assert_eq!(told(&clone), told(&main));
-    for commit in told(&main) {
+    assert_eq!(history_of(&clone), history_of(&main));
+    for commit in history_of(&main) {
         assert_eq!(everything(&shop(&there, &commit)), everything(&shop(&frond, &commit)));
     }
     clone.remove_remote(ORIGIN).unwrap();
@@ -371,8 +371,11 @@ fn histories_with_merges_move_whole() {
     clone.add_remote("up", "somewhere").unwrap();
     assert!(clone.add_remote("up", "somewhere").is_err());
     for place in ["http://user:secret@h/x", "https://secret@h"] {
-        let told = clone.add_remote("by", place).unwrap_err().message;
-        assert!(told.contains("names no user") && !told.contains("secret"), "{told}");
+        let history_of = clone.add_remote("by", place).unwrap_err().message;
+        assert!(
+            history_of.contains("names no user") && !history_of.contains("secret"),
+            "{history_of}"
+        );
     }
     assert!(clone.add_remote("a/b", "somewhere").is_err());
     assert!(clone.remote_url("down").is_err());

@@ -48,7 +48,7 @@ fn names(database: &Repository) -> Vec<String> {
     found.into_iter().map(|found| found.name).collect()
 }
 
-fn told(side: Option<&DocumentBuf>) -> Option<&str> {
+fn name_of(side: Option<&DocumentBuf>) -> Option<&str> {
     side.and_then(|side| side.get("renamedTo")).and_then(|name| name.as_str())
 }
 
@@ -94,7 +94,7 @@ fn a_renaming_against_another_or_a_drop_is_decided_by_a_side() {
             );
             assert!(conflict.base.is_some());
             assert_eq!(
-                (told(conflict.ours.as_ref()), told(conflict.theirs.as_ref())),
+                (name_of(conflict.ours.as_ref()), name_of(conflict.theirs.as_ref())),
                 (ours, theirs)
             );
             let resolution = match chosen {
@@ -266,7 +266,7 @@ fn a_collection_that_changed_names_with_a_dropped_one_stays() {
         let [conflict] = &conflicts[..] else { panic!("{conflicts:?}") };
         assert_eq!((&conflict.collection[..], conflict.kind), ("b", ConflictKind::Collection));
         assert_eq!(
-            (told(conflict.ours.as_ref()), told(conflict.theirs.as_ref())),
+            (name_of(conflict.ours.as_ref()), name_of(conflict.theirs.as_ref())),
             (None, Some("a"))
         );
         assert!(conflict.base.is_some() && conflict.ours.is_none());
@@ -426,7 +426,7 @@ fn renamings_at_random_merge_as_whole_copies_do() {
                 let conflicts = main.conflicts(None).expect("they can be listed");
                 assert!(conflicts.iter().all(|found| found.kind == ConflictKind::Collection));
                 for found in &conflicts {
-                    match (told(found.ours.as_ref()), told(found.theirs.as_ref())) {
+                    match (name_of(found.ours.as_ref()), name_of(found.theirs.as_ref())) {
                         (Some(_), Some(_)) => differently += 1,
                         (None, None) => {}
                         _ => dropped += 1,

@@ -81,13 +81,13 @@ fn an_explained_diff_tells_its_rows_and_its_time() {
     let stages = super::support::value("[{'$diff': {}}]");
     let stages = stages.as_value().as_array().expect("one stage");
     let explained = |effort| {
-        let told = main.explain_source(Some("things"), stages, effort).expect("a good stage");
-        told.expect("it tells of history").0
+        let plan = main.explain_source(Some("things"), stages, effort).expect("a good stage");
+        plan.expect("it tells of history").0
     };
-    let told = explained(Effort::Run);
-    assert_eq!(told.get("nReturned"), Some(Value::Int64(2)));
-    let millis = told.get("executionTimeMillisEstimate").and_then(|millis| millis.as_integer());
-    assert!(millis.is_some_and(|millis| millis >= 0), "{told:?}");
+    let plan = explained(Effort::Run);
+    assert_eq!(plan.get("nReturned"), Some(Value::Int64(2)));
+    let millis = plan.get("executionTimeMillisEstimate").and_then(|millis| millis.as_integer());
+    assert!(millis.is_some_and(|millis| millis >= 0), "{plan:?}");
     assert_eq!(explained(Effort::Plan).get("nReturned"), None);
 }
 
@@ -162,7 +162,7 @@ fn a_stream_does_not_pass_over_a_branch_that_came_back() {
         let request = ChangeStreamRequest { start, ..ChangeStreamRequest::default() };
         frond.watch(watched, &request).expect("it is kept")
     };
-    let told = |stream: &mut ChangeStream| -> Result<usize, Error> {
+    let count_events = |stream: &mut ChangeStream| -> Result<usize, Error> {
         frond.flush()?;
         let mut count = 0;
         while stream.next(&Interrupt::default())?.is_some() {
@@ -172,11 +172,11 @@ fn a_stream_does_not_pass_over_a_branch_that_came_back() {
     };
     let mut stream = watch(StreamStart::Now);
     insert(&shop(&frond, "side"), "things", &[thing(2)]);
-    assert_eq!(told(&mut stream).expect("an insert"), 1);
+    assert_eq!(count_events(&mut stream).expect("an insert"), 1);
     main.delete_branch("side", true).expect("forced");
-    assert!(told(&mut stream).expect("the end") > 0);
+    assert!(count_events(&mut stream).expect("the end") > 0);
     main.undo(Some("side"), None).expect("it comes back");
     let mut after = watch(StreamStart::After(stream.token()));
-    let error = told(&mut after).expect_err("all that came back is new");
+    let error = count_events(&mut after).expect_err("all that came back is new");
     assert_eq!(error.code, Code::ChangeStreamHistoryLost);
 }

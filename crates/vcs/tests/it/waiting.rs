@@ -447,8 +447,8 @@ fn no_pick_and_no_merge_comes_while_a_merge_waits() {
     for kind in [PickKind::Pick, PickKind::Revert] {
         let request = PickRequest { revision: "side".to_owned(), kind, ..PickRequest::default() };
         let refused = main.pick(&request).expect_err("a merge waits");
-        let told = "a pick or a revert is not possible while a merge into main waits";
-        assert!(refused.message.starts_with(told), "{}", refused.message);
+        let expected = "a pick or a revert is not possible while a merge into main waits";
+        assert!(refused.message.starts_with(expected), "{}", refused.message);
     }
     assert!(merge(&main, "side").is_err());
     assert_eq!(all(&main, "things"), things);

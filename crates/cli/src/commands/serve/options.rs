@@ -39,7 +39,7 @@ impl Serve {
         options.engine.changes = ChangeRetention {
             begins: match self.changes {
                 Changes::Always => RetentionBegins::AtOnce,
-                Changes::WhenWatched | Changes::Off => RetentionBegins::WhenAsked,
+                Changes::WhenWatched | Changes::Off => RetentionBegins::WhenRequested,
             },
             seconds: self.changes_hours.saturating_mul(3600),
             bytes: if self.changes == Changes::Off { 0 } else { self.changes_bytes },

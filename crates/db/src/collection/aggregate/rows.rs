@@ -35,7 +35,7 @@ impl LentRows for ScannedRows {
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), QueryError> {
         let (interrupt, count) = (&self.interrupt, &mut self.count);
         let mut failure = None;
-        let done = self.scan.visit_asked(&mut |document: Document<'_>| {
+        let done = self.scan.visit_fields(&mut |document: Document<'_>| {
             *count = count.wrapping_add(1);
             if count.is_multiple_of(CHECK_COUNT) {
                 interrupt.check()?;
@@ -56,7 +56,7 @@ impl LentRows for ScannedRows {
         let keep_going =
             if self.count.is_multiple_of(CHECK_COUNT) { self.interrupt.check() } else { Ok(()) };
         match keep_going.and_then(|()| self.scan.next().transpose()) {
-            Ok(row) => Ok(row.map(Row::into_asked)),
+            Ok(row) => Ok(row.map(Row::into_fields)),
             Err(error) => Err(self.deferred.keep(error)),
         }
     }

@@ -11,7 +11,7 @@ use crate::collection::express::{self, Express};
 use crate::collection::plan::Access;
 use crate::collection::{FindRequest, Purpose};
 use crate::definition::IndexSpec;
-use crate::request_profile::told_key;
+use crate::request_profile::key_text;
 use crate::schema::Collection;
 
 /// The one stage of a search that goes so.
@@ -28,7 +28,7 @@ pub(super) fn stage(
         Express::Id => (&id, done.documents),
         Express::Index(index) => (&index.spec, done.keys),
     };
-    let pattern = told_key(spec.key.view());
+    let pattern = key_text(spec.key.view());
     let mut fields =
         vec![("keyPattern", Value::String(&pattern)), ("indexName", Value::String(&spec.name))];
     if let Some(projection) = request.projection.as_ref().filter(|_| purpose == Purpose::Find) {

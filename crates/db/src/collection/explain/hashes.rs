@@ -46,13 +46,13 @@ impl Hashes {
     }
 
     /// The shape's and the plan cache's, as they are shown.
-    pub fn told(&self) -> [String; 2] {
+    pub fn texts(&self) -> [String; 2] {
         [self.shape, self.plan_cache_key].map(|hash| format!("{hash:08X}"))
     }
 
     /// Appends them as `queryPlanner` shows them.
     pub fn append_to(&self, planner: &mut DocumentBuilder) {
-        let [shape, key] = self.told();
+        let [shape, key] = self.texts();
         planner.append("queryHash", Value::String(&shape));
         planner.append("planCacheShapeHash", Value::String(&shape));
         planner.append("planCacheKey", Value::String(&key));

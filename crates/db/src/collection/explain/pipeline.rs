@@ -61,9 +61,9 @@ pub(crate) fn explain_aggregate(
     let allowed = found.as_ref().and_then(|found| search().allowed(database.frond(), found));
     let access = search().access(database.frond(), &reader, found)?;
     let sorts = order.pattern().is_some();
-    let (asked, rest) =
+    let (leading, rest) =
         split(explained(stages, &collation)?, request, sorts, pipeline.leading_skip());
-    let asked = FindRequest { projection: needs.as_deref().map(projection_of), ..asked };
+    let leading = FindRequest { projection: needs.as_deref().map(projection_of), ..leading };
     let query = Query {
         collection: access,
         filter,
@@ -76,8 +76,9 @@ pub(crate) fn explain_aggregate(
         pipeline.drop_order();
     }
     let purpose = purpose_of(&pipeline, near.is_some());
-    let told = explain_query(database, &reader, collection, (&asked, &query), purpose, effort)?;
-    Ok((told, rest))
+    let explanation =
+        explain_query(database, &reader, collection, (&leading, &query), purpose, effort)?;
+    Ok((explanation, rest))
 }
 
 /// Returns the order in which the search finds documents that a pipeline wants `sorted`.

@@ -6,7 +6,7 @@ use frond_doc::DocumentBuf;
 use frond_query::cores::Workers;
 
 use super::stage::Stage;
-use super::{Asked, Done, Effort, answer, keys_of, plan_stages, purposed};
+use super::{Done, Effort, QueryFacts, answer, keys_of, plan_stages, purposed};
 use crate::collection::distinct::{Values, scan_keys, scanned_part};
 use crate::collection::nearest::{self, Nearest};
 use crate::collection::plan::{Access, Order};
@@ -37,10 +37,10 @@ impl PlannedQuery<'_> {
     ///
     /// # Errors
     /// An error of the query when it is run.
-    pub fn told(
+    pub fn explain(
         self,
         namespace: &str,
-        asked: Asked<'_>,
+        facts: QueryFacts<'_>,
         effort: Effort,
     ) -> Result<DocumentBuf, Error> {
         let PlannedQuery { access, purpose, .. } = self;
@@ -69,7 +69,7 @@ impl PlannedQuery<'_> {
             rejected.push(purposed(self.stages(access, &nothing_done), purpose));
         }
         let parts = self.part_count(distinct.is_some())?;
-        Ok(answer(namespace, asked, (&plan, &rejected, parts), effort, total, millis))
+        Ok(answer(namespace, facts, (&plan, &rejected, parts), effort, total, millis))
     }
 
     /// The part of an index's keys that a `distinct` scans: it asks for one field.

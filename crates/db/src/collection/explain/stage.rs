@@ -124,16 +124,20 @@ impl Stage {
         builder
     }
 
-    fn append_inputs(&self, builder: &mut DocumentBuilder, told: &dyn Fn(&Stage) -> DocumentBuf) {
+    fn append_inputs(
+        &self,
+        builder: &mut DocumentBuilder,
+        describe: &dyn Fn(&Stage) -> DocumentBuf,
+    ) {
         match &self.inputs[..] {
             [] => {}
             [input] => {
-                builder.append("inputStage", Value::from(&told(input)));
+                builder.append("inputStage", Value::from(&describe(input)));
             }
             inputs => {
                 builder.begin_array("inputStages");
                 for input in inputs {
-                    builder.push(Value::from(&told(input)));
+                    builder.push(Value::from(&describe(input)));
                 }
                 builder.end();
             }
@@ -153,31 +157,31 @@ pub(crate) fn parsed_query(filter: Document<'_>) -> DocumentBuf {
     for (name, value) in filter.iter() {
         match value {
             Value::Array(branches) if matches!(name, "$and" | "$or" | "$nor") => {
-                let mut told = DocumentBuilder::new();
-                told.begin_array(name);
+                let mut parsed = DocumentBuilder::new();
+                parsed.begin_array(name);
                 for branch in branches.iter().filter_map(|branch| branch.as_document()) {
-                    told.push(Value::from(&parsed_query(branch)));
+                    parsed.push(Value::from(&parsed_query(branch)));
                 }
-                told.end();
-                conditions.push(told.build());
+                parsed.end();
+                conditions.push(parsed.build());
             }
             Value::Document(operators) if !name.starts_with('$') && has_operators(operators) => {
                 let options = operators.get("$options");
                 for (operator, operand) in operators.iter().filter(|(name, _)| *name != "$options")
                 {
-                    let mut told = DocumentBuilder::new();
-                    told.begin_document(name).append(operator, operand);
+                    let mut parsed = DocumentBuilder::new();
+                    parsed.begin_document(name).append(operator, operand);
                     if let (Some(options), "$regex") = (options, operator) {
-                        told.append("$options", options);
+                        parsed.append("$options", options);
                     }
-                    told.end();
-                    conditions.push(told.build());
+                    parsed.end();
+                    conditions.push(parsed.build());
                 }
             }
             _ if name.starts_with('$') => {
-                let mut told = DocumentBuilder::new();
-                told.append(name, value);
-                conditions.push(told.build());
+                let mut parsed = DocumentBuilder::new();
+                parsed.append(name, value);
+                conditions.push(parsed.build());
             }
             _ => conditions.push(equality(name, value)),
         }
@@ -186,34 +190,34 @@ pub(crate) fn parsed_query(filter: Document<'_>) -> DocumentBuf {
         [] => DocumentBuf::empty(),
         [only] => only.clone(),
         _ => {
-            let mut told = DocumentBuilder::new();
-            told.begin_array("$and");
+            let mut parsed = DocumentBuilder::new();
+            parsed.begin_array("$and");
             for condition in &conditions {
-                told.push(Value::from(condition));
+                parsed.push(Value::from(condition));
             }
-            told.end();
-            told.build()
+            parsed.end();
+            parsed.build()
         }
     }
 }
 
 /// The condition that a field has a value, or a text that a regular expression matches.
 fn equality(name: &str, value: Value<'_>) -> DocumentBuf {
-    let mut told = DocumentBuilder::new();
-    told.begin_document(name);
+    let mut condition = DocumentBuilder::new();
+    condition.begin_document(name);
     match value {
         Value::Regex(regex) => {
-            told.append("$regex", Value::String(regex.pattern));
+            condition.append("$regex", Value::String(regex.pattern));
             if !regex.options.is_empty() {
-                told.append("$options", Value::String(regex.options));
+                condition.append("$options", Value::String(regex.options));
             }
         }
         _ => {
-            told.append("$eq", value);
+            condition.append("$eq", value);
         }
     }
-    told.end();
-    told.build()
+    condition.end();
+    condition.build()
 }
 
 fn has_operators(document: Document<'_>) -> bool {

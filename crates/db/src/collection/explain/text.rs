@@ -27,10 +27,10 @@ pub(super) fn stage(
     let Source::Index(position) = path.source else { return None };
     let index = &collection.indexes[position];
     index.shape.text()?;
-    let asked = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
+    let search = request.filter.as_ref().map_or(Document::empty(), DocumentBuf::view);
     let scan = Stage::leaf("IXSCAN", index_details(&index.spec, path, "forward"), done.keys)
         .counting("keysExamined", done.keys);
-    let rest = without_text(asked);
+    let rest = without_text(search);
     let fields = [("filter", Value::from(&rest))];
     let fields = if rest.view().is_empty() { &fields[..0] } else { &fields[..] };
     let is_scored = filter.metadata().contains(MetadataKind::TextScore);
@@ -41,7 +41,7 @@ pub(super) fn stage(
     let before = index.shape.fields().iter().take_while(|field| field.kind != FieldKind::Text);
     let mut prefix = DocumentBuilder::new();
     for field in before {
-        let value = asked.get(&field.path);
+        let value = search.get(&field.path);
         let equal = value.map(|value| match value {
             Value::Document(operator) => operator.get("$eq").unwrap_or(value),
             _ => value,
@@ -49,13 +49,13 @@ pub(super) fn stage(
         prefix.append(&field.path, equal.unwrap_or(Value::Null));
     }
     let (prefix, parsed) = (prefix.build(), matcher.parsed());
-    let told = details(&[
+    let description = details(&[
         ("indexPrefix", Value::from(&prefix)),
         ("indexName", Value::String(&index.spec.name)),
         ("parsedTextQuery", Value::from(&parsed)),
         ("textIndexVersion", Value::Int32(3)),
     ]);
-    Some(Stage::over("TEXT_MATCH", told, fetched))
+    Some(Stage::over("TEXT_MATCH", description, fetched))
 }
 
 /// Returns the other conditions of a filter.

@@ -1,7 +1,7 @@
 //! The access path to documents: the trees that are scanned, and their ranges.
 
 use frond_doc::{ValueBuf, document};
-use frond_query::index::{FLAG_UNTOLD, FieldKind, IndexField};
+use frond_query::index::{FLAG_INEXACT_KEY, FieldKind, IndexField};
 use frond_query::planner::{FieldBounds, PartCheck};
 use frond_query::{Filter, SortPattern};
 use frond_tree::{Bounds, Direction};
@@ -159,7 +159,7 @@ impl Access {
             Source::Index(position) => {
                 let shape = &collection.indexes[position].shape;
                 let is_plain = |field: &IndexField| field.kind == FieldKind::Value;
-                let has_arrays = path.flags & !FLAG_UNTOLD != 0;
+                let has_arrays = path.flags & !FLAG_INEXACT_KEY != 0;
                 if has_arrays || !shape.fields().iter().all(is_plain) {
                     return Ok(None);
                 }

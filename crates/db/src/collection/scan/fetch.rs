@@ -54,7 +54,7 @@ pub(super) struct Fetch<'a> {
     /// Whether nothing is asked of documents but that they are there, and what is found passes.
     pub counts_only: bool,
     /// For each walk, the parts of its keys that decide whether the filter fails.
-    pub told_by_key: Vec<Option<Cover>>,
+    pub cover: Vec<Option<Cover>>,
     /// Asked once for so many documents, whether they pass or not.
     pub interrupt: Interrupt,
     /// The number of entries all walks have read: each of two thousand may be short, and each call
@@ -83,7 +83,7 @@ impl Fetch<'_> {
             return Ok(Some(nothing_of(entry.key)));
         }
         walk.documents_examined += 1;
-        examined::tell(0, 1);
+        examined::report(0, 1);
         self.passing(entry.key, &entry.value)
     }
 
@@ -109,7 +109,7 @@ impl Fetch<'_> {
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while wants_more && entries.step()? {
                 examined += 1;
-                examined::tell(0, 1);
+                examined::report(0, 1);
                 self.step()?;
                 let Some(entry) = entries.entry_ref() else { break };
                 if let ContentRef::Inline(bytes) = entry.content {
@@ -138,7 +138,7 @@ impl Fetch<'_> {
         if let Some(entries) = walk.documents_left().filter(|_| self.lends()) {
             while next.is_none() && entries.step()? {
                 examined += 1;
-                examined::tell(0, 1);
+                examined::report(0, 1);
                 self.step()?;
                 let Some(lent) = entries.entry_ref() else { break };
                 let is_inline = match lent.content {
@@ -181,10 +181,10 @@ impl Fetch<'_> {
         seen: &mut Option<SeenDocuments>,
     ) -> Result<Option<Row>, Error> {
         let Some(index) = &walk.index else { return Ok(None) };
-        let told_by_key = self.told_by_key[place].as_ref();
+        let cover = self.cover[place].as_ref();
         let needs_content = index.spec.unique
             || index.is_cut(&entry.key)
-            || !self.counts_only && (walk.cover != Cover::Nothing || told_by_key.is_some());
+            || !self.counts_only && (walk.cover != Cover::Nothing || cover.is_some());
         let content = match needs_content {
             true => self.reader.read(&entry.value)?,
             false => Bytes::new(),
@@ -202,7 +202,7 @@ impl Fetch<'_> {
             remember()?;
             return Ok(Some(nothing_of(id_key)));
         }
-        match self.by_key(walk, (index, told_by_key), &entry.key, &content)? {
+        match self.by_key(walk, (index, cover), &entry.key, &content)? {
             ByKey::Fails => return Ok(None),
             ByKey::Covered(document) => {
                 remember()?;
@@ -221,8 +221,8 @@ impl Fetch<'_> {
             return Err(Error::damaged("an index names an absent document"));
         };
         walk.documents_examined += 1;
-        examined::tell(0, 1);
-        if must_ask && !self.asked_here().try_matches(self.reader.document(&value)?.view())? {
+        examined::report(0, 1);
+        if must_ask && !self.local_filter().try_matches(self.reader.document(&value)?.view())? {
             return Ok(None);
         }
         if self.counts_only {
@@ -234,15 +234,15 @@ impl Fetch<'_> {
     fn by_key(
         &self,
         walk: &Walk,
-        (index, told_by_key): (&Index, Option<&Cover>),
+        (index, cover): (&Index, Option<&Cover>),
         key: &Bytes,
         content: &Bytes,
     ) -> Result<ByKey, Error> {
-        if walk.cover == Cover::Nothing && told_by_key.is_none() {
+        if walk.cover == Cover::Nothing && cover.is_none() {
             return Ok(ByKey::TooLittle);
         }
         let parts: EntryParts = index_entry::cut(index, key, content)?;
-        if let Some(cover) = told_by_key
+        if let Some(cover) = cover
             && let Some(document) = cover.document(index, key, &parts)?
             && !self.filter.try_matches(document.view())?
         {
@@ -252,7 +252,7 @@ impl Fetch<'_> {
             return Ok(ByKey::TooLittle);
         };
         let passes = match walk.leaves_unchecked(key) {
-            true => self.asked_here().try_matches(document.view())?,
+            true => self.local_filter().try_matches(document.view())?,
             false => self.passes(document.view())?,
         };
         Ok(ByKey::Covered(passes.then_some(document)))
@@ -286,22 +286,22 @@ impl Fetch<'_> {
     }
 
     fn passes(&self, document: Document<'_>) -> Result<bool, Error> {
-        Ok(!self.may_fail || self.asked_here().try_matches(document)?)
+        Ok(!self.may_fail || self.local_filter().try_matches(document)?)
     }
 
     /// Returns the conditions to test where documents are fetched.
-    fn asked_here(&self) -> &Filter {
+    fn local_filter(&self) -> &Filter {
         self.without_scripts.as_ref().unwrap_or(&self.filter)
     }
 
     /// The document, if it passes.
     fn passing(&self, id_key: Bytes, value: &Value) -> Result<Option<Row>, Error> {
-        let told = self.told_by_pieces(value)?;
-        if told == Some(false) {
+        let passes = self.passes_by_pieces(value)?;
+        if passes == Some(false) {
             return Ok(None);
         }
-        let row = self.document_of(id_key, value, told.is_none())?;
-        if told.is_none() && !self.passes(row.asked())? {
+        let row = self.document_of(id_key, value, passes.is_none())?;
+        if passes.is_none() && !self.passes(row.fields())? {
             return Ok(None);
         }
         if row.is_whole() {
@@ -343,8 +343,8 @@ impl Fetch<'_> {
     fn part_of(&self, fields: Document<'_>) -> DocumentBuf {
         let mut part = DocumentBuilder::new();
         for element in fields.elements() {
-            let mut asked = self.in_part.iter().flatten();
-            if element.name == b"_id" || asked.any(|name| **name == *element.name) {
+            let mut needed = self.in_part.iter().flatten();
+            if element.name == b"_id" || needed.any(|name| **name == *element.name) {
                 part.append_element(&element);
             }
         }
@@ -358,24 +358,24 @@ impl Fetch<'_> {
     }
 
     /// The document, or what the filter asks for, if it `asks`, of a large one.
-    fn document_of(&self, id_key: Bytes, value: &Value, asks: bool) -> Result<Row, Error> {
+    fn document_of(&self, id_key: Bytes, value: &Value, is_filtered: bool) -> Result<Row, Error> {
         let large = large::head(value);
-        if let (Some(large), Some((lazily, asked))) = (large, &self.lazily) {
+        if let (Some(large), Some((lazily, needed))) = (large, &self.lazily) {
             if self.reader.may_be_undone(self.documents, &id_key)? {
                 return Ok(Row::whole(id_key, self.reader.large_document(&large)?, Some(large)));
             }
             let nothing = NeededPaths::default();
-            let asked = if asks { asked } else { &nothing };
-            let fields = lazily.read(&self.reader, &large, asked)?;
+            let needed = if is_filtered { needed } else { &nothing };
+            let fields = lazily.read(&self.reader, &large, needed)?;
             return Ok(Row::part(id_key, fields, Some(large)));
         }
-        let names = self.names_at_first().filter(|_| asks || self.in_part.is_some());
+        let names = self.names_at_first().filter(|_| is_filtered || self.in_part.is_some());
         let (Some(large), Some(names)) = (large, names) else {
             return Ok(Row::whole(id_key, self.reader.document(value)?, large));
         };
         let mut wanted: Vec<&[u8]> = vec![b"_id"];
         let more = self.in_part.iter().flatten().map(|name| &**name);
-        wanted.extend(names.filter(|_| asks).chain(more));
+        wanted.extend(names.filter(|_| is_filtered).chain(more));
         wanted.sort_unstable();
         wanted.dedup();
         let fields = self.reader.project(&large, &wanted)?;
@@ -421,7 +421,7 @@ fn for_update<'a>(
         in_part: Some(Vec::new()),
         lazily: None,
         counts_only: false,
-        told_by_key: Vec::new(),
+        cover: Vec::new(),
         interrupt: Interrupt::default(),
         steps: Cell::new(0),
         metadata: Metadata::default(),

@@ -14,9 +14,10 @@ use crate::error::Error;
 use crate::schema::Index;
 
 /// Whether the keys of an index can be turned back into what they are made of.
-pub fn tells_keys(index: &Index) -> bool {
-    let is_told = |kind| matches!(kind, FieldKind::Value | FieldKind::Hashed | FieldKind::Wildcard);
-    index.shape.fields().iter().all(|field| is_told(field.kind))
+pub fn has_reversible_keys(index: &Index) -> bool {
+    let is_reversible =
+        |kind| matches!(kind, FieldKind::Value | FieldKind::Hashed | FieldKind::Wildcard);
+    index.shape.fields().iter().all(|field| is_reversible(field.kind))
         && index.shape.collation().is_simple()
 }
 
@@ -35,12 +36,12 @@ impl Fetch<'_> {
         if !self.metadata.contains(MetadataKind::IndexKey) {
             return Ok(None);
         }
-        let Some(index) = walk.index.as_ref().filter(|index| tells_keys(index)) else {
+        let Some(index) = walk.index.as_ref().filter(|index| has_reversible_keys(index)) else {
             return Ok(None);
         };
         let content = self.reader.read(&entry.value)?;
         let parts = index_entry::cut(index, &entry.key, &content)?;
-        let told = match index.is_cut(&entry.key) {
+        let recovered = match index.is_cut(&entry.key) {
             true => match self.reader.get(self.documents, &parts.id_key)? {
                 Some(value) => {
                     let document = self.reader.document(&value)?;
@@ -50,7 +51,7 @@ impl Fetch<'_> {
             },
             false => None,
         };
-        let (mut rest, mut bits) = match &told {
+        let (mut rest, mut bits) = match &recovered {
             Some(whole) => (&whole.key[..], &whole.bits[..]),
             None => (&entry.key[..], &parts.bits[..]),
         };
@@ -83,15 +84,15 @@ impl Fetch<'_> {
         if !walk.is_of_id || !self.metadata.contains(MetadataKind::IndexKey) {
             return None;
         }
-        found.asked().get("_id").map(|id| document! { "_id": id })
+        found.fields().get("_id").map(|id| document! { "_id": id })
     }
 
     /// Returns the score of an entry's term, if that is its document's score.
     pub(super) fn score_of_entry(&self, walk: &Walk, entry: &Entry) -> Result<Option<f64>, Error> {
         match (&self.scores, &walk.index) {
             (Scores::Entry, Some(index)) => {
-                let told = text_scores::of_entry(index, &self.reader, entry)?;
-                Ok(told.map(|(_, score)| score))
+                let scores = text_scores::of_entry(index, &self.reader, entry)?;
+                Ok(scores.map(|(_, score)| score))
             }
             _ => Ok(None),
         }
@@ -107,7 +108,7 @@ impl Fetch<'_> {
         if self.metadata.is_empty() {
             return row;
         }
-        let document = row.asked();
+        let document = row.fields();
         let mut values: Vec<(MetadataKind, ValueBuf)> = Vec::new();
         if self.metadata.contains(MetadataKind::TextScore)
             && let Some(matcher) = self.filter.text_matcher()

@@ -39,7 +39,7 @@ impl<'a> Scan<'a> {
             runs: None,
             scoring: None,
             ending: None,
-            is_told: false,
+            is_profiled: false,
         };
         Ok(walks.map(|walks| walks.into_iter().enumerate().map(of_part).collect()))
     }
@@ -70,7 +70,7 @@ impl<'a> Fetch<'a> {
             in_part: self.in_part.clone(),
             lazily: self.lazily.clone(),
             counts_only: self.counts_only,
-            told_by_key: self.told_by_key.clone(),
+            cover: self.cover.clone(),
             interrupt,
             steps: Cell::new(0),
             metadata: self.metadata,

@@ -10,13 +10,13 @@ impl Fetch<'_> {
     /// Whether a document passes, if it is large and its pieces decide it. One that is kept in
     /// memory whole is asked itself, and one whose outermost fields alone the filter asks for is
     /// read with these.
-    pub(super) fn told_by_pieces(&self, value: &Value) -> Result<Option<bool>, Error> {
+    pub(super) fn passes_by_pieces(&self, value: &Value) -> Result<Option<bool>, Error> {
         let Some(large) = large::head(value) else { return Ok(None) };
-        let is_asked = self.may_fail
+        let can_decide = self.may_fail
             && self.filter.metadata().is_empty()
             && self.filter.near().is_none()
-            && self.filter.asks_below();
-        if !is_asked || large::known(&large).is_some() {
+            && self.filter.descends();
+        if !can_decide || large::known(&large).is_some() {
             return Ok(None);
         }
         self.reader.read_pieces(|store| {

@@ -77,14 +77,14 @@ impl Row {
     }
 
     /// The fields that the scan was asked for: others may be absent that the document has.
-    pub fn asked(&self) -> Document<'_> {
+    pub fn fields(&self) -> Document<'_> {
         match &self.read {
             Read::Whole(document) | Read::Part(document) => document.view(),
         }
     }
 
     /// As [`Row::asked`].
-    pub fn into_asked(self) -> DocumentBuf {
+    pub fn into_fields(self) -> DocumentBuf {
         match self.read {
             Read::Whole(document) | Read::Part(document) => document,
         }
@@ -172,7 +172,7 @@ pub struct FoundRows {
 impl FoundRows {
     /// Adds a document.
     pub fn push(&mut self, row: Row) {
-        self.bytes += size_of::<Row>() + row.id_key.len() + row.asked().as_bytes().len();
+        self.bytes += size_of::<Row>() + row.id_key.len() + row.fields().as_bytes().len();
         self.rows.push(row);
     }
 

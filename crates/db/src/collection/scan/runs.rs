@@ -94,7 +94,7 @@ fn sorted(
     let mut bytes = 0;
     for row in run {
         let key = key_of(&row, pattern)?;
-        bytes += key.len() + row.asked().as_bytes().len();
+        bytes += key.len() + row.fields().as_bytes().len();
         reservation.hold(bytes).map_err(|exceeded| {
             let message =
                 format!("documents whose keys begin alike exceed memory limit of {exceeded}");

@@ -99,7 +99,7 @@ impl CollectionWriter<'_> {
                 return Ok(());
             }
             match self.oldest(order)? {
-                Some((_, Some(oldest))) => self.remove_met(oldest)?,
+                Some((_, Some(oldest))) => self.remove_matched(oldest)?,
                 Some((id_key, None)) => self.note_removed(&id_key)?,
                 None => return Err(Error::damaged("a capped collection counts what isn't there")),
             }

@@ -70,7 +70,7 @@ impl CollectionWriter<'_> {
         let is_by_id = || filter.paths().is_some_and(|paths| paths.iter().all(|it| *it == "_id"));
         match self.matching_in_part(filter, order, hint, limit) {
             Err(error) if error.kind == ErrorKind::Damaged && is_by_id() => {
-                self.met_by_id(filter, order, hint, limit)?.ok_or(error)
+                self.matching_by_id(filter, order, hint, limit)?.ok_or(error)
             }
             found => Ok(found?.into_iter().map(MatchedRow::Row).collect()),
         }
@@ -78,7 +78,7 @@ impl CollectionWriter<'_> {
 
     /// Returns the keys that a filter on `_id` alone finds; `None` if there is another order, or an
     /// index to use.
-    fn met_by_id(
+    fn matching_by_id(
         &self,
         filter: &Filter,
         order: &Order,
@@ -108,10 +108,10 @@ impl CollectionWriter<'_> {
                 return Ok(Some(vec![MatchedRow::Damaged(id_key)]));
             }
         }
-        let mut met = Vec::new();
+        let mut rows = Vec::new();
         for path in access.paths {
             let mut walk = Walk::new(now, path);
-            while met.len() < limit.unwrap_or(usize::MAX)
+            while rows.len() < limit.unwrap_or(usize::MAX)
                 && let Some(entry) = walk.next(&reader)?
             {
                 let id = match key::is_id_cut(&entry.key) {
@@ -121,21 +121,21 @@ impl CollectionWriter<'_> {
                 if !filter.try_matches(id.view())? {
                     continue;
                 }
-                met.push(MatchedRow::of(entry.key, &entry.value, &reader)?);
-                if met.len().is_multiple_of(CHECK_COUNT) {
+                rows.push(MatchedRow::of(entry.key, &entry.value, &reader)?);
+                if rows.len().is_multiple_of(CHECK_COUNT) {
                     self.database.interrupt().check()?;
                 }
             }
         }
-        Ok(Some(met))
+        Ok(Some(rows))
     }
 
     /// Removes the row that was found.
     ///
     /// # Errors
     /// As [`CollectionWriter::remove`].
-    pub fn remove_met(&mut self, met: MatchedRow) -> Result<(), Error> {
-        let id_key = match met {
+    pub fn remove_matched(&mut self, matched: MatchedRow) -> Result<(), Error> {
+        let id_key = match matched {
             MatchedRow::Damaged(id_key) => id_key,
             MatchedRow::Row(row) => {
                 let id_key = row.id_key.clone();
@@ -150,7 +150,7 @@ impl CollectionWriter<'_> {
             writer.remove_entries_of(&id_key)?;
             let documents = writer.live()?.documents;
             writer.transaction.delete(documents, id_key.clone())?;
-            writer.tell_removed(only_id(&id_key)?.view());
+            writer.record_delete(only_id(&id_key)?.view());
             writer.note_removed(&id_key)
         })
     }
@@ -169,11 +169,11 @@ impl CollectionWriter<'_> {
         self.undoing(|writer| {
             writer.remove_entries_of(id_key)?;
             let documents = writer.live()?.documents;
-            let telling = writer.telling(before.view(), &after, DocumentChange::Replaced);
-            let is_told = writer.tells_whole(&after);
-            let value = writer.store_document(&after, None, is_told)?;
+            let event_detail = writer.event_detail(before.view(), &after, DocumentChange::Replaced);
+            let is_recorded = writer.records_whole(&after);
+            let value = writer.store_document(&after, None, is_recorded)?;
             writer.transaction.put(documents, id_key.clone(), value.clone())?;
-            writer.tell_replaced(id_key, &after, &value, telling);
+            writer.record_replace(id_key, &after, &value, event_detail);
             writer.note_replaced(id_key, after.as_bytes().len() as u64)?;
             writer.change_indexes(id_key, None, Some(after.view()))
         })
@@ -182,12 +182,12 @@ impl CollectionWriter<'_> {
     /// A document of nothing but the `_id`, with the number's type that the replacement says, or
     /// else the damaged document, or else the key: which holds numbers, and not their types.
     fn id_of_damaged(&self, id_key: &Bytes, update: &ParsedUpdate) -> Result<DocumentBuf, Error> {
-        let said = match update.source.as_value() {
+        let source = match update.source.as_value() {
             BsonValue::Document(replacement) => replacement.get("_id"),
             _ => None,
         };
-        if let Some(said) = said.filter(|id| key::of_id(*id) == id_key) {
-            return Ok(with_id(said));
+        if let Some(source) = source.filter(|id| key::of_id(*id) == id_key) {
+            return Ok(with_id(source));
         }
         let reader = self.reader();
         let value = self.documents().and_then(|documents| reader.get(documents, id_key).ok()?);

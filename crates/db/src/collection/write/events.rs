@@ -39,50 +39,50 @@ pub(super) enum EventDetail {
 impl CollectionWriter<'_> {
     /// Whether an event can have all of a document that is written, where it doesn't have what
     /// changed.
-    pub(super) fn tells_whole(&mut self, document: &DocumentBuf) -> bool {
-        document.as_bytes().len() <= DOCUMENT_BYTES_MAX && self.teller().is_some()
+    pub(super) fn records_whole(&mut self, document: &DocumentBuf) -> bool {
+        document.as_bytes().len() <= DOCUMENT_BYTES_MAX && self.recorder().is_some()
     }
 
     /// The recorder of this collection's events; `None` if there are to be none.
-    pub(super) fn teller(&mut self) -> Option<EventRecorder> {
+    pub(super) fn recorder(&mut self) -> Option<EventRecorder> {
         if self.is_silent {
             return None;
         }
-        if self.teller.is_none() {
+        if self.recorder.is_none() {
             let scope = (self.database.repository_name(), self.branch, self.name);
             let uuid = self.now.as_ref().map(|now| &now.uuid);
             let engine = self.database.frond().engine();
-            self.teller = Some(EventRecorder::of_collection(engine, scope, uuid));
+            self.recorder = Some(EventRecorder::of_collection(engine, scope, uuid));
         }
-        self.teller.clone().flatten()
+        self.recorder.clone().flatten()
     }
 
     /// Records the event of a document that was inserted as `value`.
-    pub(super) fn tell_inserted(&mut self, id_key: &Bytes, document: &DocumentBuf, value: &Value) {
-        self.tell_document(EventKind::Insert, id_key, document, value);
+    pub(super) fn record_insert(&mut self, id_key: &Bytes, document: &DocumentBuf, value: &Value) {
+        self.record_document(EventKind::Insert, id_key, document, value);
     }
 
     /// Records the event of a large document that was inserted.
-    pub(super) fn tell_inserted_large(&mut self, large: &LargeDocument) -> Result<(), Error> {
-        let Some(teller) = self.teller() else { return Ok(()) };
+    pub(super) fn record_large_insert(&mut self, large: &LargeDocument) -> Result<(), Error> {
+        let Some(recorder) = self.recorder() else { return Ok(()) };
         if large.bytes() <= DOCUMENT_BYTES_MAX as u64 {
-            return self.tell_content(EventKind::Insert, large);
+            return self.record_content(EventKind::Insert, large);
         }
         let key = self.fields_of(large, &[b"_id"])?;
-        teller.tell(self.transaction, EventKind::Insert, keyed(key.view(), None).view());
+        recorder.record(self.transaction, EventKind::Insert, keyed(key.view(), None).view());
         Ok(())
     }
 
     /// Records the event of a document whose whole content is known, written as `value`; its
     /// chunks, if it has any, all travel.
-    fn tell_document(
+    fn record_document(
         &mut self,
         kind: EventKind,
         id_key: &Bytes,
         document: &DocumentBuf,
         value: &Value,
     ) {
-        let Some(teller) = self.teller() else { return };
+        let Some(recorder) = self.recorder() else { return };
         let none = Document::empty();
         let content = match &value.content {
             Content::Inline(content) => {
@@ -93,47 +93,47 @@ impl CollectionWriter<'_> {
                 EventContent::Chunks { root: *hash, bytes: *bytes }
             }
             Content::Chunk { .. } | Content::Sequence { .. } => {
-                teller.tell(self.transaction, kind, keyed(document.view(), None).view());
+                recorder.record(self.transaction, kind, keyed(document.view(), None).view());
                 return;
             }
         };
-        teller.tell_with(self.transaction, kind, none, content);
+        recorder.record_with(self.transaction, kind, none, content);
     }
 
     /// Records the event of a large document whose chunks don't all travel, by its content.
-    fn tell_content(&mut self, kind: EventKind, large: &LargeDocument) -> Result<(), Error> {
-        let Some(teller) = self.teller() else { return Ok(()) };
+    fn record_content(&mut self, kind: EventKind, large: &LargeDocument) -> Result<(), Error> {
+        let Some(recorder) = self.recorder() else { return Ok(()) };
         self.make_room(2 * large.bytes())?;
         let document = large::read(&self.transaction.store(), large)?;
         let content = EventContent::Whole(document.into_bytes());
-        teller.tell_with(self.transaction, kind, Document::empty(), content);
+        recorder.record_with(self.transaction, kind, Document::empty(), content);
         Ok(())
     }
 
     /// Whether events show what documents were before they are changed.
-    pub(super) fn tells_images(&mut self) -> bool {
-        self.keeps_images && self.teller().is_some()
+    pub(super) fn records_images(&mut self) -> bool {
+        self.keeps_images && self.recorder().is_some()
     }
 
     /// Records what the document of the next event was, where the collection keeps that.
-    pub(super) fn tell_image(&mut self, before: Document<'_>) {
+    pub(super) fn record_image(&mut self, before: Document<'_>) {
         if self.keeps_images
-            && let Some(teller) = self.teller()
+            && let Some(recorder) = self.recorder()
         {
             let content = EventContent::Whole(Bytes::copy_from_slice(before.as_bytes()));
             let none = Document::empty();
-            teller.tell_with(self.transaction, EventKind::PreImage, none, content);
+            recorder.record_with(self.transaction, EventKind::PreImage, none, content);
         }
     }
 
     /// Returns the description of replacing `before` by `after`.
-    pub(super) fn telling(
+    pub(super) fn event_detail(
         &mut self,
         before: Document<'_>,
         after: &DocumentBuf,
         becoming: DocumentChange,
     ) -> EventDetail {
-        if self.teller().is_none() {
+        if self.recorder().is_none() {
             return EventDetail::Nothing;
         }
         let described = match becoming {
@@ -149,34 +149,36 @@ impl CollectionWriter<'_> {
     }
 
     /// Records the event, as `telling` describes it, of a document that was written as `value`.
-    pub(super) fn tell_replaced(
+    pub(super) fn record_replace(
         &mut self,
         id_key: &Bytes,
         after: &DocumentBuf,
         value: &Value,
-        telling: EventDetail,
+        event_detail: EventDetail,
     ) {
-        match (telling, self.teller()) {
-            (EventDetail::Described(facts), Some(teller)) => {
-                teller.tell(self.transaction, EventKind::Update, facts.view());
+        match (event_detail, self.recorder()) {
+            (EventDetail::Described(facts), Some(recorder)) => {
+                recorder.record(self.transaction, EventKind::Update, facts.view());
             }
-            (EventDetail::Whole, _) => self.tell_document(EventKind::Replace, id_key, after, value),
+            (EventDetail::Whole, _) => {
+                self.record_document(EventKind::Replace, id_key, after, value)
+            }
             (EventDetail::Nothing | EventDetail::Described(_), _) => {}
         }
     }
 
     /// Records the event of a large document that was changed piece by piece: what both versions
     /// share isn't read.
-    pub(super) fn tell_changed_large(
+    pub(super) fn record_large_change(
         &mut self,
         before: &LargeDocument,
         after: &LargeDocument,
     ) -> Result<(), Error> {
-        let Some(teller) = self.teller() else { return Ok(()) };
+        let Some(recorder) = self.recorder() else { return Ok(()) };
         if self.keeps_images {
             self.make_room(2 * before.bytes())?;
             let image = large::read(&self.transaction.store(), before)?;
-            self.tell_image(image.view());
+            self.record_image(image.view());
         }
         let description = match before.bytes().max(after.bytes()) <= DOCUMENT_BYTES_MAX as u64 {
             true => {
@@ -185,7 +187,7 @@ impl CollectionWriter<'_> {
                 let described = described.map_err(|error| damaged(&after.value(), error))?;
                 if described.is_none() {
                     drop(store);
-                    return self.tell_content(EventKind::Replace, after);
+                    return self.record_content(EventKind::Replace, after);
                 }
                 described
             }
@@ -194,14 +196,14 @@ impl CollectionWriter<'_> {
         };
         let key = self.fields_of(after, &[b"_id"])?;
         let facts = keyed(key.view(), description.as_ref().map(DocumentBuf::view));
-        teller.tell(self.transaction, EventKind::Update, facts.view());
+        recorder.record(self.transaction, EventKind::Update, facts.view());
         Ok(())
     }
 
     /// Records the event of a document that was removed, where `fields` has the `_id`.
-    pub(super) fn tell_removed(&mut self, fields: Document<'_>) {
-        if let Some(teller) = self.teller() {
-            teller.tell(self.transaction, EventKind::Delete, keyed(fields, None).view());
+    pub(super) fn record_delete(&mut self, fields: Document<'_>) {
+        if let Some(recorder) = self.recorder() {
+            recorder.record(self.transaction, EventKind::Delete, keyed(fields, None).view());
         }
     }
 }

@@ -37,7 +37,7 @@ impl CollectionWriter<'_> {
         &mut self,
         document: &DocumentBuf,
         before: Option<&LargeDocument>,
-        is_told: bool,
+        is_recorded: bool,
     ) -> Result<Value, Error> {
         if document.as_bytes().len() < frond_doc::pieces::LARGE_DOCUMENT_BYTES {
             return Ok(Value::inline(document.clone().into_bytes()));
@@ -48,7 +48,7 @@ impl CollectionWriter<'_> {
             adopt::ensure_repository(self.transaction, self.database, self.branch)?.format();
         let (value, chunks) = {
             let store = self.transaction.store();
-            let known = match before.filter(|_| !is_told) {
+            let known = match before.filter(|_| !is_recorded) {
                 Some(before) => all_chunks(&store, before.hash())?,
                 None => HashSet::new(),
             };
@@ -58,7 +58,7 @@ impl CollectionWriter<'_> {
                 Content::Chunk { hash, .. } => recorder.0.into_reached(*hash, &known),
                 _ => Vec::new(),
             };
-            (value, if is_told { chunks } else { without_stored(&store, chunks)? })
+            (value, if is_recorded { chunks } else { without_stored(&store, chunks)? })
         };
         self.transaction.put_chunks(&chunks);
         Ok(value)
@@ -100,9 +100,9 @@ impl CollectionWriter<'_> {
     /// As [`CollectionWriter::replace`]; `Damaged` if what is referred to can't be read where it
     /// has to be.
     pub fn replace_referring(&mut self, row: Row, after: &DocumentBuf) -> Result<(), Error> {
-        let is_told = self.validator.is_some() || self.teller().is_some();
+        let is_read_whole = self.validator.is_some() || self.recorder().is_some();
         let built = match &row.large {
-            None if is_told => None,
+            None if is_read_whole => None,
             before => self.built(before.as_ref(), after)?,
         };
         let Some((large, chunks)) = built else {
@@ -159,7 +159,7 @@ impl CollectionWriter<'_> {
             }
             writer.transaction.put_chunks(chunks);
             writer.transaction.put(documents, id_key.clone(), large.value())?;
-            writer.tell_inserted_large(large)?;
+            writer.record_large_insert(large)?;
             writer.note_inserted(&id_key, large.bytes())?;
             let indexed = writer.indexed(large)?;
             writer.change_indexes(&id_key, None, Some(indexed.view()))
@@ -218,7 +218,7 @@ impl CollectionWriter<'_> {
             let documents = writer.live()?.documents;
             writer.transaction.put_chunks(chunks);
             put(writer.transaction, documents, id_key.clone(), after.value())?;
-            writer.tell_changed_large(before, after)?;
+            writer.record_large_change(before, after)?;
             writer.note_replaced(id_key, after.bytes())?;
             if writer.live()?.collection.indexes.is_empty() {
                 return Ok(());
@@ -356,10 +356,10 @@ impl CollectionWriter<'_> {
     /// The position of the element by which a large document passes the filter.
     fn position_in(&self, large: &LargeDocument, filter: &Filter) -> Result<Option<usize>, Error> {
         let store = self.transaction.store();
-        let told = filter
+        let answer = filter
             .position_in_pieces(&mut |path, visit| large.visit_reached(&store, path, visit))
             .map_err(|error| damaged(&large.value(), error))?;
-        if let Some(position) = told {
+        if let Some(position) = answer {
             return Ok(position);
         }
         let fields = match filter.outermost_names() {
@@ -448,15 +448,15 @@ impl CollectionWriter<'_> {
             }
             names
         });
-        let asked = |large: &LargeDocument| match &names {
+        let part_of = |large: &LargeDocument| match &names {
             Some(names) => {
                 let fields = large.project(store, names);
                 Ok(fields.map_err(|error| damaged(&large.value(), error))?)
             }
             None => large::read(store, large),
         };
-        let before = before.filter(|_| validator.asks_before()).map(asked).transpose()?;
-        self.check_valid(before.as_ref().map(DocumentBuf::view), asked(after)?.view())
+        let before = before.filter(|_| validator.compares_before()).map(part_of).transpose()?;
+        self.check_valid(before.as_ref().map(DocumentBuf::view), part_of(after)?.view())
     }
 
     /// Checks whether a document passes the validator, which opens the parts it tests; `false` also

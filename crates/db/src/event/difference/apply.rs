@@ -53,21 +53,21 @@ impl<'a> Change<'a> {
     }
 
     fn of_document(&self, before: Document<'_>, out: &mut DocumentBuilder) -> Option<()> {
-        let mut met = 0;
+        let mut removed = 0;
         for element in before.elements() {
             let Some(change) = self.inside(element.name) else {
                 out.append_element(&element);
                 continue;
             };
-            met += 1;
+            removed += 1;
             change.of_element(&element, element.name, out)?;
         }
         let is_new = |name: &str| before.field(name.as_bytes()).is_none();
         for (name, change) in self.inside.iter().filter(|(name, _)| is_new(name)) {
             out.append_element(&RawElement { name: name.as_bytes(), ..change.set? });
-            met += 1;
+            removed += 1;
         }
-        (met == self.inside.len()).then_some(())
+        (removed == self.inside.len()).then_some(())
     }
 
     fn of_array(&self, before: Array<'_>, out: &mut DocumentBuilder) -> Option<()> {

@@ -140,12 +140,12 @@ impl Change<'_> {
         let Some(inside) = self.inside(step)? else { return Ok(None) };
         let Some(added) = AddToSet::parse(step.operand, self.variables) else { return Ok(None) };
         let Ok(mut missing) = added.missing() else { return Ok(None) };
-        let mut met = Ok(false);
+        let mut is_there = Ok(false);
         self.document.visit_values(self.store, &inside, Part::All, &mut |_, known| {
-            met = missing.meet(known);
-            met != Ok(false)
+            is_there = missing.meet(known);
+            is_there != Ok(false)
         })?;
-        match met {
+        match is_there {
             Err(_) => return Ok(None),
             Ok(true) => return Ok(Some(self.document)),
             Ok(false) => {}

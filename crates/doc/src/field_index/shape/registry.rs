@@ -8,7 +8,7 @@ use super::{Offset, Shape, hash};
 use crate::raw::RawElements;
 
 /// Signatures that were seen once: their number bounds what is remembered of them.
-const MET_ONCE_SLOTS: usize = 1 << 10;
+const SEEN_ONCE_SLOTS: usize = 1 << 10;
 /// Fronts of documents that can't have a shape: their number bounds what is remembered of them.
 const REFUSED_SLOTS: usize = 1 << 8;
 /// The number of names at the front by which the shapes to try first are chosen.
@@ -33,7 +33,7 @@ struct FieldLookup {
     /// The shapes that were met last, the last one first, by the hash of the first names.
     by_front: HashMap<u64, [Option<Arc<Shape>>; 2]>,
     /// Hashes of signatures, by hash.
-    met_once: Box<[u64]>,
+    seen_once: Box<[u64]>,
     /// Hashes of first names, by hash, and how many bytes such a document has at least that is too
     /// wide for a shape: to look at all of its names to see that costs a hundred times what a
     /// look-up in its outermost ones does.
@@ -47,7 +47,7 @@ impl ShapeRegistry {
             bytes: 0,
             by_signature: HashMap::new(),
             by_front: HashMap::new(),
-            met_once: vec![0; MET_ONCE_SLOTS].into(),
+            seen_once: vec![0; SEEN_ONCE_SLOTS].into(),
             refused: vec![(0, usize::MAX); REFUSED_SLOTS].into(),
         };
         ShapeRegistry { bytes_max, last: RwLock::default(), known: RwLock::new(known) }
@@ -123,8 +123,8 @@ impl FieldLookup {
             Some(shape) => shape.clone(),
             None => {
                 let hash = hash(signature);
-                let met = &mut self.met_once[hash as usize % MET_ONCE_SLOTS];
-                if std::mem::replace(met, hash) != hash {
+                let previous = &mut self.seen_once[hash as usize % SEEN_ONCE_SLOTS];
+                if std::mem::replace(previous, hash) != hash {
                     return None;
                 }
                 if bytes_max < self.bytes + signature.len() {

@@ -30,8 +30,8 @@ struct Container<'b> {
 impl<'b> DedupedParts<'b> {
     /// The parts that an equal document or array was made into, if it is remembered.
     pub(super) fn get(&self, kind: ElementType, bson: &[u8]) -> Option<(Layout, ChunkHash)> {
-        let met = self.slots.get(slot(bson))?.as_ref()?;
-        (met.kind == kind && met.bson == bson).then_some(met.made)
+        let entry = self.slots.get(slot(bson))?.as_ref()?;
+        (entry.kind == kind && entry.bson == bson).then_some(entry.made)
     }
 
     pub(super) fn add(&mut self, kind: ElementType, bson: &'b [u8], made: (Layout, ChunkHash)) {

@@ -73,7 +73,7 @@ type Key = (ChunkHash, Layout);
 #[derive(Default)]
 struct Texts {
     /// The beginnings of names that were seen, each at the place that follows from itself.
-    met: Vec<u64>,
+    seen: Vec<u64>,
     kept: HashMap<Key, Range<usize>>,
     text: Vec<u8>,
 }
@@ -85,10 +85,10 @@ impl Texts {
 
     /// Whether a name was seen before, as far as is remembered. Of another one with the same
     /// beginning some text is kept in vain.
-    fn was_met(&mut self, name: &ChunkHash) -> bool {
+    fn was_seen(&mut self, name: &ChunkHash) -> bool {
         let beginning = array_at(&name.0, 0).map_or(0, u64::from_le_bytes);
-        self.met.resize(NAMES, 0);
-        let place = &mut self.met[beginning as usize % NAMES];
+        self.seen.resize(NAMES, 0);
+        let place = &mut self.seen[beginning as usize % NAMES];
         std::mem::replace(place, beginning) == beginning
     }
 
@@ -124,7 +124,7 @@ impl Json<'_> {
             self.output.buffer.extend_from_slice(text);
             return Ok(());
         }
-        if KEPT_BYTES_MAX < container.bytes || !self.texts.was_met(&key.0) {
+        if KEPT_BYTES_MAX < container.bytes || !self.texts.was_seen(&key.0) {
             return self.elements(container, depth);
         }
         let start = self.output.buffer.len();

@@ -92,7 +92,7 @@ fn all_that_change_one_key_share_one_sync() {
     const COUNT: usize = 8;
     let (engine, writer) = open(&SimDisk::new(1));
     let syncs = engine.counters().log_syncs;
-    let mut told: Vec<u64> = thread::scope(|scope| {
+    let mut sequences: Vec<u64> = thread::scope(|scope| {
         let threads: Vec<_> =
             (0..COUNT).map(|_| scope.spawn(|| increment(&engine).expect("a commit"))).collect();
         await_members(&engine, COUNT);
@@ -100,8 +100,8 @@ fn all_that_change_one_key_share_one_sync() {
         lead(&engine, writer);
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
-    told.sort_unstable();
-    assert_eq!(told, (1..=COUNT as u64).collect::<Vec<_>>(), "each saw the one before it");
+    sequences.sort_unstable();
+    assert_eq!(sequences, (1..=COUNT as u64).collect::<Vec<_>>(), "each saw the one before it");
     assert_eq!(engine.counters().log_syncs - syncs, 1);
     engine.check().expect("every invariant holds");
 }

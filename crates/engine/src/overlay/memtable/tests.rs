@@ -179,7 +179,7 @@ fn count_changes_are_computed_once_and_add_up_in_any_window() {
         let older = memtable.get(TREE, entry.stored.key(), before);
         let had = older.as_ref().is_some_and(|value| value.is_some());
         match entry.stored.replaces() {
-            Some(told) => assert_eq!(told, had),
+            Some(known) => assert_eq!(known, had),
             None => assert!(older.is_none() || !*is_oldest),
         }
         entry.stored.note_replaces(had);
@@ -195,16 +195,16 @@ fn count_changes_are_computed_once_and_add_up_in_any_window() {
         assert_eq!(first + count(window(up_to / 2, up_to)).change, expected, "{up_to}");
     }
     // In parts: each entry once.
-    let (mut start, mut met) = (None, 0);
+    let (mut start, mut passed) = (None, 0);
     loop {
         let counted = memtable.count(TREE, &all, window(250, 400), start, 10);
-        met += counted.unknown.len();
+        passed += counted.unknown.len();
         start = counted.rest;
         if start.is_none() {
             break;
         }
     }
-    assert_eq!(met, 150);
+    assert_eq!(passed, 150);
     let bounds = Bounds { start: Some(Bytes::from("2")), end: Some(Bytes::from("3")) };
     let within = memtable.count(TREE, &bounds, window(250, 400), None, usize::MAX).unknown;
     let keys: Vec<&[u8]> = within.iter().map(|unknown| unknown.entry.stored.key()).collect();

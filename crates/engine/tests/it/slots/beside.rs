@@ -293,12 +293,12 @@ fn an_interrupted_wait_reports_an_unknown_outcome_and_the_engine_goes_on() {
     bucket.set_silent(true);
     let mut transaction = engine.begin();
     transaction.put(TreeId::SYSTEM, Bytes::from("late"), value(1)).expect("it fits");
-    let told = transaction.commit_unless_interrupted(Durability::Synced, &|| false);
-    assert!(matches!(told, Err(EngineError::Unawaited)), "{told:?}");
+    let outcome = transaction.commit_unless_interrupted(Durability::Synced, &|| false);
+    assert!(matches!(outcome, Err(EngineError::Unawaited)), "{outcome:?}");
     let seen = engine.begin_ahead();
     assert_eq!(number(seen.get(TreeId::SYSTEM, b"late").expect("it is read")), 1);
-    let told = seen.end_while(&|| false);
-    assert!(matches!(told, Err(EngineError::Interrupted)), "{told:?}");
+    let outcome = seen.end_while(&|| false);
+    assert!(matches!(outcome, Err(EngineError::Interrupted)), "{outcome:?}");
     bucket.set_silent(false);
     engine.begin_ahead().end().expect("what it saw is acknowledged");
     assert_eq!(number(engine.snapshot().get(TreeId::SYSTEM, b"late").expect("it is read")), 1);
@@ -322,8 +322,8 @@ fn a_close_beside_a_silent_bucket_ends_soon_and_loses_nothing_acknowledged() {
         engine.begin_close();
         engine.checkpoint().expect_err("not all of it is acknowledged");
         engine.close().expect_err("not all of it is acknowledged");
-        let told = client.join().expect("no panic");
-        assert!(matches!(told, Err(EngineError::Unknown(_))), "{told:?}");
+        let outcome = client.join().expect("no panic");
+        assert!(matches!(outcome, Err(EngineError::Unknown(_))), "{outcome:?}");
     });
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     bucket.set_silent(false);

@@ -19,8 +19,8 @@ fn made(group: &OneGroup) -> Result<Made, QueryError> {
 
 impl Group {
     /// Whether scripts make something of the groups.
-    pub(super) fn asks_scripts(&self) -> bool {
-        self.fields.iter().any(|field| field.accumulator.asks_scripts())
+    pub(super) fn runs_scripts(&self) -> bool {
+        self.fields.iter().any(|field| field.accumulator.runs_scripts())
     }
 
     /// The documents that the groups become.

@@ -181,9 +181,9 @@ impl<'a> BatchRun<'a> {
         let mut bytes = wanted.bytes;
         let (database, collection) = (stage.database.as_deref(), stage.collection.as_deref());
         let collection = collection.unwrap_or_default();
-        let mut asked = NeededPaths::default();
-        asked.add(&equality.foreign_name, Depth::Whole);
-        for foreign in context.find(database, collection, &filter, asked)? {
+        let mut needed = NeededPaths::default();
+        needed.add(&equality.foreign_name, Depth::Whole);
+        for foreign in context.find(database, collection, &filter, needed)? {
             let foreign = foreign?;
             let positions = wanted.positions(equality, foreign.view());
             if positions.is_empty() {

@@ -252,8 +252,8 @@ fn a_cut_leaves_terms_members_and_ballot_as_they_were() {
             ballot.committed = EntryIndex(index - 1);
             let bytes = if index % 7 == 0 { 9 } else { 30 };
             let entries = vec![entry(index, ballot.term.0, random.bytes(bytes))];
-            let told = random.one_in(2).then_some(ballot);
-            log.append(&Batch { ballot: told, entries }).expect("appended");
+            let written = random.one_in(2).then_some(ballot);
+            log.append(&Batch { ballot: written, entries }).expect("appended");
         }
         log.sync().expect("synced");
         drop(log);

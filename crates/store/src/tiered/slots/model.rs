@@ -271,7 +271,7 @@ fn read_beside(script: &Arc<Script>, known: &mut Vec<u8>) -> Result<(), StoreErr
 
 /// Does a request under its condition.
 fn apply(objects: &mut Objects, request: &Request, without: Without) -> Answer {
-    let (name, bytes, is_met) = match request {
+    let (name, bytes, is_fulfilled) = match request {
         Request::Load(name) => return Answer::Found(objects.get(name).cloned()),
         Request::Create(name, bytes) => (name, bytes, !objects.contains_key(name)),
         Request::Swap(name, was, bytes) => {
@@ -279,7 +279,7 @@ fn apply(objects: &mut Objects, request: &Request, without: Without) -> Answer {
             (name, bytes, is_as_was || without == Without::Condition)
         }
     };
-    if !is_met {
+    if !is_fulfilled {
         return Answer::Refused;
     }
     objects.insert(name.clone(), bytes.clone());

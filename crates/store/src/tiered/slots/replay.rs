@@ -8,7 +8,7 @@ use super::Slots;
 use super::format::{Content, NONE_BEFORE, Slot};
 use crate::bucket::{Bucket, BucketError};
 use crate::error::StoreError;
-use crate::tiered::errors::{ASKED_MAX, deposed, store_error};
+use crate::tiered::errors::{ATTEMPTS_MAX, deposed, store_error};
 use crate::tiered::format::{LOG_PREFIX, SlotId};
 
 /// Reads are tried so often.
@@ -131,7 +131,7 @@ impl Slots {
     /// Reads the slot `id`. One that is damaged is fetched again first.
     fn parse(&self, bytes: &Bytes, id: SlotId) -> Result<(Slot, u64), StoreError> {
         let mut parsed = Slot::parse(bytes, id);
-        for _ in 1..ASKED_MAX {
+        for _ in 1..ATTEMPTS_MAX {
             if parsed.is_ok() {
                 break;
             }

@@ -76,7 +76,7 @@ impl CollectionMerge<'_> {
         let Some(validator) = validator.filter(|_| self.prefer != Side::Base) else {
             return Ok(());
         };
-        let mut asked = both;
+        let mut candidates = both;
         let is_own = |side: &CatalogEntry| {
             VALIDATING.iter().all(|name| side.options.get(name) == options.get(name))
         };
@@ -85,15 +85,15 @@ impl CollectionMerge<'_> {
                 continue;
             }
             for change in sides.base.diff(self.store, documents) {
-                asked.insert(change?.key);
+                candidates.insert(change?.key);
             }
         }
-        let asked: Vec<Bytes> = asked.into_iter().collect();
-        let keys: Vec<&[u8]> = asked.iter().map(|key| &key[..]).collect();
+        let candidates: Vec<Bytes> = candidates.into_iter().collect();
+        let keys: Vec<&[u8]> = candidates.iter().map(|key| &key[..]).collect();
         let preferred = *sides.preferred(self.prefer);
         let mut held = BTreeMap::new();
         let merged = sides.merged.get_many(&**self.store, &keys)?;
-        for (key, value) in asked.iter().zip(merged) {
+        for (key, value) in candidates.iter().zip(merged) {
             let Some(after) = self.read(value)? else { continue };
             let before = self.read(preferred.get(&**self.store, key)?)?;
             match validator.check(before.as_ref().map(DocumentBuf::view), after.view()) {

@@ -243,12 +243,12 @@ fn a_pack_that_another_whole_one_replaced_is_told_and_brought_again() {
         }
         let other = &packs[(position + 1) % packs.len()];
         disk.set_contents(name, &whole.contents(other).expect("it is there"));
-        let told = |damages: &[StorageDamage]| {
+        let is_reported = |damages: &[StorageDamage]| {
             damages.iter().any(|damage| damage.file == *name && damage.what.contains("another"))
         };
-        assert!(told(&verify(&disk, None).damages), "{name}");
+        assert!(is_reported(&verify(&disk, None).damages), "{name}");
         let report = back_up(&disk, &frond, "wednesday");
-        assert!(told(&report.damages), "{name}: {report:?}");
+        assert!(is_reported(&report.damages), "{name}: {report:?}");
         assert!(report.gone.is_empty() && report.unread.is_empty(), "{name}: {report:?}");
         let after = verify(&disk, None);
         assert!(after.damages.is_empty(), "{name}: {after:?}");
@@ -287,7 +287,7 @@ fn zeros_in_an_index_are_no_names_of_what_is_gone() {
 
 #[test]
 fn irreparable_damage_is_reported_and_the_rest_restored() {
-    let mut told_count = 0;
+    let mut reported_count = 0;
     random::for_seeds(12, |mut random| {
         let (frond, main, disk) = begin(random.next() % 1_000);
         // One with documents: what they are found by lies twice.
@@ -327,12 +327,12 @@ fn irreparable_damage_is_reported_and_the_rest_restored() {
             assert!(report.is_there && !report.lost.is_empty());
             // And the report says of what: of documents, of commits, or of what leads to them.
             let left = SimDisk::new(8);
-            let told = survey_on(place, name, &left.machine()).expect("as much is there");
+            let survey = survey_on(place, name, &left.machine()).expect("as much is there");
             let is_of_shop = |collection: &SalvagedCollection| {
                 (&*collection.database, &*collection.name) == ("shop", "things")
             };
-            assert!(told.collections.iter().all(is_of_shop), "{told:?}");
-            told_count += usize::from(!told.collections.is_empty());
+            assert!(survey.collections.iter().all(is_of_shop), "{survey:?}");
+            reported_count += usize::from(!survey.collections.is_empty());
         }
         // The first directory's next backup brings it, as far as it has it: all of it, which undo
         // keeps.
@@ -343,7 +343,7 @@ fn irreparable_damage_is_reported_and_the_rest_restored() {
         }
     });
     // Documents are most of it.
-    random::assert_met("collections that were told of", told_count, 1);
+    random::assert_met("collections that were told of", reported_count, 1);
 }
 
 #[test]

@@ -20,11 +20,11 @@ pub struct Collector {
 
 impl Collector {
     fn begin(frond: &Frond, disk: &SimDisk) -> Collector {
-        let (turns, asked) = mpsc::sync_channel(1);
+        let (turns, requests) = mpsc::sync_channel(1);
         let (frond, disk) = (frond.clone(), disk.clone());
         let thread = thread::spawn(move || {
             let mut done = 0;
-            while asked.recv().is_ok() {
+            while requests.recv().is_ok() {
                 let thorough = done % 3 == 0;
                 let options = ReclaimOptions { thorough, bytes_a_second: None, purge: false };
                 match frond_vcs::reclaim(&frond, if done % 2 == 0 { 0 } else { FOR_EVER }, options)

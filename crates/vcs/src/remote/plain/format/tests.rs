@@ -138,6 +138,6 @@ fn the_example_of_the_page_is_what_is_written() {
         .filter(|word| !word.is_empty())
         .map(|word| u8::from_str_radix(word, 16).expect("two digits"))
         .collect();
-    let told: Vec<String> = pack.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(example, pack, "{}", told.join(" "));
+    let hex: Vec<String> = pack.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(example, pack, "{}", hex.join(" "));
 }

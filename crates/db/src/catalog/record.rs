@@ -7,7 +7,7 @@ use crate::database::Database;
 use crate::event::{EventKind, EventRecorder};
 
 /// Records an event of a collection, or with no name of the whole branch.
-pub(crate) fn tell_of(
+pub(crate) fn record_branch_event(
     database: &Database,
     transaction: &mut Transaction,
     branch: &str,
@@ -15,11 +15,11 @@ pub(crate) fn tell_of(
     kind: EventKind,
     facts: Document<'_>,
 ) {
-    tell_collection(database, transaction, (branch, collection, None), kind, facts);
+    record_event(database, transaction, (branch, collection, None), kind, facts);
 }
 
 /// The same, of a collection that a UUID names.
-pub(crate) fn tell_collection(
+pub(crate) fn record_event(
     database: &Database,
     transaction: &mut Transaction,
     (branch, collection, uuid): (&str, &str, Option<&[u8; 16]>),
@@ -27,7 +27,7 @@ pub(crate) fn tell_collection(
     facts: Document<'_>,
 ) {
     let scope = (database.repository_name(), branch, collection);
-    if let Some(teller) = EventRecorder::of_collection(database.frond().engine(), scope, uuid) {
-        teller.tell(transaction, kind, facts);
+    if let Some(recorder) = EventRecorder::of_collection(database.frond().engine(), scope, uuid) {
+        recorder.record(transaction, kind, facts);
     }
 }
