@@ -33,7 +33,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use frond_store::Lifetime;
 use frond_tree::{Bounds, Direction, Tree};
 
 use crate::background::compaction_scheduler::Kind;
@@ -343,7 +342,7 @@ impl Shared {
         let ascending = Direction::Ascending;
         let sources = run_sources(&self.store, base, &bounds, ascending).collect();
         let mut edits = edits(Interleave::new(sources, ascending));
-        let store = ThrottledStore::new(&*self.store, Lifetime::Working);
+        let store = ThrottledStore::for_step(&*self.store);
         let folded = base.tree.apply(&store, &mut edits)?;
         Counters::count(&self.counters.steps);
         let up_to = base.folded_to;

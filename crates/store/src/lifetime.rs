@@ -10,6 +10,9 @@ pub enum Lifetime {
     Working,
     /// For good: what a version commit made.
     Lasting,
+    /// As `Working`, in leaves that scattered changes rewrite with each fold. Compressed as quickly
+    /// as `Brief`.
+    Rewritten,
     /// As `Working`, and so much at once that it isn't kept in the cache: what a load made.
     Loaded,
 }

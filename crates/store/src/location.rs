@@ -31,7 +31,7 @@ impl fmt::Display for PackNumber {
 pub(crate) enum Purpose {
     /// [`Lifetime::Brief`].
     Brief = 0,
-    /// [`Lifetime::Working`] and [`Lifetime::Loaded`].
+    /// [`Lifetime::Working`], [`Lifetime::Rewritten`] and [`Lifetime::Loaded`].
     Working = 1,
     /// [`Lifetime::Lasting`].
     Lasting = 2,
@@ -55,7 +55,7 @@ impl From<Lifetime> for Purpose {
     fn from(lifetime: Lifetime) -> Purpose {
         match lifetime {
             Lifetime::Brief => Purpose::Brief,
-            Lifetime::Working | Lifetime::Loaded => Purpose::Working,
+            Lifetime::Working | Lifetime::Rewritten | Lifetime::Loaded => Purpose::Working,
             Lifetime::Lasting => Purpose::Lasting,
         }
     }

@@ -39,6 +39,12 @@ impl<'a> ThrottledStore<'a> {
         ThrottledStore::over(store, Lifetime::Brief, Lifetime::Working)
     }
 
+    /// A store that takes nodes for what the next step rewrites, and what values refer to for what
+    /// stays.
+    pub fn for_step(store: &'a dyn ChunkStore) -> Layered<ThrottledStore<'a>> {
+        ThrottledStore::over(store, Lifetime::Rewritten, Lifetime::Working)
+    }
+
     fn over(
         store: &'a dyn ChunkStore,
         nodes: Lifetime,

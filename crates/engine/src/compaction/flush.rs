@@ -32,6 +32,8 @@ use crate::statistics::counters::Counters;
 /// A part of a tree up to this share of the memtable's limit is folded directly, whatever the
 /// edits: 2 MB of 32, a hundredth of a second or two.
 const DIRECT_SHARE: u64 = 16;
+/// Edits that rewrite at most so small a part of their bytes are appended, as a clock's keys are.
+const APPENDED_DIVISOR: u64 = 8;
 /// The number of memtables at once that are flushed by two threads: writers may soon have to wait
 /// for this. One alone isn't worth a second processor, which committing threads want too.
 const SHARED_COUNT_MIN: usize = 2;
@@ -218,40 +220,45 @@ impl Shared {
         tree: TreeId,
         base: &Base,
     ) -> Result<Option<Option<Tree>>, EngineError> {
-        if !self.folds_directly(snapshot, tree, base)? {
-            return Ok(None);
-        }
+        let Some(lifetime) = self.direct_fold(snapshot, tree, base)? else { return Ok(None) };
         Counters::count(&self.counters.folds);
-        Ok(Some(snapshot.fold(tree, base, Lifetime::Working)?))
+        Ok(Some(snapshot.fold(tree, base, lifetime)?))
     }
 
-    /// Checks whether folding the overlay into the tree now rewrites little.
-    fn folds_directly(
+    /// Decides whether the overlay is folded into the tree now, which should rewrite little, and
+    /// how long its leaves are expected to stay then. `None` if a run is better.
+    fn direct_fold(
         &self,
         snapshot: &Snapshot,
         tree: TreeId,
         base: &Base,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Option<Lifetime>, EngineError> {
         let store = &*self.store;
         let summary = base.tree.summary(store)?;
         let bytes = summary.key_bytes.saturating_add(summary.value_bytes);
         let small = self.options.memtable_bytes_max / DIRECT_SHARE;
-        if bytes <= small {
-            return Ok(true);
-        }
-        if self.is_folding(tree, base) {
-            return Ok(false); // The steps would have worked in vain.
+        if small < bytes && self.is_folding(tree, base) {
+            return Ok(None); // The steps would have worked in vain.
         }
         let memtables = snapshot.state().memtables();
         let edited: u64 = memtables.map(|memtable| memtable.written_bytes(tree)).sum();
+        let entry_bytes = bytes / summary.count.max(1) + RUN_ENTRY_OVERHEAD_BYTES;
+        let rewritten = match snapshot.overlay_ends(tree, base)? {
+            Some((start, end)) => {
+                let bounds = Bounds { start: Some(start), end: Some(end) };
+                base.tree.count_range(store, &bounds)?.saturating_mul(entry_bytes)
+            }
+            None => 0,
+        };
         // Half of what steps rewrite at most for so many edits: by a run and steps it would cost a
         // third more; rewriting more here would hold up the threads that wait for the flush.
         let share = self.options.overlay_percent_max.max(1);
         let limit = small.max(edited.saturating_mul(50) / share);
-        let Some((start, end)) = snapshot.overlay_ends(tree, base)? else { return Ok(true) };
-        let bounds = Bounds { start: Some(start), end: Some(end) };
-        let count = base.tree.count_range(store, &bounds)?;
-        let entry_bytes = bytes / summary.count.max(1) + RUN_ENTRY_OVERHEAD_BYTES;
-        Ok(count.saturating_mul(entry_bytes) <= limit)
+        if small < bytes && limit < rewritten {
+            return Ok(None);
+        }
+        // Leaves with old entries among the new are rewritten by the next fold as well.
+        let stays = rewritten <= edited / APPENDED_DIVISOR;
+        Ok(Some(if stays { Lifetime::Working } else { Lifetime::Rewritten }))
     }
 }
