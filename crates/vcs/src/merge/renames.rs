@@ -2,8 +2,9 @@
 //!
 //! A commit knows a collection by its name only, so a renaming is recognised by the documents: of a
 //! collection that a side hasn't any more, more than half stand unchanged in another one that is
-//! new there, or took another's place. Of several the one that has most of them counts, the first
-//! by name among equals.
+//! new there, or took another's place, and are more than half of that one: an archive that was
+//! gathered from several is none of them. Of several the one that has most of them counts, the
+//! first by name among equals.
 //!
 //! 1. Both gave it the *same* name: it is merged with what it was before, as if it were still
 //!    called so.
@@ -121,6 +122,9 @@ pub(super) fn new_name(
         let Some(kept) = kept_count(store, format, entry, to)?.filter(|kept| count < *kept) else {
             continue;
         };
+        if kept <= to.documents_tree(format).count(&**store)? / 2 {
+            continue;
+        }
         // What is still there under its name may hold the same documents: of a copy, say.
         let is_itself = match &changed.from {
             Some(from) => kept_count(store, format, from, to)?.is_some(),

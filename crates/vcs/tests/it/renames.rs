@@ -212,6 +212,35 @@ fn a_copy_that_both_drop_was_not_renamed() {
     assert_eq!(names(&main), ["things"]);
 }
 
+/// An archive that one side gathered isn't the renamed one of those that it was gathered from.
+#[test]
+fn an_archive_of_several_is_none_of_them() {
+    for chosen in [MergeSide::Ours, MergeSide::Theirs] {
+        let frond = new();
+        let main = shop(&frond, "");
+        let orders: Vec<_> = (0..5).map(|id| thing(id, 0)).collect();
+        let invoices: Vec<_> = (100..120).map(|id| thing(id, 0)).collect();
+        insert(&main, "orders", &orders);
+        insert(&main, "invoices", &invoices);
+        main.commit("first", "").expect("something changed");
+        main.create_branch("side", None).expect("a good name");
+        let side = shop(&frond, "side");
+        insert(&main, "archive", &[orders, invoices].concat());
+        for (branch, names) in [(&main, &["orders", "invoices"][..]), (&side, &["orders"])] {
+            for name in names {
+                assert!(branch.drop_collection(name).expect("it is there"));
+            }
+            branch.commit("dropped", "").expect("something changed");
+        }
+        let rules = MergeRules { on_conflict: Some(chosen), ..MergeRules::default() };
+        let request =
+            MergeRequest { merge_in: "side".to_owned(), rules, ..MergeRequest::default() };
+        main.merge(&request).expect("it is decided");
+        assert_eq!(names(&main), ["archive"]);
+        assert_eq!(all(&main, "archive").len(), 25);
+    }
+}
+
 fn swap(database: &Repository, one: &str, two: &str) {
     for (from, to) in [(one, "meanwhile"), (two, one), ("meanwhile", two)] {
         database.rename_collection(from, to, false).expect("it is there");
